@@ -1,0 +1,179 @@
+//! [`Cached`]: the handle by which every part of the pipeline holds an object.
+//!
+//! client-go passes bare pointers and works out the key again at each station; a handler that writes through such a
+//! pointer corrupts the cache, which is why client-go has a mutation detector. A [`Cached`] gives no way to write.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use kube_core::Resource;
+
+use crate::{KeyError, ObjectKey, ResourceVersion, Uid};
+
+/// An object as it is held in a cache: shared, immutable, and cheap to clone.
+///
+/// It dereferences to the object. Key, resource version and UID are worked out once, when the object enters, and live
+/// in the same allocation.
+///
+/// ```
+/// use informer_core::Cached;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let mut pod = Pod::default();
+/// pod.metadata.namespace = Some("default".into());
+/// pod.metadata.name = Some("nginx".into());
+/// pod.metadata.resource_version = Some("42".into());
+///
+/// let cached = Cached::new(pod)?;
+/// assert_eq!(cached.key().as_str(), "default/nginx");
+/// assert_eq!(cached.metadata.name.as_deref(), Some("nginx"));
+/// # Ok::<(), informer_core::KeyError>(())
+/// ```
+pub struct Cached<K> {
+    inner: Arc<Inner<K>>,
+}
+
+struct Inner<K> {
+    key: ObjectKey,
+    resource_version: ResourceVersion,
+    uid: Uid,
+    object: K,
+}
+
+impl<K: Resource> Cached<K> {
+    /// Wraps a Kubernetes object; its key is `namespace/name`.
+    ///
+    /// # Errors
+    /// [`KeyError::MissingName`] if the object has no name.
+    pub fn new(object: K) -> Result<Self, KeyError> {
+        let meta = object.meta();
+        let key = match meta.name.as_deref() {
+            Some(name) if !name.is_empty() => ObjectKey::new(meta.namespace.as_deref(), name),
+            _ => return Err(KeyError::MissingName { namespace: meta.namespace.clone().unwrap_or_default() }),
+        };
+        let resource_version = meta.resource_version.as_deref().into();
+        let uid = meta.uid.as_deref().into();
+        Ok(Self::from_parts(key, resource_version, uid, object))
+    }
+}
+
+impl<K> Cached<K> {
+    /// Wraps any object under a key of the caller's choosing.
+    ///
+    /// This is the way in for objects that aren't Kubernetes', and for keys other than `namespace/name`.
+    #[must_use]
+    pub fn from_parts(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
+        Self { inner: Arc::new(Inner { key, resource_version, uid, object }) }
+    }
+
+    /// Returns the object's key.
+    #[must_use]
+    pub fn key(&self) -> &ObjectKey {
+        &self.inner.key
+    }
+
+    /// Returns the object's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.inner.key.name()
+    }
+
+    /// Returns the object's namespace, or `None` for a cluster-scoped object.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.inner.key.namespace()
+    }
+
+    /// Returns the object's resource version.
+    #[must_use]
+    pub fn resource_version(&self) -> &ResourceVersion {
+        &self.inner.resource_version
+    }
+
+    /// Returns the object's UID.
+    #[must_use]
+    pub fn uid(&self) -> &Uid {
+        &self.inner.uid
+    }
+
+    /// Says whether both are handles on the very same object in memory.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Says whether both are the same version of the same object, as far as the server's marks tell: UID and resource
+    /// version are equal, and there is a resource version.
+    #[must_use]
+    pub fn same_version(&self, other: &Self) -> bool {
+        !self.resource_version().is_empty()
+            && self.resource_version() == other.resource_version()
+            && self.uid() == other.uid()
+    }
+}
+
+impl<K> Clone for Cached<K> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<K> Deref for Cached<K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        &self.inner.object
+    }
+}
+
+impl<K> AsRef<K> for Cached<K> {
+    fn as_ref(&self) -> &K {
+        self
+    }
+}
+
+/// Shows which object it is, never what is in it: it may be a Secret.
+impl<K> fmt::Debug for Cached<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cached({}@{})", self.key(), self.resource_version())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::{Node, Secret};
+
+    #[test]
+    fn an_object_without_a_name_is_refused_and_its_namespace_named() {
+        let mut secret = Secret::default();
+        secret.metadata.namespace = Some("vault".into());
+        let error = Cached::new(secret).expect_err("no name");
+        assert!(error.to_string().contains("vault"), "{error}");
+    }
+
+    #[test]
+    fn debug_output_never_shows_what_is_in_the_object() {
+        let mut secret = Secret::default();
+        secret.metadata.name = Some("token".into());
+        secret.string_data = Some([("password".to_owned(), "hunter2".to_owned())].into());
+        let shown = format!("{:?}", Cached::new(secret).expect("a name"));
+        assert_eq!(shown, "Cached(token@)");
+    }
+
+    #[test]
+    fn the_same_version_needs_equal_uid_and_a_resource_version() {
+        let node = |uid: &str, version: &str| {
+            let mut node = Node::default();
+            node.metadata.name = Some("n".into());
+            node.metadata.uid = Some(uid.into());
+            node.metadata.resource_version = Some(version.into());
+            Cached::new(node).expect("a name")
+        };
+        assert!(node("a", "1").same_version(&node("a", "1")));
+        assert!(!node("a", "1").same_version(&node("b", "1")));
+        assert!(!node("a", "1").same_version(&node("a", "2")));
+        assert!(!node("a", "").same_version(&node("a", "")));
+    }
+}

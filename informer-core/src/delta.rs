@@ -1,0 +1,133 @@
+//! What can happen to an object on its way through the queue: [`Delta`], and what is left of it afterwards:
+//! [`Deleted`].
+//!
+//! client-go: `Delta`, `Deltas` and `DeletedFinalStateUnknown` of tools/cache/delta_fifo.go.
+
+use smallvec::SmallVec;
+
+use crate::{Cached, ObjectKey, Uid};
+
+/// One change to one object.
+#[derive(Debug, Clone)]
+pub enum Delta<K> {
+    /// The watch reported a new object.
+    Added(Cached<K>),
+    /// The watch reported a new version of an object.
+    Updated(Cached<K>),
+    /// A list reported the object, new or known.
+    Replaced(Cached<K>),
+    /// The object is handed out again, unchanged, because a resync is due.
+    Sync(Cached<K>),
+    /// The object is gone.
+    Deleted(Deleted<K>),
+}
+
+impl<K> Delta<K> {
+    /// Returns the key of the object that changed.
+    #[must_use]
+    pub fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Added(obj) | Self::Updated(obj) | Self::Replaced(obj) | Self::Sync(obj) => obj.key(),
+            Self::Deleted(deleted) => deleted.key(),
+        }
+    }
+
+    /// Returns the object in its state after the change, or its last known one if it was deleted.
+    #[must_use]
+    pub fn object(&self) -> Option<&Cached<K>> {
+        match self {
+            Self::Added(obj) | Self::Updated(obj) | Self::Replaced(obj) | Self::Sync(obj) => Some(obj),
+            Self::Deleted(deleted) => deleted.last_known(),
+        }
+    }
+
+    /// Says whether the object is gone.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        matches!(self, Self::Deleted(_))
+    }
+}
+
+/// The changes to one object that wait in the queue, oldest first; never empty.
+pub type Deltas<K> = SmallVec<[Delta<K>; 1]>;
+
+/// An object that is gone.
+///
+/// Where the deletion itself was seen, [`is_exact`](Self::is_exact) is true and [`last_known`](Self::last_known) is the
+/// object's last state. Where it was missed, and only noticed because a later list no longer had the object, the state
+/// is the last one this process knew, which may be older.
+#[doc(alias = "DeletedFinalStateUnknown")]
+#[doc(alias = "DeletedObject")]
+#[derive(Debug)]
+pub struct Deleted<K> {
+    key: ObjectKey,
+    last_known: Option<Cached<K>>,
+    exact: bool,
+}
+
+impl<K> Deleted<K> {
+    /// Returns a deletion whose last state was seen.
+    #[must_use]
+    pub fn exact(last: Cached<K>) -> Self {
+        Self { key: last.key().clone(), last_known: Some(last), exact: true }
+    }
+
+    /// Returns a deletion that was missed; `last_known` is the newest state this process knows, if any.
+    #[must_use]
+    pub fn missed(key: ObjectKey, last_known: Option<Cached<K>>) -> Self {
+        Self { key, last_known, exact: false }
+    }
+
+    /// Returns the key of the object that is gone.
+    #[must_use]
+    pub fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.key.name()
+    }
+
+    /// Returns its namespace, or `None` for a cluster-scoped object.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.key.namespace()
+    }
+
+    /// Returns its UID, if its last state is known and has one.
+    #[must_use]
+    pub fn uid(&self) -> Option<&Uid> {
+        self.last_known.as_ref().map(Cached::uid).filter(|uid| !uid.is_missing())
+    }
+
+    /// Returns the newest state that is known.
+    ///
+    /// In what handlers receive, this is `Some` for every object that they were told of before.
+    #[must_use]
+    pub fn last_known(&self) -> Option<&Cached<K>> {
+        self.last_known.as_ref()
+    }
+
+    /// Says whether [`last_known`](Self::last_known) is really the last state the object had.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    /// Fills in the last state from `known` where the deletion itself brought none.
+    #[must_use]
+    pub fn or_last_known(mut self, known: impl FnOnce() -> Option<Cached<K>>) -> Self {
+        if self.last_known.is_none() {
+            self.last_known = known();
+        }
+        self
+    }
+}
+
+impl<K> Clone for Deleted<K> {
+    fn clone(&self) -> Self {
+        Self { key: self.key.clone(), last_known: self.last_known.clone(), exact: self.exact }
+    }
+}

@@ -1,0 +1,120 @@
+//! The errors of this crate, told apart by what the caller can do about them.
+
+use std::time::Duration;
+
+use kube_core::Status;
+use thiserror::Error;
+
+/// An object has no usable key.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The object has no `metadata.name`.
+    #[error("an object in namespace \"{namespace}\" has no name")]
+    MissingName {
+        /// The object's namespace, empty for a cluster-scoped one.
+        namespace: String,
+    },
+    /// A text is not of the form `name` or `namespace/name`.
+    #[error("\"{text}\" is not a key: expected \"name\" or \"namespace/name\"")]
+    Unparsable {
+        /// The text as it was given.
+        text: String,
+    },
+}
+
+/// Listing or watching a resource failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ListWatchError {
+    /// The server answered, and said no. Whether it helps to wait, to list again or to ask for permission is told by
+    /// the status' code and reason.
+    #[error("the server answered {code} {reason}: {message}", code = status.code, reason = status.reason,
+            message = status.message)]
+    Status {
+        /// What the server said.
+        status: Box<Status>,
+        /// How long the server asked to wait before the next try.
+        retry_after: Option<Duration>,
+    },
+    /// The request didn't reach the server, or its answer didn't come back: wait and try again.
+    #[error("the server can't be reached: {0}")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The answer broke off: continue from what was received.
+    #[error("the answer broke off: {0}")]
+    Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The answer is not what the protocol promises, such as a body that isn't JSON; it's not a Kubernetes API server
+    /// that answers, or something between changes its words.
+    #[error("the answer is not understood: {0}")]
+    Protocol(String),
+}
+
+impl ListWatchError {
+    /// Returns the status if the server gave one.
+    #[must_use]
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Status { status, .. } => Some(status),
+            _ => None,
+        }
+    }
+
+    fn has(&self, code: u16, reasons: &[&str]) -> bool {
+        self.status().is_some_and(|status| status.code == code || reasons.contains(&status.reason.as_str()))
+    }
+
+    /// Says whether the resource version or continue token is too old, so that a new list is needed (410).
+    #[must_use]
+    #[doc(alias = "IsResourceExpired")]
+    #[doc(alias = "IsGone")]
+    pub fn is_expired(&self) -> bool {
+        self.has(410, &["Expired", "Gone"])
+    }
+
+    /// Says whether the server is behind the resource version that was asked for.
+    ///
+    /// Three generations of servers say it in three ways: a cause, a message in the cause, a bare message.
+    #[must_use]
+    #[doc(alias = "IsTooLargeResourceVersion")]
+    pub fn is_too_large_resource_version(&self) -> bool {
+        const MESSAGE: &str = "Too large resource version";
+        self.status().is_some_and(|status| {
+            let causes = status.details.as_ref().map_or(&[][..], |details| &details.causes);
+            causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge" || cause.message == MESSAGE)
+                || (status.reason == "Timeout" && status.message.contains(MESSAGE))
+        })
+    }
+
+    /// Says whether the credentials were not accepted (401).
+    #[must_use]
+    pub fn is_unauthorized(&self) -> bool {
+        self.has(401, &["Unauthorized"])
+    }
+
+    /// Says whether the credentials don't allow this (403).
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        self.has(403, &["Forbidden"])
+    }
+
+    /// Says whether the server doesn't serve the resource (404).
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.has(404, &["NotFound"])
+    }
+
+    /// Says whether the server asked for fewer requests (429).
+    #[must_use]
+    pub fn is_too_many_requests(&self) -> bool {
+        self.has(429, &["TooManyRequests"])
+    }
+
+    /// Returns how long the server asked to wait, if it did.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! [`ObjectKey`]: what an object is called within its resource, `namespace/name` or just `name`.
+//!
+//! client-go: `MetaNamespaceKeyFunc`, `SplitMetaNamespaceKey` and `ObjectName` of tools/cache/store.go. client-go
+//! builds the string anew at every step; here it is built once, hashed once, and then shared.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::{Arc, LazyLock};
+
+use foldhash::fast::RandomState;
+
+use crate::KeyError;
+
+/// One seed for the whole process, so that a key's hash can be carried with it from map to map. It is random, so that
+/// names chosen by somebody else can't be made to collide.
+static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+
+/// Names an object within its resource: `namespace/name` for namespaced objects, `name` for cluster-scoped ones.
+///
+/// Cloning is cheap (a reference count), and the hash is computed once, when the key is made. Keys are ordered as the
+/// API server orders a list: by the bytes of `namespace/name`.
+///
+/// ```
+/// use informer_core::ObjectKey;
+///
+/// let key = ObjectKey::namespaced("kube-system", "coredns");
+/// assert_eq!(key.to_string(), "kube-system/coredns");
+/// assert_eq!((key.namespace(), key.name()), (Some("kube-system"), "coredns"));
+/// assert_eq!("kube-system/coredns".parse(), Ok(key));
+/// ```
+#[doc(alias = "ObjectName")]
+#[doc(alias = "MetaNamespaceKeyFunc")]
+#[derive(Clone)]
+pub struct ObjectKey {
+    text: Arc<str>,
+    hash: u64,
+}
+
+impl ObjectKey {
+    /// Returns the key of an object in a namespace.
+    #[must_use]
+    pub fn namespaced(namespace: &str, name: &str) -> Self {
+        let mut text = String::with_capacity(namespace.len() + 1 + name.len());
+        text.push_str(namespace);
+        text.push('/');
+        text.push_str(name);
+        Self::from_text(text.into())
+    }
+
+    /// Returns the key of a cluster-scoped object.
+    #[must_use]
+    pub fn cluster_scoped(name: &str) -> Self {
+        Self::from_text(name.into())
+    }
+
+    /// Returns the key of an object in `namespace`, or of a cluster-scoped one where that is `None` or empty.
+    #[must_use]
+    pub fn new(namespace: Option<&str>, name: &str) -> Self {
+        match namespace {
+            Some(namespace) if !namespace.is_empty() => Self::namespaced(namespace, name),
+            _ => Self::cluster_scoped(name),
+        }
+    }
+
+    /// Wraps any text as a key, for objects that aren't named as Kubernetes names its own.
+    ///
+    /// Nothing is checked: [`namespace`](Self::namespace) is what stands before the first `/`, if there is one.
+    #[must_use]
+    #[doc(alias = "ExplicitKey")]
+    pub fn from_text(text: Arc<str>) -> Self {
+        let hash = Self::hash_of(&text);
+        Self { text, hash }
+    }
+
+    /// Returns the whole key, `namespace/name` or `name`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the namespace, or `None` for a cluster-scoped object.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.text.split_once('/').map(|(namespace, _)| namespace)
+    }
+
+    /// Returns the name without its namespace.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.text.split_once('/').map_or(&self.text, |(_, name)| name)
+    }
+
+    /// Returns the hash that was computed when the key was made; the same for equal keys within one process.
+    #[must_use]
+    pub fn hash_value(&self) -> u64 {
+        self.hash
+    }
+
+    /// Returns the hash that a key with this text has, to look a key up without making one.
+    #[must_use]
+    pub fn hash_of(text: &str) -> u64 {
+        HASH_SEED.hash_one(text)
+    }
+}
+
+impl PartialEq for ObjectKey {
+    fn eq(&self, other: &Self) -> bool {
+        // Most comparisons are of a key with its own clone, or of keys that differ already in their hash.
+        self.hash == other.hash && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
+    }
+}
+
+impl Eq for ObjectKey {}
+
+impl Hash for ObjectKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+impl PartialOrd for ObjectKey {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ObjectKey {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.text)
+    }
+}
+
+impl std::str::FromStr for ObjectKey {
+    type Err = KeyError;
+
+    /// Parses `name` or `namespace/name`.
+    ///
+    /// # Errors
+    /// [`KeyError::Unparsable`] for an empty part or more than one `/`, as client-go's `SplitMetaNamespaceKey`.
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        let mut parts = text.split('/');
+        let well_formed = parts.clone().count() <= 2 && parts.all(|part| !part.is_empty());
+        if well_formed {
+            Ok(Self::from_text(text.into()))
+        } else {
+            Err(KeyError::Unparsable { text: text.to_owned() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_splits_into_the_parts_it_was_made_of() {
+        let key = ObjectKey::namespaced("ns", "name");
+        assert_eq!((key.namespace(), key.name(), key.as_str()), (Some("ns"), "name", "ns/name"));
+        let key = ObjectKey::new(None, "node-1");
+        assert_eq!((key.namespace(), key.name(), key.as_str()), (None, "node-1", "node-1"));
+        assert_eq!(ObjectKey::new(Some(""), "node-1"), key);
+    }
+
+    #[test]
+    fn equal_keys_have_equal_hashes_however_they_were_made() {
+        let made = ObjectKey::namespaced("ns", "name");
+        let parsed: ObjectKey = "ns/name".parse().expect("a well-formed key");
+        assert_eq!(made, parsed);
+        assert_eq!(made.hash_value(), parsed.hash_value());
+        assert_eq!(made.hash_value(), ObjectKey::hash_of("ns/name"));
+    }
+
+    #[test]
+    fn parsing_refuses_empty_parts_and_a_second_slash() {
+        for text in ["", "/", "a/", "/b", "a/b/c"] {
+            let error = text.parse::<ObjectKey>().expect_err(text);
+            assert!(error.to_string().contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn keys_are_ordered_as_the_server_orders_a_list() {
+        // '-' sorts before '/', so the server lists "a-b/x" before "a/x".
+        let mut keys = ["a/x", "a-b/x", "a/b"].map(|text| ObjectKey::from_text(text.into()));
+        keys.sort();
+        assert_eq!(keys.each_ref().map(ObjectKey::as_str), ["a-b/x", "a/b", "a/x"]);
+    }
+}

@@ -1,0 +1,169 @@
+//! [`ResourceVersion`]: the server's version of an object or of a list, and when two of them can be compared.
+//!
+//! Comparison follows KEP-5504 (`CompareResourceVersion` of apimachinery): decimal numbers without leading zeros, of
+//! any length, compared by length and then byte by byte. Some aggregated API servers use other texts; those are carried
+//! faithfully, but have no order.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// A resource version as the server gave it.
+///
+/// Two versions are equal if their texts are equal. They have an order only if [`compare`](Self::compare) says so, and
+/// that order only means something between objects of one resource.
+///
+/// ```
+/// use std::cmp::Ordering;
+/// use informer_core::ResourceVersion;
+///
+/// let (older, newer) = (ResourceVersion::from("999"), ResourceVersion::from("1000"));
+/// assert_eq!(older.compare(&newer), Some(Ordering::Less));
+/// assert_eq!(older.compare(&ResourceVersion::from("v2-abc")), None);
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct ResourceVersion(Repr);
+
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+enum Repr {
+    #[default]
+    Empty,
+    /// Canonical decimals that fit; etcd's revisions, so nearly all there are.
+    Number(u64),
+    Text(Arc<str>),
+}
+
+impl ResourceVersion {
+    /// Returns the empty version, which an object has before the server has seen it.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Says whether this is the empty version.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0 == Repr::Empty
+    }
+
+    /// Compares two versions of one resource, or returns `None` where they can't be compared: if either is empty, `0`,
+    /// or not a decimal number without leading zeros.
+    #[must_use]
+    #[doc(alias = "CompareResourceVersion")]
+    pub fn compare(&self, other: &Self) -> Option<Ordering> {
+        match (&self.0, &other.0) {
+            (Repr::Number(0), _) | (_, Repr::Number(0)) => None,
+            (Repr::Number(a), Repr::Number(b)) => Some(a.cmp(b)),
+            _ => {
+                let (a, b) = (self.to_string(), other.to_string());
+                let comparable = is_canonical_decimal(&a) && is_canonical_decimal(&b);
+                comparable.then(|| a.len().cmp(&b.len()).then_with(|| a.cmp(&b)))
+            }
+        }
+    }
+
+    /// Says whether this version is known to be the same as `other` or later.
+    #[must_use]
+    pub fn is_at_least(&self, other: &Self) -> bool {
+        self.compare(other).is_some_and(Ordering::is_ge)
+    }
+
+    /// Says whether this version is known to be later than `other`.
+    #[must_use]
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        self.compare(other).is_some_and(Ordering::is_gt)
+    }
+
+    /// Says whether this version can be compared at all.
+    #[must_use]
+    pub fn is_comparable(&self) -> bool {
+        self.compare(self).is_some()
+    }
+}
+
+/// A decimal number above zero, written as the server writes it.
+fn is_canonical_decimal(text: &str) -> bool {
+    text.starts_with(|first: char| matches!(first, '1'..='9'))
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl From<&str> for ResourceVersion {
+    fn from(text: &str) -> Self {
+        if text.is_empty() {
+            return Self::empty();
+        }
+        match text.parse::<u64>() {
+            // "+1" and "007" parse too, but must come back out as they came in.
+            Ok(number) if text == "0" || is_canonical_decimal(text) => Self(Repr::Number(number)),
+            _ => Self(Repr::Text(text.into())),
+        }
+    }
+}
+
+impl From<Option<&str>> for ResourceVersion {
+    fn from(text: Option<&str>) -> Self {
+        text.map_or_else(Self::empty, Self::from)
+    }
+}
+
+impl From<u64> for ResourceVersion {
+    fn from(number: u64) -> Self {
+        Self(Repr::Number(number))
+    }
+}
+
+impl fmt::Display for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Empty => Ok(()),
+            Repr::Number(number) => fmt::Display::fmt(number, f),
+            Repr::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Debug for ResourceVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compare(a: &str, b: &str) -> Option<Ordering> {
+        ResourceVersion::from(a).compare(&ResourceVersion::from(b))
+    }
+
+    #[test]
+    fn decimals_are_compared_by_length_and_then_by_bytes() {
+        assert_eq!(compare("9", "10"), Some(Ordering::Less));
+        assert_eq!(compare("10", "10"), Some(Ordering::Equal));
+        assert_eq!(compare("1001", "1000"), Some(Ordering::Greater));
+    }
+
+    #[test]
+    fn decimals_beyond_sixty_four_bits_are_compared_too() {
+        let long = "340282366920938463463374607431768211455";
+        assert_eq!(compare(long, "18446744073709551615"), Some(Ordering::Greater));
+        assert_eq!(compare("5", long), Some(Ordering::Less));
+        assert_eq!(compare(long, long), Some(Ordering::Equal));
+    }
+
+    #[test]
+    fn versions_that_are_not_canonical_decimals_have_no_order() {
+        for text in ["", "0", "007", "+1", "-1", "1.5", "abc", "12a"] {
+            assert_eq!(compare(text, "5"), None, "{text:?} with 5");
+            assert_eq!(compare("5", text), None, "5 with {text:?}");
+            assert!(!ResourceVersion::from(text).is_comparable(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_text_comes_back_as_it_was_given() {
+        for text in ["", "0", "007", "+1", "42", "18446744073709551616", "abc"] {
+            assert_eq!(ResourceVersion::from(text).to_string(), text);
+        }
+    }
+}
