@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::{Cached, ObjectKey, Uid};
 
 /// One change to one object.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Delta<K> {
     /// The watch reported a new object.
     Added(Cached<K>),
@@ -45,6 +45,18 @@ impl<K> Delta<K> {
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         matches!(self, Self::Deleted(_))
+    }
+}
+
+impl<K> Clone for Delta<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Added(obj) => Self::Added(obj.clone()),
+            Self::Updated(obj) => Self::Updated(obj.clone()),
+            Self::Replaced(obj) => Self::Replaced(obj.clone()),
+            Self::Sync(obj) => Self::Sync(obj.clone()),
+            Self::Deleted(deleted) => Self::Deleted(deleted.clone()),
+        }
     }
 }
 

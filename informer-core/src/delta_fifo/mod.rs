@@ -1,0 +1,256 @@
+//! [`DeltaFifo`]: the queue between the reflector and the store.
+//!
+//! It holds for each key the changes that are not yet processed, and hands keys out in the order in which they were
+//! queued. client-go: `DeltaFIFO` of tools/cache/delta_fifo.go. Beyond it, [`DeltaFifo::pop_batch`] takes the whole
+//! backlog at once: the consumer falls behind in time, but never in work per key, and what it has after a batch is
+//! exactly one state of the server (I9).
+//!
+//! One fact that is easy to get wrong: between being taken out and being in the store, an object is in neither. The
+//! queue remembers what is out ([`Batch`] tells it when it is done), so that a list that arrives just then misses
+//! nothing.
+//!
+//! Lock order: the queue's lock, then the store's (through [`KnownObjects`]).
+
+mod batch;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+pub use batch::{Batch, Pending};
+
+use crate::{Cached, Deleted, Delta, KnownObjects, ReflectorStore, Replacement, ResourceVersion, Synced};
+use state::State;
+
+/// A queue of changes, at most one entry per key. Cloning gives another handle on the same queue.
+///
+/// Any number of producers, one consumer. Producers never wait.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// use informer_core::{Cached, DeltaFifo, ObjectKey};
+///
+/// let queue = DeltaFifo::new();
+/// let apple = |colour: &str| {
+///     Cached::from_parts(ObjectKey::cluster_scoped("apple"), "1".into(), Default::default(), colour.to_owned())
+/// };
+/// queue.add(apple("green"));
+/// queue.update(apple("red"));
+///
+/// let batch = queue.pop_batch().await.ok_or("closed")?;
+/// assert_eq!(batch.items().len(), 1);
+/// assert_eq!(batch.items()[0].deltas.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias = "DeltaFIFO")]
+#[doc(alias = "RealFIFO")]
+pub struct DeltaFifo<K: 'static> {
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K: 'static> {
+    state: Mutex<State<K>>,
+    /// Wakes the consumer: there is something to take, or the queue is closed.
+    wake: Notify,
+    known: Option<Arc<dyn KnownObjects<K>>>,
+    synced: Synced,
+}
+
+impl<K: 'static> Shared<K> {
+    /// Changes the state and tells whoever waits for what has come of it.
+    fn change(&self, change: impl FnOnce(&mut State<K>)) {
+        let (became_ready, became_synced) = {
+            let mut state = self.state.lock();
+            let before = (state.is_ready(), state.synced());
+            change(&mut state);
+            (!before.0 && state.is_ready(), !before.1 && state.synced())
+        };
+        if became_ready {
+            self.wake.notify_one();
+        }
+        if became_synced {
+            self.synced.set();
+        }
+    }
+
+    fn processed(&self, id: u64) {
+        let complete = self.state.lock().processed(id);
+        if complete {
+            self.synced.set();
+        }
+    }
+}
+
+impl<K: 'static> DeltaFifo<K> {
+    /// Returns an empty queue with no store behind it: a list can then only tell as deleted what is still queued.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_known(None)
+    }
+
+    /// Returns an empty queue before a store, whose objects count as known.
+    #[must_use]
+    pub fn with_known_objects(known: Arc<dyn KnownObjects<K>>) -> Self {
+        Self::with_known(Some(known))
+    }
+
+    fn with_known(known: Option<Arc<dyn KnownObjects<K>>>) -> Self {
+        let state = Mutex::new(State::new());
+        Self { shared: Arc::new(Shared { state, wake: Notify::new(), known, synced: Synced::new() }) }
+    }
+
+    /// Queues an object as new.
+    pub fn add(&self, object: Cached<K>) {
+        self.shared.change(|state| state.push(Delta::Added(object)));
+    }
+
+    /// Queues a new version of an object.
+    pub fn update(&self, object: Cached<K>) {
+        self.shared.change(|state| state.push(Delta::Updated(object)));
+    }
+
+    /// Queues the end of an object. A second deletion in a row is merged into the first.
+    pub fn delete(&self, deleted: Deleted<K>) {
+        self.shared.change(|state| state.push(Delta::Deleted(deleted)));
+    }
+
+    /// Queues every known object that has nothing pending once more, as [`Delta::Sync`].
+    ///
+    /// This doesn't ask the server for anything; it is for handlers that want to look at everything again from time to
+    /// time. Does nothing without [known objects](Self::with_known_objects).
+    pub fn resync(&self) {
+        if let Some(known) = &self.shared.known {
+            self.shared.change(|state| state.resync(known.as_ref()));
+        }
+    }
+
+    /// Takes out all that is queued, waiting until there is something. `None`: the queue is closed and empty.
+    ///
+    /// # Cancel safety
+    /// Nothing is taken if the future is dropped.
+    #[doc(alias = "PopBatch")]
+    pub async fn pop_batch(&self) -> Option<Batch<K>> {
+        self.pop_with(State::take_all).await
+    }
+
+    /// Takes out the key that has waited longest, waiting until there is one. `None`: the queue is closed and empty.
+    ///
+    /// The batch has one item, or none where there is only news of the [watermark](Batch::watermark).
+    ///
+    /// # Cancel safety
+    /// Nothing is taken if the future is dropped.
+    pub async fn pop(&self) -> Option<Batch<K>> {
+        self.pop_with(State::take_one).await
+    }
+
+    async fn pop_with(&self, take: impl Fn(&mut State<K>) -> state::Taken<K>) -> Option<Batch<K>> {
+        loop {
+            // Made before the look at the state, so that a change after it is not missed.
+            let woken = self.shared.wake.notified();
+            {
+                let mut state = self.shared.state.lock();
+                if state.is_ready() {
+                    let taken = take(&mut state);
+                    // Another `pop` may be waiting for what this one has left.
+                    if state.is_ready() {
+                        self.shared.wake.notify_one();
+                    }
+                    drop(state);
+                    return Some(Batch::new(Arc::clone(&self.shared), taken));
+                }
+                if state.closed {
+                    return None;
+                }
+            }
+            woken.await;
+        }
+    }
+
+    /// Closes the queue: what is queued can still be taken, then every `pop` returns `None`. What is queued afterwards
+    /// is still taken in.
+    pub fn close(&self) {
+        self.shared.state.lock().closed = true;
+        self.shared.wake.notify_waiters();
+    }
+
+    /// Returns how many keys are queued.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shared.state.lock().len()
+    }
+
+    /// Says whether no key is queued.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the promise that the first list has been processed to its end; kept at once where the queue is filled
+    /// by single changes instead of a list.
+    #[must_use]
+    pub fn synced(&self) -> Synced {
+        self.shared.synced.clone()
+    }
+
+    /// Says whether the first list has been processed to its end.
+    #[must_use]
+    pub fn has_synced(&self) -> bool {
+        self.shared.synced.has_synced()
+    }
+}
+
+impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
+    fn apply(&self, changes: Vec<Delta<K>>, resource_version: &ResourceVersion) {
+        self.shared.change(|state| {
+            for delta in changes {
+                state.push(delta);
+            }
+            state.advance(resource_version);
+        });
+    }
+
+    fn replace(&self, mut replacement: Replacement<K>) {
+        let known = self.shared.known.as_deref();
+        if let Some(known) = known {
+            keep_unchanged(&mut replacement.objects, known);
+        }
+        self.shared.change(|state| state.replace(replacement, known));
+    }
+}
+
+/// Puts the objects that are known already in the place of their new copies, which are freed here, outside the lock.
+fn keep_unchanged<K: 'static>(objects: &mut [Cached<K>], known: &dyn KnownObjects<K>) {
+    for object in objects {
+        if let Some(known) = known.known(object.key()).filter(|known| known.same_version(object)) {
+            *object = known;
+        }
+    }
+}
+
+impl<K: 'static> Clone for DeltaFifo<K> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<K: 'static> Default for DeltaFifo<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: 'static> fmt::Debug for DeltaFifo<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeltaFifo")
+            .field("len", &self.len())
+            .field("has_synced", &self.has_synced())
+            .finish_non_exhaustive()
+    }
+}

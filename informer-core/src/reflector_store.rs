@@ -1,0 +1,46 @@
+//! [`ReflectorStore`]: what a reflector needs of whatever it keeps up to date.
+//!
+//! Mostly that is a [`DeltaFifo`](crate::DeltaFifo) with a store behind it; it can be a store itself. client-go:
+//! `ReflectorStore` of tools/cache/reflector.go, with one call per object; here one call carries all that arrived in
+//! one piece, and says which state of the server it leads to.
+
+use crate::{Cached, Delta, ObjectKey, ResourceVersion};
+
+/// Receives what a reflector learns, in the server's order, from one task.
+pub trait ReflectorStore<K>: Send + Sync + 'static {
+    /// Takes changes that a watch reported. With them, everything up to `resource_version` has been reported.
+    ///
+    /// Without changes this is a bookmark. `resource_version` is empty if nothing can be said of it.
+    #[doc(alias = "Bookmark")]
+    fn apply(&self, changes: Vec<Delta<K>>, resource_version: &ResourceVersion);
+
+    /// Takes the complete state at one resource version, as a list reported it.
+    fn replace(&self, replacement: Replacement<K>);
+}
+
+/// The complete state of a resource at one resource version.
+#[derive(Debug)]
+pub struct Replacement<K> {
+    /// Every object that could be taken in.
+    pub objects: Vec<Cached<K>>,
+    /// Keys of objects that exist but couldn't be decoded: they are not to be taken as deleted.
+    pub set_aside: Vec<ObjectKey>,
+    /// The resource version of the state as a whole.
+    pub resource_version: ResourceVersion,
+}
+
+/// What a [`DeltaFifo`](crate::DeltaFifo) asks of the store behind it: what is known already.
+///
+/// Called while the queue is locked, so it must not wait for the queue. client-go: `KnownObjects`
+/// (`KeyListerGetter`) of tools/cache/delta_fifo.go.
+#[doc(alias = "KeyListerGetter")]
+pub trait KnownObjects<K>: Send + Sync + 'static {
+    /// Returns the object that is known under `key`.
+    fn known(&self, key: &ObjectKey) -> Option<Cached<K>>;
+
+    /// Calls `visit` for every known object, in one consistent state.
+    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>));
+}
+
+#[cfg(test)]
+fn _are_object_safe(_: &dyn ReflectorStore<()>, _: &dyn KnownObjects<()>) {}
