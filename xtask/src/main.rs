@@ -1,2 +1,62 @@
-//! Developer commands.
-fn main() {}
+//! Developer commands, run as `cargo xtask COMMAND`: a real control plane to work against, the
+//! end-to-end tests, the source checks, and all of what CI runs.
+
+mod apiserver;
+mod ci;
+mod controlplane;
+mod e2e;
+mod process;
+mod signals;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::signals::{Interrupted, Signals};
+
+/// Developer commands of this workspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What there is to run.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a real etcd and kube-apiserver on loopback, until Ctrl-C or until a command ends.
+    Apiserver(apiserver::Args),
+    /// Run the end-to-end tests against a real kube-apiserver.
+    E2e(e2e::Args),
+    /// Check the rules of this workspace that no compiler and no linter checks.
+    Tidy,
+    /// Run everything CI runs, step by step, up to the first failure.
+    Ci,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(error) if error.is::<Interrupted>() => {
+            eprintln!("interrupted");
+            ExitCode::from(130)
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Apiserver(args) => apiserver::run(&args, &Signals::install()?),
+        Command::E2e(args) => e2e::run(&args, &Signals::install()?),
+        Command::Tidy => tidy::run(),
+        Command::Ci => ci::run(&Signals::install()?),
+    }
+}

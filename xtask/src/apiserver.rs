@@ -1,0 +1,83 @@
+//! `cargo xtask apiserver`: a control plane for as long as a command, or the user, needs it.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use crate::controlplane::{Cluster, Options, Programs};
+use crate::process;
+use crate::signals::Signals;
+
+/// How often to look whether the servers still run.
+const CHECK: Duration = Duration::from_millis(500);
+
+/// What to start, and what to run against it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    options: Options,
+
+    /// Only build the programs, and print where they are.
+    #[arg(long, conflicts_with = "command")]
+    build_only: bool,
+
+    /// A command to run with KUBECONFIG set; the servers stop when it ends.
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// Starts the servers and stops them when the command has ended or the user says so.
+pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    let programs = Programs::find(&args.options, signals)?;
+    if args.build_only {
+        for (name, path) in programs.iter() {
+            println!("{name} {}", path.display());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut cluster = start(&args.options, &programs, signals)?;
+    match args.command.split_first() {
+        Some((program, rest)) => {
+            let mut command = Command::new(program);
+            command.args(rest);
+            run_against(&mut cluster, &programs, &mut command, signals)
+        }
+        None => {
+            println!("{}", cluster.kubeconfig().display());
+            eprintln!("export KUBECONFIG to this path; Ctrl-C stops the servers");
+            while signals.pause(CHECK).is_ok() {
+                cluster.check()?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Starts a cluster and says how long that took.
+pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<Cluster> {
+    let began = Instant::now();
+    let cluster = Cluster::start(options, programs, signals)?;
+    eprintln!("the control plane is ready after {:.1?}", began.elapsed());
+    Ok(cluster)
+}
+
+/// Runs `command` with KUBECONFIG set, and with kubectl on its PATH where that was asked for.
+pub(crate) fn run_against(
+    cluster: &mut Cluster,
+    programs: &Programs,
+    command: &mut Command,
+    signals: &Signals,
+) -> anyhow::Result<ExitCode> {
+    command.env("KUBECONFIG", cluster.kubeconfig());
+    if let Some(folder) = programs.path("kubectl").ok().and_then(Path::parent) {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&path));
+        let path = std::env::join_paths(folders)
+            .with_context(|| format!("{} cannot be on PATH", folder.display()))?;
+        command.env("PATH", path);
+    }
+    let status = process::run(command, signals, || cluster.check())?;
+    Ok(process::exit_code(status))
+}

@@ -1,0 +1,123 @@
+//! Keys, certificates and tokens of one control plane, made afresh for each: nothing that is
+//! worth anything after it has ended.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose,
+};
+use rustls::pki_types::CertificateDer;
+
+/// The CA that signed the serving certificate.
+pub(crate) const CA_FILE: &str = "ca.crt";
+/// The API server's certificate.
+pub(crate) const SERVING_CERT_FILE: &str = "serving.crt";
+/// The API server's key.
+pub(crate) const SERVING_KEY_FILE: &str = "serving.key";
+/// Signs service account tokens.
+pub(crate) const SERVICE_ACCOUNT_KEY_FILE: &str = "service-account.key";
+/// Checks service account tokens.
+pub(crate) const SERVICE_ACCOUNT_PUBLIC_FILE: &str = "service-account.pub";
+/// Who the bearer tokens belong to.
+pub(crate) const TOKEN_FILE: &str = "tokens.csv";
+
+/// Names the API server is reached by. Nothing here resolves the in-cluster ones, but programs
+/// that set the server name themselves use them.
+const SERVER_NAMES: [&str; 4] = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc"];
+
+/// What a client needs to know to talk to the API server.
+#[derive(Debug)]
+pub(crate) struct Credentials {
+    /// The file with the CA's certificate, for the kubeconfig.
+    pub(crate) ca_file: PathBuf,
+    /// The same certificate, for our own client.
+    pub(crate) ca_der: CertificateDer<'static>,
+    /// The token of a user who may do everything.
+    pub(crate) admin_token: String,
+    /// The token of a user who may do nothing but ask who they are.
+    pub(crate) nobody_token: String,
+}
+
+impl Credentials {
+    /// Makes new credentials and writes the servers' share of them to `dir`.
+    pub(crate) fn generate(dir: &Path) -> anyhow::Result<Self> {
+        let ca = certificate_authority()?;
+        let serving_key = KeyPair::generate().context("cannot make the serving key")?;
+        let serving =
+            serving_params()?.signed_by(&serving_key, &ca).context("cannot sign the serving certificate")?;
+        let service_account_key = KeyPair::generate().context("cannot make the service account key")?;
+        let credentials = Self {
+            ca_file: dir.join(CA_FILE),
+            ca_der: ca.der().clone(),
+            admin_token: random_token()?,
+            nobody_token: random_token()?,
+        };
+        let files = [
+            (CA_FILE, ca.pem()),
+            (SERVING_CERT_FILE, serving.pem()),
+            (SERVING_KEY_FILE, serving_key.serialize_pem()),
+            (SERVICE_ACCOUNT_KEY_FILE, service_account_key.serialize_pem()),
+            (SERVICE_ACCOUNT_PUBLIC_FILE, service_account_key.public_key_pem()),
+            (TOKEN_FILE, credentials.token_file()),
+        ];
+        for (name, content) in files {
+            let path = dir.join(name);
+            std::fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(credentials)
+    }
+
+    fn token_file(&self) -> String {
+        let Self { admin_token, nobody_token, .. } = self;
+        format!("{admin_token},admin,admin,system:masters\n{nobody_token},nobody,nobody\n")
+    }
+}
+
+fn certificate_authority() -> anyhow::Result<CertifiedIssuer<'static, KeyPair>> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "kube-informer test CA");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let key = KeyPair::generate().context("cannot make the CA's key")?;
+    CertifiedIssuer::self_signed(params, key).context("cannot make the CA's certificate")
+}
+
+fn serving_params() -> anyhow::Result<CertificateParams> {
+    let mut params = CertificateParams::new(SERVER_NAMES.map(str::to_owned))
+        .context("a name of the server cannot be in a certificate")?;
+    params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    Ok(params)
+}
+
+/// A token nobody can guess: other users of the machine can reach the port too.
+fn random_token() -> anyhow::Result<String> {
+    let mut bytes = [0; 16];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut random| random.read_exact(&mut bytes))
+        .context("cannot read /dev/urandom; the control plane needs a Unix system")?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_the_servers_are_pointed_at_exist() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let credentials = Credentials::generate(dir.path()).expect("credentials");
+        assert_ne!(credentials.admin_token, credentials.nobody_token);
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("written");
+        assert!(read(CA_FILE).starts_with("-----BEGIN CERTIFICATE-----"));
+        assert!(read(SERVING_CERT_FILE).starts_with("-----BEGIN CERTIFICATE-----"));
+        assert!(read(SERVING_KEY_FILE).starts_with("-----BEGIN PRIVATE KEY-----"));
+        assert!(read(SERVICE_ACCOUNT_KEY_FILE).starts_with("-----BEGIN PRIVATE KEY-----"));
+        assert!(read(SERVICE_ACCOUNT_PUBLIC_FILE).starts_with("-----BEGIN PUBLIC KEY-----"));
+        assert_eq!(read(TOKEN_FILE).lines().count(), 2);
+    }
+}

@@ -1,0 +1,145 @@
+//! The command line of each server: as little as makes it start fast and listen on loopback only.
+
+use std::path::PathBuf;
+
+use super::credentials::{
+    CA_FILE, SERVICE_ACCOUNT_KEY_FILE, SERVICE_ACCOUNT_PUBLIC_FILE, SERVING_CERT_FILE, SERVING_KEY_FILE,
+    TOKEN_FILE,
+};
+use super::{Extra, Options};
+use crate::workspace;
+
+/// What the command lines are made of.
+#[derive(Debug)]
+pub(crate) struct Flags {
+    /// The folder of this control plane.
+    pub(crate) dir: PathBuf,
+    /// The admin's kubeconfig.
+    pub(crate) kubeconfig: PathBuf,
+    /// Where etcd listens for clients.
+    pub(crate) etcd_port: u16,
+    /// Where etcd listens for other members, of which there are none.
+    pub(crate) etcd_peer_port: u16,
+    /// Where the API server listens.
+    pub(crate) api_port: u16,
+}
+
+impl Flags {
+    pub(crate) fn etcd(&self, options: &Options) -> Vec<String> {
+        let client = format!("http://127.0.0.1:{}", self.etcd_port);
+        let peer = format!("http://127.0.0.1:{}", self.etcd_peer_port);
+        let mut flags = vec![
+            format!("--data-dir={}", self.file("etcd")),
+            format!("--listen-client-urls={client}"),
+            format!("--advertise-client-urls={client}"),
+            format!("--listen-peer-urls={peer}"),
+            format!("--initial-advertise-peer-urls={peer}"),
+            format!("--initial-cluster=default={peer}"),
+            // The data need not survive a power failure.
+            "--unsafe-no-fsync".to_owned(),
+        ];
+        flags.extend(options.etcd_arg.iter().cloned());
+        flags
+    }
+
+    pub(crate) fn apiserver(&self, options: &Options) -> Vec<String> {
+        let mut flags = vec![
+            format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--secure-port={}", self.api_port),
+            // Without it the server looks for a network interface to advertise, in vain offline;
+            // and it refuses to publish a loopback address, so it is told to publish none.
+            "--advertise-address=127.0.0.1".to_owned(),
+            "--endpoint-reconciler-type=none".to_owned(),
+            format!("--tls-cert-file={}", self.file(SERVING_CERT_FILE)),
+            format!("--tls-private-key-file={}", self.file(SERVING_KEY_FILE)),
+            format!("--cert-dir={}", self.file("certs")),
+            format!("--token-auth-file={}", self.file(TOKEN_FILE)),
+            "--authorization-mode=RBAC".to_owned(),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+            format!("--service-account-key-file={}", self.file(SERVICE_ACCOUNT_PUBLIC_FILE)),
+            format!("--service-account-signing-key-file={}", self.file(SERVICE_ACCOUNT_KEY_FILE)),
+            "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+            "--profiling=false".to_owned(),
+        ];
+        if !options.wants(Extra::ControllerManager) {
+            // It refuses pods until a controller has made their service account.
+            flags.push("--disable-admission-plugins=ServiceAccount".to_owned());
+        }
+        flags.extend(options.apiserver_arg.iter().cloned());
+        flags
+    }
+
+    pub(crate) fn controller_manager(&self) -> Vec<String> {
+        let mut flags = self.controller();
+        flags.extend([
+            format!("--service-account-private-key-file={}", self.file(SERVICE_ACCOUNT_KEY_FILE)),
+            format!("--root-ca-file={}", self.file(CA_FILE)),
+            // The default of 20 requests a second makes a Deployment of hundreds take minutes.
+            "--kube-api-qps=500".to_owned(),
+            "--kube-api-burst=1000".to_owned(),
+        ]);
+        flags
+    }
+
+    pub(crate) fn scheduler(&self) -> Vec<String> {
+        let mut flags = self.controller();
+        flags.extend(["--kube-api-qps=500".to_owned(), "--kube-api-burst=1000".to_owned()]);
+        flags
+    }
+
+    pub(crate) fn kwok(&self) -> Vec<String> {
+        let stages = workspace::root().join("xtask/controlplane/kwok-stages.yaml");
+        vec![
+            format!("--kubeconfig={}", self.kubeconfig.display()),
+            format!("--config={}", stages.display()),
+            "--manage-all-nodes".to_owned(),
+            // Makes KWOK renew the nodes' leases; without them they count as lost.
+            "--node-lease-duration-seconds=40".to_owned(),
+        ]
+    }
+
+    /// What the controllers have in common: there is one of each, and nobody asks it anything.
+    fn controller(&self) -> Vec<String> {
+        vec![
+            format!("--kubeconfig={}", self.kubeconfig.display()),
+            "--leader-elect=false".to_owned(),
+            "--secure-port=0".to_owned(),
+            "--profiling=false".to_owned(),
+        ]
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.dir.join(name).display().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags() -> Flags {
+        Flags {
+            dir: "/data".into(),
+            kubeconfig: "/data/kubeconfig".into(),
+            etcd_port: 1,
+            etcd_peer_port: 2,
+            api_port: 3,
+        }
+    }
+
+    #[test]
+    fn pods_need_a_service_account_only_where_something_makes_one() {
+        let disabled = "--disable-admission-plugins=ServiceAccount".to_owned();
+        let mut options = Options::default();
+        assert!(flags().apiserver(&options).contains(&disabled));
+        options.with.push(Extra::ControllerManager);
+        assert!(!flags().apiserver(&options).contains(&disabled));
+    }
+
+    #[test]
+    fn further_arguments_come_last() {
+        let options = Options { apiserver_arg: vec!["--v=2".to_owned()], ..Options::default() };
+        assert_eq!(flags().apiserver(&options).last().expect("some"), "--v=2");
+    }
+}

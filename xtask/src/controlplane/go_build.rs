@@ -1,0 +1,265 @@
+//! Builds the servers from the Go module in `xtask/controlplane`, once: the programs are kept
+//! outside `target`, under a hash of all that goes into them.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use crate::process;
+use crate::signals::Signals;
+use crate::workspace;
+
+/// The program that is not built from our module: it wants other versions of Kubernetes' modules.
+pub(crate) const KWOK: &str = "kwok";
+
+/// Where that program comes from instead.
+const KWOK_PACKAGE: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.8.0";
+
+/// Names the folder to keep programs in.
+const CACHE: &str = "INFORMER_CONTROLPLANE_CACHE";
+
+/// How often to look whether another build has ended.
+const LOCK_POLL: Duration = Duration::from_millis(200);
+
+/// What to do where there is no Go.
+const NO_GO: &str = "no etcd and kube-apiserver to start: neither is KUBEBUILDER_ASSETS set nor is \
+    there a `go` to build them with. Install Go 1.26 or newer (https://go.dev/doc/install), or set \
+    KUBEBUILDER_ASSETS to the folder that `setup-envtest use -p path` prints";
+
+/// The folder with the programs called `names`, after building those it lacks.
+pub(crate) fn ensure(names: &[&str], signals: &Signals) -> anyhow::Result<PathBuf> {
+    let module = workspace::root().join("xtask/controlplane");
+    let folder = cache_root()?.join(fingerprint(&module)?);
+    let bin = folder.join("bin");
+    if missing(&bin, names).is_empty() {
+        return Ok(bin);
+    }
+    std::fs::create_dir_all(&bin).with_context(|| {
+        format!("cannot create {}; set {CACHE} to a folder that can be written", bin.display())
+    })?;
+    let _lock = lock(&folder, signals)?;
+    // Looked at again: another process may have built them while we waited.
+    let missing = missing(&bin, names);
+    if !missing.is_empty() {
+        build(&module, &folder, &missing, signals)?;
+    }
+    Ok(bin)
+}
+
+fn missing<'a>(bin: &Path, names: &[&'a str]) -> Vec<&'a str> {
+    let mut names = names.to_vec();
+    names.retain(|name| !bin.join(name).is_file());
+    names
+}
+
+fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> anyhow::Result<()> {
+    eprintln!("building {} with Go; the first time this takes some minutes", names.join(", "));
+    let start = Instant::now();
+    // Built beside and moved in when whole: an interrupted build leaves nothing half made.
+    let unfinished = tempfile::Builder::new()
+        .prefix("unfinished-")
+        .tempdir_in(folder)
+        .with_context(|| format!("cannot write to {}", folder.display()))?;
+    let ours: Vec<&str> = names.iter().copied().filter(|name| *name != KWOK).collect();
+    if !ours.is_empty() {
+        let mut command = go(module);
+        command
+            .args(["build", "-buildvcs=false", "-trimpath", "-ldflags"])
+            .arg(linker_flags(&kubernetes_version(module)?))
+            .arg("-o")
+            .arg(unfinished.path())
+            .args(ours.iter().map(|name| format!("./{name}")));
+        run(&mut command, signals)?;
+    }
+    if names.contains(&KWOK) {
+        let mut command = go(module);
+        command
+            .args(["install", "-trimpath", "-ldflags", "-s -w", KWOK_PACKAGE])
+            .env("GOBIN", unfinished.path());
+        run(&mut command, signals)?;
+    }
+    for name in names {
+        std::fs::rename(unfinished.path().join(name), folder.join("bin").join(name))
+            .with_context(|| format!("`go` built no {name}"))?;
+    }
+    eprintln!("built in {:.0?}", start.elapsed());
+    Ok(())
+}
+
+fn run(command: &mut Command, signals: &Signals) -> anyhow::Result<()> {
+    let status = process::run(command, signals, || Ok(()))?;
+    if !status.success() {
+        bail!(
+            "`go` failed ({status}), see its message above; it needs Go 1.26 or newer (an older one \
+             fetches it when GOTOOLCHAIN=auto is set) and reach of a Go module proxy"
+        );
+    }
+    Ok(())
+}
+
+fn go(module: &Path) -> Command {
+    let mut command = Command::new("go");
+    command
+        .current_dir(module)
+        // As Kubernetes' own releases are; and it spares the need for a C compiler.
+        .env("CGO_ENABLED", "0")
+        // A workspace file further up would replace our module's versions.
+        .env("GOWORK", "off")
+        .stdin(Stdio::null());
+    command
+}
+
+/// The version of Kubernetes that the module asks for.
+fn kubernetes_version(module: &Path) -> anyhow::Result<String> {
+    let path = module.join("go.mod");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    text.lines()
+        .find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "))
+        .map(str::to_owned)
+        .with_context(|| format!("{} does not require k8s.io/kubernetes", path.display()))
+}
+
+/// Leaves out what debuggers need, and has the servers say which version they are: built as a
+/// dependency they do not know.
+fn linker_flags(version: &str) -> String {
+    let mut flags = "-s -w".to_owned();
+    let mut numbers = version.trim_start_matches('v').split('.');
+    let values = [
+        ("gitVersion", version),
+        ("gitMajor", numbers.next().unwrap_or_default()),
+        ("gitMinor", numbers.next().unwrap_or_default()),
+        ("gitTreeState", "clean"),
+    ];
+    for (name, value) in values {
+        flags.push_str(&format!(" -X k8s.io/component-base/version.{name}={value}"));
+    }
+    flags
+}
+
+fn cache_root() -> anyhow::Result<PathBuf> {
+    let folder = |name: &str| {
+        let value = std::env::var_os(name)?;
+        (!value.is_empty()).then(|| PathBuf::from(value))
+    };
+    let kept = "kube-informer/controlplane";
+    let root = folder(CACHE)
+        .or_else(|| Some(folder("XDG_CACHE_HOME")?.join(kept)))
+        .or_else(|| Some(folder("HOME")?.join(".cache").join(kept)))
+        .with_context(|| format!("there is no HOME to keep programs in; set {CACHE} to a folder"))?;
+    std::path::absolute(&root).with_context(|| format!("{} has no path", root.display()))
+}
+
+/// Changes with whatever changes the programs: the module's files, the Go version and platform,
+/// and how they are built, which this file says.
+fn fingerprint(module: &Path) -> anyhow::Result<String> {
+    let output = go(module).args(["env", "GOVERSION", "GOOS", "GOARCH"]).output().context(NO_GO)?;
+    if !output.status.success() {
+        bail!(
+            "the installed Go cannot build the control plane; install Go 1.26 or newer, or set \
+             GOTOOLCHAIN=auto to have it fetched: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    let mut files = Vec::new();
+    collect_go_files(module, &mut files)?;
+    files.sort();
+    let mut hash = Fnv::default();
+    hash.add(&output.stdout);
+    hash.add(KWOK_PACKAGE.as_bytes());
+    hash.add(linker_flags("").as_bytes());
+    for file in files {
+        let content = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let name = file.strip_prefix(module).unwrap_or(&file);
+        hash.add(name.as_os_str().as_encoded_bytes());
+        hash.add(&content);
+    }
+    Ok(format!("{:016x}", hash.0))
+}
+
+fn collect_go_files(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect_go_files(&path, files)?;
+        } else if path.extension().is_some_and(|kind| ["go", "mod", "sum"].iter().any(|go| kind == *go)) {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Lets one process build at a time. Released when the file is closed, however that comes about.
+fn lock(folder: &Path, signals: &Signals) -> anyhow::Result<File> {
+    let path = folder.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut told = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("cannot lock {}", path.display()));
+            }
+        }
+        if !told {
+            eprintln!("waiting for another build of the control plane");
+            told = true;
+        }
+        signals.pause(LOCK_POLL)?;
+    }
+}
+
+/// The FNV-1a hash: the standard library's may change with its version, and then all would be
+/// built again.
+#[derive(Debug)]
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    /// Adds `bytes` and an end mark, so that moving bytes from one part to the next shows.
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().chain(&[0xff]) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_say_their_version() {
+        let flags = linker_flags("v1.36.3");
+        assert!(flags.contains("version.gitVersion=v1.36.3"), "{flags}");
+        assert!(flags.contains("version.gitMajor=1 "), "{flags}");
+        assert!(flags.contains("version.gitMinor=36 "), "{flags}");
+    }
+
+    #[test]
+    fn the_module_says_which_version_of_kubernetes() {
+        let module = workspace::root().join("xtask/controlplane");
+        let version = kubernetes_version(&module).expect("go.mod requires it");
+        assert!(version.starts_with("v1."), "{version}");
+    }
+
+    #[test]
+    fn the_hash_tells_parts_apart() {
+        let hash = |parts: &[&str]| {
+            let mut hash = Fnv::default();
+            parts.iter().for_each(|part| hash.add(part.as_bytes()));
+            hash.0
+        };
+        assert_eq!(hash(&["ab", "c"]), hash(&["ab", "c"]));
+        assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
+    }
+}

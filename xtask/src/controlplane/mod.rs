@@ -1,0 +1,243 @@
+//! A real Kubernetes control plane on loopback: etcd, kube-apiserver and, where asked for, the
+//! controllers that turn Deployments into running pods. Its data lives in a temporary folder and
+//! its processes end with the [`Cluster`].
+
+mod client;
+mod credentials;
+mod flags;
+mod go_build;
+mod kubeconfig;
+mod nodes;
+mod programs;
+mod server;
+mod watchdog;
+
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use tempfile::TempDir;
+
+pub(crate) use self::programs::Programs;
+
+use self::client::Client;
+use self::credentials::Credentials;
+use self::flags::Flags;
+use self::server::Server;
+use self::watchdog::Watchdog;
+use crate::process::wait_until;
+use crate::signals::Signals;
+
+/// How long the servers may take to become ready. They take about three seconds on two cores.
+const READY_DEADLINE: Duration = Duration::from_secs(90);
+
+/// How many times to start over when another process takes a port that was free when we looked.
+const PORT_ATTEMPTS: usize = 3;
+
+/// What can be had on top of etcd and kube-apiserver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Extra {
+    /// The command-line client, for scripts.
+    Kubectl,
+    /// Makes Deployments into pods, collects garbage, gives namespaces their service accounts.
+    ControllerManager,
+    /// Gives pods their nodes.
+    Scheduler,
+    /// Plays nodes: pods bound to one are reported as running.
+    Kwok,
+}
+
+/// What to start.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Options {
+    /// What to have on top of etcd and kube-apiserver: kubectl, controller-manager, scheduler, kwok.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME")]
+    pub(crate) with: Vec<Extra>,
+
+    /// How many nodes KWOK plays; more than none implies `--with kwok`.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) nodes: usize,
+
+    /// A further argument for kube-apiserver, such as `--apiserver-arg=--min-request-timeout=5`.
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    pub(crate) apiserver_arg: Vec<String>,
+
+    /// A further argument for etcd.
+    #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
+    pub(crate) etcd_arg: Vec<String>,
+}
+
+impl Options {
+    /// Whether `extra` is wanted, by name or by implication.
+    pub(crate) fn wants(&self, extra: Extra) -> bool {
+        self.with.contains(&extra) || (extra == Extra::Kwok && self.nodes > 0)
+    }
+}
+
+/// A running control plane. Dropping it stops every process and removes its data.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    // Dropped in this order: first what would act on our death, then the servers, newest first,
+    // and their folder last.
+    watchdog: Watchdog,
+    servers: Vec<Server>,
+    kubeconfig: PathBuf,
+    dir: TempDir,
+}
+
+impl Cluster {
+    /// Starts what `options` ask for and returns once it is ready for requests.
+    pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<Self> {
+        let mut attempt = 1;
+        loop {
+            match Self::start_once(options, programs, signals) {
+                Err(error) if attempt < PORT_ATTEMPTS && port_was_taken(&error) => {
+                    eprintln!("another process took a port that was free; starting over");
+                    attempt += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// The kubeconfig file: context `admin`, the current one, may do everything, and context
+    /// `nobody` nothing.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// An error with the end of its log if one of the servers has ended.
+    pub(crate) fn check(&mut self) -> anyhow::Result<()> {
+        let checked = self.servers.iter_mut().try_for_each(Server::check);
+        if checked.is_err() {
+            self.keep_logs();
+        }
+        checked
+    }
+
+    /// Leaves the folder in place: an error points at the logs in it.
+    fn keep_logs(&mut self) {
+        self.dir.disable_cleanup(true);
+    }
+
+    fn start_once(options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<Self> {
+        let dir = tempfile::Builder::new()
+            .prefix("kube-informer-")
+            .tempdir()
+            .context("cannot make a temporary folder; is TMPDIR writable?")?;
+        let kubeconfig = dir.path().join("kubeconfig");
+        let mut cluster =
+            Self { watchdog: Watchdog::start(dir.path())?, servers: Vec::new(), kubeconfig, dir };
+        match cluster.bring_up(options, programs, signals) {
+            Ok(()) => Ok(cluster),
+            Err(error) => {
+                if !error.is::<crate::signals::Interrupted>() && !port_was_taken(&error) {
+                    cluster.keep_logs();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn bring_up(&mut self, options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<()> {
+        let [etcd_port, etcd_peer_port, api_port] = free_ports()?;
+        let credentials = Credentials::generate(self.dir.path())?;
+        kubeconfig::write(&self.kubeconfig, api_port, &credentials)?;
+        let flags = Flags {
+            dir: self.dir.path().to_path_buf(),
+            kubeconfig: self.kubeconfig.clone(),
+            etcd_port,
+            etcd_peer_port,
+            api_port,
+        };
+        self.spawn("etcd", programs, flags.etcd(options))?;
+        self.await_ready("etcd", signals, || {
+            Ok(TcpStream::connect((Ipv4Addr::LOCALHOST, etcd_port)).is_ok())
+        })?;
+        self.spawn("kube-apiserver", programs, flags.apiserver(options))?;
+        let client = Client::new(api_port, &credentials)?;
+        self.await_ready("kube-apiserver", signals, || {
+            Ok(client.has("/readyz") && client.has("/api/v1/namespaces/default"))
+        })?;
+        if options.wants(Extra::ControllerManager) {
+            let name = "kube-controller-manager";
+            self.spawn(name, programs, flags.controller_manager())?;
+            // Until it exists, pods are refused.
+            let account = "/api/v1/namespaces/default/serviceaccounts/default";
+            self.await_ready(name, signals, || Ok(client.has(account)))?;
+        }
+        if options.wants(Extra::Scheduler) {
+            self.spawn("kube-scheduler", programs, flags.scheduler())?;
+        }
+        if options.wants(Extra::Kwok) {
+            self.spawn("kwok", programs, flags.kwok())?;
+            nodes::create(&client, options.nodes)?;
+            self.await_ready("kwok", signals, || Ok(nodes::ready(&client)? >= options.nodes))?;
+        }
+        Ok(())
+    }
+
+    fn spawn(&mut self, name: &str, programs: &Programs, args: Vec<String>) -> anyhow::Result<()> {
+        let server = Server::spawn(name, programs.path(name)?, args, self.dir.path())?;
+        // Newest first: what is dropped first must not miss what it talks to.
+        self.servers.insert(0, server);
+        self.watchdog.guard(self.servers[0].id())
+    }
+
+    fn await_ready(
+        &mut self,
+        name: &str,
+        signals: &Signals,
+        mut ready: impl FnMut() -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        let servers = &mut self.servers;
+        let in_time = wait_until(signals, READY_DEADLINE, || {
+            servers.iter_mut().try_for_each(Server::check)?;
+            ready()
+        })?;
+        if in_time {
+            return Ok(());
+        }
+        let log =
+            servers.iter().find(|server| server.name() == name).map(Server::log_tail).unwrap_or_default();
+        bail!("{name} was not ready within {READY_DEADLINE:?}; {log}")
+    }
+}
+
+/// Ports on loopback that nobody listens on, each a different one.
+fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
+    let mut ports = [0; N];
+    // Held until all are known, so that the same port is not given out twice.
+    let mut held = Vec::with_capacity(N);
+    for port in &mut ports {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .context("cannot listen on 127.0.0.1; is the loopback interface up?")?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(ports)
+}
+
+fn port_was_taken(error: &anyhow::Error) -> bool {
+    format!("{error:#}").contains("address already in use")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_ports_differ() {
+        let [a, b, c] = free_ports().expect("loopback is up");
+        assert!(a != b && b != c && a != c);
+    }
+
+    #[test]
+    fn nodes_imply_kwok() {
+        let options = Options { nodes: 1, ..Options::default() };
+        assert!(options.wants(Extra::Kwok));
+        assert!(!Options::default().wants(Extra::Kwok));
+    }
+}

@@ -1,0 +1,98 @@
+//! Where the servers' programs come from: the folder `KUBEBUILDER_ASSETS` names, as for other
+//! Kubernetes tests, or our own build of them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use super::go_build;
+use super::{Extra, Options};
+use crate::signals::Signals;
+
+/// Names a folder with prebuilt programs.
+const ASSETS: &str = "KUBEBUILDER_ASSETS";
+
+/// What such a folder contains, by convention.
+const IN_ASSETS: [&str; 3] = ["etcd", "kube-apiserver", "kubectl"];
+
+/// The programs to start, by name.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    paths: BTreeMap<&'static str, PathBuf>,
+}
+
+impl Programs {
+    /// Finds the programs that `options` need, building those that were not built before.
+    pub(crate) fn find(options: &Options, signals: &Signals) -> anyhow::Result<Self> {
+        let mut names = needed(options);
+        let mut paths = BTreeMap::new();
+        if let Some(assets) = std::env::var_os(ASSETS).filter(|assets| !assets.is_empty()) {
+            for name in IN_ASSETS {
+                if names.contains(&name) {
+                    paths.insert(name, in_assets(Path::new(&assets), name)?);
+                }
+            }
+            names.retain(|name| !IN_ASSETS.contains(name));
+        }
+        if !names.is_empty() {
+            let folder = go_build::ensure(&names, signals)?;
+            paths.extend(names.into_iter().map(|name| (name, folder.join(name))));
+        }
+        Ok(Self { paths })
+    }
+
+    /// The program called `name`.
+    pub(crate) fn path(&self, name: &str) -> anyhow::Result<&Path> {
+        let path = self.paths.get(name);
+        let path = path.with_context(|| format!("{name} was not among the needed programs"))?;
+        Ok(path)
+    }
+
+    /// The programs, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        self.paths.iter().map(|(name, path)| (*name, path.as_path()))
+    }
+}
+
+fn needed(options: &Options) -> Vec<&'static str> {
+    let extras = [
+        (Extra::Kubectl, "kubectl"),
+        (Extra::ControllerManager, "kube-controller-manager"),
+        (Extra::Scheduler, "kube-scheduler"),
+        (Extra::Kwok, go_build::KWOK),
+    ];
+    let extras = extras.into_iter().filter(|(extra, _)| options.wants(*extra)).map(|(_, name)| name);
+    ["etcd", "kube-apiserver"].into_iter().chain(extras).collect()
+}
+
+fn in_assets(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let path = folder.join(name);
+    if !path.is_file() {
+        bail!(
+            "{ASSETS} is set, but {} does not exist; download the programs with \
+             `setup-envtest use -p path`, or unset {ASSETS} to have them built with Go",
+            path.display()
+        );
+    }
+    std::path::absolute(&path).with_context(|| format!("{} has no path", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_asked_for_is_needed() {
+        assert_eq!(needed(&Options::default()), ["etcd", "kube-apiserver"]);
+        let options = Options { with: vec![Extra::Kwok, Extra::Kubectl], ..Options::default() };
+        assert_eq!(needed(&options), ["etcd", "kube-apiserver", "kubectl", "kwok"]);
+    }
+
+    #[test]
+    fn a_folder_without_the_program_is_an_error_that_says_what_to_do() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let error = in_assets(dir.path(), "etcd").expect_err("it is empty").to_string();
+        assert!(error.contains("setup-envtest"), "{error}");
+    }
+}

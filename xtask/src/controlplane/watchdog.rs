@@ -1,0 +1,89 @@
+//! The last resort against servers that outlive us: `Drop` stops them on every way out but one,
+//! being killed with SIGKILL. A shell that waits for the end of a pipe from us covers that one.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::Context;
+
+use crate::process::own_group;
+
+/// Collects process ids until the pipe closes, which is when we died; then kills them and removes
+/// their folder.
+const SCRIPT: &str = r#"
+pids=
+while read -r pid; do pids="$pids $pid"; done
+for pid in $pids; do kill -9 "$pid"; done
+sleep 1
+rm -rf "$1"
+"#;
+
+/// A process that kills the guarded ones if we die without having stopped them. Dropping it calls
+/// it off.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    child: Child,
+}
+
+impl Watchdog {
+    /// Starts guarding; `dir` is the folder to remove.
+    pub(crate) fn start(dir: &Path) -> anyhow::Result<Self> {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", SCRIPT, "sh"])
+            .arg(dir)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = own_group(&mut command)
+            .spawn()
+            .context("cannot start `sh`; the control plane needs a Unix system")?;
+        Ok(Self { child })
+    }
+
+    /// Adds a process to kill.
+    pub(crate) fn guard(&mut self, pid: u32) -> anyhow::Result<()> {
+        let pipe = self.child.stdin.as_mut();
+        let pipe = pipe.context("the watchdog has no pipe; report this as a bug of xtask")?;
+        writeln!(pipe, "{pid}").context("the watchdog of the control plane has ended")
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        // Killed while its pipe is still open, so that it never acts. An error means it has ended.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_pipe_kills_what_is_guarded_and_removes_the_folder() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let mut guarded = Command::new("sleep").arg("600").spawn().expect("sleep starts");
+        let mut watchdog = Watchdog::start(dir.path()).expect("sh starts");
+        watchdog.guard(guarded.id()).expect("the pipe is open");
+        drop(watchdog.child.stdin.take());
+        assert!(!guarded.wait().expect("it ends").success());
+        watchdog.child.wait().expect("the watchdog ends");
+        assert!(!dir.path().exists());
+    }
+
+    #[test]
+    fn called_off_it_kills_nothing() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let mut guarded = Command::new("sleep").arg("600").spawn().expect("sleep starts");
+        let mut watchdog = Watchdog::start(dir.path()).expect("sh starts");
+        watchdog.guard(guarded.id()).expect("the pipe is open");
+        drop(watchdog);
+        assert!(guarded.try_wait().expect("it can be asked").is_none());
+        assert!(dir.path().exists());
+        guarded.kill().expect("it is running");
+        guarded.wait().expect("it ends");
+    }
+}

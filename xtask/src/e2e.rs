@@ -1,0 +1,46 @@
+//! `cargo xtask e2e`: the end-to-end tests against a real kube-apiserver.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::bail;
+
+use crate::apiserver;
+use crate::controlplane::{Options, Programs};
+use crate::process;
+use crate::signals::Signals;
+use crate::workspace;
+
+/// Tells the tests which kubeconfig to use. Not KUBECONFIG alone: tests that make and delete
+/// things must not run against a cluster that someone merely happens to be logged in to.
+const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
+
+/// What to start and which tests to run.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    options: Options,
+
+    /// Which tests to run and how, as after `cargo test --`.
+    #[arg(last = true, value_name = "FILTER")]
+    filter: Vec<String>,
+}
+
+/// Builds the tests, starts a control plane and runs the tests against it.
+pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    // First, so that the servers do not wait for the compiler, nor the user for both to fail.
+    let status = process::run(tests().arg("--no-run"), signals, || Ok(()))?;
+    if !status.success() {
+        bail!("the end-to-end tests do not build; see the message above");
+    }
+    let programs = Programs::find(&args.options, signals)?;
+    let mut cluster = apiserver::start(&args.options, &programs, signals)?;
+    let mut command = tests();
+    command.args(["--", "--ignored"]).args(&args.filter).env(KUBECONFIG, cluster.kubeconfig());
+    apiserver::run_against(&mut cluster, &programs, &mut command, signals)
+}
+
+fn tests() -> Command {
+    let mut command = workspace::cargo();
+    command.args(["test", "--workspace", "--test", "e2e"]);
+    command
+}

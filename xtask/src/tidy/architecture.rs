@@ -1,0 +1,113 @@
+//! The code map in ARCHITECTURE.md: it names every crate, and no folder that is not there.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::Finding;
+
+/// The file with the map.
+const FILE: &str = "ARCHITECTURE.md";
+
+/// What the heading above the map contains, in whatever case.
+const HEADING: &str = "code map";
+
+/// Compares the map, if there is one yet, with the workspace.
+pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
+    let path = root.join(FILE);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {FILE}"))?;
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).context("cannot read Cargo.toml")?;
+    Ok(compare(&text, &members(&manifest), |folder| root.join(folder).exists()))
+}
+
+fn compare(text: &str, members: &[&str], exists: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let map = section(text);
+    let Some((heading, _)) = map.first() else {
+        let remedy = "add a section with a heading that says \"Code map\" and names every crate";
+        return vec![Finding::new(FILE, 1, remedy)];
+    };
+    let mut findings = Vec::new();
+    let mut named = Vec::new();
+    for (number, line) in &map {
+        for name in names(line) {
+            named.push(name);
+            if is_folder(name) && !exists(name) {
+                let remedy = format!("`{name}` does not exist: correct the code map");
+                findings.push(Finding::new(FILE, *number, remedy));
+            }
+        }
+    }
+    for member in members {
+        if !named.iter().any(|name| name.trim_end_matches('/') == *member) {
+            let remedy = format!("name `{member}/` in the code map: it is in the workspace");
+            findings.push(Finding::new(FILE, *heading, remedy));
+        }
+    }
+    findings
+}
+
+/// The lines from the map's heading to the next heading that is no deeper.
+fn section(text: &str) -> Vec<(usize, &str)> {
+    let depth = |line: &str| line.bytes().take_while(|byte| *byte == b'#').count();
+    let is_map = |line: &str| depth(line) > 0 && line.to_lowercase().contains(HEADING);
+    let mut lines = text.lines().enumerate().map(|(n, line)| (n + 1, line));
+    let Some(heading) = lines.find(|(_, line)| is_map(line)) else {
+        return Vec::new();
+    };
+    let rest = lines.take_while(|(_, line)| depth(line) == 0 || depth(line) > depth(heading.1));
+    std::iter::once(heading).chain(rest).collect()
+}
+
+/// What stands between backticks.
+fn names(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// Whether a name in the map means a folder of this workspace: `informer-core` or `examples/`.
+fn is_folder(name: &str) -> bool {
+    let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_/.".contains(c));
+    plain && (name.ends_with('/') || (name.starts_with("informer-") && !name.contains('.')))
+}
+
+/// The members that the workspace's manifest lists.
+fn members(manifest: &str) -> Vec<&str> {
+    let list = manifest.split_once("members = [").map(|(_, rest)| rest);
+    let list = list.and_then(|rest| rest.split_once(']'));
+    list.map_or_else(Vec::new, |(list, _)| list.split('"').skip(1).step_by(2).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAP: &str = "# A\n\n## Code map\n\n- `informer-core/`: b, see `Store`\n\n## Other\n`no/`\n";
+
+    #[test]
+    fn a_map_of_what_is_there_passes() {
+        assert_eq!(compare(MAP, &["informer-core"], |_| true), []);
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_is_found() {
+        assert_eq!(compare(MAP, &["informer-core"], |_| false)[0].line, 5);
+    }
+
+    #[test]
+    fn a_crate_that_is_left_out_is_found() {
+        assert_eq!(compare(MAP, &["informer-core", "xtask"], |_| true)[0].line, 3);
+    }
+
+    #[test]
+    fn a_file_without_a_map_is_found() {
+        assert_eq!(compare("# A\n", &[], |_| true).len(), 1);
+    }
+
+    #[test]
+    fn members_are_read_from_the_manifest() {
+        let manifest = "[workspace]\nmembers = [\n    \"a\",\n    \"b\",\n]\n[x]\ny = [\"z\"]\n";
+        assert_eq!(members(manifest), ["a", "b"]);
+    }
+}

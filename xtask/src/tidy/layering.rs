@@ -1,0 +1,113 @@
+//! Which crates may use what: the core knows no HTTP, and the store no runtime.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+
+use super::Finding;
+use crate::workspace;
+
+/// What a crate must not depend on.
+#[derive(Debug)]
+struct Layer {
+    name: &'static str,
+    /// Neither directly nor through others.
+    never: &'static [&'static str],
+    /// Not directly.
+    not_directly: &'static [&'static str],
+    /// The reason, for the message.
+    because: &'static str,
+}
+
+/// What makes HTTP requests.
+const CLIENTS: &[&str] = &["kube-client", "hyper", "hyper-util", "reqwest", "ureq", "isahc", "curl"];
+
+const LAYERS: [Layer; 2] = [
+    Layer {
+        name: "informer-core",
+        never: CLIENTS,
+        not_directly: &[],
+        because: "the core must work with any source of objects",
+    },
+    Layer {
+        name: "informer-store",
+        never: CLIENTS,
+        not_directly: &["tokio"],
+        because: "the store must work without a runtime",
+    },
+];
+
+/// Asks cargo what each layer depends on.
+pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for layer in &LAYERS {
+        let all = dependencies(layer.name, &[])?;
+        let direct = dependencies(layer.name, &["--depth", "1"])?;
+        let file = format!("{}/Cargo.toml", layer.name);
+        let manifest =
+            std::fs::read_to_string(root.join(&file)).with_context(|| format!("cannot read {file}"))?;
+        for name in offenders(layer, &all, &direct) {
+            let remedy = format!(
+                "{} must not depend on {name}: {}; `cargo tree -p {} -e normal -i {name}` shows why",
+                layer.name, layer.because, layer.name
+            );
+            findings.push(Finding::new(&file, line_of(&manifest, name), remedy));
+        }
+    }
+    Ok(findings)
+}
+
+fn offenders(layer: &Layer, all: &[String], direct: &[String]) -> Vec<&'static str> {
+    let never = layer.never.iter().filter(|name| has(all, name));
+    let not_directly = layer.not_directly.iter().filter(|name| has(direct, name));
+    never.chain(not_directly).copied().collect()
+}
+
+fn has(names: &[String], name: &str) -> bool {
+    names.iter().any(|other| other == name)
+}
+
+/// The names of the crates that the library is built with, itself included.
+fn dependencies(package: &str, extra: &[&str]) -> anyhow::Result<Vec<String>> {
+    let output = workspace::cargo()
+        .args(["tree", "--package", package, "--edges", "normal"])
+        .args(["--prefix", "none", "--format", "{p}"])
+        .args(extra)
+        .output()
+        .context("cannot start `cargo tree`")?;
+    if !output.status.success() {
+        bail!("`cargo tree --package {package}` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names = text.lines().filter_map(|line| line.split(' ').next());
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// Where the manifest names the dependency; the first line where another brings it in.
+fn line_of(manifest: &str, name: &str) -> usize {
+    let named = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '.', '=']));
+    manifest.lines().position(named).map_or(1, |index| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_layer_must_not_use_is_found() {
+        let names = |names: &[&str]| -> Vec<String> { names.iter().map(|n| (*n).into()).collect() };
+        let [core, store] = &LAYERS;
+        let all = names(&["informer-store", "informer-core", "tokio"]);
+        assert_eq!(offenders(core, &all, &all), [""; 0]);
+        assert_eq!(offenders(store, &all, &names(&["informer-core"])), [""; 0]);
+        assert_eq!(offenders(store, &all, &all), ["tokio"]);
+        assert_eq!(offenders(core, &names(&["hyper"]), &[]), ["hyper"]);
+    }
+
+    #[test]
+    fn the_line_is_the_one_that_names_it() {
+        let manifest = "[dependencies]\ntokio-util.workspace = true\ntokio.workspace = true\n";
+        assert_eq!(line_of(manifest, "tokio"), 3);
+        assert_eq!(line_of(manifest, "hyper"), 1);
+    }
+}

@@ -1,0 +1,71 @@
+//! `cargo xtask tidy`: the rules of this workspace that no compiler and no linter checks. The
+//! unit test `tidy` runs the same checks, so that `cargo test` finds what CI would.
+
+mod architecture;
+mod invariants;
+mod layering;
+mod sources;
+mod style;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use self::sources::Source;
+use crate::workspace;
+
+/// One broken rule: where, and what to do about it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    file: PathBuf,
+    /// Counted from 1.
+    line: usize,
+    remedy: String,
+}
+
+impl Finding {
+    fn new(file: impl Into<PathBuf>, line: usize, remedy: impl Into<String>) -> Self {
+        Self { file: file.into(), line, remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file.display(), self.line, self.remedy)
+    }
+}
+
+/// Prints every finding; fails if there is one.
+pub(crate) fn run() -> anyhow::Result<ExitCode> {
+    let findings = check(&workspace::root())?;
+    for finding in &findings {
+        eprintln!("{finding}");
+    }
+    if findings.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("tidy: {} to mend", findings.len());
+    Ok(ExitCode::FAILURE)
+}
+
+fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
+    let sources = Source::tracked(root)?;
+    let mut findings: Vec<Finding> = sources.iter().flat_map(style::check).collect();
+    findings.extend(invariants::check(&sources));
+    findings.extend(architecture::check(root)?);
+    findings.extend(layering::check(root)?);
+    findings.sort();
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tidy() {
+        let findings = check(&workspace::root()).expect("the checks can be run");
+        let list: Vec<String> = findings.iter().map(Finding::to_string).collect();
+        assert!(list.is_empty(), "mend these:\n{}", list.join("\n"));
+    }
+}

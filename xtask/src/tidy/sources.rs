@@ -1,0 +1,132 @@
+//! The Rust files of the workspace, as far as the checks need to understand them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// Folders whose files nobody depends on: the rules for a library's interface spare them.
+const NOT_LIBRARY: [&str; 2] = ["xtask", "examples"];
+
+/// One Rust file.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Relative to the workspace's root.
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    /// The index of the first line of test code; the number of lines where there is none.
+    tests_from: usize,
+}
+
+impl Source {
+    /// Every Rust file that git tracks.
+    pub(crate) fn tracked(root: &Path) -> anyhow::Result<Vec<Self>> {
+        let output = Command::new("git")
+            .current_dir(root)
+            .args(["ls-files", "-z", "--", "*.rs"])
+            .output()
+            .context("cannot start `git`, which says which files to check; install it")?;
+        if !output.status.success() {
+            bail!(
+                "`git ls-files` failed; run this in a clone of the repository: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
+        }
+        let names = String::from_utf8(output.stdout).context("a file's name is not UTF-8")?;
+        names
+            .split_terminator('\0')
+            // A file that was deleted is tracked until that is committed.
+            .filter(|name| root.join(name).exists())
+            .map(|name| {
+                let text = std::fs::read_to_string(root.join(name))
+                    .with_context(|| format!("cannot read {name} as text"))?;
+                Ok(Self::new(name, text))
+            })
+            .collect()
+    }
+
+    pub(crate) fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
+        let path = path.into();
+        let text = text.into();
+        let tests_from = if is_test_file(&path) {
+            0
+        } else {
+            let first = text.lines().position(|line| line.trim() == "#[cfg(test)]");
+            // `#[cfg(test)] mod tests;` brings in a file of tests; what follows it is not one.
+            first
+                .filter(|first| !text.lines().nth(first + 1).unwrap_or_default().ends_with(';'))
+                .unwrap_or_else(|| text.lines().count())
+        };
+        Self { path, text, tests_from }
+    }
+
+    /// The lines, each with its number, counted from 1.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.lines().enumerate().map(|(n, line)| (n + 1, line))
+    }
+
+    /// Whether the line with this number is test code.
+    pub(crate) fn is_test(&self, number: usize) -> bool {
+        number > self.tests_from
+    }
+
+    /// Whether all of the file is test code.
+    pub(crate) fn is_test_file(&self) -> bool {
+        self.tests_from == 0
+    }
+
+    /// Whether the file is part of a library.
+    pub(crate) fn is_library(&self) -> bool {
+        let first = self.path.components().next();
+        let spared = first.is_some_and(|first| NOT_LIBRARY.iter().any(|name| first.as_os_str() == *name));
+        let example = self.path.components().any(|part| part.as_os_str() == "examples");
+        !spared && !example && !self.is_test_file()
+    }
+}
+
+/// Whether the path alone says that a file holds tests.
+fn is_test_file(path: &Path) -> bool {
+    let in_folder = path.parent().is_some_and(|folder| {
+        let mut parts = folder.components().map(std::path::Component::as_os_str);
+        parts.any(|part| part == "tests" || part == "benches")
+    });
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    in_folder || stem == "tests" || stem.ends_with("_tests")
+}
+
+/// The part of a line before its comment. A `//` in a string counts as a comment: what the checks
+/// look for does not follow one.
+pub(crate) fn code(line: &str) -> &str {
+    line.split_once("//").map_or(line, |(code, _)| code)
+}
+
+/// The comment of a line without its slashes, or nothing.
+pub(crate) fn comment(line: &str) -> Option<&str> {
+    let (_, comment) = line.split_once("//")?;
+    Some(comment.trim_start_matches(['/', '!']).trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_code_is_told_from_the_rest() {
+        let inline = Source::new("a/src/lib.rs", "//! A.\nfn a() {}\n#[cfg(test)]\nmod tests {}\n");
+        assert!(!inline.is_test(2) && inline.is_test(4));
+        let outside = Source::new("a/src/lib.rs", "#[cfg(test)]\nmod tests;\nfn a() {}\n");
+        assert!(!outside.is_test(3));
+        for path in ["a/tests/b.rs", "a/src/tests.rs", "a/src/b/tests/c.rs", "a/src/b_tests.rs"] {
+            assert!(Source::new(path, "").is_test_file(), "{path}");
+        }
+        assert!(!Source::new("a/src/testing.rs", "fn a() {}\n").is_test_file());
+    }
+
+    #[test]
+    fn only_libraries_have_an_interface() {
+        assert!(Source::new("informer-core/src/lib.rs", "fn a() {}").is_library());
+        for path in ["xtask/src/main.rs", "examples/src/a.rs", "a/examples/b.rs", "a/tests/b.rs"] {
+            assert!(!Source::new(path, "fn a() {}").is_library(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Rules about single files.
+
+use super::Finding;
+use super::sources::{Source, code, comment};
+
+/// How long a file may be.
+const MAX_LINES: usize = 400;
+
+/// Whoever says this in the first lines of a file did not write it by hand.
+const GENERATED: &str = "@generated";
+
+/// Text that must not be in code, and what to do instead. Put together here so that this file
+/// does not contain it.
+const FORBIDDEN: [(&str, &str); 4] = [
+    (
+        concat!("thread", "::sleep"),
+        "wait for what is waited for (a channel, a condition), not for time to pass",
+    ),
+    (concat!("todo", "!("), "write the missing code, or return an error"),
+    (concat!("unimplemented", "!("), "write the missing code, or return an error"),
+    (concat!("```", "ignore"), "make the example compile: `no_run`, or hidden `#` lines"),
+];
+
+/// Checks one file.
+pub(crate) fn check(source: &Source) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut found = |line: usize, remedy: &str| {
+        findings.push(Finding::new(&source.path, line, remedy));
+    };
+    if !source.text.starts_with("//! ") {
+        found(1, "open the file with a `//!` line on what it is for");
+    }
+    let count = source.text.lines().count();
+    if count > MAX_LINES && !source.is_test_file() && !is_generated(source) {
+        let remedy = format!("split the file: it has {count} lines, more than {MAX_LINES}");
+        found(MAX_LINES + 1, &remedy);
+    }
+    for (number, line) in source.lines() {
+        if line.ends_with(char::is_whitespace) {
+            found(number, "remove the white space at the end of the line");
+        }
+        for (text, remedy) in FORBIDDEN {
+            let place = if text.starts_with('`') { line } else { code(line) };
+            if place.contains(text) {
+                found(number, &format!("no `{text}`: {remedy}"));
+            }
+        }
+    }
+    findings.extend(sleeping_tests(source));
+    findings.extend(unsafe_to_cancel(source));
+    findings
+}
+
+fn is_generated(source: &Source) -> bool {
+    source.text.lines().take(5).any(|line| line.contains(GENERATED))
+}
+
+/// Tests that sleep in real time are slow where they pass and fail on slow machines.
+fn sleeping_tests(source: &Source) -> Vec<Finding> {
+    let paused = ["start_paused", "time::pause("].iter().any(|text| source.text.contains(text));
+    if paused {
+        return Vec::new();
+    }
+    let sleep = concat!("time", "::sleep");
+    source
+        .lines()
+        .filter(|(number, line)| source.is_test(*number) && code(line).contains(sleep))
+        .map(|(number, _)| {
+            let remedy = "no sleep in real time: pause the test's clock \
+                          (`#[tokio::test(start_paused = true)]`), or wait for the event itself";
+            Finding::new(&source.path, number, remedy)
+        })
+        .collect()
+}
+
+/// Callers put futures into `select!`: what dropping one half-way loses must be written down.
+fn unsafe_to_cancel(source: &Source) -> Vec<Finding> {
+    if !source.is_library() {
+        return Vec::new();
+    }
+    let lines: Vec<&str> = source.text.lines().collect();
+    let documented = |index: usize| {
+        lines[..index]
+            .iter()
+            .rev()
+            .map(|line| line.trim())
+            .take_while(|line| line.starts_with("///") || line.starts_with("#["))
+            .any(|line| comment(line) == Some("# Cancel safety"))
+    };
+    source
+        .lines()
+        .filter(|(number, line)| {
+            line.trim_start().starts_with("pub async fn ")
+                && !source.is_test(*number)
+                && !documented(number - 1)
+        })
+        .map(|(number, _)| {
+            let remedy = "add a `# Cancel safety` section to its documentation: what is lost, and \
+                          what is not, when the future is dropped before it is done";
+            Finding::new(&source.path, number, remedy)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &str, text: &str) -> Vec<usize> {
+        check(&Source::new(path, text)).iter().map(|f| f.line).collect()
+    }
+
+    const NONE: [usize; 0] = [];
+
+    const LIB: &str = "informer-core/src/lib.rs";
+
+    #[test]
+    fn a_clean_file_passes() {
+        assert_eq!(lines(LIB, "//! A.\n\nfn a() {}\n"), NONE);
+    }
+
+    #[test]
+    fn a_file_says_what_it_is_for() {
+        assert_eq!(lines(LIB, "fn a() {}\n"), [1]);
+    }
+
+    #[test]
+    fn only_sources_written_by_hand_are_kept_short() {
+        let long = |first: &str| format!("{first}\n{}", "fn a() {}\n".repeat(MAX_LINES));
+        assert_eq!(lines(LIB, &long("//! A.")), [MAX_LINES + 1]);
+        assert_eq!(lines(LIB, &long("//! A. @generated")), NONE);
+        assert_eq!(lines("a/tests/b.rs", &long("//! A.")), NONE);
+    }
+
+    #[test]
+    fn forbidden_text_is_found_in_code_only() {
+        for (text, _) in FORBIDDEN {
+            assert_eq!(lines(LIB, &format!("//! A.\nfn a() {{ {text} }}\n")), [2], "{text}");
+        }
+        let commented = format!("//! A.\n// {} blocks\n", FORBIDDEN[0].0);
+        assert_eq!(lines(LIB, &commented), NONE);
+        let fence = format!("//! A.\n//! {}\n", FORBIDDEN[3].0);
+        assert_eq!(lines(LIB, &fence), [2]);
+    }
+
+    #[test]
+    fn trailing_white_space_is_found() {
+        assert_eq!(lines(LIB, "//! A.\nfn a() {} \n"), [2]);
+    }
+
+    #[test]
+    fn tests_sleep_on_a_paused_clock_only() {
+        let sleep = concat!("tokio::time", "::sleep(d).await;");
+        assert_eq!(lines("a/tests/b.rs", &format!("//! A.\n{sleep}\n")), [2]);
+        assert_eq!(lines(LIB, &format!("//! A.\n{sleep}\n")), NONE);
+        let paused = format!("//! A.\n#[tokio::test(start_paused = true)]\n{sleep}\n");
+        assert_eq!(lines("a/tests/b.rs", &paused), NONE);
+    }
+
+    #[test]
+    fn async_functions_say_whether_they_can_be_cancelled() {
+        assert_eq!(lines(LIB, "//! A.\n/// B.\npub async fn b() {}\n"), [3]);
+        let documented =
+            "//! A.\n/// B.\n///\n/// # Cancel safety\n///\n/// Yes.\n#[inline]\npub async fn b() {}\n";
+        assert_eq!(lines(LIB, documented), NONE);
+        assert_eq!(lines("examples/src/a.rs", "//! A.\npub async fn b() {}\n"), NONE);
+        assert_eq!(lines(LIB, "//! A.\npub(crate) async fn b() {}\n"), NONE);
+    }
+}
