@@ -9,6 +9,7 @@ use anyhow::Context;
 use crate::controlplane::{Cluster, Options, Programs};
 use crate::process;
 use crate::signals::Signals;
+use crate::workspace;
 
 /// How often to look whether the servers still run.
 const CHECK: Duration = Duration::from_millis(500);
@@ -42,6 +43,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         Some((program, rest)) => {
             let mut command = Command::new(program);
             command.args(rest);
+            workspace::forget_this_package(&mut command);
             run_against(&mut cluster, &programs, &mut command, signals)
         }
         None => {

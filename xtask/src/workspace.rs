@@ -14,5 +14,21 @@ pub(crate) fn cargo() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root());
+    forget_this_package(&mut command);
     command
+}
+
+/// Takes out of the command's environment what `cargo run` says about the package it runs, this
+/// one: some build scripts take it for their own, and build again each time it comes or goes.
+pub(crate) fn forget_this_package(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let told = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_")
+                || name.starts_with("CARGO_MANIFEST_")
+                || name.starts_with("CARGO_BIN_")
+        });
+        if told {
+            command.env_remove(name);
+        }
+    }
 }

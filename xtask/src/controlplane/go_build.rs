@@ -2,11 +2,13 @@
 //! outside `target`, under a hash of all that goes into them.
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use tempfile::TempDir;
 
 use crate::process;
 use crate::signals::Signals;
@@ -58,11 +60,7 @@ fn missing<'a>(bin: &Path, names: &[&'a str]) -> Vec<&'a str> {
 fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> anyhow::Result<()> {
     eprintln!("building {} with Go; the first time this takes some minutes", names.join(", "));
     let start = Instant::now();
-    // Built beside and moved in when whole: an interrupted build leaves nothing half made.
-    let unfinished = tempfile::Builder::new()
-        .prefix("unfinished-")
-        .tempdir_in(folder)
-        .with_context(|| format!("cannot write to {}", folder.display()))?;
+    let unfinished = unfinished(folder)?;
     let ours: Vec<&str> = names.iter().copied().filter(|name| *name != KWOK).collect();
     if !ours.is_empty() {
         let mut command = go(module);
@@ -87,6 +85,23 @@ fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> any
     }
     eprintln!("built in {:.0?}", start.elapsed());
     Ok(())
+}
+
+/// Where to build: what is whole is moved from here, so that an interrupted build leaves nothing
+/// half made. Others do not build here meanwhile: the caller has the lock.
+fn unfinished(folder: &Path) -> anyhow::Result<TempDir> {
+    let name = "unfinished";
+    match std::fs::remove_dir_all(folder.join(name)) {
+        // What a build left that was killed.
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("cannot clear {}", folder.display())),
+    }
+    tempfile::Builder::new()
+        .prefix(name)
+        .rand_bytes(0)
+        .tempdir_in(folder)
+        .with_context(|| format!("cannot write to {}", folder.display()))
 }
 
 fn run(command: &mut Command, signals: &Signals) -> anyhow::Result<()> {
