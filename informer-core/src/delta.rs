@@ -1,7 +1,7 @@
 //! What can happen to an object on its way through the queue: [`Delta`], and what is left of it afterwards:
 //! [`Deleted`].
 //!
-//! client-go: `Delta`, `Deltas` and `DeletedFinalStateUnknown` of tools/cache/delta_fifo.go.
+//! client-go: `Delta`, `Deltas` and `DeletedFinalStateUnknown` of `tools/cache/delta_fifo.go`.
 
 use smallvec::SmallVec;
 

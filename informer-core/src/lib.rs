@@ -1,10 +1,30 @@
-//! Placeholder.
+//! The vocabulary of Kubernetes informers and their in-memory pipeline.
+//!
+//! An informer keeps a local copy of some Kubernetes objects and tells handlers of every change. This crate has the
+//! parts of it that need neither network nor store, in the order in which an event meets them:
+//!
+//! | part | what it does |
+//! |---|---|
+//! | [`ListerWatcher`] | the seam to whatever lists and watches objects |
+//! | [`Cached`], [`ObjectKey`], [`ResourceVersion`] | how an object is held from then on |
+//! | [`DeltaFifo`] | gathers changes per key; its consumer takes the whole backlog at once |
+//! | [`EventBatch`], [`Event`], [`Deleted`] | what one step of the store means for handlers |
+//! | [`SharedProcessor`], [`EventHandler`] | tells every handler, each at its own pace |
+//!
+//! The reflector that fills the queue is in `informer-reflector`, the store in `informer-store`, and all of it put
+//! together, which is what most users want, in `informer-factory`.
+//!
+//! Nothing here is bound to Kubernetes' own objects: [`Cached::from_parts`] takes any object under any key.
+
 mod cached;
 mod delta;
 mod delta_fifo;
 mod error;
+mod event;
+mod handler;
 mod key;
 mod lister_watcher;
+mod processor;
 mod reflector_store;
 mod resource_version;
 mod synced;
@@ -14,11 +34,14 @@ pub use cached::Cached;
 pub use delta::{Deleted, Delta, Deltas};
 pub use delta_fifo::{Batch, DeltaFifo, Pending};
 pub use error::{KeyError, ListWatchError};
+pub use event::{Event, EventBatch};
+pub use handler::{EventHandler, Filtered, Handlers};
 pub use key::ObjectKey;
 pub use lister_watcher::{
     Bookmark, ListEnd, ListOptions, ListPart, ListStream, ListerWatcher, Malformed, MalformedKind,
     ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,
 };
+pub use processor::{HandlerOptions, HandlerRegistration, HandlerStats, Resync, SharedProcessor};
 pub use reflector_store::{KnownObjects, ReflectorStore, Replacement};
 pub use resource_version::ResourceVersion;
 pub use synced::Synced;

@@ -32,7 +32,7 @@ pub struct Replacement<K> {
 /// What a [`DeltaFifo`](crate::DeltaFifo) asks of the store behind it: what is known already.
 ///
 /// Called while the queue is locked, so it must not wait for the queue. client-go: `KnownObjects`
-/// (`KeyListerGetter`) of tools/cache/delta_fifo.go.
+/// (`KeyListerGetter`) of `tools/cache/delta_fifo.go`.
 #[doc(alias = "KeyListerGetter")]
 pub trait KnownObjects<K>: Send + Sync + 'static {
     /// Returns the object that is known under `key`.

@@ -1,7 +1,7 @@
 //! [`DeltaFifo`]: the queue between the reflector and the store.
 //!
 //! It holds for each key the changes that are not yet processed, and hands keys out in the order in which they were
-//! queued. client-go: `DeltaFIFO` of tools/cache/delta_fifo.go. Beyond it, [`DeltaFifo::pop_batch`] takes the whole
+//! queued. client-go: `DeltaFIFO` of `tools/cache/delta_fifo.go`. Beyond it, [`DeltaFifo::pop_batch`] takes the whole
 //! backlog at once: the consumer falls behind in time, but never in work per key, and what it has after a batch is
 //! exactly one state of the server (I9).
 //!

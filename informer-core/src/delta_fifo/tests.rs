@@ -1,4 +1,4 @@
-//! What the queue promises its producers and its consumer; the names follow client-go's delta_fifo_test.go where there
+//! What the queue promises its producers and its consumer; the names follow client-go's `delta_fifo_test.go` where there
 //! is a counterpart.
 
 use std::collections::BTreeMap;
@@ -283,7 +283,7 @@ async fn nothing_is_lost_between_many_producers_and_one_consumer() {
                         let versions = pair
                             .iter()
                             .filter_map(|delta| delta.object())
-                            .map(|object| object.resource_version());
+                            .map(super::super::cached::Cached::resource_version);
                         versions.clone().is_sorted_by(|a, b| b.is_newer_than(a))
                     }));
                     seen += pending.deltas.len() as u64;

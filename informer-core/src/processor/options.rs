@@ -1,0 +1,77 @@
+//! How a handler wants to be served: [`HandlerOptions`].
+
+use std::time::Duration;
+
+/// How a handler wants to be served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandlerOptions {
+    /// The handler's name in messages. Default: the type of the handler.
+    pub name: Option<String>,
+    /// How often the handler wants every object handed out again. Default: [`Resync::Default`].
+    pub resync: Resync,
+    /// How many events may wait before further ones are coalesced per key; `None`: any number, at the price of memory
+    /// without bound. Default: 1,024.
+    pub threshold: Option<usize>,
+}
+
+/// How often a handler has every object handed out again as an unchanged update.
+///
+/// A resync asks nothing of the server: it replays what is in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Resync {
+    /// As often as the informer does by default.
+    #[default]
+    Default,
+    /// Never.
+    Never,
+    /// After this time, rounded up to a multiple of the informer's check period; at least one second.
+    Every(Duration),
+}
+
+impl Resync {
+    /// The period asked for, given the informer's default.
+    pub(super) fn period(self, default: Option<Duration>) -> Option<Duration> {
+        const SHORTEST: Duration = Duration::from_secs(1);
+        match self {
+            Self::Default => default,
+            Self::Never => None,
+            Self::Every(period) => Some(period.max(SHORTEST)),
+        }
+    }
+}
+
+impl Default for HandlerOptions {
+    fn default() -> Self {
+        Self { name: None, resync: Resync::Default, threshold: Some(1024) }
+    }
+}
+
+impl HandlerOptions {
+    /// Returns the defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the name by which messages call the handler.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets how often the handler wants every object handed out again.
+    #[must_use]
+    pub fn resync(mut self, resync: Resync) -> Self {
+        self.resync = resync;
+        self
+    }
+
+    /// Sets how many events may wait before further ones are coalesced per key; `None`: any number.
+    #[must_use]
+    pub fn threshold(mut self, threshold: Option<usize>) -> Self {
+        self.threshold = threshold;
+        self
+    }
+}

@@ -1,0 +1,272 @@
+//! What the processor promises its handlers.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+
+use super::*;
+use crate::{Deleted, Event, Handlers, ObjectKey};
+
+type Object = u64;
+
+fn object(name: &str, value: Object) -> Cached<Object> {
+    Cached::from_parts(ObjectKey::cluster_scoped(name), (value + 1).into(), Default::default(), value)
+}
+
+fn added(name: &str, value: Object) -> Event<Object> {
+    Event::Added { object: object(name, value), is_in_initial_list: false }
+}
+
+fn updated(name: &str, old: Object, new: Object) -> Event<Object> {
+    Event::Updated { old: object(name, old), new: object(name, new) }
+}
+
+fn batch(events: Vec<Event<Object>>) -> EventBatch<Object> {
+    EventBatch { events, completes_initial_list: false }
+}
+
+fn complete(events: Vec<Event<Object>>) -> EventBatch<Object> {
+    EventBatch { events, completes_initial_list: true }
+}
+
+/// A handler that writes down what it hears, and a way to wait for it.
+fn recorder() -> (Handlers<Object>, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    let (send, heard) = tokio::sync::mpsc::unbounded_channel();
+    let (on_update, on_delete) = (send.clone(), send.clone());
+    let handlers = Handlers::new()
+        .on_add(move |object: &Cached<Object>, initial| {
+            _ = send.send(format!("+{}={}{}", object.key(), **object, if initial { "!" } else { "" }));
+        })
+        .on_update(move |old, new| _ = on_update.send(format!("{}={}>{}", new.key(), **old, **new)))
+        .on_delete(move |deleted: &Deleted<Object>| _ = on_delete.send(format!("-{}", deleted.key())));
+    (handlers, heard)
+}
+
+struct Running {
+    processor: SharedProcessor<Object>,
+    shutdown: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Running {
+    fn start() -> Self {
+        Self::with_resync(None)
+    }
+
+    fn with_resync(period: Option<Duration>) -> Self {
+        let processor = SharedProcessor::new(period);
+        let shutdown = CancellationToken::new();
+        let task = tokio::spawn({
+            let (processor, shutdown) = (processor.clone(), shutdown.clone());
+            async move { processor.run(shutdown).await }
+        });
+        Self { processor, shutdown, task }
+    }
+
+    fn add(&self, handler: Handlers<Object>) -> HandlerRegistration {
+        self.processor.add_handler(handler, &HandlerOptions::default(), std::iter::empty)
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        self.task.await.expect("no panic");
+    }
+}
+
+#[tokio::test]
+async fn every_handler_hears_every_event_in_order() {
+    let running = Running::start();
+    let (first, mut heard_first) = recorder();
+    let (second, mut heard_second) = recorder();
+    let _registrations = [running.add(first), running.add(second)];
+    running.processor.publish(batch(vec![added("a", 1), updated("a", 1, 2)]), || {});
+    running.processor.publish(batch(vec![Event::Deleted(Deleted::exact(object("a", 2)))]), || {});
+    for heard in [&mut heard_first, &mut heard_second] {
+        for expected in ["+a=1", "a=1>2", "-a"] {
+            assert_eq!(heard.recv().await.as_deref(), Some(expected));
+        }
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i3_the_store_changes_before_any_handler_hears_of_it() {
+    let running = Running::start();
+    let store = Arc::new(Mutex::new(BTreeMap::new()));
+    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let handler = Handlers::new().on_add({
+        let store = Arc::clone(&store);
+        move |object: &Cached<Object>, _| _ = send.send(store.lock().get(object.key()).copied())
+    });
+    let _registration = running.add(handler);
+    running.processor.publish(batch(vec![added("a", 7)]), || {
+        store.lock().insert(ObjectKey::cluster_scoped("a"), 7);
+    });
+    assert_eq!(heard.recv().await, Some(Some(7)));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i5_a_late_handler_gets_the_snapshot_and_then_what_follows() {
+    let running = Running::start();
+    running.processor.publish(complete(vec![added("a", 1)]), || {});
+    let (handler, mut heard) = recorder();
+    let registration = running.processor.add_handler(handler, &HandlerOptions::default(), || {
+        vec![object("a", 1), object("b", 1)].into_iter()
+    });
+    running.processor.publish(batch(vec![updated("b", 1, 2)]), || {});
+    for expected in ["+a=1!", "+b=1!", "b=1>2"] {
+        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+    }
+    registration.synced().wait().await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i6_a_registration_is_synced_only_after_its_initial_adds_have_returned() {
+    let running = Running::start();
+    let (entered_send, mut entered) = tokio::sync::mpsc::unbounded_channel();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let handler = Handlers::new().on_add(move |_: &Cached<Object>, _| {
+        _ = entered_send.send(());
+        tokio::task::block_in_place(|| _ = released.lock().recv());
+    });
+    let registration = running.add(handler);
+    assert!(!registration.has_synced());
+    running.processor.publish(complete(vec![added("a", 1)]), || {});
+    entered.recv().await.expect("the handler is called");
+    assert!(!registration.has_synced(), "the first add has not returned");
+    release.send(()).expect("the handler waits");
+    registration.synced().wait().await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i6_an_empty_first_list_syncs_a_registration_too() {
+    let running = Running::start();
+    let (handler, _heard) = recorder();
+    let registration = running.add(handler);
+    running.processor.publish(complete(vec![]), || {});
+    registration.synced().wait().await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i12_a_panic_is_counted_and_disturbs_neither_later_events_nor_other_handlers() {
+    let running = Running::start();
+    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let panicking = Handlers::new().on_add(move |object: &Cached<Object>, _| {
+        assert!(**object != 1, "told to panic");
+        _ = send.send(**object);
+    });
+    let (calm, mut heard_calm) = recorder();
+    let (registration, _calm) = (running.add(panicking), running.add(calm));
+    running.processor.publish(complete(vec![added("a", 1), added("b", 2)]), || {});
+    assert_eq!(heard.recv().await, Some(2));
+    assert_eq!(heard_calm.recv().await.as_deref(), Some("+a=1"));
+    registration.synced().wait().await;
+    assert_eq!((registration.stats().panicked, registration.stats().delivered), (1, 1));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i11_a_handler_that_is_behind_costs_one_entry_per_key_and_hears_what_counts() {
+    let processor = SharedProcessor::new(None);
+    let (handler, mut heard) = recorder();
+    let options = HandlerOptions::new().threshold(Some(2));
+    let registration = processor.add_handler(handler, &options, std::iter::empty);
+    processor.publish(batch(vec![added("a", 0), added("b", 0)]), || {});
+    for value in 0..1_000 {
+        processor.publish(batch(vec![updated("a", value, value + 1)]), || {});
+    }
+    assert_eq!((registration.stats().pending, registration.stats().coalesced), (3, 999));
+
+    let shutdown = CancellationToken::new();
+    let task = tokio::spawn({
+        let shutdown = shutdown.clone();
+        async move { processor.run(shutdown).await }
+    });
+    for expected in ["+a=0", "+b=0", "a=0>1000"] {
+        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+    }
+    shutdown.cancel();
+    task.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn a_removed_handler_is_not_called_again_and_its_task_ends() {
+    let running = Running::start();
+    let (handler, mut heard) = recorder();
+    let registration = running.add(handler);
+    running.processor.publish(batch(vec![added("a", 1)]), || {});
+    assert_eq!(heard.recv().await.as_deref(), Some("+a=1"));
+    registration.remove_and_wait().await;
+    running.processor.publish(batch(vec![added("b", 1)]), || {});
+    assert_eq!(heard.recv().await, None, "the handler itself is gone");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_detached_registration_leaves_its_handler_in_place() {
+    let running = Running::start();
+    let (handler, mut heard) = recorder();
+    running.add(handler).detach();
+    running.processor.publish(batch(vec![added("a", 1)]), || {});
+    assert_eq!(heard.recv().await.as_deref(), Some("+a=1"));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i12_a_handler_added_to_a_stopped_processor_is_never_called_and_holds_nobody_up() {
+    let running = Running::start();
+    let processor = running.processor.clone();
+    running.stop().await;
+    let (handler, mut heard) = recorder();
+    let registration =
+        processor.add_handler(handler, &HandlerOptions::default(), || [object("a", 1)].into_iter());
+    registration.remove_and_wait().await;
+    assert_eq!(heard.recv().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resync_reaches_only_the_handlers_that_are_due() {
+    let running = Running::with_resync(Some(Duration::from_secs(2)));
+    let (due, mut heard) = recorder();
+    let (never, mut heard_never) = recorder();
+    let _due = running.add(due);
+    let options = HandlerOptions::new().resync(Resync::Never);
+    let _never = running.processor.add_handler(never, &options, std::iter::empty);
+    assert_eq!(running.processor.fix_check_period(), Some(Duration::from_secs(2)));
+    assert!(!running.processor.check_resync(), "not yet");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert!(running.processor.check_resync());
+    running.processor.publish(batch(vec![Event::Resynced(object("a", 1)), added("b", 1)]), || {});
+    assert_eq!(heard.recv().await.as_deref(), Some("a=1>1"));
+    assert_eq!(heard.recv().await.as_deref(), Some("+b=1"));
+    assert_eq!(heard_never.recv().await.as_deref(), Some("+b=1"));
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_handler_keeps_its_own_resync_period() {
+    let running = Running::start();
+    let every = |seconds| HandlerOptions::new().resync(Resync::Every(Duration::from_secs(seconds)));
+    let (two, mut heard_two) = recorder();
+    let (three, mut heard_three) = recorder();
+    let _two = running.processor.add_handler(two, &every(2), std::iter::empty);
+    let _three = running.processor.add_handler(three, &every(3), std::iter::empty);
+    let check_period = running.processor.fix_check_period().expect("a period");
+    let mut checks = Vec::new();
+    for _ in 0..3 {
+        tokio::time::advance(check_period).await;
+        checks.push(running.processor.check_resync());
+        running.processor.publish(batch(vec![Event::Resynced(object("a", 1))]), || {});
+        tokio::task::yield_now().await;
+    }
+    running.stop().await;
+    let count = |heard: &mut tokio::sync::mpsc::UnboundedReceiver<String>| {
+        std::iter::from_fn(|| heard.try_recv().ok()).count()
+    };
+    // Checks at 2, 4 and 6 s: the period of 3 s is rounded up to 4 s.
+    assert_eq!((checks, count(&mut heard_two), count(&mut heard_three)), (vec![true; 3], 3, 1));
+}
