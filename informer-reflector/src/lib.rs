@@ -1,1 +1,10 @@
-//! Placeholder.
+//! Lists and watches a Kubernetes resource, and keeps a local store in step with it.
+//!
+//! [`KubeListWatch`] speaks to the API server through a [`kube::Client`]; [`ListDecoder`] and [`WatchDecoder`] turn what
+//! comes back into objects, and can be used alone.
+
+mod decode;
+mod kube_list_watch;
+
+pub use decode::{ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
+pub use kube_list_watch::KubeListWatch;

@@ -1,0 +1,224 @@
+//! [`decode_event`]: one line of a watch, `{"type": …, "object": …}`, in one pass.
+//!
+//! The fact people get wrong: the object of a bookmark is of the watched type but not a whole one. Go's zero values leak
+//! into it, such as `"containers": null`, so nothing but its metadata is decoded.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use informer_core::{Bookmark, Malformed, MalformedKind, ResourceVersion, WatchEvent};
+use kube::core::Status;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use super::describe::describe;
+use super::identity::{Identified, malformed};
+use super::prune_paths::PrunePaths;
+
+/// Decodes one line of a watch. What can't be decoded is an event too: [`WatchEvent::Malformed`].
+pub(super) fn decode_event<K: DeserializeOwned>(line: &[u8], paths: &PrunePaths) -> WatchEvent<K> {
+    let first_pass = decode(line, EventSeed { kind: None, paths, _object: PhantomData });
+    let outcome = match first_pass {
+        // Now that the type is known, the object can be decoded.
+        Ok(Envelope::ObjectFirst(kind)) => {
+            decode(line, EventSeed { kind: Some(kind), paths, _object: PhantomData })
+        }
+        other => other,
+    };
+    match outcome {
+        Ok(Envelope::Event(event)) => event,
+        Ok(Envelope::ObjectFirst(_) | Envelope::Incomplete) => not_an_event(line),
+        Err(error) => undecodable(line, &error),
+    }
+}
+
+fn decode<'de, S: DeserializeSeed<'de>>(line: &'de [u8], seed: S) -> serde_json::Result<S::Value> {
+    let mut deserializer = serde_json::Deserializer::from_slice(line);
+    let value = seed.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum EventType {
+    Added,
+    Modified,
+    Deleted,
+    Bookmark,
+    Error,
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum EventField {
+    Type,
+    Object,
+    #[serde(other)]
+    Other,
+}
+
+/// What one pass over a line found.
+enum Envelope<K> {
+    Event(WatchEvent<K>),
+    /// The object stood before the type, and was stepped over.
+    ObjectFirst(EventType),
+    /// The type or the object is missing.
+    Incomplete,
+}
+
+/// Decodes a line; `kind` is its type if that is known already.
+struct EventSeed<'p, K> {
+    kind: Option<EventType>,
+    paths: &'p PrunePaths,
+    _object: PhantomData<K>,
+}
+
+impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for EventSeed<'_, K> {
+    type Value = Envelope<K>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Envelope<K>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, K: DeserializeOwned> Visitor<'de> for EventSeed<'_, K> {
+    type Value = Envelope<K>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a watch event")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Envelope<K>, A::Error> {
+        let mut envelope = Envelope::Incomplete;
+        let mut stepped_over = false;
+        while let Some(field) = map.next_key()? {
+            match (field, self.kind) {
+                (EventField::Type, _) => self.kind = Some(map.next_value()?),
+                (EventField::Object, Some(kind)) => {
+                    let seed = ObjectSeed { kind, paths: self.paths, _object: PhantomData };
+                    envelope = Envelope::Event(map.next_value_seed(seed)?);
+                }
+                (EventField::Object, None) => {
+                    map.next_value::<IgnoredAny>()?;
+                    stepped_over = true;
+                }
+                (EventField::Other, _) => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        match self.kind {
+            Some(kind) if stepped_over => Ok(Envelope::ObjectFirst(kind)),
+            _ => Ok(envelope),
+        }
+    }
+}
+
+/// Decodes the object of an event as its type demands.
+struct ObjectSeed<'p, K> {
+    kind: EventType,
+    paths: &'p PrunePaths,
+    _object: PhantomData<K>,
+}
+
+impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ObjectSeed<'_, K> {
+    type Value = WatchEvent<K>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<WatchEvent<K>, D::Error> {
+        Ok(match self.kind {
+            EventType::Added => WatchEvent::Added(self.paths.deserialize(deserializer)?),
+            EventType::Modified => WatchEvent::Modified(self.paths.deserialize(deserializer)?),
+            EventType::Deleted => WatchEvent::Deleted(self.paths.deserialize(deserializer)?),
+            EventType::Bookmark => WatchEvent::Bookmark(Marked::deserialize(deserializer)?.into()),
+            EventType::Error => WatchEvent::Error(Box::new(Status::deserialize(deserializer)?)),
+            EventType::Unknown => WatchEvent::Malformed {
+                kind: MalformedKind::Unknown,
+                object: Identified::deserialize(deserializer)?
+                    .malformed("an event of an unknown type".into()),
+            },
+        })
+    }
+}
+
+/// The part of a bookmark's object that means something.
+#[derive(Deserialize)]
+struct Marked {
+    metadata: Mark,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Mark {
+    resource_version: Option<String>,
+    annotations: Option<MarkAnnotations>,
+}
+
+#[derive(Deserialize)]
+struct MarkAnnotations {
+    #[serde(rename = "k8s.io/initial-events-end")]
+    initial_events_end: Option<String>,
+}
+
+impl From<Marked> for Bookmark {
+    fn from(Marked { metadata }: Marked) -> Self {
+        let end = metadata.annotations.and_then(|annotations| annotations.initial_events_end);
+        Self {
+            resource_version: ResourceVersion::from(metadata.resource_version.as_deref()),
+            initial_events_end: end.as_deref() == Some("true"),
+        }
+    }
+}
+
+/// What is looked for in a line that isn't as it should be.
+#[derive(Deserialize)]
+struct Remains<O> {
+    #[serde(rename = "type")]
+    event_type: Option<EventType>,
+    kind: Option<String>,
+    #[serde(bound = "O: Default + Deserialize<'de>", default)]
+    object: O,
+}
+
+/// Returns the event for a line whose type or object is missing.
+fn not_an_event<K>(line: &[u8]) -> WatchEvent<K> {
+    // Something between may answer for the server, in the middle of its stream.
+    let remains = serde_json::from_slice::<Remains<IgnoredAny>>(line);
+    if remains.is_ok_and(|remains| remains.kind.as_deref() == Some("Status"))
+        && let Ok(status) = serde_json::from_slice::<Status>(line)
+    {
+        return WatchEvent::Error(Box::new(status));
+    }
+    let error = "an event without a type or without an object".to_owned();
+    unknown(Malformed { key: None, resource_version: ResourceVersion::empty(), error })
+}
+
+/// Returns the event for a line that isn't JSON, or whose object doesn't decode.
+fn undecodable<K>(line: &[u8], error: &serde_json::Error) -> WatchEvent<K> {
+    let described = describe(error, line);
+    let Ok(Remains { event_type: Some(event_type), .. }) =
+        serde_json::from_slice::<Remains<IgnoredAny>>(line)
+    else {
+        return unknown(malformed(&[], described));
+    };
+    let object = match serde_json::from_slice::<Remains<Option<Identified>>>(line) {
+        Ok(Remains { object: Some(identified), .. }) => identified.malformed(described),
+        _ => malformed(&[], described),
+    };
+    match event_type {
+        EventType::Added | EventType::Modified => {
+            WatchEvent::Malformed { kind: MalformedKind::Changed, object }
+        }
+        EventType::Deleted => WatchEvent::Malformed { kind: MalformedKind::Deleted, object },
+        // That the watch failed must not be lost only because it is not said why.
+        EventType::Error => {
+            let message = format!("the watch failed, and its status can't be decoded: {}", object.error);
+            WatchEvent::Error(Box::new(Status::failure(&message, "InternalError").with_code(500)))
+        }
+        EventType::Bookmark | EventType::Unknown => unknown(object),
+    }
+}
+
+fn unknown<K>(object: Malformed) -> WatchEvent<K> {
+    WatchEvent::Malformed { kind: MalformedKind::Unknown, object }
+}

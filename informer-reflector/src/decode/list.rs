@@ -1,0 +1,337 @@
+//! [`ListDecoder`]: the items of a list, one by one, while its body is still arriving.
+//!
+//! Two things people get wrong. `metadata` may stand on either side of `items`: built-in types are written in the order
+//! of their fields, custom resources in that of the alphabet. And a body that broke off may well end where an item
+//! ends; only the closing brace says that nobody is missing.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use informer_core::{ListEnd, ListWatchError, Malformed, ResourceVersion};
+use kube::core::{ListMeta, Status};
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny};
+
+use super::describe::describe;
+use super::identity::malformed;
+use super::prune_paths::PrunePaths;
+use super::step::{Step, step};
+
+/// How many bytes are gathered before items are looked for, so that few items are cut in two and tried in vain.
+const SLICE: usize = 256 * 1024;
+
+/// How many undecoded bytes are held at most. Objects in etcd are smaller than 1.5 MiB.
+const MAX_HELD: usize = 64 * 1024 * 1024;
+
+/// Decodes the JSON body of a list from bytes as they come.
+///
+/// Bytes go in at any granularity; items come out in the order of the list, those that can't be decoded as
+/// [`Malformed`] in their places. At any time no more is held than a few hundred kilobytes of the body, or twice the
+/// largest item.
+///
+/// ```
+/// use informer_reflector::{ListDecoder, PrunePaths};
+/// use kube::core::DynamicObject;
+///
+/// let mut decoder = ListDecoder::<DynamicObject>::new(PrunePaths::default());
+/// let mut items = decoder.push(br#"{"items": [{"metadata": {"name": "a"}}], "metadata": {"resour"#)?;
+/// items.extend(decoder.push(br#"ceVersion": "7"}}"#)?);
+/// let (rest, end) = decoder.finish()?;
+/// items.extend(rest);
+/// assert_eq!((items.len(), end.resource_version), (1, "7".into()));
+/// # Ok::<_, informer_core::ListWatchError>(())
+/// ```
+pub struct ListDecoder<K> {
+    paths: PrunePaths,
+    buffer: Vec<u8>,
+    /// How much of the buffer is done with.
+    read: usize,
+    /// How many bytes to gather at least, and before the next look at what is left of the buffer.
+    slice: usize,
+    look_at: usize,
+    state: State,
+    head: Head,
+    items: usize,
+    _item: PhantomData<fn() -> K>,
+}
+
+/// Where in the body the decoder stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Start,
+    FirstField,
+    Field,
+    AfterField,
+    Value(Field),
+    FirstItem,
+    Item,
+    AfterItem,
+    Closed,
+    /// It's no list but a status; read to its end, then decoded at once.
+    Status,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Kind,
+    Metadata,
+    Items,
+    Other,
+}
+
+/// What the list says besides its items.
+#[derive(Default)]
+struct Head {
+    kind: Option<String>,
+    metadata: ListMeta,
+    has_items: bool,
+}
+
+type Items<K> = Vec<Result<K, Malformed>>;
+
+impl<K: DeserializeOwned> ListDecoder<K> {
+    /// Returns a decoder that steps over the given fields of each item.
+    #[must_use]
+    pub fn new(paths: PrunePaths) -> Self {
+        Self::with_slice(paths, SLICE)
+    }
+
+    pub(super) fn with_slice(paths: PrunePaths, slice: usize) -> Self {
+        Self {
+            paths,
+            buffer: Vec::new(),
+            read: 0,
+            slice,
+            look_at: slice,
+            state: State::Start,
+            head: Head::default(),
+            items: 0,
+            _item: PhantomData,
+        }
+    }
+
+    /// Takes more of the body, and returns the items that this completes; often none.
+    ///
+    /// # Errors
+    /// [`ListWatchError::Protocol`] if the body is no list, or an item is larger than 64 MiB. The decoder is of no use
+    /// after that.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Items<K>, ListWatchError> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() - self.read < self.look_at {
+            return Ok(Vec::new());
+        }
+        let items = self.decode(false)?;
+        if self.head.has_items {
+            self.buffer.drain(..self.read);
+            self.read = 0;
+        }
+        if self.buffer.len() > MAX_HELD {
+            return Err(self.not_a_list("one of its values is larger than 64 MiB"));
+        }
+        // Looking at the start of an item again and again would take quadratic time.
+        self.look_at = self.slice.max(2 * (self.buffer.len() - self.read));
+        Ok(items)
+    }
+
+    /// Takes the end of the body, and returns the last items and what the list says of itself.
+    ///
+    /// # Errors
+    /// [`ListWatchError::Interrupted`] if the body ended early, [`ListWatchError::Protocol`] if it is no list, and
+    /// [`ListWatchError::Status`] if it is a failure's status.
+    pub fn finish(mut self) -> Result<(Items<K>, ListEnd), ListWatchError> {
+        let items = self.decode(true)?;
+        match self.state {
+            State::Status => return Err(self.status()),
+            State::Closed if self.head.is_list() => {}
+            State::Closed => return Err(self.not_a_list("it is an object without items")),
+            _ => {
+                let error = format!("the list ended early, after {} items", self.items);
+                return Err(ListWatchError::Interrupted(error.into()));
+            }
+        }
+        let metadata = self.head.metadata;
+        let end = ListEnd {
+            resource_version: ResourceVersion::from(metadata.resource_version.as_deref()),
+            continue_token: metadata.continue_.filter(|token| !token.is_empty()),
+            remaining_item_count: metadata.remaining_item_count.and_then(|count| count.try_into().ok()),
+        };
+        Ok((items, end))
+    }
+
+    /// Decodes all that is complete.
+    fn decode(&mut self, ended: bool) -> Result<Items<K>, ListWatchError> {
+        let mut items = Vec::new();
+        while self.state != State::Status {
+            let rest = &self.buffer[self.read..];
+            let Some(blank) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) else {
+                self.read = self.buffer.len();
+                break;
+            };
+            self.read += blank;
+            if !self.advance(rest[blank], ended, &mut items)? {
+                break;
+            }
+        }
+        Ok(items)
+    }
+
+    /// Goes one step further, `next` being the next byte of the body. Returns whether there was enough of it.
+    fn advance(&mut self, next: u8, ended: bool, items: &mut Items<K>) -> Result<bool, ListWatchError> {
+        self.state = match (self.state, next) {
+            (State::Start, b'{') => State::FirstField,
+            (State::Start, _) => return Err(self.not_a_list("it is no JSON object")),
+            (State::FirstField | State::AfterField, b'}') => State::Closed,
+            (State::AfterField, b',') => State::Field,
+            (State::FirstField | State::Field, b'"') => return self.field(ended),
+            (State::Value(Field::Items), b'[') => {
+                self.head.has_items = true;
+                State::FirstItem
+            }
+            (State::Value(field), _) => return self.value(field, ended),
+            (State::FirstItem | State::AfterItem, b']') => State::AfterField,
+            (State::AfterItem, b',') => State::Item,
+            (State::FirstItem | State::Item, _) => return self.item(ended, items),
+            _ => return Err(self.not_a_list("it is not valid JSON")),
+        };
+        self.read += 1;
+        Ok(true)
+    }
+
+    /// Reads the name of a field and the colon behind it.
+    fn field(&mut self, ended: bool) -> Result<bool, ListWatchError> {
+        let Some((name, len)) = self.typed::<String>(ended, "it is not valid JSON")? else {
+            return Ok(false);
+        };
+        let rest = &self.buffer[self.read + len..];
+        let Some(blank) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(false) };
+        if rest[blank] != b':' {
+            return Err(self.not_a_list("it is not valid JSON"));
+        }
+        self.read += len + blank + 1;
+        self.state = State::Value(match name.as_str() {
+            "kind" => Field::Kind,
+            "metadata" => Field::Metadata,
+            "items" => Field::Items,
+            _ => Field::Other,
+        });
+        Ok(true)
+    }
+
+    /// Reads the value of a field other than an array of items.
+    fn value(&mut self, field: Field, ended: bool) -> Result<bool, ListWatchError> {
+        let len = match field {
+            Field::Kind => self.typed::<Option<String>>(ended, "its kind is no text")?.map(|(kind, len)| {
+                self.head.kind = kind;
+                len
+            }),
+            Field::Metadata => {
+                let metadata = self.typed::<Option<ListMeta>>(ended, "its metadata is not that of a list")?;
+                metadata.map(|(metadata, len)| {
+                    self.head.metadata = metadata.unwrap_or_default();
+                    len
+                })
+            }
+            // Go writes an empty list as null if nobody takes care.
+            Field::Items => self.typed::<()>(ended, "its items are no array")?.map(|((), len)| {
+                self.head.has_items = true;
+                len
+            }),
+            Field::Other => {
+                self.typed::<IgnoredAny>(ended, "it is not valid JSON")?.map(|(IgnoredAny, len)| len)
+            }
+        };
+        let Some(len) = len else { return Ok(false) };
+        self.read += len;
+        self.state = match self.head.kind.as_deref() {
+            Some("Table") => return Err(self.not_a_list("it is a Table, which nobody asked for")),
+            Some("Status") if !self.head.has_items => State::Status,
+            _ => State::AfterField,
+        };
+        Ok(true)
+    }
+
+    fn item(&mut self, ended: bool, items: &mut Items<K>) -> Result<bool, ListWatchError> {
+        let json = &self.buffer[self.read..];
+        let (item, len) = match step(json, ended, ItemSeed { paths: &self.paths, _item: PhantomData }) {
+            Step::Done { value, len } => (Ok(value), len),
+            Step::Unsuitable { error, len } => {
+                let json = &json[..len];
+                (Err(malformed(json, describe(&error, json))), len)
+            }
+            Step::Incomplete => return Ok(false),
+            Step::Broken => return Err(self.not_a_list("it is not valid JSON")),
+        };
+        items.push(item);
+        self.items += 1;
+        self.read += len;
+        self.state = State::AfterItem;
+        Ok(true)
+    }
+
+    /// Decodes the next value, which is part of the list itself, or returns `None` if more bytes are needed.
+    fn typed<T: DeserializeOwned>(
+        &self,
+        ended: bool,
+        otherwise: &str,
+    ) -> Result<Option<(T, usize)>, ListWatchError> {
+        match step(&self.buffer[self.read..], ended, PhantomData::<T>) {
+            Step::Done { value, len } => Ok(Some((value, len))),
+            Step::Incomplete => Ok(None),
+            Step::Unsuitable { .. } => Err(self.not_a_list(otherwise)),
+            Step::Broken => Err(self.not_a_list("it is not valid JSON")),
+        }
+    }
+
+    fn not_a_list(&self, because: &str) -> ListWatchError {
+        let place = match self.items {
+            0 => String::new(),
+            items => format!(" after {items} items"),
+        };
+        ListWatchError::Protocol(format!("the body is not a Kubernetes list: {because}{place}"))
+    }
+
+    /// Returns the error of a body that is a status. Nothing of the buffer has been given up until here.
+    fn status(&self) -> ListWatchError {
+        match serde_json::from_slice::<Status>(&self.buffer) {
+            Ok(status) if !status.is_success() => {
+                ListWatchError::Status { status: Box::new(status), retry_after: None }
+            }
+            Ok(_) => self.not_a_list("it is the Status of a success"),
+            Err(error) if error.is_eof() => ListWatchError::Interrupted("the status ended early".into()),
+            Err(_) => self.not_a_list("it is a Status that can't be decoded"),
+        }
+    }
+}
+
+impl<K> fmt::Debug for ListDecoder<K> {
+    /// Shows where the decoder stands, not what it holds.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListDecoder")
+            .field("state", &self.state)
+            .field("items", &self.items)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Head {
+    /// Says whether what was read is a list. Without items it must at least call itself one: an empty list makes an
+    /// informer forget all it knows, and an error page in JSON must not.
+    fn is_list(&self) -> bool {
+        self.has_items || self.kind.as_deref().is_some_and(|kind| kind.ends_with("List"))
+    }
+}
+
+struct ItemSeed<'p, K> {
+    paths: &'p PrunePaths,
+    _item: PhantomData<K>,
+}
+
+impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ItemSeed<'_, K> {
+    type Value = K;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<K, D::Error> {
+        self.paths.deserialize(deserializer)
+    }
+}
+
+#[cfg(test)]
+mod tests;

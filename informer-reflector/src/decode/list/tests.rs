@@ -1,0 +1,217 @@
+//! What comes out of a [`ListDecoder`] for bodies of all kinds, cut anywhere.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::{DynamicObject, PartialObjectMeta};
+use proptest::prelude::*;
+
+use super::*;
+
+/// Everything that came out of a decoder, in a form that can be compared.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    /// Names of the items, or what is said of the malformed ones.
+    items: Vec<Result<String, Malformed>>,
+    end: Result<ListEnd, String>,
+}
+
+fn decode<'a, K: DeserializeOwned>(
+    slice: usize,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    name: impl Fn(&K) -> Option<&String>,
+) -> Outcome {
+    let mut decoder = ListDecoder::<K>::with_slice(PrunePaths::default(), slice);
+    let mut items = Vec::new();
+    let mut end = Ok(());
+    for piece in pieces {
+        match decoder.push(piece) {
+            Ok(more) => items.extend(more),
+            Err(error) => {
+                end = Err(error.to_string());
+                break;
+            }
+        }
+    }
+    let end = end.and_then(|()| {
+        let (more, end) = decoder.finish().map_err(|error| error.to_string())?;
+        items.extend(more);
+        Ok(end)
+    });
+    let items = items.into_iter().map(|item| item.map(|object| name(&object).cloned().unwrap_or_default()));
+    Outcome { items: items.collect(), end }
+}
+
+fn config_maps<'a>(slice: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+    decode::<ConfigMap>(slice, pieces, |map| map.metadata.name.as_ref())
+}
+
+fn whole(body: &str) -> Outcome {
+    config_maps(SLICE, [body.as_bytes()])
+}
+
+fn names(outcome: &Outcome) -> Vec<&str> {
+    outcome.items.iter().flatten().map(String::as_str).collect()
+}
+
+fn refusal(body: &str) -> String {
+    whole(body).end.expect_err(body)
+}
+
+const GO_ORDER: &str = r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"1234","continue":"abc",
+"remainingItemCount":7},"items":[{"metadata":{"name":"a","managedFields":[{"fieldsV1":{"f:data":{}}}]},"data":{"k":
+"\u00e9\"]}"}},{"metadata":{"name":"b","resourceVersion":"12","namespace":"ns"},"data":{"k":17}},{"metadata":{"name":"c"}}]}
+"#;
+
+const ALPHABETICAL: &str = r#"
+{ "apiVersion" : "v1", "extra": {"items": [1, {"a": "]"}]},
+  "items" : [ { "metadata" : { "name" : "a" } } , 12, null, {} ],
+  "kind" : "ConfigMapList" , "metadata" : { "resourceVersion" : "99" } }"#;
+
+#[test]
+fn items_and_metadata_come_out_in_the_order_go_writes() {
+    let outcome = whole(GO_ORDER);
+    assert_eq!(names(&outcome), ["a", "c"]);
+    let end = ListEnd {
+        resource_version: "1234".into(),
+        continue_token: Some("abc".into()),
+        remaining_item_count: Some(7),
+    };
+    assert_eq!(outcome.end, Ok(end));
+}
+
+#[test]
+fn an_item_that_does_not_decode_is_malformed_in_its_place() {
+    let outcome = whole(GO_ORDER);
+    let malformed = outcome.items[1].as_ref().expect_err("a number is no text");
+    assert_eq!(malformed.key, Some(informer_core::ObjectKey::namespaced("ns", "b")));
+    assert_eq!(malformed.resource_version, "12".into());
+    assert!(malformed.error.starts_with("unexpected integer at data.k ("), "{}", malformed.error);
+}
+
+#[test]
+fn items_before_metadata_and_whitespace_anywhere_are_fine() {
+    let outcome = whole(ALPHABETICAL);
+    assert_eq!(names(&outcome), ["a", ""]);
+    assert_eq!(outcome.items.len(), 4);
+    assert_eq!(outcome.end.map(|end| end.resource_version), Ok("99".into()));
+}
+
+#[test]
+fn dynamic_and_metadata_only_items_decode_too() {
+    let body = [GO_ORDER.as_bytes()];
+    let dynamic = decode::<DynamicObject>(SLICE, body, |object| object.metadata.name.as_ref());
+    assert_eq!(names(&dynamic), ["a", "b", "c"]);
+    let partial = decode::<PartialObjectMeta<ConfigMap>>(SLICE, body, |object| object.metadata.name.as_ref());
+    assert_eq!(names(&partial), ["a", "b", "c"]);
+}
+
+#[test]
+fn an_empty_list_may_be_written_in_several_ways() {
+    for body in [
+        r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"5"},"items":[]}"#,
+        r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"5"},"items":null}"#,
+        r#"{"kind":"ConfigMapList","metadata":{"resourceVersion":"5"}}"#,
+        r#"{"metadata":{"resourceVersion":"5","continue":""},"items":[ ]}"#,
+    ] {
+        let outcome = whole(body);
+        assert!(outcome.items.is_empty());
+        assert_eq!(outcome.end, Ok(ListEnd { resource_version: "5".into(), ..ListEnd::default() }), "{body}");
+    }
+}
+
+#[test]
+fn metadata_may_be_missing() {
+    assert_eq!(whole(r#"{"items":[]}"#).end, Ok(ListEnd::default()));
+    assert_eq!(whole(r#"{"items":[],"metadata":null}"#).end, Ok(ListEnd::default()));
+}
+
+#[test]
+fn a_body_that_ends_early_is_interrupted_wherever_that_is() {
+    let body = GO_ORDER.trim_end();
+    for end in 0..body.len() {
+        let outcome = whole(&body[..end]);
+        let error = outcome.end.expect_err("an early end");
+        assert!(error.starts_with("the answer broke off: "), "{error} at {end}");
+    }
+}
+
+#[test]
+fn what_is_no_list_is_refused_and_not_quoted() {
+    for body in [
+        "<html>hunter2</html>",
+        "hunter2",
+        "[]",
+        "\"hunter2\"",
+        r#"{"error":"hunter2"}"#,
+        "{}",
+        r#"{"kind":"Secret","metadata":{"name":"hunter2"}}"#,
+        r#"{"items":{"hunter2":1}}"#,
+        r#"{"items":"hunter2"}"#,
+        r#"{"items":[{} {}]}"#,
+        r#"{"items":[{"hunter2":}]}"#,
+        r#"{"items":[],}"#,
+        r#"{"items":[,]}"#,
+        r#"{"items":[]} hunter2"#,
+        r#"{"metadata":{"resourceVersion":17},"items":[]}"#,
+        r#"{"metadata":"hunter2","items":[]}"#,
+        r#"{"kind":17,"items":[]}"#,
+        r#"{hunter2:1}"#,
+        r#"{"a" "b"}"#,
+    ] {
+        let error = refusal(body);
+        assert!(error.contains("not a Kubernetes list"), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn a_table_is_refused_by_its_name() {
+    let error = refusal(r#"{"kind":"Table","columnDefinitions":[],"rows":[]}"#);
+    assert!(error.contains("it is a Table"), "{error}");
+}
+
+#[test]
+fn a_status_in_place_of_a_list_is_that_failure() {
+    for body in [
+        r#"{"kind":"Status","metadata":{},"status":"Failure","message":"no","reason":"Expired","code":410}"#,
+        r#"{"code":410,"kind":"Status","message":"no","metadata":{},"reason":"Expired","status":"Failure"}"#,
+    ] {
+        let mut decoder = ListDecoder::<ConfigMap>::with_slice(PrunePaths::default(), 1);
+        for byte in body.bytes() {
+            assert!(decoder.push(&[byte]).is_ok_and(|items| items.is_empty()));
+        }
+        let error = decoder.finish().expect_err("a status");
+        assert!(error.is_expired(), "{error}");
+    }
+    assert!(refusal(r#"{"kind":"Status","status":"Success"}"#).contains("Status of a success"));
+}
+
+#[test]
+fn a_decoder_does_not_show_what_it_holds() -> Result<(), ListWatchError> {
+    let mut decoder = ListDecoder::<ConfigMap>::new(PrunePaths::default());
+    decoder.push(br#"{"items":[{"data":{"password":"hunter2"#)?;
+    assert!(!format!("{decoder:?}").contains("hunter2"));
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn a_body_cut_anywhere_gives_the_same_list(
+        cuts in prop::collection::vec(0..700_usize, 0..40),
+        slice in 1..100_usize,
+        alphabetical: bool,
+    ) {
+        let body = if alphabetical { ALPHABETICAL } else { GO_ORDER }.as_bytes();
+        let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut % body.len()).collect();
+        cuts.extend([0, body.len()]);
+        cuts.sort_unstable();
+        let pieces = cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]);
+        prop_assert_eq!(config_maps(slice, pieces), config_maps(SLICE, [body]));
+    }
+
+    #[test]
+    fn no_body_makes_the_decoder_panic(body in r#"\{"items":[\[\]{}",:a0-9\\ -]{0,40}"#, slice in 1..8_usize) {
+        let whole = config_maps(SLICE, [body.as_bytes()]);
+        let cut = config_maps(slice, body.as_bytes().chunks(1));
+        prop_assert_eq!(whole.end.is_ok(), cut.end.is_ok());
+    }
+}

@@ -1,0 +1,242 @@
+//! [`PrunePaths`]: which fields of an object the decoder steps over.
+//!
+//! A pruned field is never decoded, so it costs neither allocations nor memory; to the object's type it looks absent.
+//! The fact people get wrong: a required field can't be pruned, because without it no object decodes.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer};
+use thiserror::Error;
+
+use super::pruning::Pruning;
+
+/// Names the fields of an object that aren't decoded; by default just `metadata.managedFields`.
+///
+/// A path is a chain of field names, such as `status.conditions`. A name that contains a dot stands in brackets, as in
+/// `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`. Paths lead through objects, not through
+/// arrays. Cloning is cheap.
+///
+/// ```
+/// use informer_reflector::PrunePaths;
+/// use serde_json::json;
+///
+/// let paths = PrunePaths::default().and("status.conditions")?;
+/// let pod = r#"{"metadata": {"name": "a", "managedFields": []}, "status": {"phase": "Running", "conditions": []}}"#;
+/// let pruned: serde_json::Value = paths.deserialize(&mut serde_json::Deserializer::from_str(pod))?;
+/// assert_eq!(pruned, json!({"metadata": {"name": "a"}, "status": {"phase": "Running"}}));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct PrunePaths {
+    root: Arc<Level>,
+}
+
+/// The fields of one object that paths lead to or through. There are few, so a search from the front is the fastest.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Level {
+    fields: Vec<(Box<str>, Field)>,
+}
+
+/// What is pruned of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Field {
+    /// All of it.
+    Whole,
+    /// Some of the fields inside it.
+    Inside(Level),
+}
+
+/// A text doesn't name a field that can be pruned.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PrunePathError {
+    /// The text is not a path.
+    #[error("\"{path}\" is not a path: expected names joined by dots, or [\"name\"]")]
+    Unparsable {
+        /// The text as it was given.
+        path: String,
+    },
+    /// An object without this field can't be kept in step with the server.
+    #[error("\"{path}\" can't be pruned: an informer tells objects and their versions apart by it")]
+    Needed {
+        /// The text as it was given.
+        path: String,
+    },
+}
+
+impl PrunePaths {
+    /// Returns no paths: objects are decoded whole.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { root: Arc::default() }
+    }
+
+    /// Adds a path.
+    ///
+    /// # Errors
+    /// If the text is not a path, or leads to something an informer needs: `metadata` as a whole, or the name,
+    /// namespace, UID or resource version in it.
+    pub fn and(mut self, path: &str) -> Result<Self, PrunePathError> {
+        let names = parse(path).ok_or_else(|| PrunePathError::Unparsable { path: path.to_owned() })?;
+        let needed = match names.as_slice() {
+            ["metadata"] => true,
+            ["metadata", name, ..] => ["name", "namespace", "uid", "resourceVersion"].contains(name),
+            _ => false,
+        };
+        if needed {
+            return Err(PrunePathError::Needed { path: path.to_owned() });
+        }
+        Arc::make_mut(&mut self.root).insert(&names);
+        Ok(self)
+    }
+
+    /// Deserializes a value without the fields at these paths.
+    ///
+    /// Where no path leads, the deserializer is used as it is. Along a path, names of fields must be texts; objects
+    /// there can't be decoded into maps with numeric keys.
+    ///
+    /// # Errors
+    /// Those of the deserializer. A required field at one of the paths is missing.
+    pub fn deserialize<'de, T, D>(&self, deserializer: D) -> Result<T, D::Error>
+    where
+        T: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        if self.root.fields.is_empty() {
+            T::deserialize(deserializer)
+        } else {
+            T::deserialize(Pruning { inner: deserializer, level: &self.root })
+        }
+    }
+}
+
+impl Default for PrunePaths {
+    /// Returns `metadata.managedFields`: half of a typical object, of use only to those who apply on the server side,
+    /// and taken as unchanged by the server where an update leaves it out.
+    fn default() -> Self {
+        let mut root = Level::default();
+        root.insert(&["metadata", "managedFields"]);
+        Self { root: Arc::new(root) }
+    }
+}
+
+impl FromStr for PrunePaths {
+    type Err = PrunePathError;
+
+    /// Parses one path.
+    ///
+    /// # Errors
+    /// Those of [`and`](Self::and).
+    fn from_str(path: &str) -> Result<Self, PrunePathError> {
+        Self::none().and(path)
+    }
+}
+
+impl fmt::Debug for PrunePaths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrunePaths")?;
+        f.debug_list().entries(self.root.paths()).finish()
+    }
+}
+
+impl Level {
+    /// Returns what is pruned of a field, `None` if nothing is.
+    pub(super) fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|(known, _)| **known == *name).map(|(_, field)| field)
+    }
+
+    fn insert(&mut self, names: &[&str]) {
+        let [name, inner @ ..] = names else { return };
+        let index = self.fields.iter().position(|(known, _)| **known == **name).unwrap_or_else(|| {
+            self.fields.push(((*name).into(), Field::Inside(Self::default())));
+            self.fields.len() - 1
+        });
+        let field = &mut self.fields[index].1;
+        match field {
+            Field::Whole => {}
+            Field::Inside(_) if inner.is_empty() => *field = Field::Whole,
+            Field::Inside(level) => level.insert(inner),
+        }
+    }
+
+    fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        for (name, field) in &self.fields {
+            match field {
+                Field::Whole => paths.push(name.to_string()),
+                Field::Inside(level) => {
+                    paths.extend(level.paths().into_iter().map(|path| format!("{name}.{path}")));
+                }
+            }
+        }
+        paths
+    }
+}
+
+/// Splits `a.b["c.d"].e` into its names.
+fn parse(path: &str) -> Option<Vec<&str>> {
+    let mut names = Vec::new();
+    let mut rest = path;
+    loop {
+        if let Some(bracketed) = rest.strip_prefix("[\"") {
+            let (name, after) = bracketed.split_once("\"]")?;
+            names.push(name);
+            rest = after;
+        } else {
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            names.push(&rest[..end]);
+            rest = &rest[end..];
+        }
+        if names.last().is_some_and(|name| name.is_empty()) {
+            return None;
+        }
+        match rest.strip_prefix('.') {
+            Some(after) => rest = after,
+            None if rest.is_empty() => return Some(names),
+            None if rest.starts_with('[') => {}
+            None => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_split_at_its_dots_and_brackets() {
+        assert_eq!(parse("status"), Some(vec!["status"]));
+        assert_eq!(parse("a.b.c"), Some(vec!["a", "b", "c"]));
+        assert_eq!(parse(r#"a["b.c/d"].e"#), Some(vec!["a", "b.c/d", "e"]));
+        assert_eq!(parse(r#"a["b"]["c"]"#), Some(vec!["a", "b", "c"]));
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        for path in ["", ".", ".a", "a.", "a..b", "a[b]", r#"a["b""#, r#"a["b"]c"#, r#"a[""]"#] {
+            let error = PrunePaths::none().and(path).expect_err(path);
+            assert_eq!(error, PrunePathError::Unparsable { path: path.to_owned() });
+        }
+    }
+
+    #[test]
+    fn what_an_informer_needs_is_not_pruned() {
+        for path in
+            ["metadata", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"]
+        {
+            let error = PrunePaths::none().and(path).expect_err(path);
+            assert_eq!(error, PrunePathError::Needed { path: path.to_owned() });
+        }
+    }
+
+    #[test]
+    fn a_field_pruned_whole_takes_the_paths_inside_it_with_it() -> Result<(), PrunePathError> {
+        let inner_first = PrunePaths::none().and("status.conditions")?.and("status")?;
+        let outer_first = PrunePaths::none().and("status")?.and("status.conditions")?;
+        assert_eq!(inner_first, outer_first);
+        assert_eq!(format!("{inner_first:?}"), r#"PrunePaths["status"]"#);
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! [`step`]: decodes one JSON value from the front of bytes that may not all be there yet.
+//!
+//! The fact people get wrong: a number at the end of the bytes looks complete and may not be, `12` of `1234`.
+
+use std::marker::PhantomData;
+
+use serde::de::{DeserializeSeed, IgnoredAny};
+
+/// What came of decoding a value.
+pub(super) enum Step<T> {
+    /// The value, and how many bytes it takes.
+    Done { value: T, len: usize },
+    /// The value is complete and takes `len` bytes, but isn't what was asked for.
+    Unsuitable { error: serde_json::Error, len: usize },
+    /// More bytes are needed.
+    Incomplete,
+    /// The bytes aren't JSON.
+    Broken,
+}
+
+/// Decodes the value that `json` starts with. `ended` says that no more bytes will come.
+pub(super) fn step<'de, S: DeserializeSeed<'de>>(json: &'de [u8], ended: bool, seed: S) -> Step<S::Value> {
+    match decode(json, ended, seed) {
+        Attempt::Done { value, len } => Step::Done { value, len },
+        Attempt::Incomplete => Step::Incomplete,
+        // Whether the value is just unsuitable, and where it ends, only shows when it is read without asking for
+        // anything. If it is incomplete it may also turn out to be suitable, such as a number cut in two.
+        Attempt::Failed(error) => match decode(json, ended, PhantomData::<IgnoredAny>) {
+            Attempt::Done { len, .. } => Step::Unsuitable { error, len },
+            Attempt::Incomplete => Step::Incomplete,
+            Attempt::Failed(_) => Step::Broken,
+        },
+    }
+}
+
+enum Attempt<T> {
+    Done { value: T, len: usize },
+    Incomplete,
+    Failed(serde_json::Error),
+}
+
+fn decode<'de, S: DeserializeSeed<'de>>(json: &'de [u8], ended: bool, seed: S) -> Attempt<S::Value> {
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    match seed.deserialize(&mut deserializer) {
+        Ok(value) => {
+            let len = deserializer.into_iter::<IgnoredAny>().byte_offset();
+            let closed = matches!(json[..len].last(), Some(b'}' | b']' | b'"'));
+            if len == json.len() && !closed && !ended {
+                return Attempt::Incomplete;
+            }
+            Attempt::Done { value, len }
+        }
+        Err(error) if error.is_eof() => Attempt::Incomplete,
+        Err(error) => Attempt::Failed(error),
+    }
+}

@@ -1,0 +1,212 @@
+//! What comes out of a [`WatchDecoder`] for bodies of all kinds, cut anywhere.
+
+use informer_core::{Bookmark, Malformed, MalformedKind, ObjectKey};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use proptest::prelude::*;
+
+use super::*;
+
+fn decoder<K: DeserializeOwned>() -> WatchDecoder<K> {
+    WatchDecoder::new(PrunePaths::default())
+}
+
+/// Decodes a body that arrives in pieces, one byte array each.
+fn watch<'a, K: DeserializeOwned>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
+    let mut decoder = decoder();
+    let mut events = Vec::new();
+    for piece in pieces {
+        events.extend(decoder.push(piece)?);
+    }
+    events.extend(decoder.finish()?);
+    Ok(events)
+}
+
+fn one(line: &str) -> WatchEvent<Pod> {
+    let mut events = watch([line.as_bytes()]).expect(line);
+    assert_eq!(events.len(), 1, "{line}");
+    events.remove(0)
+}
+
+fn malformed(line: &str) -> (MalformedKind, Malformed) {
+    match one(line) {
+        WatchEvent::Malformed { kind, object } => (kind, object),
+        other => panic!("{other:?}"),
+    }
+}
+
+const BODY: &str = concat!(
+    r#"{"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[{"manager":"m"}]}}}"#,
+    "\n\r\n\n",
+    r#"{"object":{"metadata":{"name":"b"}},"type":"MODIFIED"}"#,
+    "\r\n",
+    r#"  {"type":"DELETED","object":{"metadata":{"name":"c","labels":17}},"more":[1]}"#,
+    "\n",
+    r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7"},"spec":{"containers":null}}}"#,
+    "\n{broken}\n",
+    r#"{"type":"ADDED","object":{"metadata":{"name":"d"}}}"#,
+);
+
+#[test]
+fn each_type_of_event_comes_out_as_itself() -> Result<(), ListWatchError> {
+    let events = watch::<Pod>([BODY.as_bytes()])?;
+    let [added, modified, deleted, bookmark, broken, last] = &events[..] else { panic!("{events:?}") };
+    let name = |pod: &Pod| pod.metadata.name.clone().unwrap_or_default();
+    assert!(
+        matches!(added, WatchEvent::Added(pod) if name(pod) == "a" && pod.metadata.managed_fields.is_none())
+    );
+    assert!(matches!(modified, WatchEvent::Modified(pod) if name(pod) == "b"));
+    assert!(matches!(deleted, WatchEvent::Malformed { kind: MalformedKind::Deleted, .. }));
+    assert!(matches!(bookmark, WatchEvent::Bookmark(_)));
+    assert!(matches!(broken, WatchEvent::Malformed { kind: MalformedKind::Unknown, .. }));
+    assert!(matches!(last, WatchEvent::Added(pod) if name(pod) == "d"));
+    Ok(())
+}
+
+#[test]
+fn a_bookmark_is_decoded_as_metadata_only() {
+    let bookmark = |metadata: &str| {
+        let line = format!(
+            r#"{{"type":"BOOKMARK","object":{{"metadata":{metadata},"spec":{{"containers":null}}}}}}"#
+        );
+        match one(&line) {
+            WatchEvent::Bookmark(bookmark) => bookmark,
+            other => panic!("{other:?}"),
+        }
+    };
+    let at =
+        |version: &str, initial_events_end| Bookmark { resource_version: version.into(), initial_events_end };
+    assert_eq!(bookmark(r#"{"resourceVersion":"7"}"#), at("7", false));
+    assert_eq!(bookmark(r#"{"resourceVersion":"7","annotations":{"other":"true"}}"#), at("7", false));
+    let annotated = |value| {
+        format!(
+            r#"{{"resourceVersion":"8","annotations":{{"a":"b","k8s.io/initial-events-end":"{value}"}}}}"#
+        )
+    };
+    assert_eq!(bookmark(&annotated("true")), at("8", true));
+    assert_eq!(bookmark(&annotated("false")), at("8", false));
+    assert_eq!(bookmark(r#"{"annotations":null}"#), at("", false));
+}
+
+#[test]
+fn an_error_is_its_status_even_if_that_does_not_decode() {
+    let status = |line: &str| match one(line) {
+        WatchEvent::Error(status) => (status.code, status.reason),
+        other => panic!("{other:?}"),
+    };
+    let expired = r#"{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","code":410,"message":"m"}}"#;
+    assert_eq!(status(expired), (410, "Expired".into()));
+    assert_eq!(status(r#"{"type":"ERROR","object":{"code":"many"}}"#), (500, "InternalError".into()));
+    assert_eq!(status(r#"{"type":"ERROR","object":null}"#), (500, "InternalError".into()));
+    // Without an envelope, as a proxy might put it in the stream.
+    assert_eq!(status(r#"{"kind":"Status","code":503,"reason":"ServiceUnavailable"}"#).0, 503);
+}
+
+#[test]
+fn an_object_that_does_not_decode_is_known_by_its_metadata() {
+    let object =
+        r#"{"metadata":{"name":"a","namespace":"ns","resourceVersion":"5"},"spec":{"nodeName":false}}"#;
+    for (event_type, expected) in [
+        ("ADDED", MalformedKind::Changed),
+        ("MODIFIED", MalformedKind::Changed),
+        ("DELETED", MalformedKind::Deleted),
+        ("EXPLODED", MalformedKind::Unknown),
+    ] {
+        for line in [
+            format!(r#"{{"type":"{event_type}","object":{object}}}"#),
+            format!(r#"{{"object":{object},"type":"{event_type}"}}"#),
+        ] {
+            let (kind, object) = malformed(&line);
+            assert_eq!(kind, expected, "{line}");
+            assert_eq!(object.key, Some(ObjectKey::namespaced("ns", "a")), "{line}");
+            assert_eq!(object.resource_version, "5".into(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_without_the_value() {
+    let (_, object) = malformed(r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":"hunter2"}}"#);
+    assert_eq!(object.error, "unexpected string at object.spec (line 1, column 66)");
+    let (_, object) = malformed(r#"{"type":"ADDED","object":{"metadata":"hunter2"}}"#);
+    assert_eq!(object.key, None);
+    assert!(!object.error.contains("hunter2"), "{}", object.error);
+}
+
+#[test]
+fn what_is_no_event_is_malformed_and_the_stream_goes_on() -> Result<(), ListWatchError> {
+    for line in [
+        "{}",
+        "{\"type\":\"ADDED\"}",
+        "{\"object\":{}}",
+        "{\"type\":17,\"object\":{}}",
+        "{\"type\":null}",
+        "{nonsense}",
+        "{} {}",
+        "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"\\ud800\"}}}",
+        "{\"type\":\"BOOKMARK\",\"object\":{}}",
+    ] {
+        let body = format!("{line}\n{{\"type\":\"ADDED\",\"object\":{{}}}}\n");
+        let events = watch::<Pod>([body.as_bytes()])?;
+        assert!(matches!(events[..], [WatchEvent::Malformed { .. }, WatchEvent::Added(_)]), "{events:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_body_that_is_no_watch_is_refused_and_not_quoted() {
+    for body in ["<html>hunter2\n", "hunter2", "\n \n[hunter2]\n", "\"hunter2"] {
+        let error = watch::<Pod>([body.as_bytes()]).expect_err(body);
+        assert!(matches!(error, ListWatchError::Protocol(_)), "{error}");
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn a_body_that_ends_within_a_line_is_interrupted_wherever_that_is() {
+    let line = r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#;
+    for end in 1..line.len() {
+        let error = watch::<Pod>([&line.as_bytes()[..end]]).expect_err("an early end");
+        assert!(matches!(error, ListWatchError::Interrupted(_)), "{error} at {end}");
+    }
+    assert!(matches!(watch::<Pod>([line.as_bytes()]).as_deref(), Ok([WatchEvent::Added(_)])));
+    assert!(matches!(watch::<Pod>([]).as_deref(), Ok([])));
+}
+
+#[test]
+fn a_line_is_only_as_long_as_is_allowed() {
+    let line = r#"{"type":"ADDED","object":{}}"#.as_bytes();
+    let fits = decoder::<Pod>().max_line(line.len()).push(line);
+    assert!(fits.is_ok());
+    for pieces in [vec![line, b"\n"], line.chunks(3).collect()] {
+        let mut decoder = decoder::<Pod>().max_line(line.len() - 1);
+        let refused = pieces.into_iter().find_map(|piece| decoder.push(piece).err());
+        assert!(matches!(refused, Some(ListWatchError::Protocol(_))), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_decoder_does_not_show_what_it_holds() -> Result<(), ListWatchError> {
+    let mut decoder = decoder::<ConfigMap>();
+    decoder.push(br#"{"type":"ADDED","object":{"data":{"password":"hunter2"#)?;
+    assert!(!format!("{decoder:?}").contains("hunter2"));
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn a_body_cut_anywhere_gives_the_same_events(cuts in prop::collection::vec(0..BODY.len(), 0..40)) {
+        let mut cuts = cuts;
+        cuts.extend([0, BODY.len()]);
+        cuts.sort_unstable();
+        let pieces = cuts.windows(2).map(|cut| &BODY.as_bytes()[cut[0]..cut[1]]);
+        let (cut, whole) = (watch::<Pod>(pieces), watch::<Pod>([BODY.as_bytes()]));
+        prop_assert_eq!(format!("{cut:?}"), format!("{whole:?}"));
+    }
+
+    #[test]
+    fn no_body_makes_the_decoder_panic(body in r#"(\{"type":"ADDED","object":)?[\[\]{}",:a0-9\\\n -]{0,40}"#) {
+        drop(watch::<Pod>([body.as_bytes()]));
+    }
+}

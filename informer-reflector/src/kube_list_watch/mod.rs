@@ -1,0 +1,156 @@
+//! [`KubeListWatch`]: lists and watches over a [`kube::Client`].
+//!
+//! The client is the transport (credentials, TLS, proxies); requests are written and bodies decoded here. The fact
+//! people get wrong: the client made by `Client::try_from(config)` tries 429, 503 and 504 again by itself, up to fifteen
+//! times, so that a reflector neither hears of them nor can be stopped in between by its own rules. Set
+//! `config.default_retry = false` for informers.
+
+mod body;
+mod request;
+mod response;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use informer_core::{ListOptions, ListStream, ListWatchError, ListerWatcher, WatchOptions, WatchStream};
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::PrunePaths;
+use request::Endpoint;
+
+/// Lists and watches the objects of one resource, in one namespace or in all.
+///
+/// For a [`PartialObjectMeta`](kube::core::PartialObjectMeta) only metadata is asked for.
+///
+/// ```no_run
+/// use informer_reflector::KubeListWatch;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = kube::Client::try_default().await?;
+/// let pods = KubeListWatch::<Pod>::namespaced(client, "shop").label_selector("app=web");
+/// # Ok(())
+/// # }
+/// ```
+pub struct KubeListWatch<K> {
+    client: Client,
+    endpoint: Endpoint,
+    prune: PrunePaths,
+    description: String,
+    _object: PhantomData<fn() -> K>,
+}
+
+impl<K: Resource> KubeListWatch<K> {
+    /// Returns what lists and watches a resource in all namespaces, or a cluster-scoped one.
+    #[must_use]
+    pub fn all(client: Client) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::all_with(client, &K::DynamicType::default())
+    }
+
+    /// Returns what lists and watches a resource in one namespace; in all if the name is empty.
+    #[must_use]
+    pub fn namespaced(client: Client, namespace: &str) -> Self
+    where
+        K::DynamicType: Default,
+    {
+        Self::namespaced_with(client, namespace, &K::DynamicType::default())
+    }
+
+    /// Returns what lists and watches a resource in all namespaces, for types that learn their kind when running.
+    #[must_use]
+    pub fn all_with(client: Client, dynamic_type: &K::DynamicType) -> Self {
+        Self::with_endpoint(client, Endpoint::new::<K>(None, dynamic_type))
+    }
+
+    /// Returns what lists and watches a resource in one namespace, for types that learn their kind when running.
+    #[must_use]
+    pub fn namespaced_with(client: Client, namespace: &str, dynamic_type: &K::DynamicType) -> Self {
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+        Self::with_endpoint(client, Endpoint::new::<K>(namespace, dynamic_type))
+    }
+
+    fn with_endpoint(client: Client, endpoint: Endpoint) -> Self {
+        let description = endpoint.to_string();
+        Self { client, endpoint, prune: PrunePaths::default(), description, _object: PhantomData }
+    }
+}
+
+impl<K> KubeListWatch<K> {
+    /// Limits the objects to those whose labels match, as in `app=web,tier!=cache`.
+    #[must_use]
+    pub fn label_selector(mut self, selector: impl Into<String>) -> Self {
+        self.endpoint.label_selector = selector.into();
+        self.description = self.endpoint.to_string();
+        self
+    }
+
+    /// Limits the objects to those whose fields match, as in `spec.nodeName=node-1`.
+    #[must_use]
+    pub fn field_selector(mut self, selector: impl Into<String>) -> Self {
+        self.endpoint.field_selector = selector.into();
+        self.description = self.endpoint.to_string();
+        self
+    }
+
+    /// Sets which fields are stepped over, instead of just `metadata.managedFields`.
+    #[must_use]
+    pub fn prune(mut self, paths: PrunePaths) -> Self {
+        self.prune = paths;
+        self
+    }
+
+    /// Decodes objects whole, `metadata.managedFields` included.
+    #[must_use]
+    pub fn keep_managed_fields(self) -> Self {
+        self.prune(PrunePaths::none())
+    }
+}
+
+#[async_trait]
+impl<K> ListerWatcher<K> for KubeListWatch<K>
+where
+    K: Resource + DeserializeOwned + Send + Sync + 'static,
+{
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {
+        let request = self.endpoint.list_request(&options)?;
+        let response = response::send(&self.client, request).await?;
+        Ok(body::list(response, self.prune.clone()).boxed())
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, ListWatchError> {
+        let request = self.endpoint.watch_request(&options)?;
+        let response = response::send(&self.client, request).await?;
+        Ok(body::watch(response, self.prune.clone()).boxed())
+    }
+}
+
+impl<K> Clone for KubeListWatch<K> {
+    fn clone(&self) -> Self {
+        Self {
+            client: self.client.clone(),
+            endpoint: self.endpoint.clone(),
+            prune: self.prune.clone(),
+            description: self.description.clone(),
+            _object: PhantomData,
+        }
+    }
+}
+
+impl<K> fmt::Debug for KubeListWatch<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KubeListWatch")
+            .field("endpoint", &self.endpoint)
+            .field("prune", &self.prune)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,179 @@
+//! [`Endpoint`]: where a resource is listed and watched, and the requests for it.
+//!
+//! The URIs are written here because kube leaves `resourceVersion=0` out wherever there is a `limit`, which turns a list
+//! from the server's cache into one from etcd. The fact people get wrong: `timeoutSeconds=0` doesn't mean "at once" but
+//! "as long as the server likes".
+
+use std::fmt;
+use std::time::Duration;
+
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue};
+use informer_core::{ListOptions, ListWatchError, ResourceVersionMatch, WatchOptions};
+use kube::Resource;
+use kube::client::Body;
+
+/// A resource in one namespace or in all, and the selectors that narrow it.
+#[derive(Debug, Clone)]
+pub(super) struct Endpoint {
+    path: String,
+    /// `pods`, `deployments.apps`.
+    resource: String,
+    namespace: Option<String>,
+    metadata_only: bool,
+    pub(super) label_selector: String,
+    pub(super) field_selector: String,
+}
+
+impl Endpoint {
+    pub(super) fn new<K: Resource>(namespace: Option<&str>, dynamic_type: &K::DynamicType) -> Self {
+        let (plural, group) = (K::plural(dynamic_type), K::group(dynamic_type));
+        Self {
+            path: K::url_path(dynamic_type, namespace.map(encode).as_deref()),
+            resource: if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") },
+            namespace: namespace.map(str::to_owned),
+            metadata_only: K::metadata_api(),
+            label_selector: String::new(),
+            field_selector: String::new(),
+        }
+    }
+
+    pub(super) fn list_request(&self, options: &ListOptions) -> Result<http::Request<Body>, ListWatchError> {
+        let mut query = Query::default();
+        if let Some(version) = &options.resource_version {
+            query.add("resourceVersion", &version.to_string());
+        }
+        if let Some(matching) = options.resource_version_match {
+            let matching = match matching {
+                ResourceVersionMatch::NotOlderThan => "NotOlderThan",
+                ResourceVersionMatch::Exact => "Exact",
+            };
+            query.add("resourceVersionMatch", matching);
+        }
+        if let Some(limit) = options.limit {
+            query.add("limit", &limit.to_string());
+        }
+        if let Some(token) = &options.continue_token {
+            query.add("continue", token);
+        }
+        self.request("list", query, self.accept("PartialObjectMetadataList"))
+    }
+
+    pub(super) fn watch_request(
+        &self,
+        options: &WatchOptions,
+    ) -> Result<http::Request<Body>, ListWatchError> {
+        let mut query = Query::default();
+        query.add("watch", "1");
+        query.add("resourceVersion", &options.resource_version.to_string());
+        if options.send_initial_events {
+            query.add("sendInitialEvents", "true");
+            query.add("resourceVersionMatch", "NotOlderThan");
+        }
+        if options.allow_bookmarks {
+            query.add("allowWatchBookmarks", "true");
+        }
+        query.add("timeoutSeconds", &whole_seconds(options.timeout).to_string());
+        let mut request = self.request("watch", query, self.accept("PartialObjectMetadata"))?;
+        // From 1.37 on the server may compress a watch, with each event a gzip member of its own; the decoder that kube
+        // can be built with stops after the first.
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        Ok(request)
+    }
+
+    fn accept(&self, metadata_form: &str) -> String {
+        if self.metadata_only {
+            format!("application/json;as={metadata_form};g=meta.k8s.io;v=v1")
+        } else {
+            "application/json".to_owned()
+        }
+    }
+
+    /// Builds a request; `verb` is what kube's tracing calls it.
+    fn request(
+        &self,
+        verb: &'static str,
+        mut query: Query,
+        accept: String,
+    ) -> Result<http::Request<Body>, ListWatchError> {
+        query.add("labelSelector", &self.label_selector);
+        query.add("fieldSelector", &self.field_selector);
+        http::Request::get(format!("{}{}", self.path, query.0))
+            .header(ACCEPT, accept)
+            .extension(verb)
+            .body(Body::empty())
+            .map_err(|error| ListWatchError::Unreachable(error.into()))
+    }
+}
+
+impl fmt::Display for Endpoint {
+    /// Writes `deployments.apps in namespace "shop" with labels "app=web"`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.metadata_only {
+            f.write_str("metadata of ")?;
+        }
+        f.write_str(&self.resource)?;
+        if let Some(namespace) = &self.namespace {
+            write!(f, " in namespace \"{namespace}\"")?;
+        }
+        let mut conjunction = "with";
+        for (what, selector) in [("labels", &self.label_selector), ("fields", &self.field_selector)] {
+            if !selector.is_empty() {
+                write!(f, " {conjunction} {what} \"{selector}\"")?;
+                conjunction = "and";
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The part of a URI that begins with a question mark; empty if there is nothing to ask.
+#[derive(Default)]
+struct Query(String);
+
+impl Query {
+    /// Adds a parameter, unless its value is empty, which to the server means the same as its absence.
+    fn add(&mut self, name: &str, value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        self.0.push(if self.0.is_empty() { '?' } else { '&' });
+        self.0.push_str(name);
+        self.0.push('=');
+        self.0.push_str(&encode(value));
+    }
+}
+
+/// Percent-encodes all but the characters that mean nothing special in any part of a URI.
+fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(byte.into()),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+fn whole_seconds(timeout: Duration) -> u64 {
+    let rounded_up = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
+    rounded_up.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_special_in_a_uri_is_encoded() {
+        assert_eq!(encode("a=b,c in (d)"), "a%3Db%2Cc%20in%20%28d%29");
+        assert_eq!(encode("AZaz09-._~"), "AZaz09-._~");
+        assert_eq!(encode("é+&?/#%"), "%C3%A9%2B%26%3F%2F%23%25");
+    }
+
+    #[test]
+    fn a_timeout_is_rounded_up_and_never_zero() {
+        let seconds = |millis| whole_seconds(Duration::from_millis(millis));
+        assert_eq!([0, 1, 1000, 1001].map(seconds), [1, 1, 1, 2]);
+    }
+}

@@ -1,0 +1,159 @@
+//! [`send`]: from a request to a response that is worth decoding, or to the error that it means.
+//!
+//! The fact people get wrong: not all that says no is a `Status`. The server's own overload protection answers 429 in
+//! plain text, and proxies answer in HTML.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, RETRY_AFTER};
+use http::{Response, StatusCode};
+use http_body_util::BodyExt;
+use informer_core::ListWatchError;
+use kube::Client;
+use kube::client::Body;
+use kube::core::Status;
+use serde::Deserialize;
+
+/// How much of an error's body is read: enough for a status with many causes.
+const MAX_ERROR_BODY: usize = 256 * 1024;
+
+/// How much is quoted of an error's body that is no status.
+const MAX_QUOTE: usize = 256;
+
+/// Sends a request, and returns the response if it is a success.
+pub(super) async fn send(
+    client: &Client,
+    request: http::Request<Body>,
+) -> Result<Response<Body>, ListWatchError> {
+    let response =
+        client.send(request).await.map_err(|error| ListWatchError::Unreachable(Caused::boxed(error)))?;
+    if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
+}
+
+/// Turns a response that is no success into the error it means.
+async fn refusal(response: Response<Body>) -> ListWatchError {
+    let (head, body) = response.into_parts();
+    let body = read_start(body).await;
+    let mut status = status_in(&body).unwrap_or_else(|| status_for(head.status, &head.headers, &body));
+    if status.code == 0 {
+        status.code = head.status.as_u16();
+    }
+    let asked_in_header =
+        head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let asked_in_body = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
+    let seconds = asked_in_header.or(asked_in_body.filter(|seconds| *seconds > 0));
+    ListWatchError::Status { status: Box::new(status), retry_after: seconds.map(Duration::from_secs) }
+}
+
+/// Reads a body as far as it comes and is of interest.
+async fn read_start(mut body: Body) -> Vec<u8> {
+    let mut start = Vec::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        if let Some(bytes) = frame.data_ref() {
+            start.extend_from_slice(&bytes[..bytes.len().min(MAX_ERROR_BODY - start.len())]);
+        }
+        if start.len() == MAX_ERROR_BODY {
+            break;
+        }
+    }
+    start
+}
+
+/// Decodes a body that calls itself a status. Any JSON object would do otherwise, since none of its fields is required.
+fn status_in(body: &[u8]) -> Option<Status> {
+    #[derive(Deserialize)]
+    struct Kind {
+        kind: String,
+    }
+    let Kind { kind } = serde_json::from_slice(body).ok()?;
+    (kind == "Status").then(|| serde_json::from_slice(body).ok())?
+}
+
+/// Makes a status for a response that has none, with the reason that the server would have given.
+fn status_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
+    let reason = match code.as_u16() {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        406 => "NotAcceptable",
+        409 => "Conflict",
+        410 => "Gone",
+        413 => "RequestEntityTooLarge",
+        415 => "UnsupportedMediaType",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => "Unknown",
+    };
+    let content_type = header(headers, &CONTENT_TYPE).unwrap_or_else(|| "no content type".to_owned());
+    let message = format!("HTTP {code}, without a Status ({content_type}): {}", quote(body));
+    Status::failure(&message, reason).with_code(code.as_u16())
+}
+
+/// Says what a response claims to be, for the error that it isn't.
+pub(super) fn claims(headers: &HeaderMap) -> String {
+    let content_type = header(headers, &CONTENT_TYPE).unwrap_or_else(|| "none".to_owned());
+    match header(headers, &CONTENT_ENCODING) {
+        Some(encoding) => format!("content type {content_type}, encoding {encoding}"),
+        None => format!("content type {content_type}"),
+    }
+}
+
+fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    headers.get(name).map(|value| quote(value.as_bytes()))
+}
+
+/// Returns the start of a text as one line fit for a message: bounded, and without control characters.
+fn quote(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&text[..text.len().min(2 * MAX_QUOTE)]);
+    let words = text.split(|char: char| char.is_control() || char.is_whitespace());
+    let mut line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    if line.len() > MAX_QUOTE {
+        let end = (0..=MAX_QUOTE).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
+        line.truncate(end);
+        line.push_str("...");
+    }
+    line
+}
+
+/// An error that says in one line what caused it; "connection refused" is at the far end of a chain.
+#[derive(Debug)]
+pub(super) struct Caused {
+    error: kube::Error,
+}
+
+impl Caused {
+    pub(super) fn boxed(error: kube::Error) -> Box<dyn Error + Send + Sync> {
+        Box::new(Self { error })
+    }
+}
+
+impl fmt::Display for Caused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = self.error.to_string();
+        f.write_str(&said)?;
+        let mut source = self.error.source();
+        while let Some(cause) = source {
+            let saying = cause.to_string();
+            // Many errors repeat their cause already.
+            if !said.contains(&saying) {
+                write!(f, ": {saying}")?;
+            }
+            said = saying;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}
+
+impl Error for Caused {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
+    }
+}
