@@ -1,0 +1,48 @@
+//! The errors of this crate.
+
+use informer_core::{ObjectKey, ResourceVersion};
+use thiserror::Error;
+
+/// An index can't be added or asked.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// There is an index of that name already; choose another, or ask for the handle of the one that is there.
+    #[error("there is already an index named \"{name}\"")]
+    Duplicate {
+        /// The name that is taken.
+        name: String,
+    },
+    /// There is no index of that name.
+    #[error("there is no index named \"{name}\"; there are: {existing}")]
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// The names there are.
+        existing: String,
+    },
+    /// The index holds values of another type than was asked for.
+    #[error("the index \"{name}\" holds values of another type than {asked}")]
+    WrongType {
+        /// The name of the index.
+        name: String,
+        /// The type that was asked for.
+        asked: &'static str,
+    },
+}
+
+/// An index function failed for an object: the object is in the store, but can't be found through that index until a
+/// version of it arrives for which the function succeeds.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("index \"{index}\" can't place {key} at resource version {resource_version}: {error}")]
+#[non_exhaustive]
+pub struct IndexFailure {
+    /// The name of the index.
+    pub index: String,
+    /// The key of the object.
+    pub key: ObjectKey,
+    /// The version of the object.
+    pub resource_version: ResourceVersion,
+    /// What the function said, or that it panicked.
+    pub error: String,
+}

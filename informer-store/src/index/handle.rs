@@ -1,0 +1,107 @@
+//! [`Index`]: the typed handle on an index.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::Hash;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::{IndexState, IndexValue};
+use crate::objects::Objects;
+use crate::shared::{IndexId, Shared, State};
+use crate::{Indexer, Snapshot};
+
+/// Finds the objects of a store that have a value of type `V`. Cloning gives another handle on the same index.
+///
+/// Every answer comes from one state of the store (I7). After the index has been removed, answers are empty.
+pub struct Index<K, V> {
+    shared: Arc<Shared<K>>,
+    id: IndexId,
+    name: Arc<str>,
+    values: PhantomData<fn() -> V>,
+}
+
+impl<K, V: IndexValue> Index<K, V> {
+    pub(crate) fn new(shared: Arc<Shared<K>>, id: IndexId, name: &str) -> Self {
+        Self { shared, id, name: name.into(), values: PhantomData }
+    }
+
+    /// Returns the name of the index.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the objects that have `value`.
+    #[must_use]
+    #[doc(alias = "ByIndex")]
+    pub fn get<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Objects<K>
+    where
+        V: Borrow<Q>,
+    {
+        self.get_from(&self.shared.state.read(), value)
+    }
+
+    /// Returns the objects that have `value` in a snapshot of the same store.
+    ///
+    /// Empty if the index did not exist when the snapshot was taken.
+    #[must_use]
+    pub fn get_in<Q: Hash + Eq + ?Sized>(&self, snapshot: &Snapshot<K>, value: &Q) -> Objects<K>
+    where
+        V: Borrow<Q>,
+    {
+        self.get_from(&snapshot.state, value)
+    }
+
+    fn get_from<Q: Hash + Eq + ?Sized>(&self, state: &State<K>, value: &Q) -> Objects<K>
+    where
+        V: Borrow<Q>,
+    {
+        let posting = self.state_in(state).map(|index| index.posting(value)).unwrap_or_default();
+        Objects::of_posting(state, posting)
+    }
+
+    fn state_in<'a>(&self, state: &'a State<K>) -> Option<&'a IndexState<V>> {
+        state.index(self.id)?.as_any().downcast_ref()
+    }
+
+    pub(crate) fn exists_in(&self, state: &State<K>) -> bool {
+        self.state_in(state).is_some()
+    }
+
+    /// Returns how many objects have `value`.
+    #[must_use]
+    pub fn count<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> usize
+    where
+        V: Borrow<Q>,
+    {
+        let state = self.shared.state.read();
+        self.state_in(&state).map_or(0, |index| index.posting(value).len())
+    }
+
+    /// Returns the values that any object has, in no particular order.
+    #[must_use]
+    #[doc(alias = "ListIndexFuncValues")]
+    pub fn values(&self) -> Vec<V> {
+        // From a snapshot, so that no writer waits while the values are copied.
+        let snapshot = Indexer::from_shared(Arc::clone(&self.shared)).snapshot();
+        self.state_in(&snapshot.state).map(|index| index.values().cloned().collect()).unwrap_or_default()
+    }
+}
+
+impl<K, V> Clone for Index<K, V> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            id: self.id,
+            name: Arc::clone(&self.name),
+            values: PhantomData,
+        }
+    }
+}
+
+impl<K, V> fmt::Debug for Index<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,142 @@
+//! [`Objects`]: the answer to a query.
+
+use std::fmt;
+
+use informer_core::Cached;
+
+use crate::persistent_vec::PersistentVec;
+use crate::posting::Posting;
+use crate::shared::State;
+
+/// The objects that a query found, in no particular order.
+///
+/// It holds the state of the store in which they were found; it copies nothing, and what happens to the store later
+/// doesn't change it. Iterating by reference gives `&Cached<K>`, by value `Cached<K>`.
+pub struct Objects<K> {
+    entries: PersistentVec<Option<Cached<K>>>,
+    slots: Slots,
+    len: usize,
+}
+
+enum Slots {
+    All,
+    Of(Posting),
+}
+
+impl<K> Objects<K> {
+    pub(crate) fn all(state: &State<K>) -> Self {
+        Self { entries: state.objects.entries().clone(), slots: Slots::All, len: state.objects.len() }
+    }
+
+    pub(crate) fn of_posting(state: &State<K>, posting: Posting) -> Self {
+        let len = posting.len();
+        Self { entries: state.objects.entries().clone(), slots: Slots::Of(posting), len }
+    }
+
+    /// Returns how many objects there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Says whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Iterates over the objects.
+    pub fn iter(&self) -> impl Iterator<Item = &Cached<K>> {
+        let (all, of) = match &self.slots {
+            Slots::All => (Some(self.entries.iter().flatten()), None),
+            Slots::Of(posting) => {
+                (None, Some(posting.iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())))
+            }
+        };
+        all.into_iter().flatten().chain(of.into_iter().flatten())
+    }
+
+    /// Copies the handles into a vector.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<Cached<K>> {
+        let mut objects = Vec::with_capacity(self.len);
+        objects.extend(self.iter().cloned());
+        objects
+    }
+}
+
+impl<K> Clone for Objects<K> {
+    fn clone(&self) -> Self {
+        let slots = match &self.slots {
+            Slots::All => Slots::All,
+            Slots::Of(posting) => Slots::Of(posting.clone()),
+        };
+        Self { entries: self.entries.clone(), slots, len: self.len }
+    }
+}
+
+impl<'a, K> IntoIterator for &'a Objects<K> {
+    type Item = &'a Cached<K>;
+    type IntoIter = Box<dyn Iterator<Item = &'a Cached<K>> + 'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new(self.iter())
+    }
+}
+
+impl<K> IntoIterator for Objects<K> {
+    type Item = Cached<K>;
+    type IntoIter = IntoIter<K>;
+
+    fn into_iter(self) -> IntoIter<K> {
+        IntoIter { objects: self, chunk: 0, position: 0 }
+    }
+}
+
+/// Iterates over the handles of [`Objects`].
+pub struct IntoIter<K> {
+    objects: Objects<K>,
+    /// Of a posting: which of its chunks comes next, and where in it.
+    chunk: usize,
+    position: usize,
+}
+
+impl<K> Iterator for IntoIter<K> {
+    type Item = Cached<K>;
+
+    fn next(&mut self) -> Option<Cached<K>> {
+        loop {
+            let slot = match &self.objects.slots {
+                Slots::All if self.position == self.objects.entries.capacity() => return None,
+                Slots::All => {
+                    self.position += 1;
+                    self.position - 1
+                }
+                Slots::Of(posting) => {
+                    let chunk = posting.chunk(self.chunk)?;
+                    let Some(slot) = chunk.get(self.position) else {
+                        (self.chunk, self.position) = (self.chunk + 1, 0);
+                        continue;
+                    };
+                    self.position += 1;
+                    *slot as usize
+                }
+            };
+            if let Some(object) = self.objects.entries.get(slot) {
+                return Some(object.clone());
+            }
+        }
+    }
+}
+
+impl<K> fmt::Debug for Objects<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Objects").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl<K> fmt::Debug for IntoIter<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IntoIter").field("objects", &self.objects).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! [`Posting`]: the objects that share an index value, as a sorted set of slots.
+
+use std::sync::Arc;
+
+/// How many slots a chunk holds at most: inserting moves half of that, and copying a chunk after a snapshot all of it.
+const CHUNK: usize = 256;
+
+/// A sorted set of slots, whose copy is a reference count.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Posting {
+    /// Never empty chunks, each sorted, in order.
+    chunks: Arc<Vec<Arc<Vec<u32>>>>,
+    len: usize,
+}
+
+impl Posting {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.chunks.iter().flat_map(|chunk| chunk.iter().copied())
+    }
+
+    /// The `n`th chunk.
+    pub(crate) fn chunk(&self, n: usize) -> Option<&[u32]> {
+        self.chunks.get(n).map(|chunk| chunk.as_slice())
+    }
+
+    /// The chunk in which `slot` is, or would be.
+    fn chunk_of(&self, slot: u32) -> usize {
+        self.chunks.partition_point(|chunk| chunk[0] <= slot).saturating_sub(1)
+    }
+
+    pub(crate) fn insert(&mut self, slot: u32) {
+        let at = self.chunk_of(slot);
+        let chunks = Arc::make_mut(&mut self.chunks);
+        let Some(chunk) = chunks.get_mut(at) else {
+            chunks.push(Arc::new(vec![slot]));
+            self.len = 1;
+            return;
+        };
+        let chunk = Arc::make_mut(chunk);
+        let Err(position) = chunk.binary_search(&slot) else { return };
+        chunk.insert(position, slot);
+        self.len += 1;
+        if chunk.len() > CHUNK {
+            // Slots are mostly given out in rising order; so the lower part stays full and the upper takes what comes.
+            let upper = chunk.split_off(CHUNK * 7 / 8);
+            chunks.insert(at + 1, Arc::new(upper));
+        }
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) {
+        let at = self.chunk_of(slot);
+        let chunks = Arc::make_mut(&mut self.chunks);
+        let Some(chunk) = chunks.get_mut(at) else { return };
+        let chunk = Arc::make_mut(chunk);
+        let Ok(position) = chunk.binary_search(&slot) else { return };
+        chunk.remove(position);
+        self.len -= 1;
+        if chunk.is_empty() {
+            chunks.remove(at);
+        } else if chunk.capacity() > 4 * chunk.len() + 16 {
+            chunk.shrink_to_fit();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn a_posting_behaves_like_a_sorted_set(ops in prop::collection::vec((0..5_u8, 0..2_000_u32), 0..4_000)) {
+            let (mut posting, mut model) = (Posting::default(), BTreeSet::new());
+            for (kind, slot) in ops {
+                if kind == 0 {
+                    posting.remove(slot);
+                    model.remove(&slot);
+                } else {
+                    posting.insert(slot);
+                    model.insert(slot);
+                }
+            }
+            prop_assert_eq!(posting.len(), model.len());
+            prop_assert!(posting.iter().eq(model.iter().copied()));
+            for slot in model {
+                posting.remove(slot);
+            }
+            prop_assert!(posting.is_empty() && posting.chunk(0).is_none());
+        }
+    }
+
+    #[test]
+    fn a_copy_keeps_its_slots() {
+        let mut posting = Posting::default();
+        (0..1_000).for_each(|slot| posting.insert(slot));
+        let copy = posting.clone();
+        (0..1_000).for_each(|slot| posting.remove(slot));
+        assert_eq!((copy.len(), posting.len()), (1_000, 0));
+    }
+}
