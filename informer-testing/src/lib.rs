@@ -1,1 +1,72 @@
-//! Placeholder.
+//! An API server to test controllers with: it speaks Kubernetes over real HTTP, and keeps its objects in memory.
+//!
+//! A [`Simulator`] is not a mock that plays back what a test recorded. It has storage with a history, resource
+//! versions, lists in pages, watches that replay, bookmarks, selectors, conflicts and expired resource versions, and
+//! answers as a real server does, down to the reasons in its refusals. On top of that a test can make it misbehave:
+//! [`fail_next`](Simulator::fail_next), [`inject`](Simulator::inject), [`compact`](Simulator::compact).
+//!
+//! ```
+//! use informer_testing::{RequestFilter, Simulator, Verb};
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::api::{Api, ListParams};
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let simulator = Simulator::builder().built_in_kinds().start().await?;
+//! simulator.create(&json!({
+//!     "apiVersion": "v1",
+//!     "kind": "ConfigMap",
+//!     "metadata": { "namespace": "payments", "name": "limits" },
+//!     "data": { "perMinute": "60" },
+//! }))?;
+//!
+//! // From here on it is an API server like any other.
+//! let config_maps: Api<ConfigMap> = Api::namespaced(simulator.client()?, "payments");
+//! assert_eq!(config_maps.list(&ListParams::default()).await?.items.len(), 1);
+//!
+//! // Except that one can ask it what it was asked.
+//! assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::List)), 1);
+//! simulator.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Time
+//!
+//! All clocks are tokio's. A test that pauses them should talk to [`Simulator::service`], which needs no socket; with
+//! a socket, paused time runs ahead while bytes are under way.
+//!
+//! # What is different from a real server
+//!
+//! There are no controllers, no kubelet and no garbage collector: deletes take effect at once unless finalizers hold
+//! the object, and dependants stay. Objects are not checked against schemas, namespaces need not exist, everyone may
+//! do everything, `managedFields` are kept but not computed, and a strategic merge patch is a plain merge patch.
+
+mod builder;
+mod built_in;
+mod error;
+mod fault;
+mod list;
+mod object;
+mod request;
+mod resource;
+mod selector;
+mod serve;
+mod server;
+mod simulator;
+mod status;
+mod storage;
+mod store;
+mod watch;
+mod writes;
+
+pub use builder::SimulatorBuilder;
+pub use error::Error;
+pub use fault::CannedResponse;
+pub use request::{RecordedRequest, RequestFilter, Verb};
+pub use resource::ResourceKind;
+pub use serve::{ResponseBody, Service};
+pub use simulator::Simulator;
+pub use store::{ObjectStore, StoredObject};
+pub use watch::WatchInjection;

@@ -1,0 +1,114 @@
+//! Configuring and starting a simulator.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::built_in;
+use crate::error::Error;
+use crate::resource::ResourceKind;
+use crate::serve::Listener;
+use crate::server::{Server, Settings};
+use crate::simulator::Simulator;
+use crate::watch::Cadence;
+
+/// Configures a [`Simulator`].
+#[derive(Clone, Debug)]
+pub struct SimulatorBuilder {
+    kinds: Vec<ResourceKind>,
+    settings: Settings,
+}
+
+impl Default for SimulatorBuilder {
+    fn default() -> Self {
+        Self {
+            kinds: Vec::new(),
+            settings: Settings {
+                history_limit: 20_000,
+                first_revision: 1_000,
+                cadence: Cadence { bookmarks: Duration::from_secs(60), patience: 10_000 },
+                seed: 0,
+            },
+        }
+    }
+}
+
+impl SimulatorBuilder {
+    /// Serves the common built-in kinds: pods, nodes, services, deployments, jobs, leases and some thirty more.
+    #[must_use]
+    pub fn built_in_kinds(mut self) -> Self {
+        self.kinds.extend(built_in::kinds());
+        self
+    }
+
+    /// Serves one more kind of resource. The first description of a resource counts.
+    #[must_use]
+    pub fn resource(mut self, kind: ResourceKind) -> Self {
+        self.kinds.push(kind);
+        self
+    }
+
+    /// Serves the resource behind a Rust type; see [`ResourceKind::of`].
+    #[must_use]
+    pub fn resource_of<K>(self) -> Self
+    where
+        K: kube::Resource<DynamicType = ()>,
+        K::Scope: 'static,
+    {
+        self.resource(ResourceKind::of::<K>())
+    }
+
+    /// Sets how many events each resource keeps for watches and lists of the past. Default: 20,000; at least 1.
+    #[must_use]
+    pub fn history_limit(mut self, events: usize) -> Self {
+        self.settings.history_limit = events.max(1);
+        self
+    }
+
+    /// Sets how far, in events, a watch may fall behind before it is closed without a word. Default: 10,000.
+    #[must_use]
+    pub fn watch_buffer(mut self, events: usize) -> Self {
+        self.settings.cadence.patience = events.max(1);
+        self
+    }
+
+    /// Sets the time between two bookmarks of a watch. Default: one minute, as in the real server.
+    #[must_use]
+    pub fn bookmark_interval(mut self, interval: Duration) -> Self {
+        self.settings.cadence.bookmarks = interval.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Sets the resource version from which the simulator counts. Default: 1,000, at least 1.
+    ///
+    /// It is not 0 by default because no real server's is by the time one can talk to it.
+    #[must_use]
+    pub fn first_resource_version(mut self, version: u64) -> Self {
+        self.settings.first_revision = version.max(1);
+        self
+    }
+
+    /// Sets the seed of UIDs and generated names, which are the same in each run. Default: 0.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = seed;
+        self
+    }
+
+    /// Starts the simulator on a free loopback port. It must be called within a tokio runtime with I/O and time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Listen`] if no port can be bound.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped call leaves nothing behind.
+    pub async fn start(self) -> Result<Simulator, Error> {
+        let server = Arc::new(Server::new(self.settings));
+        for kind in self.kinds {
+            server.register(kind);
+        }
+        let listener = Listener::start(&server).await.map_err(Error::Listen)?;
+        Ok(Simulator::new(server, listener))
+    }
+}

@@ -1,0 +1,110 @@
+//! LIST: which state is listed, in how many pages, and what a client needs to go on.
+
+mod continue_token;
+mod options;
+
+use std::sync::Arc;
+
+use crate::object::Object;
+use crate::selector::Filter;
+use crate::status::{self, Refusal};
+use crate::storage::{At, PageRequest, Revision, Table};
+use continue_token::ContinueToken;
+pub(crate) use options::{ListOptions, VersionMatch};
+
+const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. \
+    You can start a new list without the continue parameter, or use the continue token in this response to retrieve \
+    the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that \
+    were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// One page of a list, and how to go on.
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) objects: Vec<Arc<Object>>,
+    pub(crate) resource_version: u64,
+    /// Empty on the last page.
+    pub(crate) continue_token: String,
+    /// How many objects follow; unknown when selectors are at work.
+    pub(crate) remaining: Option<usize>,
+}
+
+/// Where a page begins and what state it shows.
+struct Start {
+    at: At,
+    /// A storage key.
+    key: String,
+    limit: usize,
+}
+
+/// Answers a list, waiting up to 3 seconds for a resource version that has not been reached.
+pub(crate) async fn list(
+    table: &Table,
+    revision: &Revision,
+    filter: &Filter,
+    options: &ListOptions,
+) -> Result<List, Refusal> {
+    options.validate_for_list()?;
+    let start = start(revision, filter, options).await?;
+    let request = PageRequest { filter, at: start.at, start: &start.key, limit: start.limit };
+    let page = table.page(&request).map_err(|refusal| offer_remainder(refusal, filter, &start, options))?;
+    let more = page.remaining > 0;
+    let last = page.objects.last().map_or(start.key.as_str(), |object| object.key.as_str());
+    Ok(List {
+        continue_token: if more {
+            ContinueToken::after(filter, last, page.resource_version).encode()
+        } else {
+            String::new()
+        },
+        remaining: (more && !filter.selects()).then_some(page.remaining),
+        objects: page.objects,
+        resource_version: page.resource_version,
+    })
+}
+
+async fn start(revision: &Revision, filter: &Filter, options: &ListOptions) -> Result<Start, Refusal> {
+    let limit = options.limit;
+    let from_the_top = |at, limit| Start { at, key: filter.key_prefix(), limit };
+    if !options.continue_token.is_empty() {
+        return resume(revision, filter, options).await;
+    }
+    let Some(version) = options.parsed_resource_version()? else {
+        return Ok(from_the_top(At::Latest, limit));
+    };
+    if version == 0 {
+        // The watch cache ignores the limit of a list that accepts any state.
+        return Ok(from_the_top(At::Latest, 0));
+    }
+    revision.reach(version).await?;
+    Ok(match options.version_match {
+        Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
+        Some(VersionMatch::NotOlderThan) => from_the_top(At::Latest, limit),
+        // Without a match a limit means "exactly", for the sake of clients older than the parameter.
+        None if limit > 0 => from_the_top(At::Exactly(version), limit),
+        None => from_the_top(At::Latest, 0),
+    })
+}
+
+async fn resume(revision: &Revision, filter: &Filter, options: &ListOptions) -> Result<Start, Refusal> {
+    if !matches!(options.resource_version.as_str(), "" | "0") {
+        return Err(status::bad_request("specifying resource version is not allowed when using continue"));
+    }
+    let token = ContinueToken::decode(&options.continue_token)?;
+    let at = match u64::try_from(token.resource_version) {
+        Ok(version) => {
+            revision.reach(version).await?;
+            At::Exactly(version)
+        }
+        Err(_) => At::Latest,
+    };
+    Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start), limit: options.limit })
+}
+
+/// When the state of a paged list is gone, offers the client the remainder at the latest state.
+fn offer_remainder(mut refusal: Refusal, filter: &Filter, start: &Start, options: &ListOptions) -> Refusal {
+    if !options.continue_token.is_empty() {
+        refusal.message = CONTINUE_TOO_OLD.to_owned();
+        let token = ContinueToken::inconsistent(filter, &start.key);
+        refusal.metadata.get_or_insert_default().continue_ = Some(token.encode());
+    }
+    refusal
+}

@@ -1,0 +1,155 @@
+//! The query parameters that lists and watches share, and the server's rules for combining them.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::status::{self, FieldError, Refusal};
+
+/// How `resourceVersion` is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VersionMatch {
+    Exact,
+    NotOlderThan,
+}
+
+/// The parsed parameters of a list or watch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ListOptions {
+    pub(crate) watch: bool,
+    pub(crate) label_selector: String,
+    pub(crate) field_selector: String,
+    pub(crate) resource_version: String,
+    pub(crate) version_match: Option<VersionMatch>,
+    /// 0 for no limit.
+    pub(crate) limit: usize,
+    pub(crate) continue_token: String,
+    /// How long a watch may last.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) allow_bookmarks: bool,
+    pub(crate) send_initial_events: Option<bool>,
+    /// The text of a `resourceVersionMatch` that is neither of the two.
+    unknown_match: Option<String>,
+}
+
+impl ListOptions {
+    /// Parses a query; unknown parameters are ignored, as the server does.
+    pub(crate) fn parse(query: &str) -> Result<Self, Refusal> {
+        let mut options = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            options.set(&name, value.into_owned())?;
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: String) -> Result<(), Refusal> {
+        match name {
+            "watch" => self.watch = truth(&value),
+            "labelSelector" => self.label_selector = value,
+            "fieldSelector" => self.field_selector = value,
+            "resourceVersion" => self.resource_version = value,
+            "resourceVersionMatch" => self.set_match(value),
+            "limit" => self.limit = usize::try_from(number::<i64>(&value)?).unwrap_or(0),
+            "continue" => self.continue_token = value,
+            "timeoutSeconds" => {
+                let seconds = u64::try_from(number::<i64>(&value)?).unwrap_or(0);
+                self.timeout = (seconds > 0).then(|| Duration::from_secs(seconds));
+            }
+            "allowWatchBookmarks" => self.allow_bookmarks = truth(&value),
+            "sendInitialEvents" => self.send_initial_events = Some(truth(&value)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn set_match(&mut self, value: String) {
+        match value.as_str() {
+            "" => {}
+            "Exact" => self.version_match = Some(VersionMatch::Exact),
+            "NotOlderThan" => self.version_match = Some(VersionMatch::NotOlderThan),
+            _ => self.unknown_match = Some(value),
+        }
+    }
+
+    /// Gives the resource version of a list as a number, if one is given.
+    pub(crate) fn parsed_resource_version(&self) -> Result<Option<u64>, Refusal> {
+        if self.resource_version.is_empty() {
+            return Ok(None);
+        }
+        let parsed = self.resource_version.parse();
+        parsed.map(Some).map_err(|_| {
+            status::bad_request(format!("invalid resource version: {:?}", self.resource_version))
+        })
+    }
+
+    pub(crate) fn validate_for_list(&self) -> Result<(), Refusal> {
+        let mut errors = Vec::new();
+        if self.has_match() {
+            if self.resource_version.is_empty() {
+                let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+                errors.push(FieldError::forbidden("resourceVersionMatch", why));
+            }
+            if !self.continue_token.is_empty() {
+                let why = "resourceVersionMatch is forbidden when continue is provided";
+                errors.push(FieldError::forbidden("resourceVersionMatch", why));
+            }
+            if let Some(unknown) = &self.unknown_match {
+                errors.push(FieldError::unsupported(
+                    "resourceVersionMatch",
+                    unknown,
+                    "\"Exact\", \"NotOlderThan\"",
+                ));
+            }
+            if self.version_match == Some(VersionMatch::Exact) && self.resource_version == "0" {
+                let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+                errors.push(FieldError::forbidden("resourceVersionMatch", why));
+            }
+        }
+        if self.send_initial_events.is_some() {
+            errors
+                .push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+        }
+        refuse(errors)
+    }
+
+    pub(crate) fn validate_for_watch(&self) -> Result<(), Refusal> {
+        let mut errors = Vec::new();
+        match self.send_initial_events {
+            Some(_) if !self.has_match() => {
+                let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+                errors.push(FieldError::forbidden("resourceVersionMatch", why));
+            }
+            None if self.has_match() => {
+                let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                errors.push(FieldError::forbidden("resourceVersionMatch", why));
+            }
+            _ => {}
+        }
+        if self.version_match == Some(VersionMatch::Exact) || self.unknown_match.is_some() {
+            let given = self.unknown_match.as_deref().unwrap_or("Exact");
+            errors.push(FieldError::unsupported("resourceVersionMatch", given, "\"NotOlderThan\""));
+        }
+        refuse(errors)
+    }
+
+    fn has_match(&self) -> bool {
+        self.version_match.is_some() || self.unknown_match.is_some()
+    }
+}
+
+fn refuse(errors: Vec<FieldError>) -> Result<(), Refusal> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(status::invalid("meta.k8s.io", "ListOptions", "", errors))
+}
+
+/// Reads a boolean as the server does: whatever is not clearly false is true.
+fn truth(value: &str) -> bool {
+    !(value == "0" || value.eq_ignore_ascii_case("false"))
+}
+
+fn number<T: FromStr>(value: &str) -> Result<T, Refusal> {
+    value
+        .parse()
+        .map_err(|_| status::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax")))
+}

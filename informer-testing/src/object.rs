@@ -1,0 +1,152 @@
+//! One version of one object, serialised once and shared by everyone who serves it.
+//!
+//! The store, the history and all watch streams hold the same [`Object`]; its bytes are never built again. What
+//! selectors look at is taken out at that one time, so that nobody needs to parse the bytes to filter.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use crate::resource::ResourceKind;
+
+/// An immutable version of an object.
+#[derive(Debug)]
+pub(crate) struct Object {
+    /// `namespace/name`, or the bare name in the cluster scope.
+    pub(crate) key: String,
+    pub(crate) uid: Box<str>,
+    pub(crate) resource_version: u64,
+    /// Sorted by key.
+    labels: Box<[(Box<str>, Box<str>)]>,
+    /// The values of the kind's selectable fields, in the kind's order; empty where the object has none.
+    fields: Box<[Box<str>]>,
+    json: Bytes,
+    /// Where in `json` the key `"metadata"` begins; before it stand only `kind` and `apiVersion`.
+    content_start: usize,
+    /// Where in `json` the value of `metadata` is.
+    metadata: Range<usize>,
+}
+
+impl Object {
+    /// Serialises a version of an object, with the given resource version.
+    ///
+    /// The keys come in the real server's order: `kind`, `apiVersion`, `metadata`, then the rest.
+    pub(crate) fn encode(
+        kind: &ResourceKind,
+        key: String,
+        mut value: Map<String, Value>,
+        version: u64,
+    ) -> Arc<Self> {
+        let mut metadata = take_metadata(&mut value);
+        metadata.insert("resourceVersion".to_owned(), Value::String(version.to_string()));
+        let uid = metadata.get("uid").and_then(Value::as_str).unwrap_or_default().into();
+        let labels = labels_of(&metadata);
+        let fields = kind.selectable_fields.iter().map(|path| field_of(&value, path)).collect();
+
+        let mut json = Vec::with_capacity(1024);
+        json.extend_from_slice(b"{\"kind\":");
+        append(&mut json, &Value::String(kind.kind.clone()));
+        json.extend_from_slice(b",\"apiVersion\":");
+        append(&mut json, &Value::String(kind.api_version()));
+        json.push(b',');
+        let content_start = json.len();
+        json.extend_from_slice(b"\"metadata\":");
+        let metadata_start = json.len();
+        append(&mut json, &Value::Object(metadata));
+        let metadata = metadata_start..json.len();
+        for (name, part) in value {
+            if name == "kind" || name == "apiVersion" {
+                continue;
+            }
+            json.push(b',');
+            append(&mut json, &Value::String(name));
+            json.push(b':');
+            append(&mut json, &part);
+        }
+        json.push(b'}');
+        json.shrink_to_fit();
+        let json = Bytes::from(json);
+        Arc::new(Self { key, uid, resource_version: version, labels, fields, json, content_start, metadata })
+    }
+
+    /// Parses the object, to change it.
+    pub(crate) fn decode(&self) -> Map<String, Value> {
+        // The bytes were written by `encode`, so they are an object; were they not, an empty one is the safe answer.
+        serde_json::from_slice(&self.json).unwrap_or_default()
+    }
+
+    /// Gives the whole object as JSON.
+    pub(crate) fn json(&self) -> &Bytes {
+        &self.json
+    }
+
+    /// Gives everything after `kind` and `apiVersion`, up to and with the closing brace.
+    ///
+    /// A real server leaves both out of the items of built-in lists.
+    pub(crate) fn json_after_type(&self) -> &[u8] {
+        &self.json[self.content_start..]
+    }
+
+    /// Gives the JSON of `metadata` alone.
+    pub(crate) fn metadata_json(&self) -> &[u8] {
+        &self.json[self.metadata.clone()]
+    }
+
+    pub(crate) fn label(&self, name: &str) -> Option<&str> {
+        let index = self.labels.binary_search_by(|(key, _)| key.as_ref().cmp(name)).ok()?;
+        Some(&self.labels[index].1)
+    }
+
+    /// Gives the value of the kind's selectable field with this index.
+    pub(crate) fn field(&self, index: usize) -> &str {
+        self.fields.get(index).map_or("", |value| value)
+    }
+
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.key.split_once('/').map(|(namespace, _)| namespace)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.key.split_once('/').map_or(self.key.as_str(), |(_, name)| name)
+    }
+}
+
+fn take_metadata(value: &mut Map<String, Value>) -> Map<String, Value> {
+    match value.remove("metadata") {
+        Some(Value::Object(metadata)) => metadata,
+        _ => Map::new(),
+    }
+}
+
+fn append(json: &mut Vec<u8>, value: &Value) {
+    // Writing a JSON value to memory cannot fail: its keys are strings and the buffer grows.
+    let _ = serde_json::to_writer(json, value);
+}
+
+fn labels_of(metadata: &Map<String, Value>) -> Box<[(Box<str>, Box<str>)]> {
+    let Some(Value::Object(labels)) = metadata.get("labels") else {
+        return Box::default();
+    };
+    let mut pairs: Vec<(Box<str>, Box<str>)> = labels
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str().into(), value.as_str()?.into())))
+        .collect();
+    pairs.sort_unstable();
+    pairs.into()
+}
+
+/// Reads a selectable field the way the server turns it into a string: booleans and numbers are printed.
+fn field_of(value: &Map<String, Value>, path: &str) -> Box<str> {
+    let mut steps = path.split('.');
+    let mut found = steps.next().and_then(|step| value.get(step));
+    for step in steps {
+        found = found.and_then(|inner| inner.get(step));
+    }
+    match found {
+        Some(Value::String(text)) => text.as_str().into(),
+        Some(other @ (Value::Bool(_) | Value::Number(_))) => other.to_string().into(),
+        _ => "".into(),
+    }
+}

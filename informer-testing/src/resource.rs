@@ -1,0 +1,148 @@
+//! What the simulator knows of a kind of resource: its names, its scope and how the server treats it.
+
+use std::any::TypeId;
+
+use kube::core::NamespaceResourceScope;
+
+use crate::built_in;
+
+/// The API groups whose objects a real server decodes into Go types. All other groups hold custom resources.
+const BUILT_IN_GROUPS: [&str; 22] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+];
+
+/// A kind of resource that the simulator serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResourceKind {
+    /// The API group, empty for the core group.
+    pub group: String,
+    /// The API version within the group, such as `v1`.
+    pub version: String,
+    /// The kind, such as `Pod`.
+    pub kind: String,
+    /// The plural name in URLs, such as `pods`.
+    pub plural: String,
+    /// Whether each object lives in a namespace.
+    pub namespaced: bool,
+    /// Whether `/status` is served, and with it whether other writes leave the status alone.
+    pub status_subresource: bool,
+    /// The field paths that field selectors may name, besides `metadata.name` and `metadata.namespace`.
+    pub selectable_fields: Vec<String>,
+    /// Whether `metadata.generation` counts the changes of anything but metadata and status.
+    pub(crate) counts_generations: bool,
+    /// Whether a delete answers with the last object, and not with a `Status`.
+    pub(crate) returns_deleted: bool,
+    /// The status that the server gives to a new object, as JSON.
+    pub(crate) initial_status: Option<&'static str>,
+}
+
+impl ResourceKind {
+    /// Describes a custom resource whose objects live in namespaces, with a status subresource.
+    #[must_use]
+    pub fn namespaced(group: &str, version: &str, kind: &str, plural: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+            namespaced: true,
+            status_subresource: true,
+            selectable_fields: Vec::new(),
+            counts_generations: true,
+            returns_deleted: false,
+            initial_status: None,
+        }
+    }
+
+    /// Describes a custom resource whose objects belong to the whole cluster, with a status subresource.
+    #[must_use]
+    pub fn cluster_scoped(group: &str, version: &str, kind: &str, plural: &str) -> Self {
+        Self { namespaced: false, ..Self::namespaced(group, version, kind, plural) }
+    }
+
+    /// Describes the resource behind a Rust type.
+    ///
+    /// A built-in kind gets what the server does for that kind (selectable fields, initial status and so on).
+    /// Any other type becomes a custom resource, namespaced if its [`kube::Resource::Scope`] says so.
+    #[must_use]
+    pub fn of<K>() -> Self
+    where
+        K: kube::Resource<DynamicType = ()>,
+        K::Scope: 'static,
+    {
+        let (group, version, plural) = (K::group(&()), K::version(&()), K::plural(&()));
+        let known = built_in::kinds()
+            .find(|known| known.group == group && known.version == version && known.plural == plural);
+        known.unwrap_or_else(|| Self {
+            namespaced: TypeId::of::<K::Scope>() == TypeId::of::<NamespaceResourceScope>(),
+            ..Self::namespaced(&group, &version, &K::kind(&()), &plural)
+        })
+    }
+
+    /// Lets field selectors name one more field, given as a dotted path such as `spec.nodeName`.
+    #[must_use]
+    pub fn selectable_field(mut self, path: &str) -> Self {
+        self.selectable_fields.push(path.to_owned());
+        self
+    }
+
+    /// Serves the resource without `/status`, so that every write may change the status.
+    #[must_use]
+    pub fn without_status_subresource(mut self) -> Self {
+        self.status_subresource = false;
+        self
+    }
+
+    /// Joins group and version as in `apiVersion`.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Gives the URL path of the resource over all namespaces, such as `/api/v1/pods`.
+    #[must_use]
+    pub fn collection_path(&self) -> String {
+        let root = if self.group.is_empty() { "api" } else { "apis" };
+        format!("/{root}/{}/{}", self.api_version(), self.plural)
+    }
+
+    /// Gives the plural with the group behind it, as error messages name a resource.
+    pub(crate) fn qualified_plural(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// Tells built-in kinds from custom resources, which the server treats differently in several places.
+    pub(crate) fn is_built_in(&self) -> bool {
+        BUILT_IN_GROUPS.contains(&self.group.as_str())
+    }
+
+    /// Gives the storage key of an object: `namespace/name`, or the bare name in the cluster scope.
+    pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
+        match namespace {
+            Some(namespace) if self.namespaced => format!("{namespace}/{name}"),
+            _ => name.to_owned(),
+        }
+    }
+}

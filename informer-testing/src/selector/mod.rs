@@ -1,0 +1,53 @@
+//! Which objects a list or a watch is about: one namespace or all, a label selector and a field selector.
+
+mod field;
+mod label;
+
+use crate::object::Object;
+use crate::resource::ResourceKind;
+use crate::status::{self, Refusal};
+
+pub(crate) use field::FieldSelector;
+pub(crate) use label::LabelSelector;
+
+/// The scope and selectors of one request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    namespace: Option<String>,
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Filter {
+    /// Parses the selectors of a request; an empty text selects everything.
+    pub(crate) fn parse(
+        kind: &ResourceKind,
+        namespace: Option<&str>,
+        label_selector: &str,
+        field_selector: &str,
+    ) -> Result<Self, Refusal> {
+        Ok(Self {
+            namespace: namespace.map(str::to_owned),
+            labels: LabelSelector::parse(label_selector).map_err(status::bad_request)?,
+            fields: FieldSelector::parse(kind, field_selector).map_err(status::bad_request)?,
+        })
+    }
+
+    /// Tells whether a label or field selector is at work.
+    pub(crate) fn selects(&self) -> bool {
+        !(self.labels.is_everything() && self.fields.is_everything())
+    }
+
+    pub(crate) fn matches(&self, object: &Object) -> bool {
+        self.in_namespace(object) && self.labels.matches(object) && self.fields.matches(object)
+    }
+
+    pub(crate) fn in_namespace(&self, object: &Object) -> bool {
+        self.namespace.as_deref().is_none_or(|namespace| object.namespace() == Some(namespace))
+    }
+
+    /// The prefix of the storage keys in scope.
+    pub(crate) fn key_prefix(&self) -> String {
+        self.namespace.as_ref().map_or_else(String::new, |namespace| format!("{namespace}/"))
+    }
+}

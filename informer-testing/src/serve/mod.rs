@@ -1,0 +1,14 @@
+//! The HTTP side: from a request to a response, over a socket or in process.
+
+mod accept;
+mod body;
+mod collection;
+mod listener;
+mod object;
+mod respond;
+mod route;
+mod service;
+
+pub use body::ResponseBody;
+pub(crate) use listener::Listener;
+pub use service::Service;

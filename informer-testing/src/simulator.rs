@@ -1,0 +1,279 @@
+//! The handle by which a test or a program drives a simulator.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::builder::SimulatorBuilder;
+use crate::error::Error;
+use crate::fault::CannedResponse;
+use crate::request::{RecordedRequest, RequestFilter};
+use crate::resource::ResourceKind;
+use crate::serve::{Listener, Service};
+use crate::server::Server;
+use crate::store::{ObjectStore, StoredObject};
+use crate::watch::{PlacedInjection, WatchInjection};
+
+/// A running simulator of an API server.
+///
+/// Dropping it stops it, without waiting; [`shutdown`](Self::shutdown) waits until no task and no connection is left.
+#[derive(Debug)]
+pub struct Simulator {
+    server: Arc<Server>,
+    /// Taken out by `shutdown`.
+    listener: Option<Listener>,
+    address: SocketAddr,
+}
+
+impl Simulator {
+    /// Begins to configure a simulator.
+    #[must_use]
+    pub fn builder() -> SimulatorBuilder {
+        SimulatorBuilder::default()
+    }
+
+    pub(crate) fn new(server: Arc<Server>, listener: Listener) -> Self {
+        let address = listener.address;
+        Self { server, listener: Some(listener), address }
+    }
+
+    /// Stops serving: ends all watches, finishes the requests under way, and waits until nothing is left. Clients that
+    /// do not read their last response are cut off after 2 seconds.
+    ///
+    /// # Cancel safety
+    ///
+    /// The simulator stops even if the call is dropped; only the waiting is lost.
+    pub async fn shutdown(mut self) {
+        self.server.stop.cancel();
+        if let Some(listener) = self.listener.take() {
+            listener.stopped().await;
+        }
+    }
+}
+
+/// How clients get in.
+impl Simulator {
+    /// Gives the address of the API, such as `http://127.0.0.1:40123`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Gives the configuration of a client that talks to the simulator over its socket.
+    ///
+    /// kube's own retries are off: they would hide from a test what the server answered.
+    #[must_use]
+    pub fn kube_config(&self) -> kube::Config {
+        // A socket address always makes a URI, so the default is never taken.
+        let uri = http::Uri::builder()
+            .scheme("http")
+            .authority(self.address.to_string())
+            .path_and_query("/")
+            .build();
+        let mut config = kube::Config::new(uri.unwrap_or_default());
+        config.default_retry = false;
+        config
+    }
+
+    /// Makes a client that talks to the simulator over its socket. Its default namespace is `default`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Client`] if kube can't build a client.
+    pub fn client(&self) -> Result<kube::Client, Error> {
+        kube::Client::try_from(self.kube_config()).map_err(Error::Client)
+    }
+
+    /// Gives the API as a tower service, for clients in this process that need no socket.
+    #[must_use]
+    pub fn service(&self) -> Service {
+        Service::new(self.server.clone())
+    }
+}
+
+/// Objects, past HTTP and its rules: what the test says is stored.
+impl Simulator {
+    /// Serves one more kind of resource from now on; one that is served already stays as it is.
+    pub fn register(&self, kind: ResourceKind) {
+        self.server.register(kind);
+    }
+
+    /// Gives direct access to the objects of a kind, named as in objects: `apps/v1` and `Deployment`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownResource`] if the simulator does not serve the kind.
+    pub fn objects(&self, api_version: &str, kind: &str) -> Result<ObjectStore, Error> {
+        ObjectStore::find(&self.server, api_version, kind)
+    }
+
+    /// Gives direct access to the objects of a Rust type's kind.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownResource`] if the simulator does not serve the kind.
+    pub fn objects_of<K: kube::Resource<DynamicType = ()>>(&self) -> Result<ObjectStore, Error> {
+        self.objects(&K::api_version(&()), &K::kind(&()))
+    }
+
+    /// Creates an object as given, status included; see [`ObjectStore::create`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if it exists or has no name.
+    pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
+        let (store, body) = ObjectStore::of_object(&self.server, object)?;
+        store.create_body(body)
+    }
+
+    /// Replaces an object as given; see [`ObjectStore::update`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if there is no such object or if the
+    /// given `resourceVersion` is not the stored one.
+    pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
+        let (store, body) = ObjectStore::of_object(&self.server, object)?;
+        store.update_body(body)
+    }
+
+    /// Creates or replaces an object as given, whatever `resourceVersion` it carries.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if it has no name.
+    pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
+        let (store, body) = ObjectStore::of_object(&self.server, object)?;
+        store.apply_body(body)
+    }
+
+    /// Deletes the object with this key (`namespace/name`, or the bare name in the cluster scope), and gives its last
+    /// version. An object with finalizers is only marked, as on a real server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Refused`] if there is no such object.
+    pub fn delete<K: kube::Resource<DynamicType = ()>>(&self, key: &str) -> Result<StoredObject, Error> {
+        self.objects_of::<K>()?.delete(key)
+    }
+
+    /// Gives the object with this key (`namespace/name`, or the bare name in the cluster scope).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Refused`] if there is no such object,
+    /// [`Error::Conversion`] if what is stored is not a `K`.
+    pub fn get<K>(&self, key: &str) -> Result<K, Error>
+    where
+        K: kube::Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        self.objects_of::<K>()?.get(key)?.parse()
+    }
+
+    /// Lists all objects of a kind in key order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Conversion`] if one that is stored is not a `K`.
+    pub fn list_all<K>(&self) -> Result<Vec<K>, Error>
+    where
+        K: kube::Resource<DynamicType = ()> + DeserializeOwned,
+    {
+        self.objects_of::<K>()?.list().iter().map(StoredObject::parse).collect()
+    }
+}
+
+/// Time and history.
+impl Simulator {
+    /// Gives the resource version of the latest write to any resource.
+    #[must_use]
+    pub fn resource_version(&self) -> u64 {
+        self.server.revision.current()
+    }
+
+    /// Forgets the past, as etcd does every five minutes: watches and lists from before now are answered with 410
+    /// `Expired`. Open watches go on.
+    pub fn compact(&self) {
+        self.server.compact();
+    }
+}
+
+/// What clients have asked.
+impl Simulator {
+    /// Gives the requests so far that match, oldest first. The latest 10,000 requests are kept.
+    #[must_use]
+    pub fn requests(&self, filter: &RequestFilter) -> Vec<RecordedRequest> {
+        self.server.requests.matching(filter)
+    }
+
+    /// Counts the requests so far that match, among the latest 10,000.
+    #[must_use]
+    pub fn request_count(&self, filter: &RequestFilter) -> usize {
+        self.server.requests.count(filter)
+    }
+
+    /// Forgets the requests so far.
+    pub fn clear_requests(&self) {
+        self.server.requests.clear();
+    }
+
+    /// Waits until this many matching requests have come, counting those that came before the call.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost if the call is dropped.
+    pub async fn wait_for_requests(&self, filter: &RequestFilter, count: usize) {
+        self.server.requests.wait_for(filter, count).await;
+    }
+
+    /// Counts the open watch streams whose requests match.
+    #[must_use]
+    pub fn open_watches(&self, filter: &RequestFilter) -> usize {
+        self.server.watches.count(filter)
+    }
+
+    /// Waits until exactly this many matching watch streams are open.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost if the call is dropped.
+    pub async fn wait_for_watches(&self, filter: &RequestFilter, count: usize) {
+        self.server.watches.wait_for(filter, |open| open == count).await;
+    }
+}
+
+/// Trouble.
+impl Simulator {
+    /// Answers the next requests that match, this many of them, with a prepared response.
+    ///
+    /// Prepared responses are used up in the order in which they were prepared. A watch can be answered so too: it is
+    /// then refused before its stream opens.
+    pub fn fail_next(&self, times: usize, filter: RequestFilter, response: CannedResponse) {
+        self.server.faults.push(times, filter, response);
+    }
+
+    /// Drops all prepared responses that have not been used.
+    pub fn clear_faults(&self) {
+        self.server.faults.clear();
+    }
+
+    /// Puts bytes into the open watch streams whose requests match, behind all events that have happened so far
+    /// and before all later ones, and gives the number of those streams.
+    pub fn inject(&self, filter: &RequestFilter, injection: &WatchInjection) -> usize {
+        let placed = PlacedInjection { injection: injection.clone(), after: self.resource_version() };
+        self.server.watches.inject(filter, &placed)
+    }
+
+    /// Ends all open watch streams cleanly, behind all events that have happened so far.
+    pub fn close_watches(&self) {
+        self.inject(&RequestFilter::any(), &WatchInjection::close());
+    }
+}
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        self.server.stop.cancel();
+    }
+}

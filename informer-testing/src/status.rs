@@ -1,0 +1,189 @@
+//! The refusals of an API server: `Status` objects with the codes, reasons and wording that clients match on.
+//!
+//! Clients look at code *and* reason, and people read the message, so all three follow the real server.
+
+use http::StatusCode;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use kube::core::response::{StatusCause, StatusDetails, StatusSummary, reason};
+use kube::core::{Status, response};
+use serde::Serialize;
+
+use crate::resource::ResourceKind;
+
+/// Why a request is refused.
+pub(crate) type Refusal = Box<Status>;
+
+/// Builds a failure with an empty `details`.
+pub(crate) fn failure(code: StatusCode, reason: &str, message: impl Into<String>) -> Refusal {
+    Box::new(Status {
+        status: Some(StatusSummary::Failure),
+        code: code.as_u16(),
+        message: message.into(),
+        metadata: Some(ListMeta::default()),
+        reason: reason.to_owned(),
+        details: None,
+    })
+}
+
+pub(crate) fn bad_request(message: impl Into<String>) -> Refusal {
+    failure(StatusCode::BAD_REQUEST, "BadRequest", message)
+}
+
+pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Refusal {
+    let message = format!("{} \"{name}\" not found", kind.qualified_plural());
+    about(kind, name, failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message))
+}
+
+pub(crate) fn already_exists(kind: &ResourceKind, name: &str) -> Refusal {
+    let message = format!("{} \"{name}\" already exists", kind.qualified_plural());
+    about(kind, name, failure(StatusCode::CONFLICT, reason::ALREADY_EXISTS, message))
+}
+
+/// The refusal of a write whose `resourceVersion` is not the stored one.
+pub(crate) fn modified_since(kind: &ResourceKind, name: &str) -> Refusal {
+    conflict(
+        kind,
+        name,
+        "the object has been modified; please apply your changes to the latest version and try again",
+    )
+}
+
+pub(crate) fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
+    let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", kind.qualified_plural());
+    about(kind, name, failure(StatusCode::CONFLICT, reason::CONFLICT, message))
+}
+
+/// One thing that is wrong with a field, in the words of the server's field validation.
+pub(crate) struct FieldError {
+    reason: &'static str,
+    field: &'static str,
+    message: String,
+}
+
+impl FieldError {
+    pub(crate) fn required(field: &'static str, why: &str) -> Self {
+        Self { reason: "FieldValueRequired", field, message: format!("Required value: {why}") }
+    }
+
+    /// `value` is shown as given, so strings come quoted.
+    pub(crate) fn invalid(field: &'static str, value: &str, why: &str) -> Self {
+        Self { reason: "FieldValueInvalid", field, message: format!("Invalid value: {value}: {why}") }
+    }
+
+    pub(crate) fn forbidden(field: &'static str, why: &str) -> Self {
+        Self { reason: "FieldValueForbidden", field, message: format!("Forbidden: {why}") }
+    }
+
+    pub(crate) fn unsupported(field: &'static str, value: &str, supported: &str) -> Self {
+        let message = format!("Unsupported value: \"{value}\": supported values: {supported}");
+        Self { reason: "FieldValueNotSupported", field, message }
+    }
+}
+
+/// The refusal of an object or of options that fail validation.
+pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldError>) -> Refusal {
+    let listed: Vec<String> = errors.iter().map(|e| format!("{}: {}", e.field, e.message)).collect();
+    let all = match listed.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    };
+    let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+    let message = format!("{qualified} \"{name}\" is invalid: {all}");
+    let mut refusal = failure(StatusCode::UNPROCESSABLE_ENTITY, reason::INVALID, message);
+    refusal.details = Some(StatusDetails {
+        causes: errors.into_iter().map(|e| cause(e.reason, &e.message, e.field)).collect(),
+        ..details(group, kind, name)
+    });
+    refusal
+}
+
+/// The refusal of a read at a resource version that history no longer covers.
+pub(crate) fn expired(message: impl Into<String>) -> Refusal {
+    failure(StatusCode::GONE, "Expired", message)
+}
+
+/// The refusal of a read at a resource version that did not come within the time limit.
+pub(crate) fn too_large_resource_version(wanted: u64, current: u64) -> Refusal {
+    let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
+    let mut refusal = failure(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
+    refusal.details = Some(StatusDetails {
+        causes: vec![cause("ResourceVersionTooLarge", "Too large resource version", "")],
+        retry_after_seconds: 1,
+        ..details("", "", "")
+    });
+    refusal
+}
+
+pub(crate) fn method_not_allowed() -> Refusal {
+    failure(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    )
+}
+
+pub(crate) fn unsupported_media_type(accepted: &str) -> Refusal {
+    failure(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "UnsupportedMediaType",
+        format!(
+            "the body of the request was in an unknown format - accepted media types include: {accepted}"
+        ),
+    )
+}
+
+pub(crate) fn not_acceptable() -> Refusal {
+    failure(
+        StatusCode::NOT_ACCEPTABLE,
+        "NotAcceptable",
+        "only the following media types are accepted: application/json",
+    )
+}
+
+pub(crate) fn internal(message: impl Into<String>) -> Refusal {
+    failure(StatusCode::INTERNAL_SERVER_ERROR, reason::UNKNOWN, message)
+}
+
+/// The answer to a delete that removed the object and does not return it.
+pub(crate) fn deleted(kind: &ResourceKind, name: &str, uid: &str) -> Status {
+    Status {
+        metadata: Some(ListMeta::default()),
+        details: Some(StatusDetails { uid: uid.to_owned(), ..details(&kind.group, &kind.plural, name) }),
+        ..Status::success()
+    }
+}
+
+/// Encodes a status as the server sends it, with `kind` and `apiVersion`.
+pub(crate) fn encode(status: &Status) -> Vec<u8> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Wire<'a> {
+        kind: &'static str,
+        api_version: &'static str,
+        #[serde(flatten)]
+        status: &'a Status,
+    }
+    let wire = Wire { kind: "Status", api_version: "v1", status };
+    // A status holds only strings, numbers and lists, which JSON can always express.
+    serde_json::to_vec(&wire).unwrap_or_default()
+}
+
+fn about(kind: &ResourceKind, name: &str, mut refusal: Refusal) -> Refusal {
+    refusal.details = Some(details(&kind.group, &kind.plural, name));
+    refusal
+}
+
+fn details(group: &str, kind: &str, name: &str) -> StatusDetails {
+    StatusDetails {
+        name: name.to_owned(),
+        group: group.to_owned(),
+        kind: kind.to_owned(),
+        uid: String::new(),
+        causes: Vec::new(),
+        retry_after_seconds: 0,
+    }
+}
+
+fn cause(reason: &str, message: &str, field: &str) -> response::StatusCause {
+    StatusCause { reason: reason.to_owned(), message: message.to_owned(), field: field.to_owned() }
+}

@@ -1,0 +1,116 @@
+//! The bounded history of one resource: what watches replay and what lists of the past are computed from.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use crate::object::Object;
+use crate::resource::ResourceKind;
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    Created,
+    Updated,
+    /// The event's object is the last version, with the resource version of the deletion.
+    Deleted,
+}
+
+/// One write, with the object before and after it.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) kind: EventKind,
+    pub(crate) object: Arc<Object>,
+    /// The version before; none for a creation.
+    pub(crate) previous: Option<Arc<Object>>,
+    departed: OnceLock<Arc<Object>>,
+}
+
+impl Event {
+    pub(crate) fn new(kind: EventKind, object: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
+        Self { kind, object, previous, departed: OnceLock::new() }
+    }
+
+    pub(crate) fn resource_version(&self) -> u64 {
+        self.object.resource_version
+    }
+
+    /// Gives the previous version under this event's resource version: what a watch whose selector matched only
+    /// the previous version is told was deleted. It is built once, for all such watches.
+    pub(crate) fn departed(&self, kind: &ResourceKind) -> &Arc<Object> {
+        self.departed.get_or_init(|| {
+            let before = self.previous.as_ref().unwrap_or(&self.object);
+            Object::encode(kind, before.key.clone(), before.decode(), self.resource_version())
+        })
+    }
+}
+
+/// A reader has fallen so far behind that it can't go on without losing events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lagging;
+
+/// A ring of the latest events of one resource.
+///
+/// Events are numbered without gaps; a reader's cursor is the number of the next event that it wants.
+#[derive(Debug)]
+pub(crate) struct History {
+    events: VecDeque<Arc<Event>>,
+    limit: usize,
+    /// The number of the oldest event still held.
+    first: u64,
+    /// The lowest resource version from which a new reader may start.
+    floor: u64,
+}
+
+impl History {
+    pub(crate) fn new(limit: usize, floor: u64) -> Self {
+        Self { events: VecDeque::new(), limit: limit.max(1), first: 0, floor }
+    }
+
+    pub(crate) fn push(&mut self, event: Arc<Event>) {
+        self.events.push_back(event);
+        if self.events.len() > self.limit {
+            self.events.pop_front();
+            self.first += 1;
+            // The real watch cache counts from the oldest event that it holds, not from the newest it has dropped.
+            let oldest = self.events.front().map_or(self.floor, |event| event.resource_version() - 1);
+            self.floor = self.floor.max(oldest);
+        }
+    }
+
+    /// The lowest resource version from which a watch may start.
+    pub(crate) fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// Refuses new readers from before `revision`. Readers that are already open keep their place, as the watches
+    /// of a real server survive a compaction.
+    pub(crate) fn compact(&mut self, revision: u64) {
+        self.floor = self.floor.max(revision);
+    }
+
+    /// The number that the next event will get.
+    pub(crate) fn end(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    /// The number of the first event after a resource version.
+    pub(crate) fn cursor_after(&self, resource_version: u64) -> u64 {
+        let older = self.events.partition_point(|event| event.resource_version() <= resource_version);
+        self.first + older as u64
+    }
+
+    /// Gives the events from a cursor on, unless there are more than `patience` of them.
+    pub(crate) fn from(&self, cursor: u64, patience: usize) -> Result<Vec<Arc<Event>>, Lagging> {
+        let skip = cursor.checked_sub(self.first).ok_or(Lagging)?;
+        let skip = usize::try_from(skip).map_err(|_| Lagging)?.min(self.events.len());
+        if self.events.len() - skip > patience {
+            return Err(Lagging);
+        }
+        Ok(self.events.range(skip..).cloned().collect())
+    }
+
+    /// Goes through the events after a resource version, newest first.
+    pub(crate) fn newest_first_after(&self, resource_version: u64) -> impl Iterator<Item = &Arc<Event>> {
+        self.events.iter().rev().take_while(move |event| event.resource_version() > resource_version)
+    }
+}

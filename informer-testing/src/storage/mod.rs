@@ -1,0 +1,16 @@
+//! The simulator's etcd and watch cache: current objects, and the history of how they came about.
+//!
+//! Lock order: a table's lock, then the revision counter's. Nothing else is taken while a table's lock is held, and
+//! no lock is held across an await.
+
+mod history;
+mod past;
+mod revision;
+mod table;
+mod transaction;
+
+pub(crate) use history::{Event, EventKind, Lagging};
+pub(crate) use past::{At, PageRequest};
+pub(crate) use revision::Revision;
+pub(crate) use table::Table;
+pub(crate) use transaction::Transaction;

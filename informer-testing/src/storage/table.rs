@@ -1,0 +1,109 @@
+//! The objects of one resource, with their history and those who wait for it to grow.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use super::history::{Event, History, Lagging};
+use super::past::{self, Page, PageRequest};
+use super::revision::Revision;
+use super::transaction::Transaction;
+use crate::object::Object;
+use crate::resource::ResourceKind;
+use crate::status::Refusal;
+
+/// The storage of one resource.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) kind: ResourceKind,
+    revision: Revision,
+    state: RwLock<State>,
+    /// Told after each write; watch streams wait on it.
+    changed: watch::Sender<()>,
+}
+
+/// What a table's lock protects. Objects and history change together.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// By storage key, in the bytewise order in which lists come.
+    pub(crate) objects: BTreeMap<String, Arc<Object>>,
+    pub(crate) history: History,
+}
+
+impl Table {
+    pub(crate) fn new(kind: ResourceKind, history_limit: usize, revision: Revision) -> Self {
+        let history = History::new(history_limit, revision.current());
+        let state = RwLock::new(State { objects: BTreeMap::new(), history });
+        Self { kind, revision, state, changed: watch::Sender::new(()) }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<Arc<Object>> {
+        self.state.read().objects.get(key).cloned()
+    }
+
+    /// Counts the objects.
+    pub(crate) fn len(&self) -> usize {
+        self.state.read().objects.len()
+    }
+
+    /// Gives all objects in key order, and the revision at which they are the truth.
+    pub(crate) fn snapshot(&self) -> (Vec<Arc<Object>>, u64) {
+        let state = self.state.read();
+        (state.objects.values().cloned().collect(), self.revision.current())
+    }
+
+    /// Gives one page of objects, now or at a past resource version.
+    pub(crate) fn page(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
+        let state = self.state.read();
+        past::page(&state, request, self.revision.current())
+    }
+
+    /// Runs a write. Watchers hear of it after the lock is gone.
+    pub(crate) fn write<T>(
+        &self,
+        change: impl FnOnce(&mut Transaction<'_>) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let outcome = {
+            let mut state = self.state.write();
+            change(&mut Transaction::new(&self.kind, &self.revision, &mut state))
+        };
+        self.changed.send_replace(());
+        outcome
+    }
+
+    /// Forgets the history for all who come later.
+    pub(crate) fn compact(&self) {
+        let mut state = self.state.write();
+        let revision = self.revision.current();
+        state.history.compact(revision);
+    }
+
+    /// Announces the writes from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Gives the lowest resource version to watch from, and the place in the history after a resource version.
+    pub(crate) fn start_after(&self, resource_version: u64) -> (u64, u64) {
+        let state = self.state.read();
+        (state.history.floor(), state.history.cursor_after(resource_version))
+    }
+
+    /// Gives all objects together with their revision and the place in the history that follows them.
+    pub(crate) fn snapshot_and_cursor(&self) -> (Vec<Arc<Object>>, u64, u64) {
+        let state = self.state.read();
+        (state.objects.values().cloned().collect(), self.revision.current(), state.history.end())
+    }
+
+    /// Gives the events from a cursor on, and the revision up to which they are complete.
+    pub(crate) fn events_from(
+        &self,
+        cursor: u64,
+        patience: usize,
+    ) -> Result<(Vec<Arc<Event>>, u64), Lagging> {
+        let state = self.state.read();
+        Ok((state.history.from(cursor, patience)?, self.revision.current()))
+    }
+}

@@ -1,0 +1,45 @@
+//! One write to a table: the only way in which objects and history change.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::history::{Event, EventKind};
+use super::revision::Revision;
+use super::table::State;
+use crate::object::Object;
+use crate::resource::ResourceKind;
+
+/// A table locked for writing.
+pub(crate) struct Transaction<'a> {
+    pub(crate) kind: &'a ResourceKind,
+    revision: &'a Revision,
+    state: &'a mut State,
+}
+
+impl<'a> Transaction<'a> {
+    pub(super) fn new(kind: &'a ResourceKind, revision: &'a Revision, state: &'a mut State) -> Self {
+        Self { kind, revision, state }
+    }
+
+    pub(crate) fn current(&self, key: &str) -> Option<Arc<Object>> {
+        self.state.objects.get(key).cloned()
+    }
+
+    /// Stores a new version of an object, whether or not there was one before.
+    pub(crate) fn put(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
+        let object = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
+        let previous = self.state.objects.insert(key.to_owned(), object.clone());
+        let kind = if previous.is_some() { EventKind::Updated } else { EventKind::Created };
+        self.state.history.push(Arc::new(Event::new(kind, object.clone(), previous)));
+        object
+    }
+
+    /// Removes an object. Its last version, given by `value`, gets the resource version of the deletion.
+    pub(crate) fn remove(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
+        let last = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
+        let previous = self.state.objects.remove(key);
+        self.state.history.push(Arc::new(Event::new(EventKind::Deleted, last.clone(), previous)));
+        last
+    }
+}

@@ -1,0 +1,225 @@
+//! Direct access to the stored objects of one kind, past HTTP and its rules.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::object::Object;
+use crate::server::Server;
+use crate::status::{self, Refusal};
+use crate::storage::Table;
+use crate::writes::{self, Body, DeleteOptions, Guard};
+
+/// The stored objects of one kind. Cheap to clone.
+///
+/// What is written here is stored as given: no status is reset, no generation counted, no schema checked. Only what
+/// is missing is filled in (UID, creation time, the namespace `default`), and each write gets a resource version and
+/// becomes an event for watches.
+#[derive(Clone, Debug)]
+pub struct ObjectStore {
+    server: Arc<Server>,
+    table: Arc<Table>,
+}
+
+/// One version of an object in the simulator. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct StoredObject(Arc<Object>);
+
+impl ObjectStore {
+    pub(crate) fn find(server: &Arc<Server>, api_version: &str, kind: &str) -> Result<Self, Error> {
+        let table = server.table_of(api_version, kind).ok_or_else(|| Error::UnknownResource {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+        })?;
+        Ok(Self { server: server.clone(), table })
+    }
+
+    /// Finds the store for an object, which must say its `apiVersion` and `kind`.
+    pub(crate) fn of_object(server: &Arc<Server>, object: &impl Serialize) -> Result<(Self, Body), Error> {
+        let body = to_body(object)?;
+        let text = |field| body.get(field).and_then(Value::as_str).unwrap_or_default();
+        let store = Self::find(server, text("apiVersion"), text("kind"))?;
+        Ok((store, body))
+    }
+
+    /// Creates an object. It needs a name or a `generateName`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the object exists or has no name, [`Error::Conversion`] if it is no JSON object.
+    pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
+        self.create_body(to_body(object)?)
+    }
+
+    /// Replaces an object. UID and creation time stay unless given.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there is no such object or if the given `resourceVersion` is not the stored one,
+    /// [`Error::Conversion`] if it is no JSON object.
+    pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
+        self.update_body(to_body(object)?)
+    }
+
+    /// Creates or replaces an object, whatever `resourceVersion` it carries.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the object has no name, [`Error::Conversion`] if it is no JSON object.
+    pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
+        self.apply_body(to_body(object)?)
+    }
+
+    /// Changes the object with this key in place. The change may run more than once, on fresh copies, if others write
+    /// the object at the same time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there is no such object.
+    pub fn modify(&self, key: &str, mut change: impl FnMut(&mut Value)) -> Result<StoredObject, Error> {
+        loop {
+            let mut value = self.get(key)?.value();
+            change(&mut value);
+            match self.update(&value) {
+                Err(Error::Refused(refusal)) if refusal.is_conflict() => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Deletes the object with this key, and gives its last version. An object with finalizers is only marked.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there is no such object.
+    pub fn delete(&self, key: &str) -> Result<StoredObject, Error> {
+        let outcome = writes::delete(&self.table, key, &DeleteOptions::default(), &self.server.stamp())?;
+        Ok(StoredObject(outcome.into_object()))
+    }
+
+    /// Gives the object with this key: `namespace/name`, or the bare name in the cluster scope.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there is no such object.
+    pub fn get(&self, key: &str) -> Result<StoredObject, Error> {
+        let missing = || status::not_found(&self.table.kind, key.rsplit('/').next().unwrap_or(key));
+        Ok(self.table.get(key).map(StoredObject).ok_or_else(missing)?)
+    }
+
+    /// Lists all objects in key order.
+    #[must_use]
+    pub fn list(&self) -> Vec<StoredObject> {
+        self.table.snapshot().0.into_iter().map(StoredObject).collect()
+    }
+
+    /// Counts the objects.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Tells whether there are no objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn create_body(&self, body: Body) -> Result<StoredObject, Error> {
+        let namespace = self.namespace_of(&body);
+        let stamp = self.server.stamp();
+        Ok(StoredObject(writes::create(
+            &self.table,
+            namespace.as_deref(),
+            body,
+            &stamp,
+            Guard::Trusted,
+            false,
+        )?))
+    }
+
+    pub(crate) fn update_body(&self, body: Body) -> Result<StoredObject, Error> {
+        let namespace = self.namespace_of(&body);
+        let outcome = writes::update_verbatim(&self.table, namespace.as_deref(), body)?;
+        Ok(StoredObject(outcome.into_object()))
+    }
+
+    pub(crate) fn apply_body(&self, mut body: Body) -> Result<StoredObject, Error> {
+        if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+            metadata.remove("resourceVersion");
+        }
+        match self.update_body(body.clone()) {
+            Err(Error::Refused(refusal)) if refusal.is_not_found() => self.create_body(body),
+            outcome => outcome,
+        }
+    }
+
+    fn namespace_of(&self, body: &Body) -> Option<String> {
+        let given =
+            body.get("metadata").and_then(|metadata| metadata.get("namespace")).and_then(Value::as_str);
+        self.table.kind.namespaced.then(|| given.unwrap_or("default").to_owned())
+    }
+}
+
+impl StoredObject {
+    /// Gives the namespace, or none in the cluster scope.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.0.namespace()
+    }
+
+    /// Gives the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// Gives the UID.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.0.uid
+    }
+
+    /// Gives the resource version of this version of the object.
+    #[must_use]
+    pub fn resource_version(&self) -> u64 {
+        self.0.resource_version
+    }
+
+    /// Gives the bytes that clients are sent.
+    #[must_use]
+    pub fn json(&self) -> Bytes {
+        self.0.json().clone()
+    }
+
+    /// Gives the object as a JSON value.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        Value::Object(self.0.decode())
+    }
+
+    /// Decodes the object.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`] if the object is not a `K`.
+    pub fn parse<K: DeserializeOwned>(&self) -> Result<K, Error> {
+        Ok(serde_json::from_slice(self.0.json())?)
+    }
+}
+
+fn to_body(object: &impl Serialize) -> Result<Body, Error> {
+    match serde_json::to_value(object)? {
+        Value::Object(body) => Ok(body),
+        _ => Err(refused("the object is not a JSON object")),
+    }
+}
+
+fn refused(why: &str) -> Error {
+    let refusal: Refusal = status::bad_request(why);
+    Error::Refused(refusal)
+}

@@ -1,0 +1,13 @@
+//! WATCH: streams of events, from the request's parameters to the bytes on the wire.
+
+mod framing;
+mod injection;
+mod registry;
+mod start;
+mod stream;
+
+pub(crate) use framing::Shape;
+pub(crate) use injection::PlacedInjection;
+pub use injection::WatchInjection;
+pub(crate) use registry::WatchRegistry;
+pub(crate) use start::{Cadence, Opening, open};

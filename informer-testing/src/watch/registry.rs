@@ -1,0 +1,75 @@
+//! The open watch streams, so that tests can count them, close them and inject bytes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+
+use super::injection::PlacedInjection;
+use crate::request::{RecordedRequest, RequestFilter};
+
+/// Knows all open watch streams.
+#[derive(Debug, Default)]
+pub(crate) struct WatchRegistry {
+    open: Mutex<BTreeMap<u64, OpenWatch>>,
+    /// Told after each opening and closing.
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct OpenWatch {
+    request: Arc<RecordedRequest>,
+    injections: mpsc::UnboundedSender<PlacedInjection>,
+}
+
+/// Keeps a stream in the registry for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    registry: Arc<WatchRegistry>,
+    id: u64,
+}
+
+impl WatchRegistry {
+    pub(super) fn register(
+        self: &Arc<Self>,
+        request: Arc<RecordedRequest>,
+    ) -> (Registration, mpsc::UnboundedReceiver<PlacedInjection>) {
+        let (injections, receiver) = mpsc::unbounded_channel();
+        let mut open = self.open.lock();
+        let id = open.last_key_value().map_or(0, |(id, _)| id + 1);
+        open.insert(id, OpenWatch { request, injections });
+        drop(open);
+        self.changed.send_replace(());
+        (Registration { registry: self.clone(), id }, receiver)
+    }
+
+    /// Counts the open streams whose requests match.
+    pub(crate) fn count(&self, filter: &RequestFilter) -> usize {
+        self.open.lock().values().filter(|watch| filter.matches(&watch.request)).count()
+    }
+
+    /// Injects into all streams whose requests match, and counts them.
+    pub(crate) fn inject(&self, filter: &RequestFilter, injection: &PlacedInjection) -> usize {
+        let open = self.open.lock();
+        let matching = open.values().filter(|watch| filter.matches(&watch.request));
+        matching.filter(|watch| watch.injections.send(injection.clone()).is_ok()).count()
+    }
+
+    /// Waits until `enough` holds for the number of matching streams.
+    pub(crate) async fn wait_for(&self, filter: &RequestFilter, enough: impl Fn(usize) -> bool) {
+        let mut changed = self.changed.subscribe();
+        while !enough(self.count(filter)) {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.registry.open.lock().remove(&self.id);
+        self.registry.changed.send_replace(());
+    }
+}

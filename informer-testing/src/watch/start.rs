@@ -1,0 +1,142 @@
+//! Where a watch begins: the rules for `resourceVersion`, `sendInitialEvents` and their defaults.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::framing::{self, Shape};
+use super::registry::WatchRegistry;
+use super::stream::{Bookmarks, Initial, WatchStream};
+use crate::list::{ListOptions, VersionMatch};
+use crate::request::RecordedRequest;
+use crate::selector::Filter;
+use crate::status::{self, FieldError, Refusal};
+use crate::storage::{Revision, Table};
+
+/// How often and how long, for all watches of a simulator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cadence {
+    /// Between two bookmarks.
+    pub(crate) bookmarks: Duration,
+    /// The largest number of events that a watch may be behind.
+    pub(crate) patience: usize,
+}
+
+/// Everything that a new watch needs.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) table: Arc<Table>,
+    pub(crate) revision: Revision,
+    pub(crate) registry: Arc<WatchRegistry>,
+    pub(crate) request: Arc<RecordedRequest>,
+    pub(crate) filter: Filter,
+    pub(crate) shape: Shape,
+    pub(crate) cadence: Cadence,
+    /// How long the watch lasts if the client does not say.
+    pub(crate) default_timeout: Duration,
+    pub(crate) stop: CancellationToken,
+}
+
+/// Where a watch begins.
+enum Start {
+    /// With the events after a resource version.
+    After(u64),
+    /// With all current objects, once this resource version has been reached.
+    Everything { not_before: u64 },
+    /// With whatever happens from now on.
+    Now,
+}
+
+/// Opens a watch, or refuses its parameters.
+///
+/// As on the real server, what goes wrong after the parameters were accepted is not an HTTP error but an `ERROR`
+/// event in a stream that then ends.
+pub(crate) async fn open(
+    opening: Opening,
+    options: &ListOptions,
+) -> Result<BoxStream<'static, std::io::Result<Bytes>>, Refusal> {
+    options.validate_for_watch()?;
+    let start = start(options)?;
+    match begin(opening, options, start).await {
+        Ok(stream) => Ok(stream.into_bytes().boxed()),
+        Err(refusal) => {
+            let mut buffer = BytesMut::new();
+            framing::append_error(&mut buffer, &refusal);
+            Ok(stream::iter([Ok(buffer.freeze())]).boxed())
+        }
+    }
+}
+
+fn start(options: &ListOptions) -> Result<Start, Refusal> {
+    let version = match options.resource_version.as_str() {
+        "" => 0,
+        text => text.parse().map_err(|_| {
+            let error = FieldError::invalid("resourceVersion", &format!("{text:?}"), "must be a number");
+            status::invalid("", "ListOptions", "", vec![error])
+        })?,
+    };
+    // A watch from nowhere in particular gets the current objects first, even if it does not ask for them.
+    let unspecified = version == 0 && options.version_match.is_none();
+    Ok(match options.send_initial_events {
+        Some(true) => Start::Everything { not_before: version },
+        None if unspecified => Start::Everything { not_before: version },
+        _ if version == 0 => Start::Now,
+        _ => Start::After(version),
+    })
+}
+
+async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<WatchStream, Refusal> {
+    let changes = opening.table.changes();
+    let mut initial = Initial::default();
+    let (cursor, after) = match start {
+        Start::After(version) => {
+            let (floor, cursor) = opening.table.start_after(version);
+            if version < floor {
+                return Err(status::expired(format!("too old resource version: {version} ({floor})")));
+            }
+            (cursor, version)
+        }
+        Start::Now => {
+            let now = opening.revision.current();
+            (opening.table.start_after(now).1, now)
+        }
+        Start::Everything { not_before } => {
+            opening.revision.reach(not_before).await?;
+            let (objects, version, cursor) = opening.table.snapshot_and_cursor();
+            initial.objects = objects.into_iter();
+            let asked = options.version_match == Some(VersionMatch::NotOlderThan)
+                || options.send_initial_events.is_none();
+            initial.end_bookmark = (asked && options.allow_bookmarks).then_some(version);
+            (cursor, version)
+        }
+    };
+    let deadline = Instant::now() + options.timeout.unwrap_or(opening.default_timeout);
+    let bookmarks = options.allow_bookmarks.then(|| Bookmarks::new(opening.cadence.bookmarks, deadline));
+    let (registration, injections) = opening.registry.register(opening.request.clone());
+    Ok(WatchStream {
+        table: opening.table,
+        filter: opening.filter,
+        shape: opening.shape,
+        patience: opening.cadence.patience,
+        changes,
+        injections,
+        stop: opening.stop,
+        deadline,
+        bookmarks,
+        initial,
+        cursor,
+        after,
+        pending: VecDeque::new(),
+        complete_to: 0,
+        inbox: VecDeque::new(),
+        substitutes: VecDeque::new(),
+        ended: None,
+        _registration: registration,
+    })
+}

@@ -1,0 +1,245 @@
+//! A running watch: a state machine that pulls events from the table's history and turns them into bytes.
+//!
+//! Pulling keeps writers free of watchers: a write wakes them and goes on. A watch that is not read (its client's
+//! socket is full) simply does not pull, and when it has fallen too far behind it is ended without a word, as the
+//! real server does.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, stream};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::framing::{self, Shape};
+use super::injection::{Ending, PlacedInjection, WatchInjection};
+use super::registry::Registration;
+use crate::object::Object;
+use crate::selector::Filter;
+use crate::storage::{Event, EventKind, Lagging, Table};
+
+/// Bytes are handed on in pieces of about this size.
+const PIECE: usize = 64 * 1024;
+
+/// How long before its deadline a watch gets a last bookmark.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+/// A running watch.
+#[derive(Debug)]
+pub(super) struct WatchStream {
+    pub(super) table: Arc<Table>,
+    pub(super) filter: Filter,
+    pub(super) shape: Shape,
+    pub(super) patience: usize,
+    pub(super) changes: watch::Receiver<()>,
+    pub(super) injections: mpsc::UnboundedReceiver<PlacedInjection>,
+    pub(super) stop: CancellationToken,
+    pub(super) deadline: Instant,
+    pub(super) bookmarks: Option<Bookmarks>,
+    pub(super) initial: Initial,
+    /// The next event in the history to look at.
+    pub(super) cursor: u64,
+    /// Events up to this resource version are not for this watch. It may lie in the future.
+    pub(super) after: u64,
+    /// Events taken from the history and not yet sent.
+    pub(super) pending: VecDeque<Arc<Event>>,
+    /// The resource version up to which the history has been taken over.
+    pub(super) complete_to: u64,
+    /// Injections whose turn has not come.
+    pub(super) inbox: VecDeque<PlacedInjection>,
+    /// Bytes to send in the place of the next events, first come first served.
+    pub(super) substitutes: VecDeque<WatchInjection>,
+    pub(super) ended: Option<Ending>,
+    pub(super) _registration: Registration,
+}
+
+/// The current objects, to be sent first.
+#[derive(Debug, Default)]
+pub(super) struct Initial {
+    pub(super) objects: std::vec::IntoIter<Arc<Object>>,
+    /// The resource version of the bookmark that follows the objects, if there is to be one.
+    pub(super) end_bookmark: Option<u64>,
+}
+
+/// When bookmarks are due.
+#[derive(Debug)]
+pub(super) struct Bookmarks {
+    interval: Duration,
+    deadline: Instant,
+    next: Instant,
+}
+
+impl Bookmarks {
+    pub(super) fn new(interval: Duration, deadline: Instant) -> Self {
+        let mut bookmarks = Self { interval, deadline, next: deadline };
+        bookmarks.schedule();
+        bookmarks
+    }
+
+    /// Sets the next bookmark one interval from now, or shortly before the deadline if that is sooner.
+    fn schedule(&mut self) {
+        let now = Instant::now();
+        let regular = now + self.interval;
+        let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
+        self.next = last.map_or(regular, |last| last.min(regular));
+    }
+}
+
+impl WatchStream {
+    /// Turns the watch into the body of a response.
+    pub(super) fn into_bytes(self) -> impl Stream<Item = std::io::Result<Bytes>> + Send {
+        stream::unfold(self, |mut watch| async move { watch.next().await.map(|bytes| (bytes, watch)) })
+    }
+
+    /// Gives the next piece of the body.
+    async fn next(&mut self) -> Option<std::io::Result<Bytes>> {
+        loop {
+            let mut buffer = BytesMut::new();
+            self.fill(&mut buffer);
+            if !buffer.is_empty() {
+                return Some(Ok(buffer.freeze()));
+            }
+            match self.ended {
+                Some(Ending::Close) => return None,
+                Some(Ending::Abort) => {
+                    self.ended = Some(Ending::Close);
+                    return Some(Err(std::io::Error::from(std::io::ErrorKind::ConnectionAborted)));
+                }
+                None => self.wait().await,
+            }
+        }
+    }
+
+    /// Fills the buffer with what can be sent now.
+    fn fill(&mut self, buffer: &mut BytesMut) {
+        self.fill_initial(buffer);
+        if buffer.len() >= PIECE || self.ended.is_some() {
+            return;
+        }
+        self.fill_events(buffer);
+        self.look_at_the_clock(buffer);
+    }
+
+    fn fill_initial(&mut self, buffer: &mut BytesMut) {
+        for object in self.initial.objects.by_ref() {
+            if self.filter.matches(&object) {
+                framing::append_event(buffer, "ADDED", &object, self.shape);
+                if buffer.len() >= PIECE {
+                    return;
+                }
+            }
+        }
+        if let Some(version) = self.initial.end_bookmark.take() {
+            framing::append_bookmark(buffer, &self.table.kind, self.shape, version, true);
+        }
+    }
+
+    fn fill_events(&mut self, buffer: &mut BytesMut) {
+        while let Ok(placed) = self.injections.try_recv() {
+            self.inbox.push_back(placed);
+        }
+        while buffer.len() < PIECE && self.ended.is_none() {
+            if self.pending.is_empty() {
+                self.pull();
+            }
+            let next = self.pending.pop_front();
+            self.obey_before(next.as_ref().map_or(u64::MAX, |event| event.resource_version()), buffer);
+            match next {
+                Some(event) if self.ended.is_none() => self.append(buffer, &event),
+                _ => return,
+            }
+        }
+    }
+
+    /// Takes all new events from the history.
+    fn pull(&mut self) {
+        self.changes.mark_unchanged();
+        match self.table.events_from(self.cursor, self.patience) {
+            Ok((events, complete_to)) => {
+                self.cursor += events.len() as u64;
+                self.complete_to = complete_to;
+                self.pending.extend(events);
+            }
+            Err(Lagging) => self.ended = Some(Ending::Close),
+        }
+    }
+
+    fn append(&mut self, buffer: &mut BytesMut, event: &Event) {
+        if event.resource_version() <= self.after {
+            return;
+        }
+        let Some((kind, object)) = self.view(event) else {
+            return;
+        };
+        match self.substitutes.pop_front() {
+            Some(substitute) => self.send(buffer, &substitute),
+            None => framing::append_event(buffer, kind, object, self.shape),
+        }
+    }
+
+    /// Gives the event as it looks through the selectors: an object may come into view or leave it.
+    fn view<'e>(&self, event: &'e Event) -> Option<(&'static str, &'e Object)> {
+        let before = event.previous.as_ref().is_some_and(|previous| self.filter.matches(previous));
+        let now = event.kind != EventKind::Deleted && self.filter.matches(&event.object);
+        match (before, now) {
+            (false, false) => None,
+            (false, true) => Some(("ADDED", &event.object)),
+            (true, true) => Some(("MODIFIED", &event.object)),
+            (true, false) if event.kind == EventKind::Deleted => Some(("DELETED", &event.object)),
+            (true, false) => Some(("DELETED", event.departed(&self.table.kind))),
+        }
+    }
+
+    /// Obeys the injections that were made before the event with this resource version.
+    fn obey_before(&mut self, version: u64, buffer: &mut BytesMut) {
+        while self.inbox.front().is_some_and(|placed| placed.after < version) {
+            let Some(placed) = self.inbox.pop_front() else {
+                return;
+            };
+            if placed.injection.instead_of_event {
+                self.substitutes.push_back(placed.injection);
+            } else if self.ended.is_none() {
+                self.send(buffer, &placed.injection);
+            }
+        }
+    }
+
+    fn send(&mut self, buffer: &mut BytesMut, injection: &WatchInjection) {
+        buffer.extend_from_slice(&injection.bytes);
+        self.ended = injection.ending;
+    }
+
+    fn look_at_the_clock(&mut self, buffer: &mut BytesMut) {
+        if self.ended.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        if now >= self.deadline || self.stop.is_cancelled() {
+            self.ended = Some(Ending::Close);
+            return;
+        }
+        // A bookmark vouches for everything before it, so it waits until nothing is pending.
+        let caught_up = self.pending.is_empty() && self.complete_to >= self.after;
+        if let Some(bookmarks) = self.bookmarks.as_mut().filter(|bookmarks| now >= bookmarks.next) {
+            bookmarks.schedule();
+            if caught_up {
+                framing::append_bookmark(buffer, &self.table.kind, self.shape, self.complete_to, false);
+            }
+        }
+    }
+
+    /// Sleeps until there may be something to send.
+    async fn wait(&mut self) {
+        let next_bookmark = self.bookmarks.as_ref().map_or(self.deadline, |bookmarks| bookmarks.next);
+        let alarm = self.deadline.min(next_bookmark);
+        tokio::select! {
+            _ = self.changes.changed() => {}
+            placed = self.injections.recv() => self.inbox.extend(placed),
+            () = self.stop.cancelled() => self.ended = Some(Ending::Close),
+            () = sleep_until(alarm) => {}
+        }
+    }
+}

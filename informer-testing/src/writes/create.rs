@@ -1,0 +1,118 @@
+//! Creating objects.
+
+use serde_json::{Map, Value};
+
+use super::identity::check_type_and_namespace;
+use super::stamp::Stamp;
+use super::{Body, metadata_mut, metadata_str};
+use crate::object::Object;
+use crate::resource::ResourceKind;
+use crate::status::{self, FieldError, Refusal};
+use crate::storage::Table;
+use std::sync::Arc;
+
+/// The longest generated name; the prefix is cut to leave room for the suffix.
+const LONGEST_GENERATED_NAME: usize = 63;
+
+/// Whose write it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// A client's, over HTTP: the server alone decides on UID, creation time, generation and first status.
+    Client,
+    /// The test's own: what it gives is stored, and only what it leaves out is filled in.
+    Trusted,
+}
+
+/// Creates an object.
+pub(crate) fn create(
+    table: &Table,
+    namespace: Option<&str>,
+    mut body: Body,
+    stamp: &Stamp,
+    guard: Guard,
+    dry_run: bool,
+) -> Result<Arc<Object>, Refusal> {
+    let kind = &table.kind;
+    check_type_and_namespace(kind, namespace, &mut body)?;
+    let name = settle_name(kind, &mut body, stamp)?;
+    prepare(kind, &mut body, stamp, guard)?;
+    let key = kind.key(namespace, &name);
+    table.write(|transaction| {
+        if transaction.current(&key).is_some() {
+            return Err(status::already_exists(kind, &name));
+        }
+        if dry_run {
+            return Ok(Object::encode(kind, key.clone(), body, 0));
+        }
+        Ok(transaction.put(&key, body))
+    })
+}
+
+fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp) -> Result<String, Refusal> {
+    if let Some(name) = metadata_str(body, "name") {
+        return check_name(kind, name).map(|()| name.to_owned());
+    }
+    let Some(prefix) = metadata_str(body, "generateName") else {
+        let missing = FieldError::required("metadata.name", "name or generateName is required");
+        return Err(status::invalid(&kind.group, &kind.kind, "", vec![missing]));
+    };
+    let room = LONGEST_GENERATED_NAME - stamp.suffix.len();
+    let name: String = prefix.chars().take(room).chain(stamp.suffix.chars()).collect();
+    check_name(kind, &name)?;
+    metadata_mut(body).insert("name".to_owned(), name.as_str().into());
+    Ok(name)
+}
+
+/// Refuses names that can't be path segments. Real kinds have stricter rules of their own.
+fn check_name(kind: &ResourceKind, name: &str) -> Result<(), Refusal> {
+    let why = match name {
+        "." | ".." => "may not be '.' or '..'",
+        _ if name.contains('/') => "may not contain '/'",
+        _ if name.contains('%') => "may not contain '%'",
+        _ => return Ok(()),
+    };
+    let error = FieldError::invalid("metadata.name", &format!("{name:?}"), why);
+    Err(status::invalid(&kind.group, &kind.kind, name, vec![error]))
+}
+
+fn prepare(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard) -> Result<(), Refusal> {
+    if guard == Guard::Client {
+        if metadata_str(body, "resourceVersion").is_some_and(|version| version != "0") {
+            return Err(status::internal("resourceVersion should not be set on objects to be created"));
+        }
+        settle_status(kind, body);
+        let metadata = metadata_mut(body);
+        for owned in
+            ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"]
+        {
+            metadata.remove(owned);
+        }
+    }
+    fill_in(kind, metadata_mut(body), stamp);
+    Ok(())
+}
+
+/// A client can't choose the first status of a kind with a status subresource.
+fn settle_status(kind: &ResourceKind, body: &mut Body) {
+    if !kind.status_subresource {
+        return;
+    }
+    body.remove("status");
+    if let Some(Ok(initial)) = kind.initial_status.map(serde_json::from_str::<Value>) {
+        body.insert("status".to_owned(), initial);
+    }
+}
+
+/// Gives what is not there yet.
+fn fill_in(kind: &ResourceKind, metadata: &mut Map<String, Value>, stamp: &Stamp) {
+    let absent = |value: Option<&Value>| value.is_none_or(Value::is_null);
+    if absent(metadata.get("uid")) {
+        metadata.insert("uid".to_owned(), stamp.uid.as_str().into());
+    }
+    if absent(metadata.get("creationTimestamp")) {
+        metadata.insert("creationTimestamp".to_owned(), stamp.now.as_str().into());
+    }
+    if kind.counts_generations && absent(metadata.get("generation")) {
+        metadata.insert("generation".to_owned(), 1.into());
+    }
+}

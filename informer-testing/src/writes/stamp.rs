@@ -1,0 +1,39 @@
+//! What the server adds of its own to new objects: a UID, the time, and a suffix for generated names.
+
+use jiff::Timestamp;
+
+/// The characters of generated names; the server leaves out vowels and look-alikes so that no word comes out.
+const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The server's own contribution to one write.
+#[derive(Clone, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) uid: String,
+    pub(crate) now: String,
+    pub(crate) suffix: String,
+}
+
+impl Stamp {
+    pub(crate) fn new(random: &mut fastrand::Rng) -> Self {
+        Self { uid: uuid(random), now: timestamp(), suffix: suffix(random) }
+    }
+}
+
+/// Gives the wall clock's time as the API writes it, in whole seconds.
+fn timestamp() -> String {
+    let now = Timestamp::now();
+    Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+}
+
+/// Builds a version 4 UUID.
+fn uuid(random: &mut fastrand::Rng) -> String {
+    let bits = (random.u128(..) & !(0xf000_u128 << 64) & !(0xc000_u128 << 48))
+        | (0x4000_u128 << 64)
+        | (0x8000_u128 << 48);
+    let hex = format!("{bits:032x}");
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+fn suffix(random: &mut fastrand::Rng) -> String {
+    (0..5).filter_map(|_| random.choice(NAME_CHARACTERS)).map(|byte| char::from(*byte)).collect()
+}

@@ -1,0 +1,172 @@
+//! Replacing objects, whole or by part.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::identity::{check_name, check_type_and_namespace};
+use super::{Body, Outcome, has_finalizers, metadata_mut, metadata_str};
+use crate::object::Object;
+use crate::resource::ResourceKind;
+use crate::status::{self, FieldError, Refusal};
+use crate::storage::{Table, Transaction};
+
+/// Metadata that only the server changes.
+const SERVER_OWNED: [&str; 6] =
+    ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+
+/// The part of an object that a write may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything but the status, for kinds that have a status subresource; else everything.
+    Main,
+    /// The status; for built-in kinds labels and annotations as well.
+    Status,
+}
+
+/// Replaces an object (PUT).
+pub(crate) fn update(
+    table: &Table,
+    namespace: Option<&str>,
+    name: &str,
+    mut body: Body,
+    part: Part,
+    dry_run: bool,
+) -> Result<Outcome, Refusal> {
+    let kind = &table.kind;
+    check_type_and_namespace(kind, namespace, &mut body)?;
+    check_name(&body, name)?;
+    let key = kind.key(namespace, name);
+    table.write(|transaction| {
+        let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
+        if metadata_str(&body, "resourceVersion").is_none() && !kind.is_built_in() {
+            let error =
+                FieldError::invalid("metadata.resourceVersion", "0", "must be specified for an update");
+            return Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
+        }
+        let before = old.decode();
+        replace(transaction, &old, &before, body, part, dry_run)
+    })
+}
+
+/// Stores what the test gives, whatever there was before. Only a stale `resourceVersion` is refused.
+pub(crate) fn update_verbatim(
+    table: &Table,
+    namespace: Option<&str>,
+    mut body: Body,
+) -> Result<Outcome, Refusal> {
+    let kind = &table.kind;
+    check_type_and_namespace(kind, namespace, &mut body)?;
+    let name = metadata_str(&body, "name").unwrap_or_default().to_owned();
+    let key = kind.key(namespace, &name);
+    table.write(|transaction| {
+        let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, &name))?;
+        check_preconditions(kind, &old, &body)?;
+        let mut before = old.decode();
+        let given = metadata_mut(&mut body);
+        for field in ["uid", "creationTimestamp"] {
+            if let (false, Some(value)) = (given.contains_key(field), metadata_mut(&mut before).remove(field))
+            {
+                given.insert(field.to_owned(), value);
+            }
+        }
+        Ok(Outcome::Stored(transaction.put(&key, body)))
+    })
+}
+
+/// Puts `after` in the place of `old`, whose content is `before`, under the rules for clients.
+pub(crate) fn replace(
+    transaction: &mut Transaction<'_>,
+    old: &Arc<Object>,
+    before: &Body,
+    after: Body,
+    part: Part,
+    dry_run: bool,
+) -> Result<Outcome, Refusal> {
+    let kind = transaction.kind;
+    check_preconditions(kind, old, &after)?;
+    let mut after = match part {
+        Part::Main => keep_status(kind, before, after),
+        Part::Status => keep_all_but_status(kind, before, after),
+    };
+    keep_server_owned(kind, before, &mut after);
+    if after == *before {
+        // The server does not store an update that changes nothing: no event, no new resource version.
+        return Ok(Outcome::Stored(old.clone()));
+    }
+    count_generation(kind, before, &mut after);
+    if dry_run {
+        return Ok(Outcome::Stored(Object::encode(kind, old.key.clone(), after, old.resource_version)));
+    }
+    if metadata_str(&after, "deletionTimestamp").is_some() && !has_finalizers(&after) {
+        return Ok(Outcome::Removed(transaction.remove(&old.key, after)));
+    }
+    Ok(Outcome::Stored(transaction.put(&old.key, after)))
+}
+
+/// Refuses a write that was made from another version, or for another object of the same name.
+fn check_preconditions(kind: &ResourceKind, old: &Object, after: &Body) -> Result<(), Refusal> {
+    let stale = metadata_str(after, "resourceVersion")
+        .is_some_and(|version| version != "0" && version != old.resource_version.to_string());
+    if stale {
+        return Err(status::modified_since(kind, old.name()));
+    }
+    match metadata_str(after, "uid") {
+        Some(uid) if uid != old.uid.as_ref() => Err(status::conflict(
+            kind,
+            old.name(),
+            &format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn keep_status(kind: &ResourceKind, before: &Body, mut after: Body) -> Body {
+    if kind.status_subresource {
+        copy_or_remove(before, &mut after, "status");
+    }
+    after
+}
+
+fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> Body {
+    let mut kept = before.clone();
+    copy_or_remove(&after, &mut kept, "status");
+    if kind.is_built_in() {
+        let (given, metadata) = (metadata_mut(&mut after), metadata_mut(&mut kept));
+        copy_or_remove(given, metadata, "labels");
+        copy_or_remove(given, metadata, "annotations");
+    }
+    kept
+}
+
+fn keep_server_owned(kind: &ResourceKind, before: &Body, after: &mut Body) {
+    after.insert("kind".to_owned(), kind.kind.as_str().into());
+    after.insert("apiVersion".to_owned(), kind.api_version().into());
+    let Some(Value::Object(old)) = before.get("metadata") else {
+        return;
+    };
+    let metadata = metadata_mut(after);
+    for field in SERVER_OWNED {
+        copy_or_remove(old, metadata, field);
+    }
+    copy_or_remove(old, metadata, "resourceVersion");
+}
+
+fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body) {
+    let outside = |name: &str| name == "metadata" || name == "status";
+    let content = |body: &Body| body.iter().filter(|(name, _)| !outside(name)).count();
+    let same = content(before) == content(after)
+        && before.iter().all(|(name, value)| outside(name) || after.get(name) == Some(value));
+    if kind.counts_generations && !same {
+        let metadata = metadata_mut(after);
+        let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
+        metadata.insert("generation".to_owned(), (generation + 1).into());
+    }
+}
+
+fn copy_or_remove(from: &Body, to: &mut Body, field: &str) {
+    match from.get(field) {
+        Some(value) => to.insert(field.to_owned(), value.clone()),
+        None => to.remove(field),
+    };
+}

@@ -1,0 +1,7 @@
+//! The simulator seen from outside: over its socket with kube's client, and in process where clocks matter.
+
+mod faults;
+mod listing;
+mod support;
+mod watching;
+mod writing;
