@@ -1,0 +1,284 @@
+//! What decoding costs, against `serde_json` alone and against what kube does.
+//!
+//! All lists and watches are of 1,000 pods of 8.7 KB, half of it managedFields, so milliseconds read as microseconds
+//! per pod. The fact people get wrong: the machine's noise is larger than most gains, so read ratios within one run.
+
+use std::hint::black_box;
+
+use bytes::Bytes;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use futures::FutureExt;
+use http_body_util::{BodyExt, StreamBody};
+use informer_reflector::{ListDecoder, PrunePaths, WatchDecoder};
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::{ObjectList, WatchEvent};
+use serde_json::{Map, Value, json};
+
+const PODS: usize = 1000;
+
+/// How the body arrives.
+const CHUNK: usize = 16 * 1024;
+
+fn pod(index: usize) -> Value {
+    let name = format!("checkout-api-7d9c6b5f4d-{index:05}");
+    let mut pod = json!({
+        "metadata": {
+            "name": name, "generateName": "checkout-api-7d9c6b5f4d-", "namespace": "shop",
+            "uid": format!("5f0c2a1e-3b7d-4c8e-9a6f-{index:012}"),
+            "resourceVersion": (1_000_000 + index).to_string(),
+            "creationTimestamp": "2026-11-02T09:41:17Z",
+            "labels": {
+                "app.kubernetes.io/name": "checkout-api", "app.kubernetes.io/instance": "checkout",
+                "app.kubernetes.io/version": "4.17.2", "pod-template-hash": "7d9c6b5f4d", "tier": "backend",
+            },
+            "annotations": {
+                "kubectl.kubernetes.io/restartedAt": "2026-11-02T09:41:16Z",
+                "prometheus.io/port": "9090", "prometheus.io/scrape": "true",
+            },
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "checkout-api-7d9c6b5f4d",
+                "uid": "0b2f8a44-6d7c-4f59-8a35-2f5f0a0f8d11", "controller": true, "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": spec(index),
+        "status": status(index),
+    });
+    let managed = managed_fields(&pod);
+    pod["metadata"]["managedFields"] = managed;
+    pod
+}
+
+fn spec(index: usize) -> Value {
+    json!({
+        "volumes": [
+            {"name": "config", "configMap": {"name": "checkout-config", "defaultMode": 420}},
+            {"name": "cache", "emptyDir": {"sizeLimit": "1Gi"}},
+            {"name": "kube-api-access-x7k2p", "projected": {"defaultMode": 420, "sources": [
+                {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+                {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+                {"downwardAPI": {"items": [{"path": "namespace", "fieldRef":
+                    {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
+            ]}},
+        ],
+        "containers": [container("api", 8080), container("proxy", 15001)],
+        "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
+        "serviceAccountName": "checkout", "serviceAccount": "checkout",
+        "nodeName": format!("node-{:04}", index % 250), "securityContext": {"fsGroup": 2000},
+        "schedulerName": "default-scheduler", "priority": 0, "enableServiceLinks": true,
+        "preemptionPolicy": "PreemptLowerPriority",
+        "tolerations": [
+            {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute",
+             "tolerationSeconds": 300},
+            {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
+             "tolerationSeconds": 300},
+        ],
+    })
+}
+
+fn container(name: &str, port: u16) -> Value {
+    let probe = |path: &str| {
+        json!({"httpGet": {"path": path, "port": port, "scheme": "HTTP"}, "timeoutSeconds": 1,
+               "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3})
+    };
+    json!({
+        "name": name, "image": format!("registry.example.com/shop/{name}:4.17.2"),
+        "ports": [{"name": "http", "containerPort": port, "protocol": "TCP"}],
+        "env": [
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}},
+            {"name": "DATABASE_HOST", "value": "postgres.shop.svc.cluster.local"},
+            {"name": "LOG_LEVEL", "value": "info"},
+        ],
+        "resources": {"limits": {"cpu": "500m", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "256Mi"}},
+        "volumeMounts": [
+            {"name": "config", "readOnly": true, "mountPath": "/etc/checkout"},
+            {"name": "kube-api-access-x7k2p", "readOnly": true,
+             "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"},
+        ],
+        "livenessProbe": probe("/healthz"), "readinessProbe": probe("/readyz"),
+        "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+        "imagePullPolicy": "IfNotPresent", "securityContext": {"allowPrivilegeEscalation": false},
+    })
+}
+
+fn status(index: usize) -> Value {
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "lastProbeTime": null,
+               "lastTransitionTime": "2026-11-02T09:41:29Z"})
+    };
+    let container = |name: &str| {
+        json!({"name": name, "state": {"running": {"startedAt": "2026-11-02T09:41:28Z"}}, "lastState": {},
+               "ready": true, "restartCount": 0, "image": format!("registry.example.com/shop/{name}:4.17.2"),
+               "imageID": format!("registry.example.com/shop/{name}@sha256:{index:064}"),
+               "containerID": format!("containerd://{index:064}"), "started": true})
+    };
+    let conditions = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]
+        .map(condition);
+    let ip = format!("10.{}.{}.{}", index % 200, index / 7 % 250, index % 250);
+    json!({
+        "phase": "Running", "hostIP": "172.18.0.4", "podIP": ip, "podIPs": [{"ip": ip}],
+        "startTime": "2026-11-02T09:41:17Z", "qosClass": "Burstable",
+        "conditions": conditions,
+        "containerStatuses": [container("api"), container("proxy")],
+    })
+}
+
+/// Writes down who owns which field, as the server does: one entry for the controller, one for the kubelet.
+fn managed_fields(pod: &Value) -> Value {
+    let entry = |manager: &str, part: Value| {
+        json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "time": "2026-11-02T09:41:29Z",
+               "fieldsType": "FieldsV1", "fieldsV1": fields(&part)})
+    };
+    let status = json!({"status": pod["status"]});
+    let mut kubelet = entry("kubelet", status);
+    kubelet["subresource"] = json!("status");
+    let labels = json!({"labels": pod["metadata"]["labels"], "annotations": pod["metadata"]["annotations"]});
+    json!([entry("kube-controller-manager", json!({"metadata": labels, "spec": pod["spec"]})), kubelet])
+}
+
+fn fields(value: &Value) -> Value {
+    let mut fields = Map::new();
+    match value {
+        Value::Object(object) => {
+            fields.extend(object.iter().map(|(name, inner)| (format!("f:{name}"), self::fields(inner))));
+        }
+        Value::Array(items) => {
+            for item in items {
+                let key = ["name", "type", "mountPath", "ip", "key"]
+                    .into_iter()
+                    .find(|key| item.get(key).is_some());
+                let Some(key) = key else { continue };
+                let mut owned = self::fields(item);
+                owned["."] = json!({});
+                fields.insert(format!("k:{}", json!({key: item[key]})), owned);
+            }
+        }
+        _ => {}
+    }
+    Value::Object(fields)
+}
+
+/// Returns the body of a list of pods.
+fn list_body(pods: &[String]) -> Bytes {
+    let items = pods.join(",");
+    let head = r#""kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"2000000"}"#;
+    Bytes::from(format!("{{{head},\"items\":[{items}]}}"))
+}
+
+/// Returns the body of a watch that modifies all pods.
+fn watch_body(pods: &[String]) -> Bytes {
+    let lines = pods.iter().map(|pod| {
+        // On a watch the server says of each object what it is.
+        let typed = pod.replacen('{', r#"{"kind":"Pod","apiVersion":"v1","#, 1);
+        format!("{{\"type\":\"MODIFIED\",\"object\":{typed}}}\n")
+    });
+    Bytes::from(lines.collect::<String>())
+}
+
+fn one_pod(criterion: &mut Criterion, pods: &[String]) {
+    let mut group = criterion.benchmark_group("one pod");
+    let json = pods[0].as_bytes();
+    group.bench_function("serde_json", |bencher| {
+        bencher.iter(|| serde_json::from_slice::<Pod>(black_box(json)).expect("a pod"));
+    });
+    group.bench_function("serde_json, then managedFields dropped", |bencher| {
+        bencher.iter(|| {
+            let mut pod = serde_json::from_slice::<Pod>(black_box(json)).expect("a pod");
+            pod.metadata.managed_fields = None;
+            pod
+        });
+    });
+    let paths = PrunePaths::default();
+    group.bench_function("managedFields pruned", |bencher| {
+        bencher.iter(|| {
+            let mut deserializer = serde_json::Deserializer::from_slice(black_box(json));
+            paths.deserialize::<Pod, _>(&mut deserializer).expect("a pod")
+        });
+    });
+    group.bench_function("skipped whole", |bencher| {
+        bencher.iter(|| serde_json::from_slice::<serde::de::IgnoredAny>(black_box(json)).expect("a pod"));
+    });
+    group.finish();
+}
+
+/// Collects a body as kube does, which then copies it into a text.
+fn collected(body: &Bytes) -> String {
+    let chunks: Vec<_> =
+        chunks(body).map(|chunk| Ok::<_, std::io::Error>(http_body::Frame::data(chunk))).collect();
+    let body = StreamBody::new(futures::stream::iter(chunks));
+    let bytes = body.collect().now_or_never().expect("it is all here").expect("a body").to_bytes();
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+fn chunks(body: &Bytes) -> impl Iterator<Item = Bytes> {
+    (0..body.len()).step_by(CHUNK).map(|start| body.slice(start..body.len().min(start + CHUNK)))
+}
+
+fn list(criterion: &mut Criterion, pods: &[String]) {
+    let mut group = criterion.benchmark_group("list of 1,000 pods");
+    group.throughput(Throughput::Elements(PODS as u64)).sample_size(20);
+    let body = list_body(pods);
+    group.bench_function("serde_json, the body at hand", |bencher| {
+        bencher.iter(|| serde_json::from_slice::<ObjectList<Pod>>(&body).expect("a list"));
+    });
+    group.bench_function("as kube does", |bencher| {
+        bencher.iter(|| serde_json::from_str::<ObjectList<Pod>>(&collected(&body)).expect("a list"));
+    });
+    for (name, paths) in
+        [("ListDecoder", PrunePaths::default()), ("ListDecoder, nothing pruned", PrunePaths::none())]
+    {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let mut decoder = ListDecoder::<Pod>::new(paths.clone());
+                let mut count = 0;
+                for chunk in chunks(&body) {
+                    count += decoder.push(&chunk).expect("items").len();
+                }
+                count += decoder.finish().expect("an end").0.len();
+                assert_eq!(count, PODS);
+            });
+        });
+    }
+    group.finish();
+}
+
+fn watch(criterion: &mut Criterion, pods: &[String]) {
+    let mut group = criterion.benchmark_group("watch of 1,000 pods");
+    group.throughput(Throughput::Elements(PODS as u64)).sample_size(20);
+    let body = watch_body(pods);
+    let lines: Vec<_> =
+        body.split_inclusive(|byte| *byte == b'\n').map(|line| body.slice_ref(line)).collect();
+    group.bench_function("as kube does, without its framing", |bencher| {
+        bencher.iter(|| {
+            for line in &lines {
+                let line = String::from_utf8(line.to_vec()).expect("UTF-8");
+                black_box(serde_json::from_str::<WatchEvent<Pod>>(&line).expect("an event"));
+            }
+        });
+    });
+    for (arriving, pieces) in
+        [("event by event", lines.clone()), ("in chunks of 16 KiB", chunks(&body).collect())]
+    {
+        for (pruned, paths) in [("", PrunePaths::default()), (", nothing pruned", PrunePaths::none())] {
+            group.bench_function(format!("WatchDecoder, {arriving}{pruned}"), |bencher| {
+                bencher.iter(|| {
+                    let mut decoder = WatchDecoder::<Pod>::new(paths.clone());
+                    let batches = pieces.iter().map(|piece| decoder.push(piece).expect("events").len());
+                    assert_eq!(batches.sum::<usize>(), PODS);
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+fn decode(criterion: &mut Criterion) {
+    let pods: Vec<_> = (0..PODS).map(|index| pod(index).to_string()).collect();
+    let managed = pod(0)["metadata"]["managedFields"].to_string().len();
+    eprintln!("a pod has {} bytes, {managed} of them managedFields", pods[0].len());
+    one_pod(criterion, &pods);
+    list(criterion, &pods);
+    watch(criterion, &pods);
+}
+
+criterion_group!(benches, decode);
+criterion_main!(benches);
