@@ -49,6 +49,14 @@ pub enum ListWatchError {
     Protocol(String),
 }
 
+impl From<Box<Status>> for ListWatchError {
+    fn from(status: Box<Status>) -> Self {
+        let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+        Self::Status { status, retry_after }
+    }
+}
+
 impl ListWatchError {
     /// Returns the status if the server gave one.
     #[must_use]

@@ -5,6 +5,8 @@
 
 mod decode;
 mod kube_list_watch;
+mod reflector;
 
 pub use decode::{ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
 pub use kube_list_watch::KubeListWatch;
+pub use reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus};

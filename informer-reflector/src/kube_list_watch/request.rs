@@ -156,8 +156,9 @@ fn encode(text: &str) -> String {
 }
 
 fn whole_seconds(timeout: Duration) -> u64 {
-    let rounded_up = timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0);
-    rounded_up.max(1)
+    let rounded_up = timeout.as_secs().saturating_add(u64::from(timeout.subsec_nanos() > 0));
+    // The server reads a signed number.
+    rounded_up.clamp(1, i64::MAX as u64)
 }
 
 #[cfg(test)]
@@ -175,5 +176,6 @@ mod tests {
     fn a_timeout_is_rounded_up_and_never_zero() {
         let seconds = |millis| whole_seconds(Duration::from_millis(millis));
         assert_eq!([0, 1, 1000, 1001].map(seconds), [1, 1, 1, 2]);
+        assert_eq!(whole_seconds(Duration::MAX), i64::MAX as u64);
     }
 }

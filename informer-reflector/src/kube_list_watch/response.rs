@@ -22,6 +22,9 @@ const MAX_ERROR_BODY: usize = 256 * 1024;
 /// How much is quoted of an error's body that is no status.
 const MAX_QUOTE: usize = 256;
 
+/// How long a server can make us wait at most, in seconds; so that nobody's clock overflows.
+const MAX_RETRY_AFTER: u64 = 60 * 60;
+
 /// Sends a request, and returns the response if it is a success.
 pub(super) async fn send(
     client: &Client,
@@ -44,7 +47,8 @@ async fn refusal(response: Response<Body>) -> ListWatchError {
         head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let asked_in_body = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
     let seconds = asked_in_header.or(asked_in_body.filter(|seconds| *seconds > 0));
-    ListWatchError::Status { status: Box::new(status), retry_after: seconds.map(Duration::from_secs) }
+    let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(MAX_RETRY_AFTER)));
+    ListWatchError::Status { status: Box::new(status), retry_after }
 }
 
 /// Reads a body as far as it comes and is of interest.

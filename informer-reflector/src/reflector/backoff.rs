@@ -1,0 +1,55 @@
+//! [`Backoff`]: how long to wait before the next try.
+//!
+//! The constants are client-go's. Unlike there, the wait only starts over after a success, so that it doesn't saw up
+//! and down throughout an outage.
+
+use std::time::Duration;
+
+const FIRST: Duration = Duration::from_millis(800);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Waits that double from 0.8 s to 30 s, each stretched by up to its own length at random.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    next: Duration,
+}
+
+impl Backoff {
+    pub(super) fn new() -> Self {
+        Self { next: FIRST }
+    }
+
+    /// The wait before the next try; not shorter than what the server asked for.
+    pub(super) fn next(&mut self, retry_after: Option<Duration>) -> Duration {
+        let wait = self.next.mul_f64(1.0 + fastrand::f64());
+        self.next = (self.next * 2).min(LONGEST);
+        wait.max(retry_after.unwrap_or_default())
+    }
+
+    /// Starts over, after a success.
+    pub(super) fn reset(&mut self) {
+        self.next = FIRST;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_within_their_bands_and_start_over_after_a_success() {
+        let mut backoff = Backoff::new();
+        for base in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] {
+            let wait = backoff.next(None).as_secs_f64();
+            assert!((base..2.0 * base).contains(&wait), "{wait} is not within {base} and twice that");
+        }
+        backoff.reset();
+        assert!(backoff.next(None) < Duration::from_millis(1600));
+    }
+
+    #[test]
+    fn a_server_that_asks_for_more_patience_gets_it() {
+        let asked = Duration::from_secs(90);
+        assert_eq!(Backoff::new().next(Some(asked)), asked);
+    }
+}
