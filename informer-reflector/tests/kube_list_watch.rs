@@ -11,8 +11,8 @@ use http::{Request, Response};
 use http_body_util::StreamBody;
 use http_body_util::combinators::UnsyncBoxBody;
 use informer_core::{
-    ListEnd, ListOptions, ListPart, ListWatchError, ListerWatcher, ResourceVersionMatch, WatchEvent,
-    WatchOptions,
+    ListEnd, ListOptions, ListPart, ListWatchError, ListerWatcher, ObjectKey, ResourceVersionMatch,
+    WatchEvent, WatchOptions,
 };
 use informer_reflector::{KubeListWatch, PrunePaths};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -215,7 +215,7 @@ async fn a_list_comes_in_parts_with_malformed_items_in_their_places() -> Result<
     let [Ok(a), Err(b), Ok(c)] = &items[..] else { panic!("{items:?}") };
     assert_eq!((a.metadata.name.as_deref(), c.metadata.name.as_deref()), (Some("a"), Some("c")));
     assert_eq!(a.metadata.managed_fields, None);
-    assert_eq!(b.key.as_ref().map(|key| key.as_str()), Some("b"));
+    assert_eq!(b.key.as_ref().map(ObjectKey::as_str), Some("b"));
     let expected = ListEnd {
         resource_version: "9".into(),
         continue_token: Some("next".into()),

@@ -194,6 +194,7 @@ fn not_an_event<K>(line: &[u8]) -> WatchEvent<K> {
 }
 
 /// Returns the event for a line that isn't JSON, or whose object doesn't decode.
+// I10: it is an event like others, and the stream goes on.
 fn undecodable<K>(line: &[u8], error: &serde_json::Error) -> WatchEvent<K> {
     let described = describe(error, line);
     let Ok(Remains { event_type: Some(event_type), .. }) =

@@ -254,6 +254,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         let (item, len) = match step(json, ended, ItemSeed { paths: &self.paths, _item: PhantomData }) {
             Step::Done { value, len } => (Ok(value), len),
             Step::Unsuitable { error, len } => {
+                // I10: it takes its place among the items, and the list goes on.
                 let json = &json[..len];
                 (Err(malformed(json, describe(&error, json))), len)
             }

@@ -79,7 +79,7 @@ fn items_and_metadata_come_out_in_the_order_go_writes() {
 }
 
 #[test]
-fn an_item_that_does_not_decode_is_malformed_in_its_place() {
+fn i10_an_item_that_does_not_decode_is_malformed_in_its_place() {
     let outcome = whole(GO_ORDER);
     let malformed = outcome.items[1].as_ref().expect_err("a number is no text");
     assert_eq!(malformed.key, Some(informer_core::ObjectKey::namespaced("ns", "b")));

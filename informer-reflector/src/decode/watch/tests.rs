@@ -135,7 +135,7 @@ fn what_is_wrong_is_said_without_the_value() {
 }
 
 #[test]
-fn what_is_no_event_is_malformed_and_the_stream_goes_on() -> Result<(), ListWatchError> {
+fn i10_what_is_no_event_is_malformed_and_the_stream_goes_on() -> Result<(), ListWatchError> {
     for line in [
         "{}",
         "{\"type\":\"ADDED\"}",
