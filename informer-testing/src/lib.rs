@@ -45,6 +45,7 @@
 
 mod builder;
 mod built_in;
+mod cluster;
 mod error;
 mod fault;
 mod list;
@@ -62,6 +63,7 @@ mod watch;
 mod writes;
 
 pub use builder::SimulatorBuilder;
+pub use cluster::{Change, Churn, Cluster, ClusterSpec};
 pub use error::Error;
 pub use fault::CannedResponse;
 pub use request::{RecordedRequest, RequestFilter, Verb};

@@ -10,7 +10,7 @@ mod update;
 pub(crate) use create::{Guard, create};
 pub(crate) use delete::{DeleteOptions, delete};
 pub(crate) use patch::{Patch, patch};
-pub(crate) use stamp::Stamp;
+pub(crate) use stamp::{Stamp, uuid};
 pub(crate) use update::{Part, update, update_verbatim};
 
 use std::sync::Arc;

@@ -26,7 +26,7 @@ fn timestamp() -> String {
 }
 
 /// Builds a version 4 UUID.
-fn uuid(random: &mut fastrand::Rng) -> String {
+pub(crate) fn uuid(random: &mut fastrand::Rng) -> String {
     let bits = (random.u128(..) & !(0xf000_u128 << 64) & !(0xc000_u128 << 48))
         | (0x4000_u128 << 64)
         | (0x8000_u128 << 48);

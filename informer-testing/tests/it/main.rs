@@ -1,5 +1,6 @@
 //! The simulator seen from outside: over its socket with kube's client, and in process where clocks matter.
 
+mod clusters;
 mod faults;
 mod listing;
 mod support;

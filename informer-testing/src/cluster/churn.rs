@@ -1,0 +1,182 @@
+//! The life of a cluster: pods come, start, flap and go, and nodes send heartbeats.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{Cluster, PodRef, node, pod};
+use crate::error::Error;
+
+/// The longest time between two bursts of changes.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A change that the churn has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Change {
+    /// A pod was created, pending and on no node.
+    PodCreated,
+    /// A pending pod was assigned to a node.
+    PodScheduled,
+    /// A scheduled pod has started and is ready.
+    PodStarted,
+    /// A pod became unready, or ready again.
+    PodFlapped,
+    /// A pod was deleted.
+    PodDeleted,
+    /// A node sent a heartbeat.
+    NodeBeat,
+    /// Nothing: what was to change has been deleted by someone else.
+    Missed,
+}
+
+/// Goes on changing a cluster. The sequence of changes follows from the cluster's seed alone.
+///
+/// The number of pods stays about what it was, and each change is one event for watches.
+#[derive(Debug)]
+pub struct Churn {
+    cluster: Cluster,
+    rate: f64,
+    /// Pods that are gone and not yet replaced.
+    vacancies: VecDeque<PodRef>,
+    /// New pods with the next step on their way to running.
+    starting: VecDeque<(PodRef, Stage)>,
+}
+
+/// What a new pod waits for.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Node,
+    Start { node: usize },
+}
+
+impl Churn {
+    pub(super) fn new(cluster: Cluster, rate: f64) -> Self {
+        let rate = if rate.is_finite() { rate.max(0.0) } else { 0.0 };
+        Self { cluster, rate, vacancies: VecDeque::new(), starting: VecDeque::new() }
+    }
+
+    /// Makes changes at the given rate until `stop` is ready. It gives itself back, so that it can go on later.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the simulator refuses a change, which it does only if someone else creates objects
+    /// under the cluster's names.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the churn between two changes.
+    pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> Result<Self, Error> {
+        let mut stop = std::pin::pin!(stop);
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut owed = 0.0;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => return Ok(self),
+                _ = ticks.tick() => {}
+            }
+            owed += self.rate * TICK.as_secs_f64();
+            while owed >= 1.0 {
+                owed -= 1.0;
+                self.step()?;
+            }
+        }
+    }
+
+    /// Makes one change.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the simulator refuses the change.
+    pub fn step(&mut self) -> Result<Change, Error> {
+        self.cluster.draw.pass(1);
+        let change = match self.cluster.draw.random.u8(0..100) {
+            0..45 if !self.starting.is_empty() => self.bring_up(),
+            0..65 => self.flap(),
+            65..85 => self.beat(),
+            _ if self.vacancies.is_empty() => self.delete(),
+            _ => self.replace(),
+        };
+        match change {
+            Err(Error::Refused(refusal)) if refusal.is_not_found() => Ok(Change::Missed),
+            other => other,
+        }
+    }
+
+    /// Creates a pod in the place of one that is gone.
+    fn replace(&mut self) -> Result<Change, Error> {
+        let Some(gone) = self.vacancies.pop_front() else {
+            return Ok(Change::Missed);
+        };
+        let cluster = &mut self.cluster;
+        let pod = cluster.workloads[gone.workload].replacement(&gone, &mut cluster.draw);
+        self.starting.push_back((pod.create(&cluster.pod_store)?, Stage::Node));
+        Ok(Change::PodCreated)
+    }
+
+    /// Takes the oldest new pod one step further.
+    fn bring_up(&mut self) -> Result<Change, Error> {
+        let Some((pod, stage)) = self.starting.pop_front() else {
+            return Ok(Change::Missed);
+        };
+        let Cluster { nodes, pods, draw, pod_store, .. } = &mut self.cluster;
+        let (node, change) = match stage {
+            Stage::Node => (draw.random.usize(..nodes.len()), Change::PodScheduled),
+            Stage::Start { node } => (node, Change::PodStarted),
+        };
+        let moved = pod_store.modify(&pod.key, |value| match stage {
+            Stage::Node => pod::schedule(value, &nodes[node], &draw.now()),
+            Stage::Start { .. } => pod::start(value, &nodes[node], draw),
+        });
+        match (&moved, stage) {
+            // Someone else has deleted it.
+            (Err(_), _) => self.vacancies.push_back(pod),
+            (Ok(_), Stage::Node) => self.starting.push_back((pod, Stage::Start { node })),
+            (Ok(_), Stage::Start { .. }) => pods.push(pod),
+        }
+        moved.map(|_| change)
+    }
+
+    fn flap(&mut self) -> Result<Change, Error> {
+        let Some(index) = self.draw_pod() else {
+            return Ok(Change::Missed);
+        };
+        let cluster = &mut self.cluster;
+        let now = cluster.draw.now();
+        let flapped = cluster.pod_store.modify(&cluster.pods[index].key, |value| pod::flap(value, &now));
+        if let Err(error) = flapped {
+            // Someone else has deleted it; what is gone must not be drawn again.
+            self.vacancies.push_back(cluster.pods.swap_remove(index));
+            return Err(error);
+        }
+        Ok(Change::PodFlapped)
+    }
+
+    fn beat(&mut self) -> Result<Change, Error> {
+        let cluster = &mut self.cluster;
+        let index = cluster.draw.random.usize(..cluster.nodes.len());
+        let now = cluster.draw.now();
+        cluster.node_store.modify(&cluster.nodes[index].name, |value| node::beat(value, &now))?;
+        Ok(Change::NodeBeat)
+    }
+
+    fn delete(&mut self) -> Result<Change, Error> {
+        let Some(index) = self.draw_pod() else {
+            return Ok(Change::Missed);
+        };
+        let pod = self.cluster.pods.swap_remove(index);
+        let deleted = self.cluster.pod_store.delete(&pod.key);
+        self.vacancies.push_back(pod);
+        deleted?;
+        Ok(Change::PodDeleted)
+    }
+
+    fn draw_pod(&mut self) -> Option<usize> {
+        let count = self.cluster.pods.len();
+        (count > 0).then(|| self.cluster.draw.random.usize(..count))
+    }
+}

@@ -1,0 +1,172 @@
+//! Workloads: the deployments and stateful sets that own the pods.
+
+use serde_json::{Value, json};
+
+use super::names::{self, Names};
+use super::pod::{self, Pod};
+use super::{Draw, PodRef, managed_fields};
+
+/// Every how manyth workload is a stateful set.
+const STATEFUL: usize = 5;
+
+/// A deployment with its replica set, or a stateful set.
+#[derive(Debug)]
+pub(super) struct Workload {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    /// What the names of its pods begin with.
+    stem: String,
+    uid: String,
+    /// The hash in the name of a deployment's replica set; none for a stateful set.
+    template_hash: Option<String>,
+    /// The UID of what owns the pods: the replica set, or the stateful set itself.
+    owner_uid: String,
+    created: String,
+    /// What all pods of the workload share.
+    template: Value,
+    /// How many pods it should have; the next ordinal of a stateful set.
+    pods: usize,
+}
+
+impl Workload {
+    pub(super) fn draw(namespace: &str, index: usize, taken: &mut Names, draw: &mut Draw) -> Self {
+        draw.pass(3);
+        let name = taken.workload(namespace, &mut draw.random);
+        let stateful = index % STATEFUL == STATEFUL - 1;
+        let template_hash = (!stateful).then(|| names::suffix(&mut draw.random, 10));
+        let stem = match &template_hash {
+            Some(hash) => format!("{name}-{hash}"),
+            None => name.clone(),
+        };
+        let uid = draw.uid();
+        let owner_uid = if stateful { uid.clone() } else { draw.uid() };
+        let mut workload = Self {
+            namespace: namespace.to_owned(),
+            name,
+            stem,
+            uid,
+            template_hash,
+            owner_uid,
+            created: draw.now(),
+            template: Value::Null,
+            pods: 0,
+        };
+        workload.template = workload.pod_template(draw);
+        workload
+    }
+
+    /// Makes one pod more, pending and on no node. `index` is the workload's place in the cluster.
+    pub(super) fn new_pod(&mut self, index: usize, draw: &mut Draw) -> Pod {
+        let ordinal = self.pods;
+        self.pods += 1;
+        match self.template_hash {
+            Some(_) => self.pod_with_drawn_name(index, draw),
+            None => Pod::new(self.template.clone(), &format!("{}-{ordinal}", self.stem), index, draw),
+        }
+    }
+
+    /// Makes a pod in the place of one that is gone. A stateful set gives it the same name.
+    pub(super) fn replacement(&self, gone: &PodRef, draw: &mut Draw) -> Pod {
+        match self.template_hash {
+            Some(_) => self.pod_with_drawn_name(gone.workload, draw),
+            None => Pod::new(self.template.clone(), gone.name(), gone.workload, draw),
+        }
+    }
+
+    fn pod_with_drawn_name(&self, index: usize, draw: &mut Draw) -> Pod {
+        let name = format!("{}-{}", self.stem, names::suffix(&mut draw.random, 5));
+        Pod::new(self.template.clone(), &name, index, draw)
+    }
+
+    /// Gives the workload's own objects.
+    pub(super) fn objects(&self) -> Vec<Value> {
+        match &self.template_hash {
+            Some(hash) => vec![self.controller("Deployment", &self.name, &self.uid, None), {
+                let owner = json!([owner_reference("Deployment", &self.name, &self.uid)]);
+                self.controller("ReplicaSet", &format!("{}-{hash}", self.name), &self.owner_uid, Some(owner))
+            }],
+            None => vec![self.controller("StatefulSet", &self.name, &self.uid, None)],
+        }
+    }
+
+    fn controller(&self, kind: &str, name: &str, uid: &str, owners: Option<Value>) -> Value {
+        let labels = self.template["metadata"]["labels"].clone();
+        let mut object = json!({
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {
+                "namespace": self.namespace,
+                "name": name,
+                "uid": uid,
+                "creationTimestamp": self.created,
+                "generation": 1,
+                "labels": labels,
+            },
+            "spec": {
+                "replicas": self.pods,
+                "selector": { "matchLabels": labels },
+                "template": { "metadata": { "labels": labels }, "spec": self.template["spec"] },
+            },
+            "status": {
+                "observedGeneration": 1,
+                "replicas": self.pods,
+                "readyReplicas": self.pods,
+                "availableReplicas": self.pods,
+            },
+        });
+        if let Some(owners) = owners {
+            object["metadata"]["ownerReferences"] = owners;
+        }
+        object
+    }
+
+    /// Builds what the pods have in common, with the `managedFields` of their controller and of the kubelet.
+    fn pod_template(&self, draw: &mut Draw) -> Value {
+        let version = format!("{}.{}.{}", draw.random.u8(1..5), draw.random.u8(0..40), draw.random.u8(0..10));
+        let owner_kind = if self.template_hash.is_some() { "ReplicaSet" } else { "StatefulSet" };
+        let mut labels = json!({
+            "app.kubernetes.io/name": self.name,
+            "app.kubernetes.io/part-of": self.namespace,
+            "app.kubernetes.io/version": version,
+        });
+        if let Some(hash) = &self.template_hash {
+            labels["pod-template-hash"] = hash.as_str().into();
+        }
+        let mut template = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "namespace": self.namespace,
+                "generateName": format!("{}-", self.stem),
+                "labels": labels,
+                "annotations": {
+                    "checksum/config": format!("{:032x}{:032x}", draw.random.u128(..), draw.random.u128(..)),
+                    "prometheus.io/port": "9090",
+                    "prometheus.io/scrape": "true",
+                },
+                "ownerReferences": [owner_reference(owner_kind, &self.stem, &self.owner_uid)],
+            },
+            "spec": pod::spec(&self.namespace, &self.name, &version, draw),
+        });
+        let by_controller = managed_fields::of(&json!({
+            "metadata": template["metadata"],
+            "spec": template["spec"],
+        }));
+        template["metadata"]["managedFields"] = json!([
+            managed_fields::entry("kube-controller-manager", None, &draw.now(), &by_controller),
+            managed_fields::entry("kubelet", Some("status"), &draw.now(), &pod::status_fields()),
+        ]);
+        template
+    }
+}
+
+fn owner_reference(kind: &str, name: &str, uid: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "name": name,
+        "uid": uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
