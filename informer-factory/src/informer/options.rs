@@ -1,0 +1,38 @@
+//! [`InformerOptions`]: what has to be settled before an informer is made.
+
+use std::time::Duration;
+
+use informer_reflector::ReflectorConfig;
+
+/// What has to be settled before an informer is made; afterwards it can't be changed.
+#[derive(Debug)]
+#[must_use]
+pub struct InformerOptions<K> {
+    pub(super) resync_period: Option<Duration>,
+    pub(super) reflector: ReflectorConfig<K>,
+}
+
+impl<K> InformerOptions<K> {
+    /// Returns the defaults: no resync, and [`ReflectorConfig::new`].
+    pub fn new() -> Self {
+        Self { resync_period: None, reflector: ReflectorConfig::new() }
+    }
+
+    /// Sets how often handlers that ask for nothing else get every object handed out again. Default: never.
+    pub fn resync_period(mut self, period: Duration) -> Self {
+        self.resync_period = Some(period);
+        self
+    }
+
+    /// Sets how objects are listed, watched and transformed.
+    pub fn reflector(mut self, config: ReflectorConfig<K>) -> Self {
+        self.reflector = config;
+        self
+    }
+}
+
+impl<K> Default for InformerOptions<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,101 @@
+//! [`Pipeline`]: what becomes of a batch: one transaction of the store, and the events that go with it.
+//!
+//! This is the middle of the way from socket to handler; before it lies the queue, behind it the processor. client-go:
+//! `processDeltas` and `processDeltasInBatch` of tools/cache/controller.go.
+
+use informer_core::{
+    Batch, Cached, Deleted, Delta, Event, EventBatch, Pending, ResourceVersion, SharedProcessor,
+};
+use informer_store::{Change, Indexer, StoreWriter};
+use tokio::sync::watch;
+
+/// Turns batches of deltas into states of the store and events.
+pub(super) struct Pipeline<K> {
+    pub(super) description: String,
+    pub(super) writer: StoreWriter<K>,
+    pub(super) indexer: Indexer<K>,
+    pub(super) processor: SharedProcessor<K>,
+    /// Tells those who wait how far the store has come.
+    pub(super) watermark: watch::Sender<ResourceVersion>,
+}
+
+/// The outcome of a batch, as it is put together.
+struct Outcome<K> {
+    changes: Vec<Change<K>>,
+    events: Vec<Event<K>>,
+}
+
+impl<K: Send + Sync + 'static> Pipeline<K> {
+    /// Makes a batch true in the store, and tells the handlers.
+    pub(super) fn process(&mut self, batch: &Batch<K>) {
+        let count = batch.items().len();
+        let mut outcome = Outcome { changes: Vec::with_capacity(count), events: Vec::with_capacity(count) };
+        for (position, pending) in batch.items().iter().enumerate() {
+            outcome.add(pending, self.indexer.get(&pending.key), batch.is_in_initial_list(position));
+        }
+        let Outcome { changes, events } = outcome;
+        let events = EventBatch { events, completes_initial_list: batch.completes_initial_list() };
+        let failures = self.writer.transaction_with(changes, batch.watermark(), |commit| {
+            // I3: the processor has the store commit before it tells anybody.
+            self.processor.publish(events, commit);
+        });
+        for failure in failures {
+            tracing::warn!("{}: {failure}", self.description);
+        }
+        if let Some(resource_version) = batch.watermark() {
+            self.watermark.send_replace(resource_version.clone());
+        }
+    }
+}
+
+impl<K> Outcome<K> {
+    /// Follows one object through its deltas, from what the store has of it.
+    fn add(&mut self, pending: &Pending<K>, stored: Option<Cached<K>>, is_in_initial_list: bool) {
+        let mut current = stored.clone();
+        for delta in &pending.deltas {
+            current = match delta {
+                Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
+                    Some(self.put(current, object, is_in_initial_list))
+                }
+                Delta::Sync(_) => {
+                    // The store knows best what there is to be resynced.
+                    self.events.extend(current.clone().map(Event::Resynced));
+                    current
+                }
+                Delta::Deleted(deleted) => {
+                    // I4: of an object that no handler heard of, none hears that it is gone.
+                    if let Some(last) = current {
+                        self.events.push(Event::Deleted(deleted.clone().or_last_known(|| Some(last))));
+                    }
+                    None
+                }
+            };
+        }
+        match (stored, current) {
+            (Some(stored), Some(current)) if stored.ptr_eq(&current) => {}
+            (_, Some(current)) => self.changes.push(Change::Put(current)),
+            (Some(stored), None) => self.changes.push(Change::Remove(stored.key().clone())),
+            (None, None) => {}
+        }
+    }
+
+    /// One object takes the place of what there was; returns what is there now.
+    fn put(&mut self, current: Option<Cached<K>>, object: &Cached<K>, is_in_initial_list: bool) -> Cached<K> {
+        let Some(old) = current else {
+            self.events.push(Event::Added { object: object.clone(), is_in_initial_list });
+            return object.clone();
+        };
+        if old.ptr_eq(object) || old.same_version(object) {
+            self.events.push(Event::Resynced(old.clone()));
+            return old;
+        }
+        if old.uid() != object.uid() && !old.uid().is_missing() && !object.uid().is_missing() {
+            // The same name, but another object: the end of the first was missed.
+            self.events.push(Event::Deleted(Deleted::missed(old.key().clone(), Some(old))));
+            self.events.push(Event::Added { object: object.clone(), is_in_initial_list: false });
+        } else {
+            self.events.push(Event::Updated { old, new: object.clone() });
+        }
+        object.clone()
+    }
+}
