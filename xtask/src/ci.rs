@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::bail;
 
 use crate::signals::Signals;
-use crate::{e2e, process, tidy, workspace};
+use crate::{codegen, e2e, process, tidy, workspace};
 
 /// One thing to run.
 #[derive(Clone, Copy, Debug)]
@@ -17,15 +17,18 @@ enum Step {
     Doc,
     /// `cargo xtask tidy`.
     Tidy,
+    /// `cargo xtask codegen --check`.
+    Codegen,
     /// `cargo xtask e2e`.
     E2e,
 }
 
 /// The steps, those that fail soonest first.
-const STEPS: [(&str, Step); 7] = [
+const STEPS: [(&str, Step); 8] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("tidy", Step::Tidy),
+    ("codegen", Step::Codegen),
     ("test", Step::Cargo(&["test", "--workspace"])),
     ("doc", Step::Doc),
     ("quickstart", Step::Cargo(&["run", "--release", "--example", "quickstart", "--", "--for", "5s"])),
@@ -59,6 +62,7 @@ impl Step {
                 cargo(&args, &[("RUSTDOCFLAGS", "-D warnings")], signals)?
             }
             Self::Tidy => tidy::run()?,
+            Self::Codegen => codegen::run(&codegen::Args::CHECK)?,
             Self::E2e => e2e::run(&e2e::Args::default(), signals)?,
         };
         Ok(code == ExitCode::SUCCESS)

@@ -3,6 +3,7 @@
 
 mod apiserver;
 mod ci;
+mod codegen;
 mod controlplane;
 mod e2e;
 mod process;
@@ -31,6 +32,8 @@ enum Command {
     Apiserver(apiserver::Args),
     /// Run the end-to-end tests against a real kube-apiserver.
     E2e(e2e::Args),
+    /// Generate the typed accessors of informer-factory from `xtask/groups.json`.
+    Codegen(codegen::Args),
     /// Check the rules of this workspace that no compiler and no linter checks.
     Tidy,
     /// Run everything CI runs, step by step, up to the first failure.
@@ -56,6 +59,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Apiserver(args) => apiserver::run(&args, &Signals::install()?),
         Command::E2e(args) => e2e::run(&args, &Signals::install()?),
+        Command::Codegen(args) => codegen::run(&args),
         Command::Tidy => tidy::run(),
         Command::Ci => ci::run(&Signals::install()?),
     }

@@ -1,0 +1,96 @@
+//! How Kubernetes' names become Rust's.
+
+use anyhow::{Context, bail};
+use proc_macro2::Ident;
+
+use super::data;
+
+/// A name as Rust code can have it.
+pub(crate) fn ident(name: &str) -> anyhow::Result<Ident> {
+    syn::parse_str(name)
+        .with_context(|| format!("`{name}` in {} cannot be a name in Rust; choose another", data::FILE))
+}
+
+/// The name with its first letter in upper case: the group `core` has the type `Core`.
+pub(crate) fn capitalized(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
+}
+
+/// The kind in snake case and as plural as the resource is: `NetworkPolicy` and `networkpolicies`
+/// make `network_policies`.
+pub(crate) fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
+    let mut rest = plural;
+    let mut name = String::new();
+    for letter in snake(kind).chars() {
+        if letter == '_' {
+            name.push('_');
+        } else if let Some(after) = rest.strip_prefix(letter) {
+            name.push(letter);
+            rest = after;
+        } else {
+            // Where the plural changes the end of the word, as in `policies`.
+            break;
+        }
+    }
+    // English replaces no more than one letter. More means that the two do not belong together.
+    let kept = plural.len() - rest.len();
+    if kept + 1 < kind.len() || name.ends_with('_') {
+        bail!("{}: `{plural}` is not the plural of `{kind}`; take both from API discovery", data::FILE);
+    }
+    name.push_str(rest);
+    Ok(name)
+}
+
+/// `CSIDriver` as `csi_driver`.
+fn snake(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    let mut snake = String::new();
+    for (index, letter) in letters.iter().enumerate() {
+        let after_lower = index > 0 && !letters[index - 1].is_ascii_uppercase();
+        let before_lower = letters.get(index + 1).is_some_and(char::is_ascii_lowercase);
+        if index > 0 && letter.is_ascii_uppercase() && (after_lower || before_lower) {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plurals_follow_kubernetes() {
+        for (kind, resource, method) in [
+            ("Pod", "pods", "pods"),
+            ("ConfigMap", "configmaps", "config_maps"),
+            ("Endpoints", "endpoints", "endpoints"),
+            ("Ingress", "ingresses", "ingresses"),
+            ("NetworkPolicy", "networkpolicies", "network_policies"),
+            ("CSIStorageCapacity", "csistoragecapacities", "csi_storage_capacities"),
+            ("APIService", "apiservices", "api_services"),
+            ("ServiceCIDR", "servicecidrs", "service_cidrs"),
+            ("IPAddress", "ipaddresses", "ip_addresses"),
+        ] {
+            assert_eq!(plural(kind, resource).unwrap(), method);
+        }
+    }
+
+    #[test]
+    fn a_plural_of_another_kind_is_found() {
+        for (kind, resource) in [("Pod", "nodes"), ("PodTemplate", "pods"), ("Secret", "services")] {
+            let message = plural(kind, resource).unwrap_err().to_string();
+            assert!(message.contains(resource) && message.contains(data::FILE), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_keyword_is_no_name() {
+        assert!(ident("core").is_ok());
+        for name in ["type", "a-b", ""] {
+            assert!(ident(name).is_err(), "{name}");
+        }
+    }
+}
