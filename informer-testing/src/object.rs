@@ -3,6 +3,7 @@
 //! The store, the history and all watch streams hold the same [`Object`]; its bytes are never built again. What
 //! selectors look at is taken out at that one time, so that nobody needs to parse the bytes to filter.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +13,6 @@ use serde_json::{Map, Value};
 use crate::resource::ResourceKind;
 
 /// An immutable version of an object.
-#[derive(Debug)]
 pub(crate) struct Object {
     /// `namespace/name`, or the bare name in the cluster scope.
     pub(crate) key: String,
@@ -110,6 +110,17 @@ impl Object {
 
     pub(crate) fn name(&self) -> &str {
         self.key.split_once('/').map_or(self.key.as_str(), |(_, name)| name)
+    }
+}
+
+/// Leaves the content out: it may be a Secret's.
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Object");
+        shown
+            .field("key", &self.key)
+            .field("resource_version", &self.resource_version)
+            .finish_non_exhaustive()
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::object::Object;
 use crate::server::Server;
-use crate::status::{self, Refusal};
+use crate::status;
 use crate::storage::Table;
 use crate::writes::{self, Body, DeleteOptions, Guard};
 
@@ -84,7 +84,7 @@ impl ObjectStore {
         loop {
             let mut value = self.get(key)?.value();
             change(&mut value);
-            match self.update(&value) {
+            match self.update_body(into_body(value)?) {
                 Err(Error::Refused(refusal)) if refusal.is_conflict() => {}
                 outcome => return outcome,
             }
@@ -213,13 +213,12 @@ impl StoredObject {
 }
 
 fn to_body(object: &impl Serialize) -> Result<Body, Error> {
-    match serde_json::to_value(object)? {
-        Value::Object(body) => Ok(body),
-        _ => Err(refused("the object is not a JSON object")),
-    }
+    into_body(serde_json::to_value(object)?)
 }
 
-fn refused(why: &str) -> Error {
-    let refusal: Refusal = status::bad_request(why);
-    Error::Refused(refusal)
+pub(crate) fn into_body(value: Value) -> Result<Body, Error> {
+    match value {
+        Value::Object(body) => Ok(body),
+        _ => Err(Error::Refused(status::bad_request("the object is not a JSON object"))),
+    }
 }

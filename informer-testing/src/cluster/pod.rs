@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::node::Node;
 use super::{Draw, PodRef, managed_fields};
 use crate::error::Error;
-use crate::store::ObjectStore;
+use crate::store::{ObjectStore, into_body};
 
 /// A pod that is being put together.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Pod {
     }
 
     pub(super) fn create(self, store: &ObjectStore) -> Result<PodRef, Error> {
-        let stored = store.create(&self.object)?;
+        let stored = store.create_body(into_body(self.object)?)?;
         let key = format!("{}/{}", stored.namespace().unwrap_or_default(), stored.name());
         Ok(PodRef { key, workload: self.workload })
     }

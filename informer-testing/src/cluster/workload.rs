@@ -148,10 +148,14 @@ impl Workload {
             },
             "spec": pod::spec(&self.namespace, &self.name, &version, draw),
         });
-        let by_controller = managed_fields::of(&json!({
-            "metadata": template["metadata"],
-            "spec": template["spec"],
-        }));
+        let mut by_controller = managed_fields::of(&template);
+        // Who made an object does not own its identity.
+        if let Value::Object(fields) = &mut by_controller {
+            fields.retain(|field, _| matches!(field.as_str(), "f:metadata" | "f:spec"));
+        }
+        if let Some(fields) = by_controller["f:metadata"].as_object_mut() {
+            fields.remove("f:namespace");
+        }
         template["metadata"]["managedFields"] = json!([
             managed_fields::entry("kube-controller-manager", None, &draw.now(), &by_controller),
             managed_fields::entry("kubelet", Some("status"), &draw.now(), &pod::status_fields()),

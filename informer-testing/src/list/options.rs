@@ -70,7 +70,7 @@ impl ListOptions {
         }
     }
 
-    /// Gives the resource version of a list as a number, if one is given.
+    /// Gives the resource version of a list or get as a number, if one is given.
     pub(crate) fn parsed_resource_version(&self) -> Result<Option<u64>, Refusal> {
         if self.resource_version.is_empty() {
             return Ok(None);

@@ -4,6 +4,7 @@ use http::StatusCode;
 
 use super::respond::{self, HttpResponse};
 use super::service::Call;
+use crate::list::ListOptions;
 use crate::status::{self, Refusal};
 use crate::storage::Table;
 use crate::writes::{self, DeleteOptions, Outcome, Part, Patch};
@@ -22,7 +23,10 @@ impl Target<'_> {
     }
 }
 
-pub(super) fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
+pub(super) async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
+    if let Some(version) = ListOptions::parse(&call.recorded.query)?.parsed_resource_version()? {
+        call.server.revision.reach(version).await?;
+    }
     let found = target.table.get(&target.key());
     let object = found.ok_or_else(|| status::not_found(&target.table.kind, target.name))?;
     Ok(respond::object(StatusCode::OK, &object, call.shape))

@@ -119,7 +119,7 @@ async fn dispatch(route: Route, call: Call) -> Result<HttpResponse, Refusal> {
         Route::Object { table, namespace, name, part } => {
             let target = object::Target { table: &table, namespace: namespace.as_deref(), name: &name, part };
             match call.recorded.verb {
-                Verb::Get => object::get(&call, &target),
+                Verb::Get => object::get(&call, &target).await,
                 Verb::Update => object::update(&call, &target),
                 Verb::Patch => object::patch(&call, &target),
                 Verb::Delete => object::delete(&call, &target),

@@ -6,28 +6,24 @@ use std::sync::{Arc, OnceLock};
 use crate::object::Object;
 use crate::resource::ResourceKind;
 
-/// What happened to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventKind {
-    Created,
-    Updated,
-    /// The event's object is the last version, with the resource version of the deletion.
-    Deleted,
-}
-
 /// One write, with the object before and after it.
 #[derive(Debug)]
 pub(crate) struct Event {
-    pub(crate) kind: EventKind,
+    /// The object after the write; after a deletion its last version, with the resource version of the deletion.
     pub(crate) object: Arc<Object>,
     /// The version before; none for a creation.
     pub(crate) previous: Option<Arc<Object>>,
+    pub(crate) is_deletion: bool,
     departed: OnceLock<Arc<Object>>,
 }
 
 impl Event {
-    pub(crate) fn new(kind: EventKind, object: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
-        Self { kind, object, previous, departed: OnceLock::new() }
+    pub(crate) fn stored(object: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
+        Self { object, previous, is_deletion: false, departed: OnceLock::new() }
+    }
+
+    pub(crate) fn deleted(last: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
+        Self { is_deletion: true, ..Self::stored(last, previous) }
     }
 
     pub(crate) fn resource_version(&self) -> u64 {

@@ -9,7 +9,7 @@ mod revision;
 mod table;
 mod transaction;
 
-pub(crate) use history::{Event, EventKind, Lagging};
+pub(crate) use history::{Event, Lagging};
 pub(crate) use past::{At, PageRequest};
 pub(crate) use revision::Revision;
 pub(crate) use table::Table;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::history::{Event, EventKind};
+use super::history::Event;
 use super::revision::Revision;
 use super::table::State;
 use crate::object::Object;
@@ -30,8 +30,7 @@ impl<'a> Transaction<'a> {
     pub(crate) fn put(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let object = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.insert(key.to_owned(), object.clone());
-        let kind = if previous.is_some() { EventKind::Updated } else { EventKind::Created };
-        self.state.history.push(Arc::new(Event::new(kind, object.clone(), previous)));
+        self.state.history.push(Arc::new(Event::stored(object.clone(), previous)));
         object
     }
 
@@ -39,7 +38,7 @@ impl<'a> Transaction<'a> {
     pub(crate) fn remove(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let last = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.remove(key);
-        self.state.history.push(Arc::new(Event::new(EventKind::Deleted, last.clone(), previous)));
+        self.state.history.push(Arc::new(Event::deleted(last.clone(), previous)));
         last
     }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::framing::{self, Shape};
 use super::registry::WatchRegistry;
 use super::stream::{Bookmarks, Initial, WatchStream};
-use crate::list::{ListOptions, VersionMatch};
+use crate::list::ListOptions;
 use crate::request::RecordedRequest;
 use crate::selector::Filter;
 use crate::status::{self, FieldError, Refusal};
@@ -110,9 +110,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
             opening.revision.reach(not_before).await?;
             let (objects, version, cursor) = opening.table.snapshot_and_cursor();
             initial.objects = objects.into_iter();
-            let asked = options.version_match == Some(VersionMatch::NotOlderThan)
-                || options.send_initial_events.is_none();
-            initial.end_bookmark = (asked && options.allow_bookmarks).then_some(version);
+            initial.end_bookmark = options.allow_bookmarks.then_some(version);
             (cursor, version)
         }
     };

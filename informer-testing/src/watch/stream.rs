@@ -19,7 +19,7 @@ use super::injection::{Ending, PlacedInjection, WatchInjection};
 use super::registry::Registration;
 use crate::object::Object;
 use crate::selector::Filter;
-use crate::storage::{Event, EventKind, Lagging, Table};
+use crate::storage::{Event, Lagging, Table};
 
 /// Bytes are handed on in pieces of about this size.
 const PIECE: usize = 64 * 1024;
@@ -183,12 +183,12 @@ impl WatchStream {
     /// Gives the event as it looks through the selectors: an object may come into view or leave it.
     fn view<'e>(&self, event: &'e Event) -> Option<(&'static str, &'e Object)> {
         let before = event.previous.as_ref().is_some_and(|previous| self.filter.matches(previous));
-        let now = event.kind != EventKind::Deleted && self.filter.matches(&event.object);
+        let now = !event.is_deletion && self.filter.matches(&event.object);
         match (before, now) {
             (false, false) => None,
             (false, true) => Some(("ADDED", &event.object)),
             (true, true) => Some(("MODIFIED", &event.object)),
-            (true, false) if event.kind == EventKind::Deleted => Some(("DELETED", &event.object)),
+            (true, false) if event.is_deletion => Some(("DELETED", &event.object)),
             (true, false) => Some(("DELETED", event.departed(&self.table.kind))),
         }
     }

@@ -49,7 +49,8 @@ pub(crate) fn update(
     })
 }
 
-/// Stores what the test gives, whatever there was before. Only a stale `resourceVersion` is refused.
+/// Stores what the test gives, whatever there was before. A stale `resourceVersion` is refused, and an object that
+/// is being deleted goes when its last finalizer does.
 pub(crate) fn update_verbatim(
     table: &Table,
     namespace: Option<&str>,
@@ -62,16 +63,26 @@ pub(crate) fn update_verbatim(
     table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, &name))?;
         check_preconditions(kind, &old, &body)?;
-        let mut before = old.decode();
-        let given = metadata_mut(&mut body);
-        for field in ["uid", "creationTimestamp"] {
-            if let (false, Some(value)) = (given.contains_key(field), metadata_mut(&mut before).remove(field))
-            {
-                given.insert(field.to_owned(), value);
-            }
+        keep_identity(&old, &mut body);
+        if metadata_str(&body, "deletionTimestamp").is_some() && !has_finalizers(&body) {
+            return Ok(Outcome::Removed(transaction.remove(&key, body)));
         }
         Ok(Outcome::Stored(transaction.put(&key, body)))
     })
+}
+
+/// Fills in UID and creation time from the old version where the new one leaves them out.
+fn keep_identity(old: &Object, body: &mut Body) {
+    let given = metadata_mut(body);
+    let missing: Vec<_> =
+        ["uid", "creationTimestamp"].into_iter().filter(|field| !given.contains_key(*field)).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let mut before = old.decode();
+    for field in missing {
+        copy_or_remove(metadata_mut(&mut before), given, field);
+    }
 }
 
 /// Puts `after` in the place of `old`, whose content is `before`, under the rules for clients.

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
-use informer_testing::Simulator;
+use informer_testing::{Simulator, StoredObject};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
@@ -210,4 +210,33 @@ async fn long_lists_come_in_pieces_and_whole() {
     }
     let listed: Api<ConfigMap> = Api::all(simulator.client().unwrap());
     assert_eq!(listed.list(&ListParams::default()).await.unwrap().items.len(), 300);
+}
+
+#[tokio::test]
+async fn every_past_state_can_be_listed_exactly() {
+    let simulator = simulator().await;
+    let maps = simulator.objects_of::<ConfigMap>().unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut states = Vec::new();
+    for round in 0..200 {
+        let (namespace, name) = (["a", "a-b", "b"][random.usize(..3)], format!("m{}", random.u8(..8)));
+        let mut map = config_map(namespace, &name);
+        map["data"]["round"] = round.to_string().into();
+        if random.u8(..3) == 0 && maps.get(&format!("{namespace}/{name}")).is_ok() {
+            maps.delete(&format!("{namespace}/{name}")).unwrap();
+        } else {
+            maps.apply(&map).unwrap();
+        }
+        let state: Vec<u64> = maps.list().iter().map(StoredObject::resource_version).collect();
+        states.push((simulator.resource_version(), state));
+    }
+    for (version, state) in states {
+        let path = format!("/api/v1/configmaps?resourceVersion={version}&resourceVersionMatch=Exact");
+        let (_, list) = get(&simulator, &path).await;
+        let items = list["items"].as_array().unwrap().iter();
+        let listed: Vec<u64> = items
+            .map(|item| item["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(listed, state, "at {version}");
+    }
 }

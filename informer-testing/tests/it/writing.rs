@@ -218,3 +218,35 @@ async fn unknown_paths_and_methods_are_refused() {
     let error = client.request::<Value>(path).await.unwrap_err();
     assert_eq!(status(error).code, 404);
 }
+
+#[tokio::test]
+async fn a_direct_write_that_takes_the_last_finalizer_away_completes_a_delete() {
+    let simulator = simulator().await;
+    let mut held = config_map("a", "held");
+    held["metadata"]["finalizers"] = json!(["example.com/wait"]);
+    simulator.create(&held).unwrap();
+    simulator.delete::<ConfigMap>("a/held").unwrap();
+    let maps = simulator.objects_of::<ConfigMap>().unwrap();
+    assert!(maps.get("a/held").unwrap().value()["metadata"]["deletionTimestamp"].is_string());
+    maps.modify("a/held", |map| map["metadata"]["finalizers"] = json!([])).unwrap();
+    assert!(maps.is_empty());
+}
+
+#[tokio::test]
+async fn a_json_patch_is_applied_and_a_failed_test_in_it_refused() {
+    let simulator = simulator().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(simulator.client().unwrap(), "a");
+    let client = maps.into_client();
+    let patch = |operations: Value| {
+        http::Request::patch("/api/v1/namespaces/a/configmaps/one")
+            .header("content-type", "application/json-patch+json")
+            .body(operations.to_string().into_bytes())
+            .unwrap()
+    };
+    let replaced = json!([{ "op": "replace", "path": "/data/answer", "value": "43" }]);
+    let patched: ConfigMap = client.request(patch(replaced)).await.unwrap();
+    assert_eq!(patched.data.unwrap()["answer"], "43");
+    let failing = json!([{ "op": "test", "path": "/data/answer", "value": "42" }]);
+    assert_eq!(status(client.request::<ConfigMap>(patch(failing)).await.unwrap_err()).code, 422);
+}
