@@ -9,7 +9,7 @@ use crate::resource::ResourceKind;
 use crate::serve::Listener;
 use crate::server::{Server, Settings};
 use crate::simulator::Simulator;
-use crate::watch::Cadence;
+use crate::watch::{StreamingLists, WatchRules};
 
 /// Configures a [`Simulator`].
 #[derive(Clone, Debug)]
@@ -25,7 +25,11 @@ impl Default for SimulatorBuilder {
             settings: Settings {
                 history_limit: 20_000,
                 first_revision: 1_000,
-                cadence: Cadence { bookmarks: Duration::from_secs(60), patience: 10_000 },
+                watch_rules: WatchRules {
+                    bookmarks: Duration::from_secs(60),
+                    patience: 10_000,
+                    streaming_lists: StreamingLists::default(),
+                },
                 seed: 0,
             },
         }
@@ -67,14 +71,21 @@ impl SimulatorBuilder {
     /// Sets how far, in events, a watch may fall behind before it is closed without a word. Default: 10,000.
     #[must_use]
     pub fn watch_buffer(mut self, events: usize) -> Self {
-        self.settings.cadence.patience = events.max(1);
+        self.settings.watch_rules.patience = events.max(1);
+        self
+    }
+
+    /// Sets how watches with `sendInitialEvents` are taken. Default: [`StreamingLists::Served`].
+    #[must_use]
+    pub fn streaming_lists(mut self, how: StreamingLists) -> Self {
+        self.settings.watch_rules.streaming_lists = how;
         self
     }
 
     /// Sets the time between two bookmarks of a watch. Default: one minute, as in the real server.
     #[must_use]
     pub fn bookmark_interval(mut self, interval: Duration) -> Self {
-        self.settings.cadence.bookmarks = interval.max(Duration::from_millis(1));
+        self.settings.watch_rules.bookmarks = interval.max(Duration::from_millis(1));
         self
     }
 

@@ -32,6 +32,24 @@
 //! # }
 //! ```
 //!
+//! # A whole cluster
+//!
+//! [`Simulator::populate`] fills the simulator with nodes, workloads and pods that look like those of a real cluster,
+//! and [`Cluster::churn`] keeps them changing. Both follow from a seed alone.
+//!
+//! ```
+//! # use informer_testing::{ClusterSpec, Error, Simulator};
+//! # use std::time::Duration;
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Error> {
+//! let simulator = Simulator::builder().built_in_kinds().start().await?;
+//! let cluster = simulator.populate(&ClusterSpec { nodes: 3, pods: 20, ..ClusterSpec::default() })?;
+//! let one_minute = tokio::time::sleep(Duration::from_secs(60));
+//! cluster.churn(2.0).run_until(one_minute).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Time
 //!
 //! All clocks are tokio's. A test that pauses them should talk to [`Simulator::service`], which needs no socket; with
@@ -71,4 +89,4 @@ pub use resource::ResourceKind;
 pub use serve::{ResponseBody, Service};
 pub use simulator::Simulator;
 pub use store::{ObjectStore, StoredObject};
-pub use watch::WatchInjection;
+pub use watch::{StreamingLists, WatchInjection};

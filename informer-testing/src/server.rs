@@ -11,7 +11,7 @@ use crate::fault::FaultQueue;
 use crate::request::RequestLog;
 use crate::resource::ResourceKind;
 use crate::storage::{Revision, Table};
-use crate::watch::{Cadence, WatchRegistry};
+use crate::watch::{WatchRegistry, WatchRules};
 use crate::writes::Stamp;
 
 /// What the builder decides.
@@ -19,7 +19,7 @@ use crate::writes::Stamp;
 pub(crate) struct Settings {
     pub(crate) history_limit: usize,
     pub(crate) first_revision: u64,
-    pub(crate) cadence: Cadence,
+    pub(crate) watch_rules: WatchRules,
     pub(crate) seed: u64,
 }
 

@@ -131,6 +131,22 @@ impl ListOptions {
         refuse(errors)
     }
 
+    /// Refuses a streaming list, as servers do that do not know them.
+    pub(crate) fn refuse_streaming(&self) -> Result<(), Refusal> {
+        if self.send_initial_events.is_none() {
+            return Ok(());
+        }
+        let why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+        refuse(vec![FieldError::forbidden("sendInitialEvents", why)])
+    }
+
+    /// Makes of a streaming list the plain watch that it would be without its two parameters.
+    pub(crate) fn ignore_streaming(&mut self) {
+        self.send_initial_events = None;
+        self.version_match = None;
+        self.unknown_match = None;
+    }
+
     fn has_match(&self) -> bool {
         self.version_match.is_some() || self.unknown_match.is_some()
     }

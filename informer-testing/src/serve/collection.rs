@@ -43,7 +43,7 @@ pub(super) async fn watch(
         request: call.recorded.clone(),
         filter: filter(table, namespace, &options)?,
         shape: call.shape,
-        cadence: server.settings.cadence,
+        rules: server.settings.watch_rules,
         default_timeout: server.draw_watch_timeout(),
         stop: server.stop.clone(),
     };

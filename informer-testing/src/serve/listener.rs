@@ -17,6 +17,9 @@ use crate::server::Server;
 /// How long a stopping server waits for clients that are slow to read their last response.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// How long the port rests after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
 /// The tasks that serve a simulator's port.
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -55,7 +58,7 @@ async fn accept(socket: TcpListener, service: Service, stop: CancellationToken, 
             // Out of file descriptors, or a client that gave up: the next one may fare better.
             Err(error) => {
                 tracing::warn!(%error, "could not accept a connection");
-                tokio::task::yield_now().await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }

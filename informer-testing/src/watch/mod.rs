@@ -10,4 +10,5 @@ pub(crate) use framing::Shape;
 pub(crate) use injection::PlacedInjection;
 pub use injection::WatchInjection;
 pub(crate) use registry::WatchRegistry;
-pub(crate) use start::{Cadence, Opening, open};
+pub use start::StreamingLists;
+pub(crate) use start::{Opening, WatchRules, open};

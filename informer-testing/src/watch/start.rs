@@ -19,13 +19,27 @@ use crate::selector::Filter;
 use crate::status::{self, FieldError, Refusal};
 use crate::storage::{Revision, Table};
 
-/// How often and how long, for all watches of a simulator.
+/// How a server takes watches that ask for the current objects first (`sendInitialEvents`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StreamingLists {
+    /// As a current server does: the objects, then a bookmark that says so.
+    #[default]
+    Served,
+    /// As a server without the feature does: with 422 `Invalid`.
+    Refused,
+    /// As some aggregated API servers do: as if it had not been asked for, so the bookmark never comes.
+    Ignored,
+}
+
+/// What holds for all watches of a simulator.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cadence {
+pub(crate) struct WatchRules {
     /// Between two bookmarks.
     pub(crate) bookmarks: Duration,
     /// The largest number of events that a watch may be behind.
     pub(crate) patience: usize,
+    pub(crate) streaming_lists: StreamingLists,
 }
 
 /// Everything that a new watch needs.
@@ -37,7 +51,7 @@ pub(crate) struct Opening {
     pub(crate) request: Arc<RecordedRequest>,
     pub(crate) filter: Filter,
     pub(crate) shape: Shape,
-    pub(crate) cadence: Cadence,
+    pub(crate) rules: WatchRules,
     /// How long the watch lasts if the client does not say.
     pub(crate) default_timeout: Duration,
     pub(crate) stop: CancellationToken,
@@ -61,9 +75,15 @@ pub(crate) async fn open(
     opening: Opening,
     options: &ListOptions,
 ) -> Result<BoxStream<'static, std::io::Result<Bytes>>, Refusal> {
+    let mut options = options.clone();
+    match opening.rules.streaming_lists {
+        StreamingLists::Served => {}
+        StreamingLists::Refused => options.refuse_streaming()?,
+        StreamingLists::Ignored => options.ignore_streaming(),
+    }
     options.validate_for_watch()?;
-    let start = start(options)?;
-    match begin(opening, options, start).await {
+    let start = start(&options)?;
+    match begin(opening, &options, start).await {
         Ok(stream) => Ok(stream.into_bytes().boxed()),
         Err(refusal) => {
             let mut buffer = BytesMut::new();
@@ -110,18 +130,20 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
             opening.revision.reach(not_before).await?;
             let (objects, version, cursor) = opening.table.snapshot_and_cursor();
             initial.objects = objects.into_iter();
-            initial.end_bookmark = options.allow_bookmarks.then_some(version);
+            let ends_with_bookmark =
+                options.allow_bookmarks && opening.rules.streaming_lists == StreamingLists::Served;
+            initial.end_bookmark = ends_with_bookmark.then_some(version);
             (cursor, version)
         }
     };
     let deadline = Instant::now() + options.timeout.unwrap_or(opening.default_timeout);
-    let bookmarks = options.allow_bookmarks.then(|| Bookmarks::new(opening.cadence.bookmarks, deadline));
+    let bookmarks = options.allow_bookmarks.then(|| Bookmarks::new(opening.rules.bookmarks, deadline));
     let (registration, injections) = opening.registry.register(opening.request.clone());
     Ok(WatchStream {
         table: opening.table,
         filter: opening.filter,
         shape: opening.shape,
-        patience: opening.cadence.patience,
+        patience: opening.rules.patience,
         changes,
         injections,
         stop: opening.stop,

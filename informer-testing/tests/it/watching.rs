@@ -2,7 +2,7 @@
 
 use futures::{StreamExt, TryStreamExt};
 use http::StatusCode;
-use informer_testing::{RequestFilter, Simulator};
+use informer_testing::{RequestFilter, Simulator, StreamingLists, Verb};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, WatchEvent, WatchParams};
 use serde_json::json;
@@ -220,4 +220,78 @@ async fn field_labels_that_are_not_supported_are_refused_before_the_stream() {
     let simulator = simulator().await;
     let (code, _) = get(&simulator, &format!("{WATCH}&fieldSelector=data.answer%3D42")).await;
     assert_eq!(code, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_server_without_streaming_lists_refuses_them() {
+    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
+    let simulator = builder.start().await.unwrap();
+    let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let (code, refusal) = get(&simulator, &format!("{WATCH}{query}")).await;
+    assert_eq!((code, &refusal["reason"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("Invalid")));
+    assert_eq!(refusal["details"]["causes"][0]["field"], "sendInitialEvents");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ignores_streaming_lists_never_sends_the_end_bookmark() {
+    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Ignored);
+    let simulator = builder.start().await.unwrap();
+    let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
+    let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = Lines::open(&simulator, &format!("{WATCH}{query}&timeoutSeconds=70")).await;
+    assert_eq!(watch.brief().await, event("ADDED", "one", version));
+    while let Some(event) = watch.next().await {
+        assert_eq!(event["type"], "BOOKMARK");
+        assert!(event["object"]["metadata"].get("annotations").is_none());
+    }
+}
+
+#[tokio::test]
+async fn many_watches_share_one_stream_of_events() {
+    let simulator = simulator().await;
+    let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());
+    let mut watches = Vec::new();
+    for _ in 0..40 {
+        watches.push(maps.watch(&WatchParams::default(), "1000").await.unwrap().boxed());
+    }
+    assert_eq!(simulator.open_watches(&RequestFilter::verb(Verb::Watch)), 40);
+    for index in 0..50 {
+        simulator.create(&config_map("a", &format!("m{index}"))).unwrap();
+    }
+    simulator.close_watches();
+    for watch in watches {
+        assert_eq!(watch.try_collect::<Vec<_>>().await.unwrap().len(), 50);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_writes_reach_a_watch_in_order_and_without_loss() {
+    let simulator = simulator().await;
+    let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());
+    let events = maps.watch(&WatchParams::default(), "1000").await.unwrap();
+    let store = simulator.objects_of::<ConfigMap>().unwrap();
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let store = store.clone();
+            tokio::task::spawn_blocking(move || {
+                for _ in 0..250 {
+                    store.apply(&config_map("a", &format!("m{writer}"))).unwrap();
+                }
+            })
+        })
+        .collect();
+    let seen: Vec<u64> = events
+        .take(1_000)
+        .map(|event| match event.unwrap() {
+            WatchEvent::Added(map) | WatchEvent::Modified(map) => {
+                map.metadata.resource_version.unwrap().parse().unwrap()
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect()
+        .await;
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    assert_eq!(seen, (1_001..=2_000).collect::<Vec<u64>>());
 }
