@@ -80,18 +80,18 @@ impl Workload {
 
     /// Gives the workload's own objects.
     pub(super) fn objects(&self) -> Vec<Value> {
-        match &self.template_hash {
-            Some(hash) => vec![self.controller("Deployment", &self.name, &self.uid, None), {
-                let owner = json!([owner_reference("Deployment", &self.name, &self.uid)]);
-                self.controller("ReplicaSet", &format!("{}-{hash}", self.name), &self.owner_uid, Some(owner))
-            }],
-            None => vec![self.controller("StatefulSet", &self.name, &self.uid, None)],
+        if self.template_hash.is_none() {
+            return vec![self.controller("StatefulSet", &self.name, &self.uid)];
         }
+        let mut replica_set = self.controller("ReplicaSet", &self.stem, &self.owner_uid);
+        replica_set["metadata"]["ownerReferences"] =
+            json!([owner_reference("Deployment", &self.name, &self.uid)]);
+        vec![self.controller("Deployment", &self.name, &self.uid), replica_set]
     }
 
-    fn controller(&self, kind: &str, name: &str, uid: &str, owners: Option<Value>) -> Value {
+    fn controller(&self, kind: &str, name: &str, uid: &str) -> Value {
         let labels = self.template["metadata"]["labels"].clone();
-        let mut object = json!({
+        json!({
             "apiVersion": "apps/v1",
             "kind": kind,
             "metadata": {
@@ -113,11 +113,7 @@ impl Workload {
                 "readyReplicas": self.pods,
                 "availableReplicas": self.pods,
             },
-        });
-        if let Some(owners) = owners {
-            object["metadata"]["ownerReferences"] = owners;
-        }
-        object
+        })
     }
 
     /// Builds what the pods have in common, with the `managedFields` of their controller and of the kubelet.

@@ -1,5 +1,7 @@
 //! Creating objects.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::identity::check_type_and_namespace;
@@ -9,7 +11,6 @@ use crate::object::Object;
 use crate::resource::ResourceKind;
 use crate::status::{self, FieldError, Refusal};
 use crate::storage::Table;
-use std::sync::Arc;
 
 /// The longest generated name; the prefix is cut to leave room for the suffix.
 const LONGEST_GENERATED_NAME: usize = 63;

@@ -280,18 +280,13 @@ async fn concurrent_writes_reach_a_watch_in_order_and_without_loss() {
             })
         })
         .collect();
-    let seen: Vec<u64> = events
-        .take(1_000)
-        .map(|event| match event.unwrap() {
-            WatchEvent::Added(map) | WatchEvent::Modified(map) => {
-                map.metadata.resource_version.unwrap().parse().unwrap()
-            }
-            other => panic!("{other:?}"),
-        })
-        .collect()
-        .await;
+    let seen: Vec<WatchEvent<ConfigMap>> = events.take(1_000).try_collect().await.unwrap();
     for writer in writers {
         writer.await.unwrap();
     }
-    assert_eq!(seen, (1_001..=2_000).collect::<Vec<u64>>());
+    let versions = seen.iter().map(|event| match event {
+        WatchEvent::Added(map) | WatchEvent::Modified(map) => map.metadata.resource_version.clone().unwrap(),
+        other => panic!("{other:?}"),
+    });
+    assert!(versions.eq((1_001..=2_000).map(|version: u64| version.to_string())));
 }
