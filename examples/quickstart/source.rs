@@ -1,0 +1,119 @@
+//! Where the objects come from: a simulated API server in this process, or a real cluster.
+
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
+
+use informer_testing::{Churn, ClusterSpec, Simulator};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::args::Args;
+
+/// An API server to talk to.
+pub(crate) struct Source {
+    pub(crate) client: Client,
+    address: String,
+    simulation: Option<Simulation>,
+}
+
+/// A simulated cluster, and the task that keeps changing it.
+struct Simulation {
+    simulator: Simulator,
+    stop: oneshot::Sender<()>,
+    churn: JoinHandle<Result<Churn, informer_testing::Error>>,
+}
+
+impl Source {
+    /// Makes a client for the server that the command line asks for; for a simulated one starts it first. Nothing is
+    /// sent to a real server yet.
+    pub(crate) async fn connect(args: &Args) -> Result<Self, Box<dyn Error>> {
+        let (mut config, simulation) = if let Some(path) = &args.kubeconfig {
+            (from_kubeconfig(path.as_deref()).await?, None)
+        } else if args.in_cluster {
+            let config = Config::incluster();
+            (
+                config.map_err(|error| format!("this does not run in a cluster: {}", with_causes(&error)))?,
+                None,
+            )
+        } else {
+            let simulation = Simulation::start(args).await?;
+            (simulation.simulator.kube_config(), Some(simulation))
+        };
+        // kube's own retries would keep a server's refusals from the informers, which know better what to do.
+        config.default_retry = false;
+        let address = config.cluster_url.to_string();
+        let client = Client::try_from(config)
+            .map_err(|error| format!("can't make a client for {address}: {}", with_causes(&error)))?;
+        Ok(Self { client, address, simulation })
+    }
+
+    /// Stops what this program has started itself.
+    pub(crate) async fn shutdown(self) -> Result<(), Box<dyn Error>> {
+        // The client goes first, and its open connections with it, so that the simulator need not wait for them.
+        drop(self.client);
+        if let Some(Simulation { simulator, stop, churn }) = self.simulation {
+            drop(stop);
+            churn.await??;
+            simulator.shutdown().await;
+        }
+        Ok(())
+    }
+}
+
+impl Simulation {
+    async fn start(args: &Args) -> Result<Self, Box<dyn Error>> {
+        let simulator = Simulator::builder().built_in_kinds().start().await?;
+        let spec = ClusterSpec {
+            nodes: args.nodes.try_into()?,
+            pods: args.pods.try_into()?,
+            namespaces: 16,
+            ..ClusterSpec::default()
+        };
+        let cluster = simulator.populate(&spec)?;
+        let (stop, stopped) = oneshot::channel();
+        // The churn ends when `stop` is dropped, which is an error to the receiver, and the end all the same.
+        let stopped = async move { _ = stopped.await };
+        let churn = tokio::spawn(cluster.churn(args.rate.into()).run_until(stopped));
+        Ok(Self { simulator, stop, churn })
+    }
+}
+
+async fn from_kubeconfig(path: Option<&Path>) -> Result<Config, String> {
+    let options = KubeConfigOptions::default();
+    let (config, name) = match path {
+        Some(path) => {
+            let name = path.display().to_string();
+            let config = match Kubeconfig::read_from(path) {
+                Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+                Err(error) => Err(error),
+            };
+            (config, name)
+        }
+        None => (Config::from_kubeconfig(&options).await, "$KUBECONFIG or ~/.kube/config".to_owned()),
+    };
+    config.map_err(|error| format!("can't use the kubeconfig ({name}): {}", with_causes(&error)))
+}
+
+/// Writes an error and what caused it in one line; many errors repeat their cause already.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.simulation.is_some() { "a simulated cluster" } else { "the cluster" };
+        write!(f, "{kind} at {}", self.address)
+    }
+}
