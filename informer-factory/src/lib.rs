@@ -5,11 +5,11 @@
 //!
 //! ```no_run
 //! # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
-//! use informer_factory::{Handlers, SharedInformerFactory};
+//! use informer_factory::SharedInformerFactory;
 //!
 //! let factory = SharedInformerFactory::new(client);
 //! let nodes = factory.core().v1().nodes();
-//! nodes.add_event_handler(Handlers::new().on_add(|node, _| println!("+ {}", node.key()))).detach();
+//! nodes.add_handlers(|handlers| handlers.on_add(|node, _| println!("+ {}", node.key()))).detach();
 //! factory.start();
 //! factory.wait_for_cache_sync().await?;
 //! println!("{} nodes", nodes.indexer().len());

@@ -30,13 +30,13 @@ pub use wait::NotSynced;
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
-/// use informer_factory::{Handlers, SharedInformerFactory};
+/// use informer_factory::SharedInformerFactory;
 /// use k8s_openapi::api::core::v1::Pod;
 ///
 /// let factory = SharedInformerFactory::builder(client).namespace("default").build();
 /// let pods = factory.core().v1().pods();
 /// let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()))?;
-/// let handler = pods.add_event_handler(Handlers::new().on_delete(|pod| println!("{} is gone", pod.key())));
+/// let handler = pods.add_handlers(|handlers| handlers.on_delete(|pod| println!("{} is gone", pod.key())));
 /// factory.start();
 /// factory.wait_for_cache_sync().await?;
 /// for pod in by_node.get("node-1") {

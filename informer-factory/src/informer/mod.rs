@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use informer_core::{
-    Cached, DeltaFifo, EventHandler, HandlerOptions, HandlerRegistration, ListerWatcher, ObjectKey,
+    Cached, DeltaFifo, EventHandler, HandlerOptions, HandlerRegistration, Handlers, ListerWatcher, ObjectKey,
     ResourceVersion, SharedProcessor, Synced,
 };
 use informer_reflector::{Health, Reflector, ReflectorStatus};
@@ -135,6 +135,23 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     #[doc(alias = "AddEventHandler")]
     pub fn add_event_handler(&self, handler: impl EventHandler<K>) -> HandlerRegistration {
         self.add_event_handler_with(handler, &HandlerOptions::default())
+    }
+
+    /// Adds a handler made of closures, whose types are clear from the informer.
+    ///
+    /// ```no_run
+    /// # fn add(pods: informer_factory::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>) {
+    /// let registration = pods.add_handlers(|handlers| {
+    ///     handlers
+    ///         .on_add(|pod, is_in_initial_list| println!("+ {} {is_in_initial_list}", pod.key()))
+    ///         .on_update(|old, new| println!("{} from {:?} to {:?}", new.key(), old.status, new.status))
+    ///         .on_delete(|pod| println!("- {}", pod.key()))
+    /// });
+    /// # drop(registration);
+    /// # }
+    /// ```
+    pub fn add_handlers(&self, build: impl FnOnce(Handlers<K>) -> Handlers<K>) -> HandlerRegistration {
+        self.add_event_handler(build(Handlers::new()))
     }
 
     /// Adds a handler that is served in its own way.

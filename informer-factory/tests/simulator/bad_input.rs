@@ -1,0 +1,77 @@
+//! Servers that refuse, and servers that talk nonsense: each shows in the health, names its cause, and heals.
+
+use http::StatusCode;
+use informer_factory::{Health, SharedIndexInformer, SharedInformerFactory};
+use informer_testing::{CannedResponse, RequestFilter, Simulator, Verb};
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::{factory, pod, simulator, within};
+
+/// Starts an informer for pods whose first request is met with `response`; returns the trouble it reports.
+async fn trouble_with(simulator: &Simulator, response: CannedResponse) -> (Health, String) {
+    simulator.fail_next(1, RequestFilter::verb(Verb::List), response);
+    let factory = factory(simulator);
+    let pods = factory.core().v1().pods();
+    factory.start();
+    let health = health_with_error(&pods).await;
+    let message = health.error().map(ToString::to_string).unwrap_or_default();
+    // The next request, after the wait, is answered as it should be.
+    within(factory.wait_for_cache_sync()).await.expect("it heals");
+    assert_eq!(pods.indexer().len(), 1);
+    factory.shutdown().await;
+    (health, message)
+}
+
+async fn health_with_error(pods: &SharedIndexInformer<Pod>) -> Health {
+    let mut status = pods.status().clone();
+    within(async {
+        let mut health = status.health();
+        while health.error().is_none() {
+            health = status.health_changed().await;
+        }
+        health
+    })
+    .await
+}
+
+#[tokio::test]
+async fn every_kind_of_refusal_and_of_nonsense_is_named_and_healed() {
+    let failure = |code, reason: &str| CannedResponse::failure(code, reason, "because");
+    let table = [
+        (failure(StatusCode::UNAUTHORIZED, "Unauthorized"), "the server answered 401 Unauthorized: because"),
+        (failure(StatusCode::FORBIDDEN, "Forbidden"), "the server answered 403 Forbidden: because"),
+        (failure(StatusCode::NOT_FOUND, "NotFound"), "the server answered 404 NotFound: because"),
+        (
+            failure(StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
+            "the server answered 500 InternalError: because",
+        ),
+        (CannedResponse::raw(StatusCode::OK, "<html>It works!</html>"), "the answer is not understood: "),
+        (CannedResponse::raw(StatusCode::OK, r#"{"kind":"PodList","items":[{"#), "the answer broke off: "),
+    ];
+    for (response, expected) in table {
+        let simulator = simulator().await;
+        simulator.create(&pod("p", "n1")).expect("a new pod");
+        let (health, message) = trouble_with(&simulator, response).await;
+        assert!(message.starts_with(expected), "{message}");
+        match &expected[20..23.min(expected.len())] {
+            "403" => assert!(matches!(health, Health::Forbidden { .. })),
+            "404" => assert!(matches!(health, Health::NotServed { .. })),
+            _ => assert!(matches!(health, Health::BackingOff { .. })),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_with_its_cause() {
+    let simulator = simulator().await;
+    let config = simulator.kube_config();
+    simulator.shutdown().await;
+    let client = kube::Client::try_from(config).expect("a well-formed config");
+    let factory = SharedInformerFactory::new(client);
+    let pods = factory.core().v1().pods();
+    factory.start();
+    let health = health_with_error(&pods).await;
+    let message = health.error().map(ToString::to_string).unwrap_or_default();
+    assert!(message.contains("can't be reached") && message.contains("refused"), "{message}");
+    factory.shutdown().await;
+}

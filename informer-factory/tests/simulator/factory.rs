@@ -1,0 +1,132 @@
+//! The factory: sharing, starting, stopping.
+
+use std::time::Duration;
+
+use informer_factory::SharedInformerFactory;
+use informer_testing::{RequestFilter, Verb};
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::{factory, pod, simulator, within};
+
+fn lists() -> RequestFilter {
+    RequestFilter::verb(Verb::List)
+}
+
+#[tokio::test]
+async fn whoever_asks_for_the_same_resource_shares_one_watch_and_one_store() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let (first, second) = (factory.core().v1().pods(), factory.informer::<Pod>());
+    factory.start();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    simulator.create(&pod("p", "n1")).expect("a new pod");
+    within(async {
+        while first.indexer().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(second.indexer().len(), 1);
+    assert_eq!(simulator.request_count(&lists()), 1);
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_informer_asked_for_after_the_start_is_started_by_the_next() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    let deployments = factory.apps().v1().deployments();
+    assert!(!deployments.has_synced());
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    assert!(pods.has_synced() && deployments.has_synced());
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_factory_for_one_namespace_leaves_cluster_scoped_resources_alone() {
+    let simulator = simulator().await;
+    let factory =
+        SharedInformerFactory::builder(simulator.client().expect("a client")).namespace("shop").build();
+    let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
+    simulator.create(&pod("p", "n1")).expect("a new pod");
+    let mut elsewhere = pod("q", "n1");
+    elsewhere["metadata"]["namespace"] = "else".into();
+    simulator.create(&elsewhere).expect("a new pod");
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    assert_eq!((pods.indexer().len(), nodes.indexer().len()), (1, 0));
+    let paths: Vec<_> = simulator.requests(&lists()).into_iter().map(|request| request.path).collect();
+    assert!(paths.contains(&"/api/v1/namespaces/shop/pods".to_owned()), "{paths:?}");
+    assert!(paths.contains(&"/api/v1/nodes".to_owned()), "{paths:?}");
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn i12_a_shutdown_leaves_no_watch_and_no_task_and_the_store_can_still_be_read() {
+    let simulator = simulator().await;
+    simulator.create(&pod("p", "n1")).expect("a new pod");
+    let client = simulator.client().expect("a client");
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let factory = SharedInformerFactory::new(client.clone());
+    let pods = factory.core().v1().pods();
+    for _ in 0..10 {
+        pods.add_handlers(|handlers| handlers).detach();
+    }
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+    let running = tasks();
+    factory.shutdown().await;
+    within(simulator.wait_for_watches(&RequestFilter::any(), 0)).await;
+    assert!(tasks() <= running - 11, "{} of {running} tasks are left", tasks());
+    assert_eq!(pods.indexer().len(), 1);
+    factory.start();
+    assert!(within(factory.wait_for_cache_sync()).await.is_ok(), "what was synced stays so");
+}
+
+#[tokio::test]
+async fn i12_dropping_the_last_handle_on_a_factory_stops_its_informers() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    factory.start();
+    within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+    drop(factory);
+    within(simulator.wait_for_watches(&RequestFilter::any(), 0)).await;
+    assert!(pods.has_synced());
+}
+
+#[tokio::test]
+async fn a_wait_that_is_too_long_names_what_has_not_synced_and_why() {
+    let simulator = simulator().await;
+    let refused = informer_testing::CannedResponse::failure(
+        http::StatusCode::FORBIDDEN,
+        "Forbidden",
+        "pods is forbidden: User \"bob\" cannot list resource \"pods\"",
+    );
+    simulator.fail_next(usize::MAX, lists().path("/api/v1/pods"), refused);
+    let factory = factory(&simulator);
+    let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
+    factory.start();
+    within(nodes.synced().wait()).await;
+    within(async {
+        while pods.health().error().is_none() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let error =
+        factory.wait_for_cache_sync_within(Duration::from_millis(1)).await.expect_err("pods are forbidden");
+    assert_eq!(
+        error.to_string(),
+        "not synced: pods (forbidden: the server answered 403 Forbidden: pods is forbidden: User \"bob\" cannot list \
+         resource \"pods\")"
+    );
+    factory.shutdown().await;
+    assert!(factory.wait_for_cache_sync().await.is_err(), "a stopped informer will not sync");
+}

@@ -1,0 +1,245 @@
+//! One informer: what its store and its handlers have, against what the server has.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use informer_factory::{Health, ObjectKey, WaitOutcome};
+use informer_testing::{ClusterSpec, Replica, RequestFilter, Verb, WatchInjection};
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::{PATIENCE, factory, node_of, pod, simulator, versions_of_pods, within};
+
+fn watches() -> RequestFilter {
+    RequestFilter::verb(Verb::Watch)
+}
+
+#[tokio::test]
+async fn the_store_the_index_and_every_replica_follow_the_server() {
+    let simulator = simulator().await;
+    for n in 0..10 {
+        simulator.create(&pod(&format!("p{n}"), &format!("n{}", n % 2))).expect("a new pod");
+    }
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    let by_node = pods.add_index("node", node_of).expect("a free name");
+    let replica = Replica::<Pod>::new();
+    let registration = pods.add_event_handler(replica.clone());
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(registration.synced().wait()).await;
+    assert_eq!(replica.versions(), versions_of_pods(&simulator));
+    assert_eq!(by_node.count("n1"), 5);
+    let cached = pods.indexer().get_by_key("shop/p1").expect("it is cached");
+    assert!(cached.metadata.managed_fields.is_none(), "they are stepped over in the parser");
+
+    simulator.create(&pod("late", "n1")).expect("a new pod");
+    simulator.delete::<Pod>("shop/p1").expect("it exists");
+    let moved = simulator.update(&pod("p2", "n7")).expect("it exists");
+    let moved_to = moved.resource_version().into();
+    assert_eq!(pods.wait_until(&moved_to, PATIENCE).await, WaitOutcome::Reached);
+    let keys: BTreeSet<_> = by_node.get("n1").iter().map(|pod| pod.name().to_owned()).collect();
+    assert_eq!(keys, ["late", "p3", "p5", "p7", "p9"].map(String::from).into());
+    assert_eq!(by_node.count("n7"), 1);
+    within(replica.wait_until(|objects| objects.contains_key(&ObjectKey::namespaced("shop", "late")))).await;
+    within(replica.wait_until(|objects| objects.values().any(|pod| *pod.resource_version() == moved_to)))
+        .await;
+    assert_eq!(replica.versions(), versions_of_pods(&simulator));
+    assert!(replica.violations().is_empty(), "{:?}", replica.violations());
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn i5_a_handler_that_joins_a_live_informer_hears_of_what_exists_and_of_what_comes() {
+    let simulator = simulator().await;
+    simulator.create(&pod("early", "n1")).expect("a new pod");
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    let replica = Replica::<Pod>::new();
+    let registration = pods.add_event_handler(replica.clone());
+    within(registration.synced().wait()).await;
+    assert_eq!(replica.objects().len(), 1);
+    simulator.create(&pod("late", "n1")).expect("a new pod");
+    within(replica.wait_until(|objects| objects.len() == 2)).await;
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn changes_that_were_missed_while_the_history_was_lost_come_out_of_a_list() {
+    let simulator = simulator().await;
+    for name in ["stays", "changes", "goes"] {
+        simulator.create(&pod(name, "n1")).expect("a new pod");
+    }
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    let replica = Replica::<Pod>::new();
+    let (deleted_send, mut deleted) = tokio::sync::mpsc::unbounded_channel();
+    let _replica = pods.add_event_handler(replica.clone());
+    let _deleted = pods.add_handlers(|handlers| {
+        handlers.on_delete(move |pod| _ = deleted_send.send((pod.name().to_owned(), pod.is_exact())))
+    });
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(simulator.wait_for_watches(&watches(), 1)).await;
+    let unchanged = pods.indexer().get_by_key("shop/stays").expect("it is cached");
+
+    // While the reflector waits before it watches again, the history that it would need is lost.
+    let unwell = informer_testing::CannedResponse::failure(
+        http::StatusCode::INTERNAL_SERVER_ERROR,
+        "InternalError",
+        "",
+    );
+    simulator.fail_next(1, watches(), unwell);
+    simulator.close_watches();
+    let mut status = pods.status().clone();
+    within(async { while status.health_changed().await.error().is_none() {} }).await;
+    simulator.delete::<Pod>("shop/goes").expect("it exists");
+    simulator.update(&pod("changes", "n2")).expect("it exists");
+    simulator.create(&pod("new", "n3")).expect("a new pod");
+    simulator.compact();
+
+    within(replica.wait_until(|objects| objects.len() == 3 && objects.keys().any(|key| key.name() == "new")))
+        .await;
+    assert_eq!(within(deleted.recv()).await, Some(("goes".into(), false)));
+    assert!(unchanged.ptr_eq(&pods.indexer().get_by_key("shop/stays").expect("it is cached")));
+    within(replica.wait_until(|_| replica.violations().is_empty() && pods.health().is_live())).await;
+    assert_eq!(replica.versions(), versions_of_pods(&simulator));
+    assert!(replica.violations().is_empty(), "{:?}", replica.violations());
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_pod_that_was_replaced_unseen_is_a_delete_and_an_add() {
+    let simulator = simulator().await;
+    simulator.create(&pod("p", "n1")).expect("a new pod");
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let deletes = send.clone();
+    let _registration = pods.add_handlers(|handlers| {
+        handlers.on_add(move |pod, _| _ = send.send(format!("+{}", pod.uid()))).on_delete(move |pod| {
+            _ = deletes.send(format!("-{}", pod.uid().map(ToString::to_string).unwrap_or_default()))
+        })
+    });
+    factory.start();
+    let first = within(heard.recv()).await.expect("an add");
+    within(simulator.wait_for_watches(&watches(), 1)).await;
+    simulator.delete::<Pod>("shop/p").expect("it exists");
+    simulator.create(&pod("p", "n1")).expect("a new pod");
+    assert_eq!(within(heard.recv()).await, Some(first.replace('+', "-")));
+    assert_ne!(within(heard.recv()).await, Some(first));
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn i9_a_write_can_be_read_once_the_watermark_has_passed_it() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    for n in 0..20 {
+        let written = simulator.create(&pod(&format!("p{n}"), "n1")).expect("a new pod");
+        let outcome = pods.wait_until(&written.resource_version().into(), PATIENCE).await;
+        assert_eq!(outcome, WaitOutcome::Reached);
+        assert!(pods.indexer().get_by_key(&format!("shop/p{n}")).is_some());
+    }
+    let future = (simulator.resource_version() + 1_000).into();
+    assert_eq!(pods.wait_until(&future, Duration::from_millis(1)).await, WaitOutcome::TimedOut);
+    assert_eq!(pods.wait_until(&"abc".into(), PATIENCE).await, WaitOutcome::NotComparable);
+    factory.shutdown().await;
+    assert_eq!(pods.wait_until(&future, PATIENCE).await, WaitOutcome::Stopped);
+}
+
+#[tokio::test]
+async fn i10_a_pod_that_does_not_decode_is_set_aside_and_the_stream_goes_on() {
+    let simulator = simulator().await;
+    let mut broken = pod("broken", "n1");
+    broken["spec"]["containers"] = "many".into();
+    simulator.create(&broken).expect("in-process writes are not checked");
+    simulator.create(&pod("good", "n1")).expect("a new pod");
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    assert_eq!(pods.indexer().len(), 1);
+    let aside = pods.status().set_aside();
+    assert_eq!(aside[0].key, Some(ObjectKey::namespaced("shop", "broken")));
+
+    let mut worse = pod("good", "n1");
+    worse["spec"]["nodeName"] = 7.into();
+    let worse = simulator.update(&worse).expect("it exists");
+    assert_eq!(pods.wait_until(&worse.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(pods.indexer().get_by_key("shop/good").and_then(|pod| node_of(&pod)).as_deref(), Some("n1"));
+    assert_eq!((pods.status().set_aside().len(), pods.status().set_aside_total()), (2, 2));
+
+    let healed = simulator.update(&pod("broken", "n9")).expect("it exists");
+    assert_eq!(pods.wait_until(&healed.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(pods.indexer().get_by_key("shop/broken").and_then(|pod| node_of(&pod)).as_deref(), Some("n9"));
+    simulator.delete::<Pod>("shop/good").expect("it exists");
+    within(async {
+        while !pods.status().set_aside().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_watch_line_that_is_cut_off_loses_nothing() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    let replica = Replica::<Pod>::new();
+    let _registration = pods.add_event_handler(replica.clone());
+    factory.start();
+    within(simulator.wait_for_watches(&watches(), 1)).await;
+    let half = WatchInjection::bytes(r#"{"type":"ADDED","object":{"kind":"Pod","apiVe"#).then_abort();
+    simulator.inject(&watches(), &half.instead_of_next_event());
+    simulator.create(&pod("a", "n1")).expect("a new pod");
+    within(replica.wait_until(|objects| objects.len() == 1)).await;
+    assert_eq!(replica.versions(), versions_of_pods(&simulator));
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn i4_replicas_equal_the_server_after_churn_closed_watches_and_lost_history() {
+    let simulator = simulator().await;
+    let spec = ClusterSpec { nodes: 5, pods: 100, namespaces: 4, seed: 7, ..ClusterSpec::default() };
+    let mut churn = simulator.populate(&spec).expect("an empty simulator").churn(1_000.0);
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    let early = Replica::<Pod>::new();
+    let mut registrations = vec![pods.add_event_handler(early.clone())];
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    let late = Replica::<Pod>::new();
+    for round in 0..600 {
+        churn.step().expect("a step");
+        match round % 150 {
+            40 => simulator.close_watches(),
+            90 => simulator.compact(),
+            120 => registrations.push(pods.add_event_handler(late.clone())),
+            _ => tokio::task::yield_now().await,
+        }
+        if round == 300 {
+            // Only the first of those that joined with this replica stays; it must not hear anything twice.
+            registrations.truncate(2);
+        }
+    }
+    registrations.truncate(2);
+    // A bookmark would bring the watermark here in a minute; a last write does it now.
+    let end = simulator.create(&pod("end", "n1")).expect("a new pod");
+    let outcome = pods.wait_until(&end.resource_version().into(), PATIENCE).await;
+    assert_eq!(outcome, WaitOutcome::Reached);
+    let done = |objects: &std::collections::BTreeMap<ObjectKey, _>| {
+        objects.contains_key(&ObjectKey::namespaced("shop", "end"))
+    };
+    within(early.wait_until(|objects| done(objects))).await;
+    assert_eq!(early.versions(), versions_of_pods(&simulator));
+    assert!(early.violations().is_empty(), "{:?}", early.violations());
+    assert!(matches!(pods.health(), Health::Live { .. }));
+    factory.shutdown().await;
+}

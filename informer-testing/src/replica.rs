@@ -1,0 +1,156 @@
+//! [`Replica`]: a handler that keeps its own copy of the objects it hears of, and knows when what it hears can't be.
+//!
+//! If an informer keeps its promises, each handler can rebuild the store from events alone; so comparing a replica with
+//! the server's list shows whether anything was lost, doubled or out of order.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use informer_core::{Cached, Deleted, EventHandler, ObjectKey};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+/// A handler with a copy of its own. Clones share the copy: give one to the informer, and ask the other.
+///
+/// ```
+/// use informer_core::{HandlerOptions, SharedProcessor};
+/// use informer_testing::Replica;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let processor = SharedProcessor::<Pod>::new(None);
+/// let replica = Replica::new();
+/// let registration = processor.add_handler(replica.clone(), &HandlerOptions::default(), std::iter::empty);
+/// assert!(replica.objects().is_empty() && replica.violations().is_empty());
+/// # drop(registration);
+/// ```
+pub struct Replica<K> {
+    state: Arc<State<K>>,
+}
+
+struct State<K> {
+    copy: Mutex<Copy<K>>,
+    /// Counts the calls, so that one can wait for the next.
+    calls: watch::Sender<u64>,
+}
+
+struct Copy<K> {
+    objects: BTreeMap<ObjectKey, Cached<K>>,
+    violations: Vec<String>,
+}
+
+impl<K> Replica<K> {
+    /// Returns an empty replica.
+    #[must_use]
+    pub fn new() -> Self {
+        let copy = Mutex::new(Copy { objects: BTreeMap::new(), violations: Vec::new() });
+        Self { state: Arc::new(State { copy, calls: watch::Sender::new(0) }) }
+    }
+
+    /// Returns the objects that exist according to what the handler has heard.
+    #[must_use]
+    pub fn objects(&self) -> BTreeMap<ObjectKey, Cached<K>> {
+        self.state.copy.lock().objects.clone()
+    }
+
+    /// Returns the keys and resource versions of these objects: what to compare with a list.
+    #[must_use]
+    pub fn versions(&self) -> BTreeMap<String, String> {
+        let copy = self.state.copy.lock();
+        copy.objects
+            .values()
+            .map(|object| (object.key().to_string(), object.resource_version().to_string()))
+            .collect()
+    }
+
+    /// Returns every call that could not be: an add of what was there, an update from something that was not, a
+    /// version that goes back, a delete of what was not there.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.state.copy.lock().violations.clone()
+    }
+
+    /// Returns how many calls there have been.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        *self.state.calls.borrow()
+    }
+
+    /// Waits until `condition` holds for the objects; it is looked at after every call.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the future is dropped.
+    pub async fn wait_until(&self, condition: impl Fn(&BTreeMap<ObjectKey, Cached<K>>) -> bool) {
+        let mut calls = self.state.calls.subscribe();
+        while !condition(&self.state.copy.lock().objects) {
+            // The sender lives as long as this replica.
+            _ = calls.changed().await;
+        }
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Copy<K>)) {
+        change(&mut self.state.copy.lock());
+        self.state.calls.send_modify(|calls| *calls += 1);
+    }
+}
+
+impl<K> Copy<K> {
+    fn violation(&mut self, call: &str, key: &ObjectKey, what: &str) {
+        self.violations.push(format!("{call} of {key}: {what}"));
+    }
+}
+
+impl<K: Send + Sync + 'static> EventHandler<K> for Replica<K> {
+    fn on_add(&self, object: &Cached<K>, _is_in_initial_list: bool) {
+        self.note(|copy| {
+            if copy.objects.insert(object.key().clone(), object.clone()).is_some() {
+                copy.violation("add", object.key(), "it was there already");
+            }
+        });
+    }
+
+    fn on_update(&self, old: &Cached<K>, new: &Cached<K>) {
+        self.note(|copy| {
+            match copy.objects.insert(new.key().clone(), new.clone()) {
+                None => copy.violation("update", new.key(), "it was not there"),
+                Some(before) if before.resource_version() != old.resource_version() => {
+                    copy.violation("update", new.key(), "it does not start from what was told before");
+                }
+                Some(_) => {}
+            }
+            if old.resource_version().is_newer_than(new.resource_version()) {
+                copy.violation("update", new.key(), "its version goes back");
+            }
+        });
+    }
+
+    fn on_delete(&self, object: &Deleted<K>) {
+        self.note(|copy| {
+            if copy.objects.remove(object.key()).is_none() {
+                copy.violation("delete", object.key(), "it was not there");
+            }
+        });
+    }
+}
+
+impl<K> Clone for Replica<K> {
+    fn clone(&self) -> Self {
+        Self { state: Arc::clone(&self.state) }
+    }
+}
+
+impl<K> Default for Replica<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K> fmt::Debug for Replica<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let copy = self.state.copy.lock();
+        f.debug_struct("Replica")
+            .field("objects", &copy.objects.len())
+            .field("violations", &copy.violations)
+            .finish_non_exhaustive()
+    }
+}
