@@ -82,7 +82,8 @@ impl<K> Replica<K> {
     /// Nothing is lost if the future is dropped.
     pub async fn wait_until(&self, condition: impl Fn(&BTreeMap<ObjectKey, Cached<K>>) -> bool) {
         let mut calls = self.state.calls.subscribe();
-        while !condition(&self.state.copy.lock().objects) {
+        // On a copy, because the condition may ask this replica for more.
+        while !condition(&self.objects()) {
             // The sender lives as long as this replica.
             _ = calls.changed().await;
         }
