@@ -1,6 +1,7 @@
 //! What is worth saying about a pod or a node, in a few words.
 
-use k8s_openapi::api::core::v1::{Node, NodeStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerStatus, Node, NodeCondition, Pod, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// An object about which something can be said.
 pub(crate) trait Describe {
@@ -25,14 +26,14 @@ impl Describe for Pod {
         if self.place() != old.place() {
             changes.push(format!("is scheduled{}", self.place()));
         }
-        if self.metadata.deletion_timestamp != old.metadata.deletion_timestamp {
+        if self.metadata.deletion_timestamp.is_some() && old.metadata.deletion_timestamp.is_none() {
             changes.push("is being deleted".to_owned());
         }
         changes.extend(difference("phase", phase(old), phase(self)));
         changes.extend(difference("ready", &ready(old), &ready(self)));
-        changes.extend(difference("restarts", &restarts(old).to_string(), &restarts(self).to_string()));
-        or_part(
-            changes,
+        changes.extend(difference("restarts", &restarts(old), &restarts(self)));
+        words(
+            &changes,
             &[
                 ("labels", self.metadata.labels != old.metadata.labels),
                 ("annotations", self.metadata.annotations != old.metadata.annotations),
@@ -55,19 +56,19 @@ impl Describe for Node {
             (true, false) => changes.push("is uncordoned".to_owned()),
             _ => {}
         }
-        let before = conditions(old);
-        for (kind, status) in conditions(self) {
-            let earlier =
-                before.iter().find(|(earlier, _)| *earlier == kind).map_or("none", |(_, status)| *status);
-            changes.extend(difference(kind, earlier, status));
+        for condition in conditions(self) {
+            let earlier = conditions(old).iter().find(|earlier| earlier.type_ == condition.type_);
+            let earlier = earlier.map_or("none", |earlier| &earlier.status);
+            changes.extend(difference(&condition.type_, earlier, &condition.status));
         }
-        or_part(
-            changes,
+        words(
+            &changes,
             &[
                 ("labels", self.metadata.labels != old.metadata.labels),
                 ("annotations", self.metadata.annotations != old.metadata.annotations),
+                ("taints", taints(self) != taints(old)),
                 ("spec", self.spec != old.spec),
-                ("heartbeat", heartbeats(self) != heartbeats(old)),
+                ("heartbeat", heartbeats(self).ne(heartbeats(old))),
                 ("status", self.status != old.status),
             ],
         )
@@ -78,8 +79,8 @@ fn difference(what: &str, old: &str, new: &str) -> Option<String> {
     (old != new).then(|| format!("{what} {old} → {new}"))
 }
 
-/// If nothing telling has changed, names the first part of the object that is different.
-fn or_part(changes: Vec<String>, parts: &[(&str, bool)]) -> String {
+/// Puts the changes in words; if none of them tells anything, names the first part of the object that is different.
+fn words(changes: &[String], parts: &[(&str, bool)]) -> String {
     if changes.is_empty() {
         let part = parts.iter().find(|(_, differs)| *differs).map_or("metadata", |(part, _)| part);
         return part.to_owned();
@@ -93,32 +94,30 @@ fn phase(pod: &Pod) -> &str {
 
 /// How many containers of how many are ready, as kubectl has it.
 fn ready(pod: &Pod) -> String {
-    let statuses =
-        pod.status.as_ref().and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
     let all = pod.spec.as_ref().map_or(0, |spec| spec.containers.len());
-    format!("{}/{all}", statuses.iter().filter(|status| status.ready).count())
+    format!("{}/{all}", containers(pod).iter().filter(|container| container.ready).count())
 }
 
-fn restarts(pod: &Pod) -> i32 {
-    let statuses =
-        pod.status.as_ref().and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
-    statuses.iter().map(|status| status.restart_count).sum()
+fn restarts(pod: &Pod) -> String {
+    containers(pod).iter().map(|container| container.restart_count).sum::<i32>().to_string()
+}
+
+fn containers(pod: &Pod) -> &[ContainerStatus] {
+    pod.status.as_ref().and_then(|status| status.container_statuses.as_deref()).unwrap_or_default()
 }
 
 fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable).unwrap_or(false)
 }
 
-fn conditions(node: &Node) -> Vec<(&str, &str)> {
-    let conditions = status(node).and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    conditions.iter().map(|condition| (condition.type_.as_str(), condition.status.as_str())).collect()
+fn taints(node: &Node) -> Option<&[Taint]> {
+    node.spec.as_ref()?.taints.as_deref()
 }
 
-fn heartbeats(node: &Node) -> Vec<String> {
-    let conditions = status(node).and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    conditions.iter().map(|condition| format!("{:?}", condition.last_heartbeat_time)).collect()
+fn conditions(node: &Node) -> &[NodeCondition] {
+    node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
 }
 
-fn status(node: &Node) -> Option<&NodeStatus> {
-    node.status.as_ref()
+fn heartbeats(node: &Node) -> impl Iterator<Item = Option<&Time>> {
+    conditions(node).iter().map(|condition| condition.last_heartbeat_time.as_ref())
 }

@@ -8,12 +8,12 @@ use tracing_subscriber::fmt::layer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Writes the informers' warnings to stderr, above the progress bars if there are any.
+/// Writes to stderr what the informers warn of, and when all is well again; above the progress bars if there are any.
 ///
 /// kube's own errors are left out: the informers report each of them once, with the resource that it concerns.
 pub(crate) fn to_stderr(bars: &MultiProgress) {
     let crates = ["informer_core", "informer_store", "informer_reflector", "informer_factory"];
-    let warnings = Targets::new().with_targets(crates.map(|name| (name, LevelFilter::WARN)));
+    let ours = Targets::new().with_targets(crates.map(|name| (name, LevelFilter::INFO)));
     let bars = bars.clone();
     let lines = layer()
         .compact()
@@ -21,7 +21,7 @@ pub(crate) fn to_stderr(bars: &MultiProgress) {
         .with_target(false)
         .with_ansi(io::stderr().is_terminal())
         .with_writer(move || AboveBars(bars.clone()));
-    tracing_subscriber::registry().with(warnings).with(lines).init();
+    tracing_subscriber::registry().with(ours).with(lines).init();
 }
 
 /// Takes the bars off the screen for as long as it writes.

@@ -17,13 +17,14 @@ mod source;
 use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Parser;
 use indicatif::MultiProgress;
 use informer_factory::{HandlerOptions, Index, SharedInformerFactory};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
+use tokio::time::{Instant, interval_at};
 
 use args::Args;
 use events::Lines;
@@ -68,6 +69,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     factory.start();
     let mut report = Report { started: Instant::now(), nodes, pods, handlers, tally, printed: String::new() };
 
+    // Work until Ctrl-C or until the time is up. Here that is to wait for the first lists, and then to print.
     let outcome = tokio::select! {
         closed = async {
             report.print_source(&source)?;
@@ -80,6 +82,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         () = time_is_up(args.run_for) => factory.wait_for_cache_sync_within(Duration::ZERO).await.map_err(Into::into),
     };
 
+    // Stop: nothing of the informers runs on after this. The stores can still be read.
     factory.shutdown().await;
     drop(factory);
     source.shutdown().await?;
@@ -108,7 +111,8 @@ async fn wait_for_first_lists(
 
 /// Prints events as they come, and every other second the state of affairs. Ends only if nobody reads it any more.
 async fn follow(report: &mut Report, lines: &mut Lines, by_node: &Index<Pod, String>) -> io::Result<()> {
-    let mut every_other_second = tokio::time::interval(Duration::from_secs(2));
+    let period = Duration::from_secs(2);
+    let mut every_other_second = interval_at(Instant::now() + period, period);
     loop {
         tokio::select! {
             line = lines.next() => writeln!(io::stdout(), "{line}")?,
@@ -120,13 +124,15 @@ async fn follow(report: &mut Report, lines: &mut Lines, by_node: &Index<Pod, Str
 /// Looks up the pods of the first node that has any.
 fn pods_of_one_node(by_node: &Index<Pod, String>) -> String {
     let Some(node) = by_node.values().into_iter().min() else {
-        return "no node has pods".to_owned();
+        return "no pod is on any node".to_owned();
     };
     // The answer is a view on one state of the store: nothing is copied, and nothing moves while it is read.
     let pods = by_node.get(&node);
-    let some: Vec<_> = pods.iter().take(3).map(|pod| pod.key().as_str()).collect();
-    let more = if pods.len() > some.len() { ", …" } else { "" };
-    format!("{node} has {}: {}{more}", pods.len(), some.join(", "))
+    let mut some: Vec<_> = pods.iter().take(2).map(|pod| pod.key().as_str()).collect();
+    if pods.len() > some.len() {
+        some.push("…");
+    }
+    format!("{node}: {} ({} in all)", some.join(", "), pods.len())
 }
 
 async fn time_is_up(run_for: Option<Duration>) {

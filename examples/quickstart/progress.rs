@@ -1,7 +1,7 @@
 //! Progress bars for the first lists.
 
 use std::fmt::Debug;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use informer_factory::{Health, SharedIndexInformer};
@@ -12,8 +12,12 @@ use serde::de::DeserializeOwned;
 /// How often a bar is brought up to date.
 const REFRESH: Duration = Duration::from_millis(20);
 
-/// Shows how the first list of an informer arrives, until it is there, or until the informer runs into trouble:
-/// it goes on trying then, but nobody can say for how long. Draws nothing if stderr is not a terminal.
+/// After how long without anything new a list is left to itself.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Shows how the first list of an informer arrives, until it is there, or until the informer is in trouble or has
+/// nothing more to show: it goes on trying then, but nobody can say for how long. Draws nothing if stderr is not a
+/// terminal.
 pub(crate) async fn first_list<K>(
     name: &'static str,
     informer: &SharedIndexInformer<K>,
@@ -25,11 +29,14 @@ pub(crate) async fn first_list<K>(
     let bar = bars.add(ProgressBar::no_length().with_message(name));
     bar.set_style(style("{msg:<6} {pos} so far"));
     let arrived = async {
-        loop {
+        let mut last_news = Instant::now();
+        while !informer.has_synced() && last_news.elapsed() < PATIENCE {
             match informer.health() {
-                _ if informer.has_synced() => break,
+                Health::Syncing { received, .. } if received as u64 > bar.position() => {
+                    bar.set_position(received as u64);
+                    last_news = Instant::now();
+                }
                 health if health.error().is_some() => break,
-                Health::Syncing { received, .. } => bar.set_position(received as u64),
                 _ => {}
             }
             tokio::time::sleep(REFRESH).await;

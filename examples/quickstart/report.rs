@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::HumanCount;
 use informer_factory::{HandlerRegistration, SharedIndexInformer};
 use k8s_openapi::api::core::v1::{Node, Pod};
+use tokio::time::Instant;
 
 use crate::events::Tally;
 use crate::source::Source;
@@ -34,15 +34,14 @@ impl Report {
     pub(crate) fn print_synced(&self) -> io::Result<()> {
         let (nodes, pods) = (self.nodes.indexer().len(), self.pods.indexer().len());
         let seconds = self.started.elapsed().as_secs_f64();
+        let (nodes, pods) = (HumanCount(nodes as u64), HumanCount(pods as u64));
         let line = match (self.nodes.has_synced(), self.pods.has_synced()) {
-            (true, true) => {
-                format!("{} pods and {} nodes", HumanCount(pods as u64), HumanCount(nodes as u64))
-            }
-            (true, false) => format!("{} nodes, but not yet the pods", HumanCount(nodes as u64)),
-            (false, true) => format!("{} pods, but not yet the nodes", HumanCount(pods as u64)),
-            (false, false) => "nothing yet".to_owned(),
+            (true, true) => format!("synced {pods} pods and {nodes} nodes in {seconds:.2} s"),
+            (true, false) => format!("synced {nodes} nodes in {seconds:.2} s; the pods have not synced yet"),
+            (false, true) => format!("synced {pods} pods in {seconds:.2} s; the nodes have not synced yet"),
+            (false, false) => format!("after {seconds:.2} s nothing has synced yet"),
         };
-        writeln!(io::stdout(), "synced {line} in {seconds:.2} s")
+        writeln!(io::stdout(), "{line}")
     }
 
     /// Prints the state of affairs, unless nothing has changed since the last time.
@@ -52,15 +51,16 @@ impl Report {
             let (delivered, pending) = (HumanCount(stats.delivered), HumanCount(stats.pending as u64));
             format!("{}: {delivered} calls, {pending} waiting, {} coalesced", handler.name(), stats.coalesced)
         });
-        let block = format!(
-            "    nodes     {}\n    pods      {}\n    events    {}\n    handlers  {}\n    by node   {look_up}",
-            state(&self.nodes),
-            state(&self.pods),
-            self.events(),
-            handlers.join("; "),
-        );
+        let block = [
+            format!("    nodes     {}", state(&self.nodes)),
+            format!("    pods      {}", state(&self.pods)),
+            format!("    events    {}", self.events()),
+            format!("    handlers  {}", handlers.join("; ")),
+            format!("    by node   {look_up}"),
+        ]
+        .join("\n");
         if block != self.printed {
-            writeln!(io::stdout(), "--- {:.0} s\n{block}\n---", self.started.elapsed().as_secs_f64())?;
+            writeln!(io::stdout(), "--- after {:.0} s\n{block}", self.started.elapsed().as_secs_f64())?;
             self.printed = block;
         }
         Ok(())
@@ -75,7 +75,7 @@ impl Report {
     }
 
     fn events(&self) -> String {
-        let count = |counter: &std::sync::atomic::AtomicU64| HumanCount(counter.load(Ordering::Relaxed));
+        let count = |counter: &AtomicU64| HumanCount(counter.load(Ordering::Relaxed));
         let Tally { added, updated, deleted, .. } = &*self.tally;
         format!("{} added, {} updated, {} deleted", count(added), count(updated), count(deleted))
     }

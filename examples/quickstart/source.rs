@@ -97,12 +97,14 @@ async fn from_kubeconfig(path: Option<&Path>) -> Result<Config, String> {
     config.map_err(|error| format!("can't use the kubeconfig ({name}): {}", with_causes(&error)))
 }
 
-/// Writes an error and what caused it in one line; many errors repeat their cause already.
+/// Writes an error and what caused it in one line. Many errors repeat their cause already, and those of the YAML parser
+/// draw a picture below it.
 fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
+    let first_line = |error: &dyn Error| error.to_string().lines().next().unwrap_or_default().to_owned();
+    let mut text = first_line(error);
     let mut next = error.source();
     while let Some(cause) = next {
-        let cause_text = cause.to_string();
+        let cause_text = first_line(cause);
         if !text.contains(&cause_text) {
             text = format!("{text}: {cause_text}");
         }
