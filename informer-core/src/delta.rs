@@ -74,6 +74,7 @@ pub type Deltas<K> = SmallVec<[Delta<K>; 1]>;
 pub struct Deleted<K> {
     key: ObjectKey,
     last_known: Option<Cached<K>>,
+    previous: Option<Cached<K>>,
     exact: bool,
 }
 
@@ -81,13 +82,13 @@ impl<K> Deleted<K> {
     /// Returns a deletion whose last state was seen.
     #[must_use]
     pub fn exact(last: Cached<K>) -> Self {
-        Self { key: last.key().clone(), last_known: Some(last), exact: true }
+        Self { key: last.key().clone(), last_known: Some(last), previous: None, exact: true }
     }
 
     /// Returns a deletion that was missed; `last_known` is the newest state this process knows, if any.
     #[must_use]
     pub fn missed(key: ObjectKey, last_known: Option<Cached<K>>) -> Self {
-        Self { key, last_known, exact: false }
+        Self { key, last_known, previous: None, exact: false }
     }
 
     /// Returns the key of the object that is gone.
@@ -122,24 +123,37 @@ impl<K> Deleted<K> {
         self.last_known.as_ref()
     }
 
+    /// Returns the state that handlers were told of before this deletion, if that is known.
+    ///
+    /// It can differ from [`last_known`](Self::last_known): a deletion may bring a last change with it, and for a
+    /// handler that was behind, steps between may have been left out.
+    #[must_use]
+    pub fn previous(&self) -> Option<&Cached<K>> {
+        self.previous.as_ref()
+    }
+
     /// Says whether [`last_known`](Self::last_known) is really the last state the object had.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.exact
     }
 
-    /// Fills in the last state from `known` where the deletion itself brought none.
+    /// Notes what handlers were told before, which is also the last known state where the deletion brought none.
     #[must_use]
-    pub fn or_last_known(mut self, known: impl FnOnce() -> Option<Cached<K>>) -> Self {
-        if self.last_known.is_none() {
-            self.last_known = known();
-        }
+    pub fn after(mut self, previous: Cached<K>) -> Self {
+        self.last_known.get_or_insert_with(|| previous.clone());
+        self.previous = Some(previous);
         self
     }
 }
 
 impl<K> Clone for Deleted<K> {
     fn clone(&self) -> Self {
-        Self { key: self.key.clone(), last_known: self.last_known.clone(), exact: self.exact }
+        Self {
+            key: self.key.clone(),
+            last_known: self.last_known.clone(),
+            previous: self.previous.clone(),
+            exact: self.exact,
+        }
     }
 }

@@ -172,8 +172,9 @@ where
     }
 
     fn on_delete(&self, object: &Deleted<K>) {
-        // What never matched was never announced; without a last state nothing can be said, so the news goes out.
-        if object.last_known().is_none_or(|last| (self.filter)(last)) {
+        // What the handler was told last decides whether it knows of the object at all. Where that can't be said, the
+        // news goes out.
+        if object.previous().or(object.last_known()).is_none_or(|told| (self.filter)(told)) {
             self.handler.on_delete(object);
         }
     }

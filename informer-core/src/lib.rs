@@ -44,5 +44,5 @@ pub use lister_watcher::{
 pub use processor::{HandlerOptions, HandlerRegistration, HandlerStats, Resync, SharedProcessor};
 pub use reflector_store::{KnownObjects, ReflectorStore, Replacement};
 pub use resource_version::ResourceVersion;
-pub use synced::Synced;
+pub use synced::{NeverSynced, Synced};
 pub use uid::Uid;

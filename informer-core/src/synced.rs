@@ -1,18 +1,26 @@
-//! [`Synced`]: a promise that is kept once, and can be asked for or awaited by many.
+//! [`Synced`]: a promise that is kept once, or given up, and can be asked for or awaited by many.
 
+use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 /// Tells whether something has happened that happens only once: a first list is in the store, a handler has seen its
 /// initial objects.
 ///
-/// Clones share one state. Nothing is polled: waiters are woken when it happens.
+/// Clones share one state. Nothing is polled: waiters are woken when it happens, and also when it has become clear that
+/// it never will.
 #[doc(alias = "DoneChecker")]
 #[doc(alias = "InformerSynced")]
 #[derive(Debug, Clone, Default)]
 pub struct Synced {
     // A cancellation token is exactly a latch that can be awaited.
-    latch: CancellationToken,
+    kept: CancellationToken,
+    given_up: CancellationToken,
 }
+
+/// What was waited for has been stopped, and will not sync any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("stopped before it was synced")]
+pub struct NeverSynced;
 
 impl Synced {
     /// Returns a promise that is not kept yet.
@@ -23,20 +31,32 @@ impl Synced {
 
     /// Keeps the promise and wakes all who wait; later calls change nothing.
     pub fn set(&self) {
-        self.latch.cancel();
+        self.kept.cancel();
+    }
+
+    /// Gives the promise up, if it isn't kept, and wakes all who wait.
+    pub fn give_up(&self) {
+        self.given_up.cancel();
     }
 
     /// Says whether the promise has been kept.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        self.latch.is_cancelled()
+        self.kept.is_cancelled()
     }
 
     /// Waits until the promise is kept.
     ///
+    /// # Errors
+    /// [`NeverSynced`] if it was given up first.
+    ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
-    pub async fn wait(&self) {
-        self.latch.cancelled().await;
+    pub async fn wait(&self) -> Result<(), NeverSynced> {
+        tokio::select! {
+            biased;
+            () = self.kept.cancelled() => Ok(()),
+            () = self.given_up.cancelled() => Err(NeverSynced),
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use informer_core::{Batch, DeltaFifo, ResourceVersion};
 use informer_reflector::Reflector;
 use kube::Resource;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 type Process<K> = Box<dyn FnMut(&Batch<K>) + Send>;
@@ -65,9 +65,10 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
     /// left in it, and ends (I12).
     ///
     /// # Cancel safety
-    /// Dropping the future stops everything at once; what was queued is lost.
+    /// Dropping the future stops everything at once; what was queued is not processed.
     pub async fn run(self, shutdown: CancellationToken) {
         let Self { queue, reflector, mut process, resync } = self;
+        let _given_up = GiveUp(queue.clone());
         let reflect = async {
             reflector.run(shutdown.clone()).await;
             queue.close();
@@ -86,13 +87,20 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
     }
 }
 
+/// Whatever way the run ends, nobody goes on waiting for what it would have brought.
+struct GiveUp<K: 'static>(DeltaFifo<K>);
+
+impl<K: 'static> Drop for GiveUp<K> {
+    fn drop(&mut self) {
+        self.0.close();
+        self.0.synced().give_up();
+    }
+}
+
 async fn run_timer<K: 'static>(mut timer: ResyncTimer, queue: &DeltaFifo<K>) {
-    let mut ticks = interval(timer.period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick is now, and nothing is there yet to be resynced.
-    ticks.tick().await;
     loop {
-        ticks.tick().await;
+        // Counted from the last check: a handler that was due then is due again now, whatever the grain of the clock.
+        sleep(timer.period).await;
         if (timer.is_due)() {
             queue.resync();
         }

@@ -108,16 +108,12 @@ impl<K> Indexer<K> {
     /// # Errors
     /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values are not `V`s.
     pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
-        let notes = self.shared.write.lock();
-        let Some(position) = notes.position(name) else {
-            let existing: Vec<_> = notes.indices.iter().map(|index| index.definition.name()).collect();
-            return Err(IndexError::Unknown { name: name.to_owned(), existing: existing.join(", ") });
-        };
-        let id = notes.indices[position].id;
-        let index = Index::new(Arc::clone(&self.shared), id, name);
         let state = self.shared.state.read();
+        let Some(named) = state.indices.iter().find(|named| &*named.name == name) else {
+            return Err(unknown_index(name, &state));
+        };
+        let index = Index::new(Arc::clone(&self.shared), named.id, name);
         if index.exists_in(&state) {
-            drop(state);
             Ok(index)
         } else {
             Err(IndexError::WrongType { name: name.to_owned(), asked: std::any::type_name::<V>() })
@@ -128,7 +124,7 @@ impl<K> Indexer<K> {
     #[must_use]
     #[doc(alias = "GetIndexers")]
     pub fn index_names(&self) -> Vec<String> {
-        self.shared.write.lock().indices.iter().map(|index| index.definition.name().to_owned()).collect()
+        self.shared.state.read().index_names().into_iter().map(str::to_owned).collect()
     }
 
     /// Returns the objects that index functions can't place at present, and why.
@@ -196,12 +192,13 @@ impl<K: Send + Sync + 'static> Indexer<K> {
                 drop((removed_notes, removed_state));
                 Ok(())
             }
-            None => {
-                let existing: Vec<_> = notes.indices.iter().map(|index| index.definition.name()).collect();
-                Err(IndexError::Unknown { name: name.to_owned(), existing: existing.join(", ") })
-            }
+            None => Err(unknown_index(name, &self.shared.state.read())),
         }
     }
+}
+
+fn unknown_index<K>(name: &str, state: &State<K>) -> IndexError {
+    IndexError::Unknown { name: name.to_owned(), existing: state.index_names().join(", ") }
 }
 
 impl<K> State<K> {
@@ -212,7 +209,7 @@ impl<K> State<K> {
 
     fn by_namespace(&self) -> Option<&crate::index::IndexState<Arc<str>>> {
         // It is the first, and can't be removed.
-        self.indices.first()?.1.as_any().downcast_ref()
+        self.indices.first()?.index.as_any().downcast_ref()
     }
 }
 

@@ -3,7 +3,7 @@
 //! Lock order: `write`, then `state`. Under `state` only finished changes are put in place, so readers wait for
 //! microseconds at most; under `write` no user code runs either (I8).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,8 +33,27 @@ pub(crate) struct Shared<K> {
 /// One state of the store: objects, indices and watermark. Copying it costs a few reference counts.
 pub(crate) struct State<K> {
     pub(crate) objects: SlotMap<Cached<K>>,
-    pub(crate) indices: Vec<(IndexId, Box<dyn AnyIndexState>)>,
+    pub(crate) indices: Vec<NamedIndex>,
     pub(crate) watermark: ResourceVersion,
+}
+
+/// An index as readers find it.
+pub(crate) struct NamedIndex {
+    pub(crate) id: IndexId,
+    pub(crate) name: Arc<str>,
+    pub(crate) index: Box<dyn AnyIndexState>,
+}
+
+impl NamedIndex {
+    pub(crate) fn new<K>(id: IndexId, definition: &dyn AnyIndex<K>, index: Box<dyn AnyIndexState>) -> Self {
+        Self { id, name: definition.name().into(), index }
+    }
+}
+
+impl Clone for NamedIndex {
+    fn clone(&self) -> Self {
+        Self { id: self.id, name: Arc::clone(&self.name), index: self.index.boxed_clone() }
+    }
 }
 
 /// What only writing needs: how the indices are defined, and which values each object has in them.
@@ -61,7 +80,7 @@ impl<K> Clone for State<K> {
     fn clone(&self) -> Self {
         Self {
             objects: self.objects.clone(),
-            indices: self.indices.iter().map(|(id, index)| (*id, index.boxed_clone())).collect(),
+            indices: self.indices.clone(),
             watermark: self.watermark.clone(),
         }
     }
@@ -78,12 +97,16 @@ impl<K> State<K> {
     }
 
     pub(crate) fn index(&self, id: IndexId) -> Option<&dyn AnyIndexState> {
-        self.indices.iter().find(|(other, _)| *other == id).map(|(_, index)| index.as_ref())
+        self.indices.iter().find(|named| named.id == id).map(|named| named.index.as_ref())
+    }
+
+    pub(crate) fn index_names(&self) -> Vec<&str> {
+        self.indices.iter().map(|named| &*named.name).collect()
     }
 
     /// Says whether so many changes may make any table grow.
     pub(crate) fn would_grow(&self, changes: usize) -> bool {
-        self.objects.would_grow(changes) || self.indices.iter().any(|(_, index)| index.would_grow(changes))
+        self.objects.would_grow(changes) || self.indices.iter().any(|named| named.index.would_grow(changes))
     }
 }
 
@@ -99,15 +122,15 @@ impl<K> WriterNotes<K> {
         changes: &[Change<K>],
         failures: Vec<IndexFailure>,
     ) -> Vec<IndexFailure> {
-        let mut earlier = Vec::new();
+        let mut earlier = HashSet::new();
         for notes in self.indices.iter_mut().filter(|notes| !notes.failures.is_empty()) {
-            earlier.extend(changes.iter().filter_map(|change| notes.failures.remove(change.key())));
+            let known = changes.iter().filter_map(|change| notes.failures.remove(change.key()));
+            earlier.extend(known.map(|failure| (failure.index, failure.key)));
         }
         let mut new = Vec::new();
         for failure in failures {
             if let Some(position) = self.position(&failure.index) {
-                let known =
-                    earlier.iter().any(|known| known.index == failure.index && known.key == failure.key);
+                let known = earlier.contains(&(failure.index.clone(), failure.key.clone()));
                 new.extend((!known).then(|| failure.clone()));
                 self.indices[position].failures.insert(failure.key.clone(), failure);
             }

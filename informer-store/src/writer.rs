@@ -14,7 +14,7 @@ use informer_core::{Cached, ObjectKey, ResourceVersion};
 use parking_lot::{Mutex, RwLock};
 
 use crate::index::{AnyIndex, Applied, Definition, Values};
-use crate::shared::{IndexId, IndexNotes, Shared, State, WriterNotes};
+use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared, State, WriterNotes};
 use crate::slot_map::SlotMap;
 use crate::{IndexFailure, Indexer};
 
@@ -68,7 +68,7 @@ pub fn store<K: Send + Sync + 'static>() -> (StoreWriter<K>, Indexer<K>) {
     });
     let state = State {
         objects: SlotMap::new(),
-        indices: vec![(id, by_namespace.new_state())],
+        indices: vec![NamedIndex::new(id, &by_namespace, by_namespace.new_state())],
         watermark: ResourceVersion::empty(),
     };
     let notes = IndexNotes::new(id, Arc::new(by_namespace));
@@ -209,14 +209,14 @@ impl<K> Transaction<'_, K> {
             slots.push(apply_change(&mut state.objects, change, replaced));
         }
         let indices = state.indices.iter_mut().zip(&mut notes.indices).zip(self.computed);
-        for (((_, index), notes), computed) in indices {
+        for ((named, notes), computed) in indices {
             let mut applied = self.changes.iter().zip(&slots).map(|(change, slot)| {
                 slot.map(|(slot, is_new)| match change {
                     Change::Put(object) => Applied { slot, object: Some(object), is_new },
                     Change::Remove(_) => Applied { slot, object: None, is_new },
                 })
             });
-            notes.definition.apply(index.as_mut(), &mut notes.by_slot, computed, &mut applied);
+            notes.definition.apply(named.index.as_mut(), &mut notes.by_slot, computed, &mut applied);
         }
         if let Some(watermark) = self.watermark {
             state.watermark = watermark.clone();

@@ -70,7 +70,10 @@ impl<K: 'static> Batch<K> {
 
 impl<K: 'static> Drop for Batch<K> {
     fn drop(&mut self) {
-        self.queue.processed(self.taken.id);
+        // A consumer that panicked has not processed it.
+        if !std::thread::panicking() {
+            self.queue.processed(self.taken.id);
+        }
     }
 }
 

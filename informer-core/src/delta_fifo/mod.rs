@@ -166,6 +166,9 @@ impl<K: 'static> DeltaFifo<K> {
                     return Some(Batch::new(Arc::clone(&self.shared), taken));
                 }
                 if state.closed {
+                    drop(state);
+                    // What has not come by now never will.
+                    self.shared.synced.give_up();
                     return None;
                 }
             }

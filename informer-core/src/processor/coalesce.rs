@@ -57,7 +57,10 @@ impl<K> Owed<K> {
             }
             // The life that the handler knew ended with the first deletion.
             (Self::Recreated(deleted, _), Event::Deleted(_)) => Self::One(Event::Deleted(deleted)),
-            // What is left is update then delete, or a sequence that no store produces: the newest word counts.
+            (Self::One(Event::Updated { old, .. }), Event::Deleted(deleted)) => {
+                Self::One(Event::Deleted(deleted.clone().after(old)))
+            }
+            // What is left is a resync then a delete, or a sequence that no store produces: the newest word counts.
             (_, next) => Self::One(next.clone()),
         };
         Some(owed)

@@ -61,14 +61,15 @@ impl<K> Inbox<K> {
         self.completes_initial_list = completes_initial_list;
     }
 
-    pub(super) fn push(&mut self, batch: &Arc<EventBatch<K>>, with_resyncs: bool) {
+    /// Adds a batch of which so many events are for this handler.
+    pub(super) fn push(&mut self, batch: &Arc<EventBatch<K>>, count: usize, with_resyncs: bool) {
         self.completes_initial_list |= batch.completes_initial_list;
-        if batch.events.is_empty() {
+        if count == 0 {
             return;
         }
         let full = self.threshold.is_some_and(|threshold| self.queued >= threshold.max(1));
         if !full && self.coalesced.is_none() {
-            self.queued += batch.events.len();
+            self.queued += count;
             self.batches.push_back(SharedBatch { batch: Arc::clone(batch), with_resyncs });
             return;
         }

@@ -4,8 +4,8 @@
 //! event; here one task, woken once per batch.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -13,8 +13,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::coalesce::Coalesced;
 use super::inbox::{Delivery, Inbox, Replay};
 use super::options::HandlerOptions;
+use super::{OnDrop, Shared};
 use crate::handler::dispatch;
 use crate::{Event, EventBatch, EventHandler, Synced};
 
@@ -25,8 +27,11 @@ pub(super) struct ProcessorListener<K> {
     inbox: Mutex<Inbox<K>>,
     wake: Notify,
     resync: Mutex<ResyncClock>,
+    /// How many events the task has taken out of the inbox and not yet delivered.
+    in_hand: AtomicUsize,
     /// Set when the handler is not to be called any more.
     removed: CancellationToken,
+    processor: Weak<Shared<K>>,
     /// Set when its task has ended.
     pub(super) ended: Synced,
     pub(super) synced: Synced,
@@ -38,8 +43,7 @@ pub(super) struct ProcessorListener<K> {
 struct ResyncClock {
     period: Option<Duration>,
     next: Instant,
-    /// Whether resyncs that are now under way are for this handler. True until the first check, as in client-go, so
-    /// that nothing is withheld from a handler before its period is known to the clock.
+    /// Whether resyncs that are now under way are for this handler.
     syncing: bool,
 }
 
@@ -47,7 +51,7 @@ struct ResyncClock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HandlerStats {
-    /// Events that wait for the handler. Objects of a replay are not counted.
+    /// Events that wait for the handler, the one it is being called with included. Objects of a replay are not counted.
     pub pending: usize,
     /// Calls that have returned.
     pub delivered: u64,
@@ -62,6 +66,7 @@ impl<K: 'static> ProcessorListener<K> {
         handler: H,
         options: &HandlerOptions,
         period: Option<Duration>,
+        processor: Weak<Shared<K>>,
     ) -> Self {
         let name = options.name.clone().unwrap_or_else(|| std::any::type_name::<H>().to_owned());
         let now = Instant::now();
@@ -70,8 +75,14 @@ impl<K: 'static> ProcessorListener<K> {
             handler: Box::new(handler),
             inbox: Mutex::new(Inbox::new(options.threshold)),
             wake: Notify::new(),
-            resync: Mutex::new(ResyncClock { period, next: now + period.unwrap_or_default(), syncing: true }),
+            resync: Mutex::new(ResyncClock {
+                period,
+                next: now + period.unwrap_or_default(),
+                syncing: false,
+            }),
+            in_hand: AtomicUsize::new(0),
             removed: CancellationToken::new(),
+            processor,
             ended: Synced::new(),
             synced: Synced::new(),
             delivered: AtomicU64::new(0),
@@ -88,15 +99,17 @@ impl<K: 'static> ProcessorListener<K> {
         self.wake.notify_one();
     }
 
-    pub(super) fn push(&self, batch: &Arc<EventBatch<K>>) {
+    /// Puts a batch, of which so many events are resyncs, into the inbox.
+    pub(super) fn push(&self, batch: &Arc<EventBatch<K>>, resyncs: usize) {
         let with_resyncs = self.resync.lock().syncing;
-        let was_empty = {
+        let count = batch.events.len() - if with_resyncs { 0 } else { resyncs };
+        let has_news = {
             let mut inbox = self.inbox.lock();
             let was_empty = inbox.is_empty();
-            inbox.push(batch, with_resyncs);
-            was_empty
+            inbox.push(batch, count, with_resyncs);
+            was_empty && !inbox.is_empty()
         };
-        if was_empty {
+        if has_news {
             self.wake.notify_one();
         }
     }
@@ -136,6 +149,10 @@ impl<K: 'static> ProcessorListener<K> {
         };
         drop(dropped);
         self.wake.notify_one();
+        self.synced.give_up();
+        if let Some(processor) = self.processor.upgrade() {
+            processor.unregister(self);
+        }
     }
 
     pub(super) fn is_removed(&self) -> bool {
@@ -148,7 +165,7 @@ impl<K: 'static> ProcessorListener<K> {
             (inbox.len(), inbox.merged())
         };
         HandlerStats {
-            pending,
+            pending: pending + self.in_hand.load(Ordering::Relaxed),
             delivered: self.delivered.load(Ordering::Relaxed),
             coalesced,
             panicked: self.panicked.load(Ordering::Relaxed),
@@ -157,6 +174,8 @@ impl<K: 'static> ProcessorListener<K> {
 
     /// Delivers what comes in, until the handler is removed.
     pub(super) async fn run(&self) {
+        // Also where the task is aborted instead of ending by itself.
+        let _ended = OnDrop(|| self.ended.set());
         loop {
             let woken = self.wake.notified();
             let delivery = {
@@ -164,6 +183,8 @@ impl<K: 'static> ProcessorListener<K> {
                 if inbox.closed {
                     break;
                 }
+                let taken = inbox.len();
+                self.in_hand.store(taken, Ordering::Relaxed);
                 (!inbox.is_empty()).then(|| inbox.take())
             };
             match delivery {
@@ -171,7 +192,6 @@ impl<K: 'static> ProcessorListener<K> {
                 None => woken.await,
             }
         }
-        self.ended.set();
     }
 
     async fn deliver(&self, delivery: Delivery<K>) {
@@ -182,11 +202,15 @@ impl<K: 'static> ProcessorListener<K> {
             for event in &shared.batch.events {
                 if shared.with_resyncs || !matches!(event, Event::Resynced(_)) {
                     self.call(event).await;
+                    self.in_hand.fetch_sub(1, Ordering::Relaxed);
                 }
             }
         }
-        for event in delivery.coalesced.into_iter().flat_map(super::coalesce::Coalesced::into_events) {
+        let coalesced = delivery.coalesced.map(Coalesced::into_events).unwrap_or_default();
+        self.in_hand.store(coalesced.len(), Ordering::Relaxed);
+        for event in coalesced {
             self.call(&event).await;
+            self.in_hand.fetch_sub(1, Ordering::Relaxed);
         }
         // I6: only now have the initial adds returned from the handler.
         if delivery.completes_initial_list && !self.is_removed() {

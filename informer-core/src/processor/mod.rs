@@ -3,8 +3,8 @@
 //! client-go: `sharedProcessor` of `tools/cache/shared_informer.go`. Here all handlers share one batch of events behind
 //! a reference count, and a handler that falls behind costs at most one entry per key (I11).
 //!
-//! Lock order: the registry's, then whatever `commit` or `snapshot` lock, then a listener's inbox. None is held while
-//! a handler runs (I8).
+//! Lock order: the store's writing (held by whoever calls [`SharedProcessor::publish`]), the registry's, then whatever
+//! `commit` or `snapshot` lock, then a listener's inbox. None is held while a handler runs or is dropped (I8).
 
 mod coalesce;
 mod inbox;
@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Cached, EventBatch, EventHandler};
+use crate::{Cached, Event, EventBatch, EventHandler};
 use listener::ProcessorListener;
 
 pub use listener::HandlerStats;
@@ -100,10 +100,12 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
         let period = options.resync.period(self.shared.default_resync);
-        let listener = Arc::new(ProcessorListener::new(handler, options, period));
+        let processor = Arc::downgrade(&self.shared);
+        let listener = Arc::new(ProcessorListener::new(handler, options, period, processor));
         {
             let mut registry = self.shared.registry.lock();
             if registry.stopped {
+                drop(registry);
                 listener.remove();
                 listener.ended.set();
                 return HandlerRegistration::new(listener);
@@ -126,6 +128,7 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
     #[doc(alias = "distribute")]
     pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) {
         let batch = Arc::new(batch);
+        let resyncs = batch.events.iter().filter(|event| matches!(event, Event::Resynced(_))).count();
         let mut registry = self.shared.registry.lock();
         commit();
         registry.list_complete |= batch.completes_initial_list;
@@ -133,12 +136,8 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
             return;
         }
         for listener in &registry.listeners {
-            listener.push(&batch);
+            listener.push(&batch, resyncs);
         }
-        let removed: Vec<_> = registry.listeners.extract_if(.., |listener| listener.is_removed()).collect();
-        drop(registry);
-        // I8: what goes with a handler is the user's code too.
-        drop(removed);
     }
 
     /// Fixes and returns how often to call [`check_resync`](Self::check_resync): the shortest period that any handler
@@ -147,7 +146,7 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
     pub fn fix_check_period(&self) -> Option<Duration> {
         let mut registry = self.shared.registry.lock();
         let asked = registry.listeners.iter().filter_map(|listener| listener.resync_period());
-        let shortest = asked.chain(self.shared.default_resync).min();
+        let shortest = asked.chain(Resync::Default.period(self.shared.default_resync)).min();
         registry.check_period = CheckPeriod::Fixed(shortest);
         shortest
     }
@@ -166,9 +165,10 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
     /// have returned. What waits for handlers at that time is dropped.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the handlers' tasks are aborted at their next await.
+    /// If the future is dropped, the processor has stopped, and the handlers' tasks are aborted at their next await.
     pub async fn run(&self, shutdown: CancellationToken) {
         let mut tasks = JoinSet::new();
+        let stop = OnDrop(|| self.stop());
         while !shutdown.is_cancelled() {
             let joined = std::mem::take(&mut self.shared.registry.lock().without_task);
             for listener in joined {
@@ -180,7 +180,7 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
                 () = shutdown.cancelled() => {}
             }
         }
-        self.stop();
+        drop(stop);
         while tasks.join_next().await.is_some() {}
     }
 
@@ -193,9 +193,35 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         for listener in listeners {
             listener.remove();
         }
-        for listener in without_task {
+        for listener in &without_task {
             listener.ended.set();
         }
+    }
+}
+
+impl<K: 'static> Shared<K> {
+    /// Forgets a listener.
+    fn unregister(&self, removed: &ProcessorListener<K>) {
+        let is_it = |listener: &mut Arc<ProcessorListener<K>>| std::ptr::eq(Arc::as_ptr(listener), removed);
+        let (listeners, without_task) = {
+            let mut registry = self.registry.lock();
+            let listeners: Vec<_> = registry.listeners.extract_if(.., is_it).collect();
+            (listeners, registry.without_task.extract_if(.., is_it).collect::<Vec<_>>())
+        };
+        for listener in &without_task {
+            listener.ended.set();
+        }
+        // I8: what goes with a handler is the user's code too, so it goes when the registry is free again.
+        drop((listeners, without_task));
+    }
+}
+
+/// Calls a function when it is dropped, however that comes about.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 

@@ -25,19 +25,26 @@ pub enum Resync {
     Default,
     /// Never.
     Never,
-    /// After this time, rounded up to a multiple of the informer's check period; at least one second.
+    /// After this time, rounded up to a multiple of the informer's check period; at least one second. Zero means
+    /// never.
+    ///
+    /// The informer's check period is settled when it starts: a handler that joins later can't have resyncs if nobody
+    /// wanted any at that time.
     Every(Duration),
 }
 
 impl Resync {
-    /// The period asked for, given the informer's default.
+    /// The period asked for, given the informer's default. Zero means never, as in client-go.
     pub(super) fn period(self, default: Option<Duration>) -> Option<Duration> {
         const SHORTEST: Duration = Duration::from_secs(1);
-        match self {
+        // Beyond this it makes no difference, and a sum with it can't overflow a clock.
+        const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+        let asked = match self {
             Self::Default => default,
             Self::Never => None,
-            Self::Every(period) => Some(period.max(SHORTEST)),
-        }
+            Self::Every(period) => Some(period),
+        };
+        asked.filter(|period| !period.is_zero()).map(|period| period.clamp(SHORTEST, LONGEST))
     }
 }
 

@@ -89,7 +89,8 @@ impl HandlerRegistration {
     pub async fn remove_and_wait(self) {
         let ended = self.listener().ended().clone();
         drop(self);
-        ended.wait().await;
+        // It can't be given up: a task that is aborted has ended too.
+        _ = ended.wait().await;
     }
 
     /// Leaves the handler in place for as long as the informer lives, and gives up the hold on it.

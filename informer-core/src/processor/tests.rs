@@ -117,7 +117,7 @@ async fn i5_a_late_handler_gets_the_snapshot_and_then_what_follows() {
     for expected in ["+a=1!", "+b=1!", "b=1>2"] {
         assert_eq!(heard.recv().await.as_deref(), Some(expected));
     }
-    registration.synced().wait().await;
+    registration.synced().wait().await.expect("it syncs");
     running.stop().await;
 }
 
@@ -137,7 +137,7 @@ async fn i6_a_registration_is_synced_only_after_its_initial_adds_have_returned()
     entered.recv().await.expect("the handler is called");
     assert!(!registration.has_synced(), "the first add has not returned");
     release.send(()).expect("the handler waits");
-    registration.synced().wait().await;
+    registration.synced().wait().await.expect("it syncs");
     running.stop().await;
 }
 
@@ -147,7 +147,7 @@ async fn i6_an_empty_first_list_syncs_a_registration_too() {
     let (handler, _heard) = recorder();
     let registration = running.add(handler);
     running.processor.publish(complete(vec![]), || {});
-    registration.synced().wait().await;
+    registration.synced().wait().await.expect("it syncs");
     running.stop().await;
 }
 
@@ -164,7 +164,7 @@ async fn i12_a_panic_is_counted_and_disturbs_neither_later_events_nor_other_hand
     running.processor.publish(complete(vec![added("a", 1), added("b", 2)]), || {});
     assert_eq!(heard.recv().await, Some(2));
     assert_eq!(heard_calm.recv().await.as_deref(), Some("+a=1"));
-    registration.synced().wait().await;
+    registration.synced().wait().await.expect("it syncs");
     assert_eq!((registration.stats().panicked, registration.stats().delivered), (1, 1));
     running.stop().await;
 }
@@ -269,4 +269,99 @@ async fn each_handler_keeps_its_own_resync_period() {
     };
     // Checks at 2, 4 and 6 s: the period of 3 s is rounded up to 4 s.
     assert_eq!((checks, count(&mut heard_two), count(&mut heard_three)), (vec![true; 3], 3, 1));
+}
+
+/// Runs a function when the handler that owns it is dropped.
+struct Guard<F: Fn() + Send + Sync>(F);
+
+impl<F: Fn() + Send + Sync> Drop for Guard<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+#[tokio::test]
+async fn i8_a_handler_is_dropped_when_it_is_removed_and_may_use_its_processor_meanwhile() {
+    let running = Running::start();
+    let (send, mut dropped) = tokio::sync::mpsc::unbounded_channel();
+    let guard = Guard({
+        let processor = running.processor.clone();
+        move || {
+            processor.publish(batch(vec![]), || {});
+            _ = send.send(());
+        }
+    });
+    let registration = running.add(Handlers::new().on_add(move |_: &Cached<Object>, _| _ = &guard));
+    running.processor.publish(complete(vec![]), || {});
+    registration.synced().wait().await.expect("it syncs");
+    registration.remove_and_wait().await;
+    // Without another event to be published.
+    dropped.recv().await.expect("it is dropped");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i12_waits_end_when_the_processor_never_ran_or_its_run_was_dropped() {
+    let processor = SharedProcessor::<Object>::new(None);
+    let never_ran = processor.add_handler(Handlers::new(), &HandlerOptions::default(), std::iter::empty);
+    let synced = never_ran.synced();
+    never_ran.remove_and_wait().await;
+    assert!(synced.wait().await.is_err(), "it can't sync any more");
+
+    let running = Running::start();
+    let registration = running.add(Handlers::new());
+    tokio::task::yield_now().await;
+    running.task.abort();
+    assert!(registration.synced().wait().await.is_err());
+    registration.remove_and_wait().await;
+    let late = running.processor.add_handler(Handlers::new(), &HandlerOptions::default(), std::iter::empty);
+    assert!(late.synced().wait().await.is_err());
+}
+
+#[tokio::test]
+async fn i4_a_filtered_handler_that_is_behind_still_hears_of_the_end_of_what_it_was_told_of() {
+    let processor = SharedProcessor::new(None);
+    let (recorder, mut heard) = recorder();
+    let even = crate::Filtered::new(|value: &Object| value % 2 == 0, recorder);
+    let options = HandlerOptions::new().threshold(Some(1));
+    let _registration = processor.add_handler(even, &options, std::iter::empty);
+    processor.publish(batch(vec![added("a", 2)]), || {});
+    processor.publish(batch(vec![updated("a", 2, 3)]), || {});
+    let end = Deleted::exact(object("a", 3)).after(object("a", 3));
+    processor.publish(batch(vec![Event::Deleted(end)]), || {});
+    let shutdown = CancellationToken::new();
+    let run = tokio::spawn({
+        let shutdown = shutdown.clone();
+        async move { processor.run(shutdown).await }
+    });
+    assert_eq!(heard.recv().await.as_deref(), Some("+a=2"));
+    assert_eq!(heard.recv().await.as_deref(), Some("-a"));
+    shutdown.cancel();
+    run.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn resyncs_that_are_not_for_a_handler_neither_wait_for_it_nor_wake_it() {
+    let processor = SharedProcessor::new(None);
+    let registration = processor.add_handler(Handlers::new(), &HandlerOptions::default(), std::iter::empty);
+    processor.publish(batch((0..5_000).map(|value| Event::Resynced(object("a", value))).collect()), || {});
+    assert_eq!(registration.stats().pending, 0);
+    processor.publish(batch(vec![added("a", 1), Event::Resynced(object("b", 1))]), || {});
+    assert_eq!(registration.stats().pending, 1);
+}
+
+#[test]
+fn resync_periods_of_any_length_are_understood() {
+    let default = Some(Duration::from_millis(5));
+    assert_eq!(
+        Resync::Default.period(default),
+        Some(Duration::from_secs(1)),
+        "not more often than each second"
+    );
+    assert_eq!(Resync::Default.period(Some(Duration::ZERO)), None, "zero means never, as in client-go");
+    assert_eq!(Resync::Every(Duration::ZERO).period(default), None);
+    let processor = SharedProcessor::<Object>::new(Some(Duration::MAX));
+    let options = HandlerOptions::new().resync(Resync::Every(Duration::MAX));
+    processor.add_handler(Handlers::new(), &options, std::iter::empty).detach();
+    assert!(processor.fix_check_period().is_some_and(|period| period < Duration::MAX));
 }

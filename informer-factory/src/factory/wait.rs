@@ -30,17 +30,10 @@ impl SharedInformerFactory {
     pub async fn wait_for_cache_sync(&self) -> Result<(), NotSynced> {
         let entries = self.inner.informers.iter().filter(|entry| entry.is_started());
         let started: Vec<_> = entries.map(|entry| entry.synced.clone()).collect();
-        let all_synced = async {
-            for synced in started {
-                synced.wait().await;
-            }
-        };
-        // What is synced already counts, also after a shutdown.
-        tokio::select! {
-            biased;
-            () = all_synced => Ok(()),
-            () = self.inner.shutdown.cancelled() => Err(self.not_synced()),
+        for synced in started {
+            synced.wait().await.map_err(|_| self.not_synced())?;
         }
+        Ok(())
     }
 
     /// Waits as [`wait_for_cache_sync`](Self::wait_for_cache_sync), but not longer than `timeout`.

@@ -65,7 +65,7 @@ impl<K> Outcome<K> {
                 Delta::Deleted(deleted) => {
                     // I4: of an object that no handler heard of, none hears that it is gone.
                     if let Some(last) = current {
-                        self.events.push(Event::Deleted(deleted.clone().or_last_known(|| Some(last))));
+                        self.events.push(Event::Deleted(deleted.clone().after(last)));
                     }
                     None
                 }
@@ -91,7 +91,7 @@ impl<K> Outcome<K> {
         }
         if old.uid() != object.uid() && !old.uid().is_missing() && !object.uid().is_missing() {
             // The same name, but another object: the end of the first was missed.
-            self.events.push(Event::Deleted(Deleted::missed(old.key().clone(), Some(old))));
+            self.events.push(Event::Deleted(Deleted::missed(old.key().clone(), None).after(old)));
             self.events.push(Event::Added { object: object.clone(), is_in_initial_list: false });
         } else {
             self.events.push(Event::Updated { old, new: object.clone() });

@@ -113,7 +113,7 @@ async fn a_wait_that_is_too_long_names_what_has_not_synced_and_why() {
     let factory = factory(&simulator);
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     factory.start();
-    within(nodes.synced().wait()).await;
+    within(nodes.synced().wait()).await.expect("it syncs");
     within(async {
         while pods.health().error().is_none() {
             tokio::task::yield_now().await;
@@ -129,4 +129,23 @@ async fn a_wait_that_is_too_long_names_what_has_not_synced_and_why() {
     );
     factory.shutdown().await;
     assert!(factory.wait_for_cache_sync().await.is_err(), "a stopped informer will not sync");
+}
+
+#[tokio::test]
+async fn i12_dropping_the_run_of_an_informer_ends_every_wait_for_it() {
+    let simulator = simulator().await;
+    let unwilling = informer_testing::CannedResponse::too_many_requests(3_600);
+    simulator.fail_next(usize::MAX, RequestFilter::any(), unwilling);
+    let lister_watcher = informer_factory::KubeListWatch::<Pod>::all(simulator.client().expect("a client"));
+    let (pods, task) = informer_factory::SharedIndexInformer::new(
+        std::sync::Arc::new(lister_watcher),
+        informer_factory::InformerOptions::new().resync_period(Duration::ZERO),
+    );
+    let registration = pods.add_handlers(|handlers| handlers);
+    let run = tokio::spawn(task.run(Default::default()));
+    within(simulator.wait_for_requests(&RequestFilter::any(), 1)).await;
+    run.abort();
+    assert!(within(pods.synced().wait()).await.is_err());
+    assert!(within(registration.synced().wait()).await.is_err());
+    within(registration.remove_and_wait()).await;
 }

@@ -26,7 +26,7 @@ async fn the_store_the_index_and_every_replica_follow_the_server() {
     let registration = pods.add_event_handler(replica.clone());
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("it syncs");
-    within(registration.synced().wait()).await;
+    within(registration.synced().wait()).await.expect("it syncs");
     assert_eq!(replica.versions(), versions_of_pods(&simulator));
     assert_eq!(by_node.count("n1"), 5);
     let cached = pods.indexer().get_by_key("shop/p1").expect("it is cached");
@@ -58,7 +58,7 @@ async fn i5_a_handler_that_joins_a_live_informer_hears_of_what_exists_and_of_wha
     within(factory.wait_for_cache_sync()).await.expect("it syncs");
     let replica = Replica::<Pod>::new();
     let registration = pods.add_event_handler(replica.clone());
-    within(registration.synced().wait()).await;
+    within(registration.synced().wait()).await.expect("it syncs");
     assert_eq!(replica.objects().len(), 1);
     simulator.create(&pod("late", "n1")).expect("a new pod");
     within(replica.wait_until(|objects| objects.len() == 2)).await;

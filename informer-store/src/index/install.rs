@@ -10,7 +10,7 @@ use informer_core::{Cached, ObjectKey};
 
 use super::{AnyIndex, AnyIndexState, Applied, Definition, Index, IndexValue, ValuesBySlot};
 use crate::persistent_vec::PersistentVec;
-use crate::shared::{IndexId, IndexNotes, Shared};
+use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared};
 use crate::{Change, IndexError, IndexFailure};
 
 type Entries<K> = PersistentVec<Option<Cached<K>>>;
@@ -42,7 +42,7 @@ where
             let id = IndexId::next();
             let Build { index, by_slot, failures, .. } = build;
             notes.indices.push(IndexNotes { id, definition: Arc::clone(&definition), by_slot, failures });
-            shared.state.write().indices.push((id, index));
+            shared.state.write().indices.push(NamedIndex::new(id, definition.as_ref(), index));
             return Ok(Index::new(Arc::clone(shared), id, definition.name()));
         }
     }
@@ -71,21 +71,22 @@ impl<K> Build<K> {
     /// Brings the index from the objects it covers to `entries`.
     fn catch_up(&mut self, entries: Entries<K>) {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
+        let outdated = &mut self.failures;
         entries.for_each_difference(&self.covered, |slot, now, before| {
-            let change = match (now, before.and_then(Option::as_ref)) {
+            let before = before.and_then(Option::as_ref);
+            let change = match (now, before) {
                 (Some(now), Some(before)) if now.ptr_eq(before) => return,
                 (Some(now), _) => Change::Put(now.clone()),
                 (None, Some(before)) => Change::Remove(before.key().clone()),
                 (None, None) => return,
             };
+            // Of whatever object was in the slot before; it may have gone to another.
+            before.map(|before| outdated.remove(before.key()));
             slots.push(slot as u32);
             changes.push(change);
         });
         let mut failures = Vec::new();
         let computed = self.definition.compute(&changes, &mut failures);
-        for change in &changes {
-            self.failures.remove(change.key());
-        }
         self.failures.extend(failures.into_iter().map(|failure| (failure.key.clone(), failure)));
         let mut applied = slots.iter().zip(&changes).map(|(slot, change)| {
             let object = match change {
