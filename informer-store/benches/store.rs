@@ -1,0 +1,170 @@
+//! What the store costs with 100,000 pods, an index by namespace and one by node: the cases that client-go's
+//! `ThreadSafeStore` is measured by. `cargo bench -p informer-store`.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use criterion::Criterion;
+use informer_core::{Cached, ObjectKey};
+use informer_store::{Change, Index, Indexer, StoreWriter, store};
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+
+const PODS: u64 = 100_000;
+/// So that a node has 500 pods.
+const NODES: u64 = 200;
+
+fn pod(n: u64, version: u64, node: u64) -> Cached<Pod> {
+    let mut pod = Pod::default();
+    pod.metadata.namespace = Some(format!("namespace-{}", n % 50));
+    pod.metadata.name = Some(format!("deployment-7d9f8b6c5d-{n:06}"));
+    pod.metadata.uid = Some(format!("0f7e3c1a-9b2d-4c5e-8f60-{n:012x}"));
+    pod.metadata.resource_version = Some(version.to_string());
+    pod.spec = Some(PodSpec { node_name: Some(format!("node-{node}")), ..PodSpec::default() });
+    Cached::new(pod).expect("it has a name")
+}
+
+fn node_of(pod: &Pod) -> Option<String> {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.clone())
+}
+
+struct Filled {
+    writer: StoreWriter<Pod>,
+    indexer: Indexer<Pod>,
+    by_node: Index<Pod, String>,
+    version: u64,
+}
+
+impl Filled {
+    fn new() -> Self {
+        let (mut writer, indexer) = store::<Pod>();
+        let by_node = indexer.add_index("node", node_of).expect("a free name");
+        writer.replace((0..PODS).map(|n| pod(n, n + 1, n % NODES)).collect(), &PODS.into());
+        Self { writer, indexer, by_node, version: PODS }
+    }
+
+    fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+}
+
+fn reads(c: &mut Criterion, filled: &Filled) {
+    let keys: Vec<ObjectKey> = filled.indexer.keys();
+    let mut position = 0;
+    c.bench_function("get by key", |b| {
+        b.iter(|| {
+            // A stride that is prime to the count visits every key, and never the one just fetched.
+            position = (position + 7_919) % keys.len();
+            black_box(filled.indexer.get(&keys[position]))
+        });
+    });
+    c.bench_function("by_index with 500 results, each visited", |b| {
+        b.iter(|| {
+            position = (position + 1) % NODES as usize;
+            let found = filled.by_node.get(format!("node-{position}").as_str());
+            assert_eq!(found.len(), 500);
+            found.iter().fold(0, |sum, pod| sum ^ black_box(pod).key().hash_value())
+        });
+    });
+    c.bench_function("by_index with 500 results, as a list", |b| {
+        b.iter(|| black_box(filled.by_node.get("node-77")).iter().count());
+    });
+    c.bench_function("list of 100,000, iterated", |b| {
+        b.iter(|| filled.indexer.list().iter().map(black_box).count());
+    });
+    c.bench_function("list of 100,000, handles copied", |b| b.iter(|| filled.indexer.list().to_vec().len()));
+}
+
+fn writes(c: &mut Criterion, filled: &mut Filled) {
+    let (mut n, mut node) = (0, 0);
+    for (name, move_node) in [("update, index value unchanged", 0), ("update, index value changed", 1)] {
+        c.bench_function(name, |b| {
+            b.iter_custom(|updates| {
+                let mut taken = Duration::ZERO;
+                for update in 0..updates.div_ceil(1_000) {
+                    // Made outside the measurement, a thousand at a time.
+                    let count = 1_000.min(updates - update * 1_000);
+                    let mut objects = Vec::new();
+                    for _ in 0..count {
+                        n = (n + 7_919) % PODS;
+                        node = (node + move_node) % NODES;
+                        objects.push(pod(n, filled.next_version(), (n + node) % NODES));
+                    }
+                    let started = Instant::now();
+                    for object in &objects {
+                        filled.writer.transaction(vec![Change::Put(object.clone())], None);
+                    }
+                    taken += started.elapsed();
+                }
+                taken
+            });
+        });
+    }
+}
+
+fn replaces(c: &mut Criterion, filled: &mut Filled) {
+    let mut group = c.benchmark_group("replace of 100,000");
+    group.sample_size(10);
+    for (name, same) in [("all changed", false), ("none changed", true)] {
+        group.bench_function(name, |b| {
+            b.iter_custom(|replaces| {
+                let mut taken = Duration::ZERO;
+                for _ in 0..replaces {
+                    let version = filled.next_version();
+                    let objects: Vec<Cached<Pod>> = if same {
+                        let copy = |old: &Cached<Pod>| Cached::new((**old).clone()).expect("it has a name");
+                        filled.indexer.list().iter().map(copy).collect()
+                    } else {
+                        (0..PODS).map(|n| pod(n, version, n % NODES)).collect()
+                    };
+                    // Kept, so that freeing what is replaced or superfluous is not measured.
+                    let _kept = (objects.clone(), filled.indexer.list().to_vec());
+                    let started = Instant::now();
+                    filled.writer.replace(objects, &version.into());
+                    taken += started.elapsed();
+                }
+                taken
+            });
+        });
+    }
+    group.finish();
+}
+
+/// How long a reader waits at worst while everything is replaced.
+fn stall(filled: &mut Filled) {
+    let key = filled.indexer.keys()[0].clone();
+    let stop = Arc::new(AtomicBool::new(false));
+    let reader = std::thread::spawn({
+        let (indexer, stop) = (filled.indexer.clone(), Arc::clone(&stop));
+        move || {
+            let mut worst = Duration::ZERO;
+            while !stop.load(Ordering::Relaxed) {
+                let started = Instant::now();
+                black_box(indexer.get(&key));
+                worst = worst.max(started.elapsed());
+            }
+            worst
+        }
+    });
+    for _ in 0..5 {
+        let version = filled.next_version();
+        filled.writer.replace((0..PODS).map(|n| pod(n, version, n % NODES)).collect(), &version.into());
+    }
+    stop.store(true, Ordering::Relaxed);
+    println!("longest stall of a reader during five replaces: {:?}", reader.join().unwrap_or_default());
+}
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2))
+        .configure_from_args();
+    let mut filled = Filled::new();
+    reads(&mut criterion, &filled);
+    writes(&mut criterion, &mut filled);
+    replaces(&mut criterion, &mut filled);
+    stall(&mut filled);
+    criterion.final_summary();
+}
