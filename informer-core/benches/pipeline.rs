@@ -1,0 +1,119 @@
+//! What the queue and the fan-out to handlers cost: the cases that client-go's `DeltaFIFO` and `sharedProcessor` are
+//! measured by. `cargo bench -p informer-core`.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, Throughput};
+use futures::FutureExt;
+use informer_core::{
+    Cached, DeltaFifo, Event, EventBatch, HandlerOptions, Handlers, ObjectKey, SharedProcessor, Uid,
+};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// As many events as come in one piece when a backlog is worked off.
+const BATCH: usize = 1_000;
+
+fn objects(count: usize) -> Vec<Cached<u64>> {
+    let object = |n: usize| {
+        let key = ObjectKey::namespaced(&format!("namespace-{}", n % 50), &format!("pod-{n:06}"));
+        Cached::from_parts(key, (n as u64 + 1).into(), Uid::default(), n as u64)
+    };
+    (0..count).map(object).collect()
+}
+
+fn queue(c: &mut Criterion) {
+    let objects = objects(1_001);
+    c.bench_function("queue, add and pop at depth 1", |b| {
+        let queue = DeltaFifo::new();
+        b.iter(|| {
+            queue.add(objects[0].clone());
+            black_box(queue.pop().now_or_never())
+        });
+    });
+    c.bench_function("queue, add and pop at depth 1,000", |b| {
+        let queue = DeltaFifo::new();
+        objects[1..].iter().for_each(|object| queue.add(object.clone()));
+        let mut next = 0;
+        b.iter(|| {
+            queue.add(objects[next].clone());
+            next = (next + 1) % objects.len();
+            black_box(queue.pop().now_or_never())
+        });
+    });
+    c.bench_function("queue, add of 1,000 and one pop_batch, per add", |b| {
+        let queue = DeltaFifo::new();
+        b.iter_custom(|adds| {
+            let started = Instant::now();
+            for _ in 0..adds.div_ceil(1_000) {
+                objects[1..].iter().for_each(|object| queue.add(object.clone()));
+                black_box(queue.pop_batch().now_or_never());
+            }
+            started.elapsed()
+        });
+    });
+}
+
+/// Counts down, and tells when there is nothing left.
+struct Countdown {
+    left: AtomicUsize,
+    done: Notify,
+}
+
+impl Countdown {
+    fn tick(&self) {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.done.notify_one();
+        }
+    }
+}
+
+fn fan_out(c: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
+    let objects = objects(BATCH);
+    for handlers in [1, 10, 100] {
+        let processor = SharedProcessor::<u64>::new(None);
+        let countdown = Arc::new(Countdown { left: AtomicUsize::new(0), done: Notify::new() });
+        for _ in 0..handlers {
+            let countdown = Arc::clone(&countdown);
+            let handler = Handlers::new().on_update(move |_: &Cached<u64>, new| {
+                black_box(new);
+                countdown.tick();
+            });
+            processor.add_handler(handler, &HandlerOptions::default(), std::iter::empty).detach();
+        }
+        let shutdown = CancellationToken::new();
+        let run = runtime.spawn({
+            let (processor, shutdown) = (processor.clone(), shutdown.clone());
+            async move { processor.run(shutdown).await }
+        });
+        let mut group = c.benchmark_group("fan-out of 1,000 updates");
+        group.throughput(Throughput::Elements(BATCH as u64));
+        group.bench_function(format!("to {handlers} handlers"), |b| {
+            b.iter(|| {
+                countdown.left.store(BATCH * handlers, Ordering::Relaxed);
+                let update =
+                    |object: &Cached<u64>| Event::Updated { old: object.clone(), new: object.clone() };
+                let events = objects.iter().map(update).collect();
+                processor.publish(EventBatch { events, completes_initial_list: false }, || {});
+                runtime.block_on(countdown.done.notified());
+            });
+        });
+        group.finish();
+        shutdown.cancel();
+        runtime.block_on(run).expect("no panic");
+    }
+}
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2))
+        .configure_from_args();
+    queue(&mut criterion);
+    fan_out(&mut criterion);
+    criterion.final_summary();
+}
