@@ -49,10 +49,14 @@ pub enum ListWatchError {
     Protocol(String),
 }
 
+/// How long a server can make us wait at most, in seconds; so that nobody's clock overflows.
+const MAX_RETRY_AFTER: u32 = 60 * 60;
+
+/// A wait that the status asks for is kept, up to an hour.
 impl From<Box<Status>> for ListWatchError {
     fn from(status: Box<Status>) -> Self {
         let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-        let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+        let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.min(MAX_RETRY_AFTER).into()));
         Self::Status { status, retry_after }
     }
 }
@@ -93,6 +97,14 @@ impl ListWatchError {
         })
     }
 
+    /// Says whether the server finds fault with the request itself (400, 422), such as with its resource version.
+    #[must_use]
+    #[doc(alias = "IsBadRequest")]
+    #[doc(alias = "IsInvalid")]
+    pub fn is_bad_request(&self) -> bool {
+        self.has(400, &["BadRequest"]) || self.has(422, &["Invalid"])
+    }
+
     /// Says whether the credentials were not accepted (401).
     #[must_use]
     pub fn is_unauthorized(&self) -> bool {
@@ -123,6 +135,20 @@ impl ListWatchError {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_made_to_wait_for_more_than_an_hour() {
+        for (asked, kept) in [(0, None), (90, Some(90)), (u32::MAX, Some(3600))] {
+            let status = serde_json::json!({ "code": 429, "details": { "retryAfterSeconds": asked } });
+            let status: Box<Status> = serde_json::from_value(status).expect("a status");
+            assert_eq!(ListWatchError::from(status).retry_after(), kept.map(Duration::from_secs));
         }
     }
 }

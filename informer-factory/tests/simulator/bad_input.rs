@@ -27,7 +27,7 @@ async fn health_with_error(pods: &SharedIndexInformer<Pod>) -> Health {
     within(async {
         let mut health = status.health();
         while health.error().is_none() {
-            health = status.health_changed().await;
+            health = status.health_changed().await.expect("it runs");
         }
         health
     })

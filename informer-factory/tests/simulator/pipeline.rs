@@ -93,7 +93,7 @@ async fn changes_that_were_missed_while_the_history_was_lost_come_out_of_a_list(
     simulator.fail_next(1, watches(), unwell);
     simulator.close_watches();
     let mut status = pods.status().clone();
-    within(async { while status.health_changed().await.error().is_none() {} }).await;
+    within(async { while status.health_changed().await.expect("it runs").error().is_none() {} }).await;
     simulator.delete::<Pod>("shop/goes").expect("it exists");
     simulator.update(&pod("changes", "n2")).expect("it exists");
     simulator.create(&pod("new", "n3")).expect("a new pod");

@@ -8,6 +8,9 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
 
+/// How long a server can make us wait at most; so that nobody's clock overflows, whoever made the error.
+const MOST_ASKED: Duration = Duration::from_secs(60 * 60);
+
 /// Waits that double from 0.8 s to 30 s, each stretched by up to its own length at random.
 #[derive(Debug)]
 pub(super) struct Backoff {
@@ -19,11 +22,11 @@ impl Backoff {
         Self { next: FIRST }
     }
 
-    /// The wait before the next try; not shorter than what the server asked for.
+    /// The wait before the next try; not shorter than what the server asked for, within reason.
     pub(super) fn next(&mut self, retry_after: Option<Duration>) -> Duration {
         let wait = self.next.mul_f64(1.0 + fastrand::f64());
         self.next = (self.next * 2).min(LONGEST);
-        wait.max(retry_after.unwrap_or_default())
+        wait.max(retry_after.unwrap_or_default().min(MOST_ASKED))
     }
 
     /// Starts over, after a success.
@@ -51,5 +54,6 @@ mod tests {
     fn a_server_that_asks_for_more_patience_gets_it() {
         let asked = Duration::from_secs(90);
         assert_eq!(Backoff::new().next(Some(asked)), asked);
+        assert_eq!(Backoff::new().next(Some(Duration::MAX)), MOST_ASKED);
     }
 }

@@ -18,10 +18,17 @@ pub struct ReflectorConfig<K> {
 /// How many items a page of a list has where nothing else is asked for.
 pub(super) const DEFAULT_PAGE_SIZE: u32 = 500;
 
+/// How long a watch lasts at least, by default and whatever is set: shorter ones only cost requests.
+const LEAST_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// What [`ReflectorConfig::watch_timeout`] can be set to at most. Few networks keep a connection that long, and no
+/// clock overflows.
+const MOST_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
 impl<K> ReflectorConfig<K> {
     /// Returns the defaults.
     pub fn new() -> Self {
-        Self { page_size: None, watch_timeout: Duration::from_secs(300), transform: None }
+        Self { page_size: None, watch_timeout: LEAST_WATCH_TIMEOUT, transform: None }
     }
 
     /// Asks for lists in pages of so many items, always. Default: pages of 500 where the server has to read its
@@ -33,19 +40,18 @@ impl<K> ReflectorConfig<K> {
     }
 
     /// Sets how long a watch lasts at least before the server ends it and a new one is opened; it lasts at most twice
-    /// as long. Default, and least: 5 minutes.
+    /// as long. Default, and least: 5 minutes; most: 24 hours. What is beyond counts as the limit.
     #[doc(alias = "MinWatchTimeout")]
     pub fn watch_timeout(mut self, at_least: Duration) -> Self {
-        self.watch_timeout = at_least.max(Duration::from_secs(300));
+        self.watch_timeout = at_least.clamp(LEAST_WATCH_TIMEOUT, MOST_WATCH_TIMEOUT);
         self
     }
 
     /// Sets a function that changes each object before it is cached, for example to drop what is never read. It runs
     /// exactly once for each version that arrives, with no lock held.
     ///
-    /// If it fails or panics, the object is set aside: the version that is held, if any, stays, and
-    /// [`ReflectorStatus::set_aside`](super::ReflectorStatus::set_aside) lists it. It must not change name, namespace,
-    /// UID or resource version.
+    /// If it fails or panics, or changes name, namespace, UID or resource version, the object is set aside: the version
+    /// that is held, if any, stays, and [`ReflectorStatus::set_aside`](super::ReflectorStatus::set_aside) lists it.
     #[doc(alias = "SetTransform")]
     pub fn transform<E: fmt::Display>(
         mut self,

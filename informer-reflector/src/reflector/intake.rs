@@ -2,7 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use informer_core::{Cached, Malformed, ObjectKey};
+use informer_core::{Cached, KeyError, Malformed, ObjectKey, ResourceVersion, Uid};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
 use super::config::Transform;
@@ -14,23 +15,75 @@ pub(super) struct Intake<K> {
 impl<K: Resource> Intake<K> {
     /// Makes a cached object of a decoded one, or says why that can't be done (I10).
     pub(super) fn take(&self, mut object: K) -> Result<Cached<K>, Malformed> {
-        if let Some(transform) = &self.transform {
-            // Read before, because a transform that fails may leave anything behind.
-            let meta = object.meta();
-            let (namespace, name) = (meta.namespace.clone(), meta.name.clone());
-            let resource_version = meta.resource_version.as_deref().into();
-            let outcome = catch_unwind(AssertUnwindSafe(|| transform(&mut object)))
-                .unwrap_or_else(|_| Err("the transform panicked".to_owned()));
-            if let Err(error) = outcome {
-                let key = name.map(|name| ObjectKey::new(namespace.as_deref(), &name));
-                return Err(Malformed { key, resource_version, error });
+        // Read before the transform runs, because one that fails may leave anything behind.
+        let identity = Identity::read(object.meta())?;
+        match self.apply_transform(&mut object, &identity) {
+            Ok(()) => {
+                let Identity { key, resource_version, uid } = identity;
+                Ok(Cached::from_parts(key, resource_version, uid, object))
+            }
+            Err(error) => {
+                Err(Malformed { key: Some(identity.key), resource_version: identity.resource_version, error })
             }
         }
-        let resource_version = object.meta().resource_version.as_deref().into();
-        Cached::new(object).map_err(|error| Malformed {
-            key: None,
-            resource_version,
-            error: error.to_string(),
-        })
+    }
+
+    fn apply_transform(&self, object: &mut K, identity: &Identity) -> Result<(), String> {
+        let Some(transform) = &self.transform else { return Ok(()) };
+        catch_unwind(AssertUnwindSafe(|| transform(object)))
+            .unwrap_or_else(|_| Err("the transform panicked".to_owned()))?;
+        match identity.difference(object.meta()) {
+            None => Ok(()),
+            Some(field) => Err(format!("the transform changed {field}, which tells objects apart")),
+        }
+    }
+}
+
+/// What tells an object, and its versions, from all others.
+struct Identity {
+    key: ObjectKey,
+    resource_version: ResourceVersion,
+    uid: Uid,
+}
+
+impl Identity {
+    fn read(meta: &ObjectMeta) -> Result<Self, Malformed> {
+        let resource_version = meta.resource_version.as_deref().into();
+        match meta.name.as_deref() {
+            Some(name) if !name.is_empty() => Ok(Self {
+                key: ObjectKey::new(meta.namespace.as_deref(), name),
+                resource_version,
+                uid: meta.uid.as_deref().into(),
+            }),
+            _ => {
+                let namespace = meta.namespace.clone().unwrap_or_default();
+                let error = KeyError::MissingName { namespace }.to_string();
+                Err(Malformed { key: None, resource_version, error })
+            }
+        }
+    }
+
+    /// Names the first field in which `meta` is not this identity's.
+    fn difference(&self, meta: &ObjectMeta) -> Option<&'static str> {
+        if !self.is_named(meta) {
+            Some("metadata.name or metadata.namespace")
+        } else if self.uid != meta.uid.as_deref().into() {
+            Some("metadata.uid")
+        } else if self.resource_version != meta.resource_version.as_deref().into() {
+            Some("metadata.resourceVersion")
+        } else {
+            None
+        }
+    }
+
+    /// Says whether the key is that of `meta`, without building another.
+    fn is_named(&self, meta: &ObjectMeta) -> bool {
+        let name = match meta.namespace.as_deref() {
+            Some(namespace) if !namespace.is_empty() => {
+                self.key.as_str().strip_prefix(namespace).and_then(|rest| rest.strip_prefix('/'))
+            }
+            _ => Some(self.key.as_str()),
+        };
+        name == Some(meta.name.as_deref().unwrap_or_default())
     }
 }

@@ -6,19 +6,20 @@
 
 use futures::StreamExt;
 use informer_core::{
-    Cached, ListEnd, ListOptions, ListPart, ListWatchError, Malformed, ObjectKey, Replacement,
-    ResourceVersion,
+    Cached, ListEnd, ListOptions, ListPart, ListWatchError, Malformed, Replacement, ResourceVersion,
 };
 use kube::Resource;
+use tokio::time::timeout;
 
 use super::config::DEFAULT_PAGE_SIZE;
 use super::status::Health;
-use super::{Reflector, Step};
+use super::{PATIENCE, Reflector, Request, Step, unanswered};
 
 /// What lists have taught about the server and the state it can give.
 #[derive(Debug, Default)]
 pub(super) struct ListHistory {
-    /// The version of the last complete list or later event; empty before the first list.
+    /// The version of the last complete list or later event; empty before the first list, and where the server gives
+    /// lists no version.
     pub(super) last_seen: ResourceVersion,
     /// The version to ask for is not to be had: too old, or newer than the server.
     pub(super) unavailable: bool,
@@ -53,7 +54,13 @@ impl ListHistory {
 /// What has been listed so far.
 struct Listed<K> {
     objects: Vec<Cached<K>>,
-    set_aside: Vec<ObjectKey>,
+    set_aside: Vec<Malformed>,
+}
+
+impl<K> Listed<K> {
+    fn nothing() -> Self {
+        Self { objects: Vec::new(), set_aside: Vec::new() }
+    }
 }
 
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
@@ -62,33 +69,43 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         self.reporter.set(Health::Syncing { received: 0, remaining: None });
         match self.list_all_pages().await {
             Ok((listed, resource_version)) => {
-                self.history.unavailable = false;
-                self.history.last_seen = resource_version.clone();
-                self.reporter.retain_set_aside(&listed.set_aside);
-                self.reporter.synced_to(&resource_version);
-                let Listed { objects, set_aside } = listed;
-                self.store.replace(Replacement { objects, set_aside, resource_version });
-                self.succeeded();
-                Step::Watch
+                self.hand_on(listed, resource_version);
+                Step::Now(Request::Watch)
             }
             Err(error) if version_is_unavailable(&error) && !self.history.unavailable => {
                 // Asked for too much; the newest state is always to be had, so no time is lost with waiting.
                 self.history.unavailable = true;
-                Step::List
+                Step::Now(Request::List)
             }
-            Err(error) => Step::BackOff { error, then: Box::new(Step::List) },
+            Err(error) => Step::Later(Request::List, error),
         }
+    }
+
+    fn hand_on(&mut self, listed: Listed<K>, resource_version: ResourceVersion) {
+        let Listed { objects, set_aside } = listed;
+        let keys = set_aside.iter().filter_map(|malformed| malformed.key.clone()).collect();
+        // The store first: what the status says has been handed on has been.
+        self.store.replace(Replacement {
+            objects,
+            set_aside: keys,
+            resource_version: resource_version.clone(),
+        });
+        self.reporter.synced_to(&resource_version);
+        self.reporter.set_aside_only(&set_aside);
+        self.history.unavailable = false;
+        self.history.last_seen = resource_version;
+        self.setbacks.failures = 0;
     }
 
     async fn list_all_pages(&mut self) -> Result<(Listed<K>, ResourceVersion), ListWatchError> {
         let first = self.history.first_page(self.config.page_size);
         let mut options = first.clone();
-        let mut listed = Listed { objects: Vec::new(), set_aside: Vec::new() };
+        let mut listed = Listed::nothing();
         loop {
             let is_continued = options.continue_token.is_some();
             match self.list_page(options, &mut listed).await {
                 Ok(end) => match end.continue_token {
-                    None => return Ok((listed, end.resource_version)),
+                    None => return Ok((listed, stated(end.resource_version))),
                     Some(token) => {
                         let asked_for_memory =
                             first.resource_version.as_ref().is_some_and(|version| *version == "0".into());
@@ -103,7 +120,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 },
                 // The state that the first pages are from is gone, so all is asked for again in one piece.
                 Err(error) if is_continued && error.is_expired() => {
-                    listed = Listed { objects: Vec::new(), set_aside: Vec::new() };
+                    listed = Listed::nothing();
                     options = ListOptions { limit: None, ..first.clone() };
                 }
                 Err(error) => return Err(error),
@@ -116,12 +133,16 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         options: ListOptions,
         listed: &mut Listed<K>,
     ) -> Result<ListEnd, ListWatchError> {
-        let mut parts = self.lister_watcher.list(options).await?;
-        while let Some(part) = parts.next().await {
+        let mut parts =
+            timeout(PATIENCE, self.lister_watcher.list(options)).await.map_err(|_| unanswered())??;
+        while let Some(part) = timeout(PATIENCE, parts.next()).await.map_err(|_| fell_silent())? {
             match part? {
                 ListPart::Items(items) => {
                     for item in items {
-                        self.take_listed(item, listed);
+                        match item.and_then(|object| self.intake.take(object)) {
+                            Ok(object) => listed.objects.push(object),
+                            Err(malformed) => listed.set_aside.push(malformed),
+                        }
                     }
                     self.report_progress(listed, None);
                 }
@@ -134,19 +155,6 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Err(ListWatchError::Protocol("the list ended without its metadata".into()))
     }
 
-    fn take_listed(&self, item: Result<K, Malformed>, listed: &mut Listed<K>) {
-        match item.and_then(|object| self.intake.take(object)) {
-            Ok(object) => {
-                self.reporter.taken_in(object.key());
-                listed.objects.push(object);
-            }
-            Err(malformed) => {
-                self.reporter.set_aside(&malformed);
-                listed.set_aside.extend(malformed.key);
-            }
-        }
-    }
-
     fn report_progress(&self, listed: &Listed<K>, remaining: Option<u64>) {
         let received = listed.objects.len() + listed.set_aside.len();
         self.reporter.set(Health::Syncing { received, remaining });
@@ -156,4 +164,14 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 /// The state that was asked for is not to be had, but another is.
 fn version_is_unavailable(error: &ListWatchError) -> bool {
     error.is_expired() || error.is_too_large_resource_version()
+}
+
+/// The version of a list, or none if it states none: some servers that aren't Kubernetes' own say `0`, which is no state
+/// to watch from but the wish for any.
+fn stated(resource_version: ResourceVersion) -> ResourceVersion {
+    if resource_version == "0".into() { ResourceVersion::empty() } else { resource_version }
+}
+
+fn fell_silent() -> ListWatchError {
+    ListWatchError::Interrupted(format!("nothing came for {PATIENCE:?}").into())
 }

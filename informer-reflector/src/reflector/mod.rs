@@ -1,9 +1,10 @@
 //! [`Reflector`]: keeps a [`ReflectorStore`] in step with a [`ListerWatcher`].
 //!
 //! client-go: `Reflector` of tools/cache/reflector.go. It is one state machine: list, then watch from there; a watch
-//! that ends is opened again where it ended, and only where that can't be (the version has expired) is there another
-//! list. What is different from client-go: after an error it watches again before it lists again, its waits start over
-//! only after a success, and what can't be decoded is set aside instead of lost.
+//! that ends is opened again where it ended, and only where that can't be (the version has expired) or doesn't help is
+//! there another list. What is different from client-go: after an error it watches again before it lists again, its waits
+//! start over only after a watch that was of use, no request is waited for endlessly, and what can't be decoded is set
+//! aside instead of lost.
 
 mod backoff;
 mod config;
@@ -14,6 +15,7 @@ mod watch;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use informer_core::{ListWatchError, ListerWatcher, ReflectorStore};
 use kube::Resource;
@@ -26,6 +28,11 @@ use backoff::Backoff;
 use intake::Intake;
 use list::ListHistory;
 use status::Reporter;
+use watch::Setbacks;
+
+/// How long the server may leave a request unanswered, or pause within a list. It gives up on a request itself after a
+/// minute; a little more lets its own word be heard. Without it, a connection that went dead would hang us for ever.
+const PATIENCE: Duration = Duration::from_secs(75);
 
 /// Lists a resource, watches it, and hands on everything that it learns, in the server's order.
 ///
@@ -54,20 +61,24 @@ pub struct Reflector<K> {
     config: ReflectorConfig<K>,
     intake: Intake<K>,
     history: ListHistory,
+    setbacks: Setbacks,
     backoff: Backoff,
     reporter: Reporter,
+}
+
+/// What the reflector asks the server for.
+#[derive(Debug, Clone, Copy)]
+enum Request {
+    List,
+    Watch,
 }
 
 /// What the reflector does next.
 #[derive(Debug)]
 enum Step {
-    List,
-    Watch,
-    /// Wait, because of an error, and then go on.
-    BackOff {
-        error: ListWatchError,
-        then: Box<Step>,
-    },
+    Now(Request),
+    /// After a wait, because of an error.
+    Later(Request, ListWatchError),
 }
 
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
@@ -86,6 +97,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             config,
             intake,
             history: ListHistory::default(),
+            setbacks: Setbacks::default(),
             backoff: Backoff::new(),
             reporter,
         }
@@ -108,30 +120,39 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             () = shutdown.cancelled() => {}
             () = self.list_and_watch() => {}
         }
-        self.reporter.set(Health::Stopped);
     }
 
     async fn list_and_watch(&mut self) {
-        let mut next = Step::List;
+        let mut request = Request::List;
         loop {
-            next = match next {
-                Step::List => self.list().await,
-                Step::Watch => self.watch().await,
-                Step::BackOff { error, then } => {
+            let step = match request {
+                Request::List => self.list().await,
+                Request::Watch => self.watch().await,
+            };
+            request = match step {
+                Step::Now(next) => next,
+                Step::Later(next, error) => {
                     let wait = self.backoff.next(error.retry_after());
                     self.reporter.trouble(error, wait);
                     tokio::time::sleep(wait).await;
-                    *then
+                    next
                 }
             };
         }
     }
 
-    /// A list is complete, or a watch has brought something.
+    /// A watch is of use. A list that succeeds doesn't say so: where only watches fail, lists would follow each other
+    /// without a wait.
     fn succeeded(&mut self) {
+        self.setbacks = Setbacks::default();
         self.backoff.reset();
         self.reporter.recovered();
     }
+}
+
+/// The error of a request that nobody answered.
+fn unanswered() -> ListWatchError {
+    ListWatchError::Unreachable(format!("no answer within {PATIENCE:?}").into())
 }
 
 impl<K: 'static> fmt::Debug for Reflector<K> {

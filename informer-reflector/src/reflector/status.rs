@@ -1,6 +1,6 @@
 //! [`ReflectorStatus`]: how a reflector fares, for everybody to see; and the one place where that is logged.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,23 @@ use tokio::time::Instant;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Health {
-    /// It has not heard from the server yet, or is opening a watch.
+    /// It has not begun yet.
     Connecting,
-    /// A list is arriving.
+    /// A list was asked for and is arriving, or is complete and the watch from there on is being opened.
     Syncing {
         /// How many objects have arrived so far.
         received: usize,
         /// How many are still to come, if the server said so.
         remaining: Option<u64>,
     },
-    /// A watch is open, and the store is as current as the network allows.
+    /// A watch is open, and the store is as current as the network allows; or it has ended in good order, and is being
+    /// opened again where it ended.
     Live {
         /// When something last came over it, if only a bookmark; or when it was opened.
         last_event: Instant,
     },
-    /// The last request failed; the next one is made at `until`.
+    /// The last request failed or was of no use; the next one is made at `until`, and what comes of it shows once the
+    /// server has answered.
     BackingOff {
         /// When the next request is made.
         until: Instant,
@@ -50,7 +52,7 @@ pub enum Health {
         /// What the server said.
         error: Arc<ListWatchError>,
     },
-    /// It has been stopped.
+    /// It has been stopped, or its future was dropped. This is its last health.
     Stopped,
 }
 
@@ -66,7 +68,7 @@ impl Health {
         }
     }
 
-    /// Says whether a watch is open.
+    /// Says whether a watch is open or being resumed.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(self, Self::Live { .. })
@@ -115,14 +117,17 @@ impl ReflectorStatus {
         self.health.borrow().clone()
     }
 
-    /// Waits until the health changes, and returns it; once the reflector is gone, returns at once.
+    /// Waits until the health changes, and returns it. The last one is [`Health::Stopped`]; once that was returned, there
+    /// is only `None`, and at once.
+    ///
+    /// Of several changes between two calls only the last is seen.
     ///
     /// # Cancel safety
     /// No change is lost if the future is dropped: the next call returns at once.
-    pub async fn health_changed(&mut self) -> Health {
-        // An error says that the reflector is gone, and then the last health stands.
-        _ = self.health.changed().await;
-        self.health.borrow_and_update().clone()
+    pub async fn health_changed(&mut self) -> Option<Health> {
+        // An error says that the reflector is gone.
+        self.health.changed().await.ok()?;
+        Some(self.health.borrow_and_update().clone())
     }
 
     /// Returns the resource version up to which everything has been handed on, empty before the first list.
@@ -178,7 +183,8 @@ impl Reporter {
         self.health.send_replace(health);
     }
 
-    /// A list is complete or a watch has delivered something: all is well.
+    /// A watch is of use: all is well. A list alone doesn't say so, because where only the watch is refused, the same
+    /// trouble would be logged again after each list.
     pub(super) fn recovered(&mut self) {
         if self.logged.take().is_some() {
             tracing::info!("{}: listing and watching again", self.status.description);
@@ -215,37 +221,60 @@ impl Reporter {
 
     /// An object could not be taken in.
     pub(super) fn set_aside(&self, malformed: &Malformed) {
-        let resource = &self.status.description;
-        let mut notes = self.status.notes.lock();
-        notes.set_aside_total += 1;
-        let Some(key) = &malformed.key else {
-            tracing::warn!(
-                "{resource}: an object that has no readable name is set aside: {}",
-                malformed.error
-            );
-            return;
+        // Logged once the lock is free, because a subscriber may look at the status.
+        let is_news = {
+            let mut notes = self.status.notes.lock();
+            notes.set_aside_total += 1;
+            let earlier =
+                malformed.key.as_ref().and_then(|key| notes.set_aside.insert(key.clone(), malformed.clone()));
+            earlier.is_none_or(|earlier| earlier.error != malformed.error)
         };
-        let earlier = notes.set_aside.insert(key.clone(), malformed.clone());
-        if earlier.is_none_or(|earlier| earlier.error != malformed.error) {
-            let version = &malformed.resource_version;
-            tracing::warn!(
-                "{resource}: {key} at resource version {version} is set aside: {}",
-                malformed.error
-            );
+        let (resource, error) = (&self.status.description, &malformed.error);
+        match &malformed.key {
+            None => tracing::warn!("{resource}: an object that has no readable name is set aside: {error}"),
+            Some(key) if is_news => {
+                let version = &malformed.resource_version;
+                tracing::warn!("{resource}: {key} at resource version {version} is set aside: {error}");
+            }
+            Some(_) => {}
         }
     }
 
     /// Good news of an object, or its end: it is not set aside any more.
     pub(super) fn taken_in(&self, key: &ObjectKey) {
-        let mut notes = self.status.notes.lock();
-        if !notes.set_aside.is_empty() && notes.set_aside.remove(key).is_some() {
-            tracing::info!("{}: {key} can be taken in again", self.status.description);
+        let was_set_aside = {
+            let mut notes = self.status.notes.lock();
+            !notes.set_aside.is_empty() && notes.set_aside.remove(key).is_some()
+        };
+        if was_set_aside {
+            self.log_return(key);
         }
     }
 
-    /// A list says which objects exist: what is not in it is not set aside either.
-    pub(super) fn retain_set_aside(&self, listed: &[ObjectKey]) {
-        self.status.notes.lock().set_aside.retain(|key, _| listed.contains(key));
+    /// A list says which objects exist: those that it could not take in are set aside, and no others.
+    pub(super) fn set_aside_only(&self, listed: &[Malformed]) {
+        let still: HashSet<_> = listed.iter().filter_map(|malformed| malformed.key.as_ref()).collect();
+        let returned: Vec<_> = {
+            let mut notes = self.status.notes.lock();
+            notes.set_aside.extract_if(|key, _| !still.contains(key)).map(|(key, _)| key).collect()
+        };
+        for key in &returned {
+            self.log_return(key);
+        }
+        for malformed in listed {
+            self.set_aside(malformed);
+        }
+    }
+
+    fn log_return(&self, key: &ObjectKey) {
+        tracing::info!("{}: {key} is no longer set aside", self.status.description);
+    }
+}
+
+/// However the reflector ends, by a stop, a panic or because it is dropped, everybody is told.
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.set(Health::Stopped);
     }
 }
 

@@ -5,19 +5,35 @@ use std::time::Duration;
 use futures::StreamExt;
 use informer_core::{
     Bookmark, Cached, Deleted, Delta, ListWatchError, Malformed, MalformedKind, ResourceVersion, WatchEvent,
-    WatchOptions,
+    WatchOptions, WatchStream,
 };
 use kube::Resource;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::status::Health;
-use super::{Reflector, Step};
+use super::{PATIENCE, Reflector, Request, Step, unanswered};
 
-/// A watch that ends sooner than this without an event has not been of use, and the next must wait.
+/// A watch that ends sooner than this without news has not been of use, and the next must wait.
 const VERY_SHORT: Duration = Duration::from_secs(1);
+
+/// A watch that has lived so long is a success, even if nothing happens.
+const SETTLED: Duration = Duration::from_secs(10);
 
 /// How much later than agreed the server may end a watch, before the connection is taken for dead.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// After so many failures in a row it may be the version, or what comes next after it, that the server stumbles over.
+const MOST_FAILURES: u32 = 3;
+
+/// What went wrong with watches since one was last of use.
+#[derive(Debug, Default)]
+pub(super) struct Setbacks {
+    /// Failures since the last list that another may cure.
+    pub(super) failures: u32,
+    /// The version to watch from was refused as too old or too new. Once is the way of things; twice says that lists
+    /// don't help, so they must not follow each other without a wait.
+    refused: bool,
+}
 
 /// Why a watch is over.
 enum Ending {
@@ -31,68 +47,90 @@ enum Ending {
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// Watches from the last version on, and hands on what comes.
     pub(super) async fn watch(&mut self) -> Step {
-        let at_least = self.config.watch_timeout;
         // Spread over time, so that many watches that began together don't end together.
-        let timeout = at_least.mul_f64(1.0 + fastrand::f64());
-        let opened = Instant::now();
-        let mut useful = false;
-        let ending =
-            tokio::time::timeout(timeout + GRACE, self.watch_until_it_ends(timeout, &mut useful)).await;
+        let lifetime = self.config.watch_timeout.mul_f64(1.0 + fastrand::f64());
+        let mut events = match self.open_watch(lifetime).await {
+            Ok(events) => events,
+            Err(error) => return self.after_failure(error),
+        };
+        let (from, opened) = (self.history.last_seen.clone(), Instant::now());
+        self.reporter.set(Health::Live { last_event: opened });
+        let mut ending = timeout_at(opened + SETTLED, self.follow(&mut events)).await;
+        if ending.is_err() {
+            self.succeeded();
+            ending = timeout_at(opened + lifetime + GRACE, self.follow(&mut events)).await;
+        }
+        let was_useful = self.history.last_seen != from || opened.elapsed() >= VERY_SHORT;
         match ending.unwrap_or(Ending::Closed) {
-            Ending::Closed if useful || opened.elapsed() >= VERY_SHORT => Step::Watch,
-            Ending::Closed => Step::BackOff {
-                error: ListWatchError::Interrupted("the server closed the watch at once".into()),
-                then: Box::new(Step::Watch),
-            },
-            Ending::Failed(error) => self.after_failure(error, useful),
-            Ending::Unattributable(message) => {
-                Step::BackOff { error: ListWatchError::Protocol(message), then: Box::new(Step::List) }
+            Ending::Closed | Ending::Failed(ListWatchError::Interrupted(_)) if was_useful => {
+                Step::Now(self.resumption())
             }
+            Ending::Closed => {
+                self.after_failure(ListWatchError::Interrupted("the server closed the watch at once".into()))
+            }
+            Ending::Failed(error) => self.after_failure(error),
+            Ending::Unattributable(message) => Step::Later(Request::List, ListWatchError::Protocol(message)),
         }
     }
 
-    /// What to do after a watch has failed: watch again from the same version where that can be right, list again
-    /// only where it can't.
-    fn after_failure(&self, error: ListWatchError, useful: bool) -> Step {
-        if error.is_expired() {
-            tracing::debug!("{}: the watch has expired; listing again", self.lister_watcher.description());
-            return Step::List;
-        }
-        if useful && matches!(error, ListWatchError::Interrupted(_)) {
-            return Step::Watch;
-        }
-        // A resource that is not served has lost its objects with it.
-        let then = if error.is_not_found() { Step::List } else { Step::Watch };
-        Step::BackOff { error, then: Box::new(then) }
-    }
-
-    async fn watch_until_it_ends(&mut self, timeout: Duration, useful: &mut bool) -> Ending {
+    async fn open_watch(&self, lifetime: Duration) -> Result<WatchStream<K>, ListWatchError> {
         let options = WatchOptions {
             resource_version: self.history.last_seen.clone(),
-            timeout,
+            timeout: lifetime,
             allow_bookmarks: true,
             send_initial_events: false,
         };
-        let mut events = match self.lister_watcher.watch(options).await {
-            Ok(events) => events,
-            Err(error) => return Ending::Failed(error),
-        };
-        self.reporter.set(Health::Live { last_event: Instant::now() });
+        timeout(PATIENCE, self.lister_watcher.watch(options)).await.map_err(|_| unanswered())?
+    }
+
+    /// Hands on what comes, until the watch is over.
+    ///
+    /// # Cancel safety
+    /// No event is lost if the future is dropped.
+    async fn follow(&mut self, events: &mut WatchStream<K>) -> Ending {
         while let Some(batch) = events.next().await {
             let ending = match batch {
                 Ok(batch) => self.take_batch(batch),
                 Err(error) => Some(Ending::Failed(error)),
             };
-            match ending {
-                None => {
-                    *useful = true;
-                    self.succeeded();
-                    self.reporter.set(Health::Live { last_event: Instant::now() });
-                }
-                Some(ending) => return ending,
+            if let Some(ending) = ending {
+                return ending;
             }
+            self.reporter.set(Health::Live { last_event: Instant::now() });
         }
         Ending::Closed
+    }
+
+    /// What to do after a watch has failed: watch again from the same version where that can be right, list again
+    /// only where it can't, or where it has not helped.
+    fn after_failure(&mut self, error: ListWatchError) -> Step {
+        if error.is_expired() || error.is_too_large_resource_version() {
+            // Too old, and a list of nothing older may bring a newer one; too new, and only the newest there is will do.
+            self.history.unavailable |= error.is_too_large_resource_version();
+            if std::mem::replace(&mut self.setbacks.refused, true) {
+                return Step::Later(Request::List, error);
+            }
+            tracing::debug!("{}: {error}; listing again", self.lister_watcher.description());
+            return Step::Now(Request::List);
+        }
+        if error.is_bad_request() {
+            self.history.unavailable = true;
+            return Step::Later(Request::List, error);
+        }
+        if error.is_not_found() {
+            // A resource that is not served has lost its objects with it.
+            return Step::Later(Request::List, error);
+        }
+        if is_curable_by_list(&error) {
+            self.setbacks.failures += 1;
+        }
+        let is_enough = self.setbacks.failures >= MOST_FAILURES;
+        Step::Later(if is_enough { Request::List } else { self.resumption() }, error)
+    }
+
+    /// Watches go on where they ended. Where nobody knows where that was, deletions may have been missed.
+    fn resumption(&self) -> Request {
+        if self.history.last_seen.is_empty() { Request::List } else { Request::Watch }
     }
 
     /// Hands on what came in one piece; returns whether the watch is over with it.
@@ -114,42 +152,39 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 
     fn take_event(&mut self, event: WatchEvent<K>) -> Result<Option<Delta<K>>, Ending> {
-        let change = match event {
-            WatchEvent::Added(object) => self.take_object(object)?.map(Delta::Added),
-            WatchEvent::Modified(object) => self.take_object(object)?.map(Delta::Updated),
-            WatchEvent::Deleted(object) => return self.take_deleted(object),
+        match event {
+            WatchEvent::Added(object) => self.take_object(object, MalformedKind::Changed, Delta::Added),
+            WatchEvent::Modified(object) => self.take_object(object, MalformedKind::Changed, Delta::Updated),
+            WatchEvent::Deleted(object) => self
+                .take_object(object, MalformedKind::Deleted, |object| Delta::Deleted(Deleted::exact(object))),
             WatchEvent::Bookmark(Bookmark { resource_version, .. }) => {
                 self.advance(&resource_version);
-                None
+                Ok(None)
             }
-            WatchEvent::Error(status) => {
-                return Err(Ending::Failed(ListWatchError::from(status)));
-            }
-            WatchEvent::Malformed { kind, object } => return self.take_malformed(kind, object),
+            WatchEvent::Error(status) => Err(Ending::Failed(status.into())),
+            WatchEvent::Malformed { kind, object } => self.take_malformed(kind, object),
+        }
+    }
+
+    fn take_object(
+        &mut self,
+        object: K,
+        if_malformed: MalformedKind,
+        delta: fn(Cached<K>) -> Delta<K>,
+    ) -> Result<Option<Delta<K>>, Ending> {
+        let object = match self.intake.take(object) {
+            Ok(object) => object,
+            Err(malformed) => return self.take_malformed(if_malformed, malformed),
         };
-        Ok(change)
-    }
-
-    fn take_object(&mut self, object: K) -> Result<Option<Cached<K>>, Ending> {
-        match self.intake.take(object) {
-            Ok(object) => {
-                self.advance(object.resource_version());
-                self.reporter.taken_in(object.key());
-                Ok(Some(object))
-            }
-            Err(malformed) => self.take_malformed(MalformedKind::Changed, malformed).map(|_| None),
+        let resource_version = object.resource_version().clone();
+        self.reporter.taken_in(object.key());
+        let delta = delta(object);
+        if matches!(delta, Delta::Added(_)) {
+            self.advance_unless_initial(&resource_version);
+        } else {
+            self.advance(&resource_version);
         }
-    }
-
-    fn take_deleted(&mut self, object: K) -> Result<Option<Delta<K>>, Ending> {
-        match self.intake.take(object) {
-            Ok(object) => {
-                self.advance(object.resource_version());
-                self.reporter.taken_in(object.key());
-                Ok(Some(Delta::Deleted(Deleted::exact(object))))
-            }
-            Err(malformed) => self.take_malformed(MalformedKind::Deleted, malformed),
-        }
+        Ok(Some(delta))
     }
 
     /// I10: an object that can't be taken in is set aside; that it is gone is news all the same.
@@ -158,19 +193,36 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             self.reporter.set_aside(&object);
             return Err(Ending::Unattributable(object.error));
         };
-        self.advance(&object.resource_version);
         if kind == MalformedKind::Deleted {
+            self.advance(&object.resource_version);
             self.reporter.taken_in(&key);
             return Ok(Some(Delta::Deleted(Deleted::missed(key, None))));
         }
+        self.advance_unless_initial(&object.resource_version);
         self.reporter.set_aside(&object);
         Ok(None)
     }
 
-    /// Notes how far the watch has come; a server that sends no version leaves it where it was.
+    /// Notes how far the watch has come, which is what it is for; a server that sends no version leaves it where it was.
     fn advance(&mut self, resource_version: &ResourceVersion) {
-        if !resource_version.is_empty() {
+        if !resource_version.is_empty() && *resource_version != self.history.last_seen {
             self.history.last_seen = resource_version.clone();
+            self.succeeded();
         }
     }
+
+    /// The same for an object that may have existed before. A watch from no version starts with all of those, in no
+    /// order, so that their versions don't tell how far it has come.
+    fn advance_unless_initial(&mut self, resource_version: &ResourceVersion) {
+        if !self.history.last_seen.is_empty() {
+            self.advance(resource_version);
+        }
+    }
+}
+
+/// Says whether a list may help where watching again doesn't: not where nobody was reached, or where the server asks for
+/// patience or credentials, which would only cost it a list on top.
+fn is_curable_by_list(error: &ListWatchError) -> bool {
+    let is_about_us = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
+    !is_about_us && !matches!(error, ListWatchError::Unreachable(_))
 }

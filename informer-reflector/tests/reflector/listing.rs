@@ -1,0 +1,124 @@
+//! Which lists are asked for, and what is made of their pages.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use informer_core::{Delta, ListWatchError, ReflectorStore, Replacement, ResourceVersion};
+use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::Status;
+
+use super::script::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_not_to_be_had_is_at_once_replaced_by_the_newest() {
+    let mut too_large =
+        Status::failure("Timeout: Too large resource version: 7, current: 5", "Timeout").with_code(504);
+    for error in [failure(410, "Expired"), too_large.clone().boxed().into()] {
+        let lines = vec![
+            page(vec![], "7"),
+            Line::WatchFails(failure(410, "Expired")),
+            Line::ListFails(error),
+            page(vec![], "9"),
+            watch().1,
+        ];
+        let started = tokio::time::Instant::now();
+        let mut run = Run::new(lines);
+        run.expect_requests(&["list 0 500", "watch 7", "list 7 all", "list newest 500", "watch 9"]).await;
+        assert_eq!(started.elapsed(), Duration::ZERO, "no time is lost with waiting");
+    }
+    too_large.message.clear();
+    assert!(!ListWatchError::from(too_large.boxed()).is_too_large_resource_version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_are_followed_to_the_last_and_only_the_first_names_a_version() {
+    let lines = vec![
+        Line::Page(vec![item("a", "1")], "7", Some("t1")),
+        Line::Page(vec![item("b", "2")], "7", Some("t2")),
+        Line::Page(vec![item("c", "3")], "7", None),
+        watch().1,
+    ];
+    let mut run = Run::with(lines, ReflectorConfig::new().page_size(1));
+    run.expect_requests(&["list 0 1", "list newest 1 from t1", "list newest 1 from t2", "watch 7"]).await;
+    run.expect_notes(&["[a b c]@7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_continue_token_that_expires_leads_to_one_list_in_one_piece() {
+    let lines = vec![
+        Line::Page(vec![item("a", "1")], "7", Some("t1")),
+        Line::ListFails(failure(410, "Expired")),
+        page(vec![item("a", "1"), item("b", "8")], "9"),
+        watch().1,
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "list newest 500 from t1", "list 0 all", "watch 9"]).await;
+    run.expect_notes(&["[a b]@9"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_is_no_longer_served_is_listed_again_when_it_is() {
+    let lines =
+        vec![page(vec![], "7"), Line::WatchFails(failure(404, "NotFound")), page(vec![], "50"), watch().1];
+    Run::new(lines).expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 50"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_falls_silent_is_given_up_and_asked_for_again() {
+    let mut run = Run::new(vec![Line::HalfPage(vec![item("a", "1")]), page(vec![item("a", "1")], "7")]);
+    run.expect_requests(&["list 0 500"]).await;
+    let health = run.health(|health| matches!(health, Health::BackingOff { .. })).await;
+    assert!(matches!(health.error(), Some(ListWatchError::Interrupted(_))), "{health}");
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    run.expect_notes(&["[a]@7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_nobody_answers_is_made_again_after_little_more_than_a_minute() {
+    let mut run = Run::new(vec![Line::Silence, page(vec![], "7"), Line::Silence, watch().1]);
+    run.expect_requests(&["list 0 500"]).await;
+    run.expect_after(75.8..76.6, "list 0 500").await;
+    run.expect_requests(&["watch 7"]).await;
+    run.expect_after(76.6..78.2, "watch 7").await;
+}
+
+/// Notes how far the status said that everything had been handed on, when it was being handed on.
+#[derive(Default)]
+struct Watermarks {
+    status: OnceLock<ReflectorStatus>,
+    noted: parking_lot::Mutex<Vec<ResourceVersion>>,
+}
+
+impl Watermarks {
+    fn note(&self) {
+        let status = self.status.get().expect("it is set before the run");
+        self.noted.lock().push(status.last_sync_resource_version());
+    }
+}
+
+impl ReflectorStore<ConfigMap> for Watermarks {
+    fn apply(&self, _: Vec<Delta<ConfigMap>>, _: &ResourceVersion) {
+        self.note();
+    }
+
+    fn replace(&self, _: Replacement<ConfigMap>) {
+        self.note();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_nothing_counts_as_handed_on_before_the_store_has_it() {
+    let (script, mut requests) =
+        Script::new(vec![page(vec![], "7"), brief_watch(vec![added("a", "8")]), watch().1]);
+    let store = Arc::new(Watermarks::default());
+    let reflector = Reflector::new(Arc::new(script), store.clone(), ReflectorConfig::new());
+    let status = reflector.status();
+    assert!(store.status.set(status.clone()).is_ok());
+    tokio::spawn(reflector.run(Default::default()));
+    for _ in ["list", "watch", "watch again"] {
+        requests.recv().await;
+    }
+    assert_eq!(*store.noted.lock(), ["".into(), "7".into()]);
+    assert_eq!(status.last_sync_resource_version(), "8".into());
+}

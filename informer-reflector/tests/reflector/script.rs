@@ -1,0 +1,256 @@
+//! The server, which is a script: each request is met by the next line of it, and noted down. And the store, which notes
+//! down what it is given. Time is paused, so waits cost nothing and their order is certain.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::channel::mpsc;
+use futures::{StreamExt, stream};
+use informer_core::{
+    Bookmark, Delta, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher, Malformed,
+    ObjectKey, ReflectorStore, Replacement, ResourceVersion, WatchEvent, WatchOptions, WatchStream,
+};
+use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::Status;
+use parking_lot::Mutex;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+
+pub(super) type Item = Result<ConfigMap, Malformed>;
+pub(super) type Events = Result<Vec<WatchEvent<ConfigMap>>, ListWatchError>;
+
+/// How the server meets a request.
+pub(super) enum Line {
+    Page(Vec<Item>, &'static str, Option<&'static str>),
+    /// Some items of a list, and then nothing more.
+    HalfPage(Vec<Item>),
+    ListFails(ListWatchError),
+    Watch(mpsc::UnboundedReceiver<Events>),
+    WatchFails(ListWatchError),
+    /// It doesn't answer, and doesn't hang up either.
+    Silence,
+}
+
+/// A server that follows a script, then leaves requests unanswered.
+pub(super) struct Script {
+    lines: Mutex<VecDeque<Line>>,
+    requests: UnboundedSender<String>,
+    /// How long the watches that were asked for were to last.
+    lifetimes: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl Script {
+    /// Returns the server, and what it will have been asked for.
+    pub(super) fn new(lines: Vec<Line>) -> (Self, UnboundedReceiver<String>) {
+        let (requests, noted) = unbounded_channel();
+        (Self { lines: Mutex::new(lines.into()), requests, lifetimes: Arc::default() }, noted)
+    }
+
+    fn next(&self, request: String) -> Option<Line> {
+        _ = self.requests.send(request);
+        self.lines.lock().pop_front()
+    }
+}
+
+#[async_trait]
+impl ListerWatcher<ConfigMap> for Script {
+    fn description(&self) -> &str {
+        "configmaps"
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
+        let version = options.resource_version.map_or("newest".into(), |version| version.to_string());
+        let limit = options.limit.map_or("all".into(), |limit| limit.to_string());
+        let page = options.continue_token.map_or(String::new(), |token| format!(" from {token}"));
+        match self.next(format!("list {version} {limit}{page}")) {
+            Some(Line::Page(items, version, continue_token)) => {
+                let end = ListEnd {
+                    resource_version: version.into(),
+                    continue_token: continue_token.map(str::to_owned),
+                    remaining_item_count: None,
+                };
+                Ok(stream::iter([Ok(ListPart::Items(items)), Ok(ListPart::End(end))]).boxed())
+            }
+            Some(Line::HalfPage(items)) => {
+                Ok(stream::iter([Ok(ListPart::Items(items))]).chain(stream::pending()).boxed())
+            }
+            Some(Line::ListFails(error)) => Err(error),
+            Some(Line::Silence) | None => std::future::pending().await,
+            Some(_) => panic!("the script expects a watch"),
+        }
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
+        assert!(options.allow_bookmarks && !options.send_initial_events);
+        self.lifetimes.lock().push(options.timeout);
+        match self.next(format!("watch {}", options.resource_version)) {
+            Some(Line::Watch(events)) => Ok(events.boxed()),
+            Some(Line::WatchFails(error)) => Err(error),
+            Some(Line::Silence) | None => std::future::pending().await,
+            Some(_) => panic!("the script expects a list"),
+        }
+    }
+}
+
+/// A store that notes down what it is given.
+struct Notes(UnboundedSender<String>);
+
+impl ReflectorStore<ConfigMap> for Notes {
+    fn apply(&self, changes: Vec<Delta<ConfigMap>>, resource_version: &ResourceVersion) {
+        let shown: Vec<_> = changes
+            .iter()
+            .map(|delta| match delta {
+                Delta::Added(object) => format!("+{}", object.key()),
+                Delta::Updated(object) => format!("~{}", object.key()),
+                Delta::Deleted(deleted) if deleted.is_exact() => format!("-{}", deleted.key()),
+                Delta::Deleted(deleted) => format!("?{}", deleted.key()),
+                Delta::Replaced(_) | Delta::Sync(_) => "unexpected".into(),
+            })
+            .collect();
+        _ = self.0.send(format!("{}@{resource_version}", shown.join(" ")));
+    }
+
+    fn replace(&self, replacement: Replacement<ConfigMap>) {
+        let keys: Vec<_> = replacement.objects.iter().map(|object| object.key().to_string()).collect();
+        let aside: Vec<_> = replacement.set_aside.iter().map(|key| format!("!{key}")).collect();
+        _ = self.0.send(format!("[{}]@{}", [keys, aside].concat().join(" "), replacement.resource_version));
+    }
+}
+
+pub(super) struct Run {
+    pub(super) requests: UnboundedReceiver<String>,
+    pub(super) notes: UnboundedReceiver<String>,
+    pub(super) status: ReflectorStatus,
+    pub(super) shutdown: CancellationToken,
+    pub(super) task: tokio::task::JoinHandle<()>,
+    pub(super) lifetimes: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl Run {
+    pub(super) fn new(lines: Vec<Line>) -> Self {
+        Self::with(lines, ReflectorConfig::new())
+    }
+
+    pub(super) fn with(lines: Vec<Line>, config: ReflectorConfig<ConfigMap>) -> Self {
+        let (script, requests) = Script::new(lines);
+        let (note_sender, notes) = unbounded_channel();
+        let lifetimes = Arc::clone(&script.lifetimes);
+        let reflector = Reflector::new(Arc::new(script), Arc::new(Notes(note_sender)), config);
+        let (status, shutdown) = (reflector.status(), CancellationToken::new());
+        let task = tokio::spawn(reflector.run(shutdown.clone()));
+        Self { requests, notes, status, shutdown, task, lifetimes }
+    }
+
+    pub(super) async fn expect_requests(&mut self, expected: &[&str]) {
+        for expected in expected {
+            assert_eq!(self.requests.recv().await.as_deref(), Some(*expected));
+        }
+    }
+
+    /// Expects a request after so many seconds, counted from the one expected before.
+    pub(super) async fn expect_after(&mut self, seconds: Range<f64>, request: &str) {
+        let since = tokio::time::Instant::now();
+        self.expect_requests(&[request]).await;
+        let waited = since.elapsed().as_secs_f64();
+        assert!(seconds.contains(&waited), "{request} after {waited} s instead of {seconds:?}");
+    }
+
+    pub(super) async fn expect_notes(&mut self, expected: &[&str]) {
+        for expected in expected {
+            assert_eq!(self.notes.recv().await.as_deref(), Some(*expected));
+        }
+    }
+
+    /// Waits for a health of which `is_it` holds.
+    pub(super) async fn health(&mut self, is_it: impl Fn(&Health) -> bool) -> Health {
+        let mut health = self.status.health();
+        while !is_it(&health) {
+            health = self.status.health_changed().await.expect("the reflector runs");
+        }
+        health
+    }
+}
+
+pub(super) fn named(name: &str, version: &str) -> ConfigMap {
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some(name.into());
+    object.metadata.resource_version = Some(version.into());
+    object
+}
+
+pub(super) fn item(name: &str, version: &str) -> Item {
+    Ok(named(name, version))
+}
+
+pub(super) fn malformed(name: Option<&str>, version: &str) -> Malformed {
+    let key = name.map(ObjectKey::cluster_scoped);
+    Malformed { key, resource_version: version.into(), error: "data: expected a map".into() }
+}
+
+pub(super) fn page(items: Vec<Item>, version: &'static str) -> Line {
+    Line::Page(items, version, None)
+}
+
+pub(super) fn watch() -> (mpsc::UnboundedSender<Events>, Line) {
+    let (sender, receiver) = mpsc::unbounded();
+    (sender, Line::Watch(receiver))
+}
+
+/// A watch that brings so much, and is closed at once.
+pub(super) fn brief_watch(batch: Vec<WatchEvent<ConfigMap>>) -> Line {
+    let (events, line) = watch();
+    if !batch.is_empty() {
+        send(&events, batch);
+    }
+    line
+}
+
+/// A watch that ends in a failure as soon as it is open.
+pub(super) fn broken_watch(error: ListWatchError) -> Line {
+    let (events, line) = watch();
+    events.unbounded_send(Err(error)).expect("the line holds the other end");
+    line
+}
+
+pub(super) fn send(watch: &mpsc::UnboundedSender<Events>, events: Vec<WatchEvent<ConfigMap>>) {
+    watch.unbounded_send(Ok(events)).expect("the reflector watches");
+}
+
+pub(super) fn bookmark(version: &str) -> WatchEvent<ConfigMap> {
+    WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end: false })
+}
+
+pub(super) fn added(name: &str, version: &str) -> WatchEvent<ConfigMap> {
+    WatchEvent::Added(named(name, version))
+}
+
+/// The event by which a watch fails.
+pub(super) fn error(code: u16, reason: &str) -> WatchEvent<ConfigMap> {
+    WatchEvent::Error(status(code, reason))
+}
+
+pub(super) fn status(code: u16, reason: &str) -> Box<Status> {
+    Status::failure("told to", reason).with_code(code).boxed()
+}
+
+pub(super) fn failure(code: u16, reason: &str) -> ListWatchError {
+    status(code, reason).into()
+}
+
+/// What a server says that is behind the version it is asked for.
+pub(super) fn too_large() -> ListWatchError {
+    let message = "Timeout: Too large resource version: 7, current: 5";
+    Status::failure(message, "Timeout").with_code(504).boxed().into()
+}
+
+/// A 429 that asks to wait for so many seconds.
+pub(super) fn patience(seconds: u64) -> ListWatchError {
+    ListWatchError::Status {
+        status: status(429, "TooManyRequests"),
+        retry_after: Some(Duration::from_secs(seconds)),
+    }
+}

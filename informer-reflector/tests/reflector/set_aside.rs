@@ -1,0 +1,123 @@
+//! What becomes of objects that cannot be taken in.
+
+use informer_core::{MalformedKind, WatchEvent};
+use informer_reflector::ReflectorConfig;
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use super::script::*;
+
+#[tokio::test(start_paused = true)]
+async fn i10_what_cannot_be_decoded_is_set_aside_and_comes_back_with_a_good_version() {
+    let (events, line) = watch();
+    let mut run = Run::new(vec![page(vec![item("a", "1"), Err(malformed(Some("b"), "2"))], "7"), line]);
+    run.expect_notes(&["[a !b]@7"]).await;
+    assert_eq!(run.status.set_aside(), [malformed(Some("b"), "2")]);
+    let object = malformed(Some("a"), "8");
+    send(&events, vec![WatchEvent::Malformed { kind: MalformedKind::Changed, object }]);
+    send(&events, vec![WatchEvent::Modified(named("b", "9"))]);
+    // The watch goes on, and what comes after counts from there.
+    run.expect_notes(&["@8", "~b@9"]).await;
+    assert_eq!(run.status.set_aside(), [malformed(Some("a"), "8")]);
+    let object = malformed(Some("a"), "10");
+    send(&events, vec![WatchEvent::Malformed { kind: MalformedKind::Deleted, object }]);
+    run.expect_notes(&["?a@10"]).await;
+    assert!(run.status.set_aside().is_empty());
+    assert_eq!(run.status.set_aside_total(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_an_event_that_names_no_object_leads_to_a_list() {
+    let (events, line) = watch();
+    let mut run = Run::new(vec![page(vec![], "7"), line, page(vec![], "9"), watch().1]);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    let object = malformed(None, "");
+    send(
+        &events,
+        vec![
+            WatchEvent::Added(named("a", "8")),
+            WatchEvent::Malformed { kind: MalformedKind::Changed, object },
+        ],
+    );
+    run.expect_requests(&["list 8 all", "watch 9"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_a_transform_that_fails_or_panics_sets_the_object_aside() {
+    let (events, line) = watch();
+    let config =
+        ReflectorConfig::new().transform(|object: &mut ConfigMap| match object.metadata.name.as_deref() {
+            Some("bad") => Err("no good"),
+            Some("ugly") => panic!("told to"),
+            _ => Ok(()),
+        });
+    let mut run = Run::with(
+        vec![page(vec![item("good", "1"), item("bad", "2"), item("ugly", "3")], "7"), line],
+        config,
+    );
+    run.expect_notes(&["[good !bad !ugly]@7"]).await;
+    send(&events, vec![WatchEvent::Deleted(named("bad", "8"))]);
+    run.expect_notes(&["?bad@8"]).await;
+    let errors: Vec<_> = run.status.set_aside().into_iter().map(|object| object.error).collect();
+    assert_eq!(errors, ["the transform panicked"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_a_transform_that_changes_what_tells_objects_apart_sets_the_object_aside() {
+    let config = ReflectorConfig::new().transform(|object: &mut ConfigMap| {
+        let metadata = &mut object.metadata;
+        match metadata.name.as_deref() {
+            Some("name") => metadata.name = Some("other".into()),
+            Some("no-name") => metadata.name = None,
+            Some("namespace") => metadata.namespace = Some("other".into()),
+            Some("uid") => metadata.uid = Some("other".into()),
+            Some("version") => metadata.resource_version = None,
+            _ => metadata.namespace = Some(String::new()),
+        }
+        Ok::<_, String>(())
+    });
+    let items = ["name", "no-name", "namespace", "uid", "version", "same"].map(|name| item(name, "1"));
+    let mut run = Run::with(vec![page(items.into(), "7"), watch().1], config);
+    run.expect_notes(&["[same !name !no-name !namespace !uid !version]@7"]).await;
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    for malformed in run.status.set_aside() {
+        let name = malformed.key.expect("the key from before").to_string();
+        let field = match name.as_str() {
+            "uid" => "metadata.uid",
+            "version" => "metadata.resourceVersion",
+            _ => "metadata.name",
+        };
+        assert!(malformed.error.contains(field), "{name}: {}", malformed.error);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_after_a_list_only_what_it_could_not_take_in_is_set_aside() {
+    let bad = |name| Err(malformed(Some(name), "2"));
+    let (events, line) = watch();
+    let lines = vec![
+        page(vec![bad("healed"), bad("gone"), bad("still")], "7"),
+        line,
+        page(vec![item("healed", "8"), bad("still")], "9"),
+        watch().1,
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    assert_eq!(run.status.set_aside().len(), 3);
+    send(&events, vec![error(410, "Expired")]);
+    run.expect_requests(&["list 7 all", "watch 9"]).await;
+    assert_eq!(run.status.set_aside(), [malformed(Some("still"), "2")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_items_of_a_list_that_failed_are_not_counted_twice() {
+    let bad = || Err(malformed(Some("a"), "1"));
+    let lines = vec![
+        Line::Page(vec![bad()], "7", Some("t1")),
+        Line::ListFails(failure(410, "Expired")),
+        page(vec![bad()], "9"),
+        watch().1,
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "list newest 500 from t1", "list 0 all", "watch 9"]).await;
+    assert_eq!(run.status.set_aside_total(), 1);
+}

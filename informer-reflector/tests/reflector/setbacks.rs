@@ -1,0 +1,155 @@
+//! How long it waits after a failure, and when it lists again.
+
+use std::time::Duration;
+
+use informer_core::{ListWatchError, WatchEvent};
+
+use super::script::*;
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_watch_is_followed_by_a_list_of_nothing_older_than_what_was_seen() {
+    for expired in [WatchEvent::Error(status(410, "Expired")), WatchEvent::Error(status(410, "Gone"))] {
+        let (events, line) = watch();
+        let mut run = Run::new(vec![page(vec![], "7"), line, page(vec![item("a", "9")], "12"), watch().1]);
+        run.expect_requests(&["list 0 500", "watch 7"]).await;
+        send(&events, vec![WatchEvent::Added(named("a", "8")), expired]);
+        run.expect_requests(&["list 8 all", "watch 12"]).await;
+        run.expect_notes(&["[]@7", "+a@8", "[a]@12"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_refused_as_expired_is_followed_by_a_list() {
+    let lines =
+        vec![page(vec![], "7"), Line::WatchFails(failure(410, "Expired")), page(vec![], "9"), watch().1];
+    Run::new(lines).expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 9"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_requests_lead_to_patience_and_not_to_a_list() {
+    let lines = vec![page(vec![], "7"), Line::WatchFails(patience(100)), watch().1];
+    let started = tokio::time::Instant::now();
+    Run::new(lines).expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;
+    assert_eq!(started.elapsed().as_secs(), 100, "as long as the server asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_refused_whatever_the_version_leads_to_lists_after_ever_longer_waits() {
+    let refusals: [(fn() -> Line, _); 3] = [
+        (|| brief_watch(vec![error(410, "Expired")]), "list 7 all"),
+        (|| Line::WatchFails(failure(410, "Gone")), "list 7 all"),
+        (|| Line::WatchFails(too_large()), "list newest 500"),
+    ];
+    for (refusal, list) in refusals {
+        let mut run = Run::new((0..4).flat_map(|_| [page(vec![], "7"), refusal()]).collect());
+        run.expect_requests(&["list 0 500", "watch 7"]).await;
+        run.expect_after(0.0..0.1, list).await;
+        run.expect_requests(&["watch 7"]).await;
+        run.expect_after(0.8..1.6, list).await;
+        run.expect_requests(&["watch 7"]).await;
+        run.expect_after(1.6..3.2, list).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_expires_after_it_has_brought_news_is_always_followed_by_a_list_at_once() {
+    let mut run = Run::new(vec![
+        page(vec![], "7"),
+        brief_watch(vec![added("a", "8"), error(410, "Expired")]),
+        page(vec![], "9"),
+        brief_watch(vec![bookmark("10"), error(410, "Expired")]),
+    ]);
+    let started = tokio::time::Instant::now();
+    run.expect_requests(&["list 0 500", "watch 7", "list 8 all", "watch 9", "list 10 all"]).await;
+    assert_eq!(started.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_with_which_the_server_finds_fault_leads_to_a_wait_and_to_a_list_of_the_newest() {
+    for refusal in [failure(400, "BadRequest"), failure(422, "Invalid")] {
+        let mut run = Run::new(vec![page(vec![], "7"), Line::WatchFails(refusal), page(vec![], "9")]);
+        run.expect_requests(&["list 0 500", "watch 7"]).await;
+        run.expect_after(0.8..1.6, "list newest 500").await;
+        run.expect_requests(&["watch 9"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_failures_in_a_row_without_news_lead_to_a_list() {
+    let failures: [fn() -> Line; 5] = [
+        || brief_watch(vec![error(500, "StorageReadError")]),
+        || Line::WatchFails(failure(503, "ServiceUnavailable")),
+        || broken_watch(ListWatchError::Protocol("no JSON".into())),
+        || broken_watch(ListWatchError::Interrupted("reset".into())),
+        || brief_watch(vec![]),
+    ];
+    for fails in failures {
+        let round = || [page(vec![], "7"), fails(), fails(), fails()];
+        let mut run = Run::new([round(), round()].into_iter().flatten().collect());
+        run.expect_requests(&["list 0 500", "watch 7"]).await;
+        run.expect_after(0.8..1.6, "watch 7").await;
+        run.expect_after(1.6..3.2, "watch 7").await;
+        run.expect_after(3.2..6.4, "list 7 all").await;
+        run.expect_requests(&["watch 7"]).await;
+        run.expect_after(6.4..12.8, "watch 7").await;
+        run.expect_after(12.8..25.6, "watch 7").await;
+        run.expect_after(25.6..51.2, "list 7 all").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_between_failures_count_as_a_success() {
+    let fails = || brief_watch(vec![error(500, "InternalError")]);
+    let mut run = Run::new(vec![
+        page(vec![], "7"),
+        fails(),
+        fails(),
+        brief_watch(vec![added("a", "8"), error(500, "InternalError")]),
+        fails(),
+        fails(),
+    ]);
+    run.expect_requests(&["list 0 500", "watch 7", "watch 7", "watch 7"]).await;
+    run.expect_after(0.8..1.6, "watch 8").await;
+    run.expect_after(1.6..3.2, "watch 8").await;
+    run.expect_after(3.2..6.4, "list 8 all").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_wants_patience_or_credentials_or_is_away_is_never_asked_for_a_list() {
+    let refusals: [fn() -> ListWatchError; 4] = [
+        || failure(429, "TooManyRequests"),
+        || failure(401, "Unauthorized"),
+        || failure(403, "Forbidden"),
+        || ListWatchError::Unreachable("connection refused".into()),
+    ];
+    for refusal in refusals {
+        let refused = (0..6).map(|_| Line::WatchFails(refusal()));
+        let mut run = Run::new([page(vec![], "7")].into_iter().chain(refused).collect());
+        run.expect_requests(&["list 0 500"]).await;
+        run.expect_requests(&["watch 7"; 7]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_succeeds_does_not_shorten_the_wait_after_the_watch_that_fails() {
+    let round = || [page(vec![], "7"), Line::WatchFails(failure(404, "NotFound"))];
+    let mut run = Run::new((0..4).flat_map(|_| round()).collect());
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    for first in [0.8, 1.6, 3.2] {
+        run.expect_after(first..2.0 * first, "list 7 all").await;
+        run.expect_requests(&["watch 7"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_watch_is_a_success_once_it_has_lived_for_some_time() {
+    for (seconds, next_wait) in [(5, 3.2..6.4), (11, 0.8..1.6)] {
+        let (quiet, line) = watch();
+        let unreachable = || Line::ListFails(ListWatchError::Unreachable("connection refused".into()));
+        let mut run = Run::new(vec![unreachable(), unreachable(), page(vec![], "7"), line, watch().1]);
+        run.expect_requests(&["list 0 500", "list 0 500", "list 0 500", "watch 7"]).await;
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        send(&quiet, vec![error(500, "InternalError")]);
+        run.expect_after(next_wait, "watch 7").await;
+    }
+}

@@ -1,0 +1,144 @@
+//! What the status and the log tell, and how a stop comes about.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_core::ListWatchError;
+use informer_reflector::{Health, ReflectorStatus};
+use parking_lot::Mutex;
+use tracing::field::{Field, Visit};
+
+use super::script::*;
+
+#[tokio::test(start_paused = true)]
+async fn refusals_show_in_the_health_and_heal() {
+    let (_open, open_line) = watch();
+    let lines = vec![
+        Line::ListFails(failure(403, "Forbidden")),
+        Line::ListFails(failure(404, "NotFound")),
+        Line::ListFails(failure(401, "Unauthorized")),
+        page(vec![], "7"),
+        open_line,
+    ];
+    let mut run = Run::new(lines);
+    run.health(|health| matches!(health, Health::Forbidden { .. })).await;
+    run.health(|health| matches!(health, Health::NotServed { .. })).await;
+    let health = run.health(|health| matches!(health, Health::BackingOff { .. })).await;
+    assert!(health.error().is_some_and(ListWatchError::is_unauthorized));
+    run.health(Health::is_live).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_a_stop_ends_any_wait_at_once() {
+    // During a backoff of many minutes, during a list and during a watch that say nothing.
+    let (_open, open_line) = watch();
+    for lines in [vec![Line::ListFails(patience(3600))], vec![], vec![page(vec![], "7"), open_line]] {
+        let steps = lines.len().max(1);
+        let mut run = Run::new(lines);
+        for _ in 0..steps {
+            run.requests.recv().await;
+        }
+        let stopped = tokio::time::Instant::now();
+        run.shutdown.cancel();
+        run.task.await.expect("no panic");
+        assert_eq!(stopped.elapsed(), Duration::ZERO);
+        assert!(matches!(run.status.health(), Health::Stopped));
+    }
+}
+
+enum End {
+    Stop,
+    Drop,
+    Panic,
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_however_the_reflector_ends_its_last_health_is_stopped_and_no_other_follows() {
+    // The script panics where the second request is for a watch.
+    let panics = || vec![page(vec![], "7"), page(vec![], "8")];
+    for (lines, end) in [(vec![], End::Stop), (vec![], End::Drop), (panics(), End::Panic)] {
+        let mut run = Run::new(lines);
+        run.expect_requests(&["list 0 500"]).await;
+        match end {
+            End::Stop => run.shutdown.cancel(),
+            End::Drop => run.task.abort(),
+            End::Panic => {}
+        }
+        let mut last = run.status.health();
+        while let Some(health) = run.status.health_changed().await {
+            last = health;
+        }
+        assert!(matches!(last, Health::Stopped), "{last}");
+    }
+}
+
+/// Keeps what is logged, and looks at a reflector's status at each message, as a subscriber may.
+#[derive(Clone, Default)]
+struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+    status: Arc<Mutex<Option<ReflectorStatus>>>,
+}
+
+impl Log {
+    fn start(&self, run: &Run) -> tracing::subscriber::DefaultGuard {
+        *self.status.lock() = Some(run.status.clone());
+        tracing::subscriber::set_default(self.clone())
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target().starts_with("informer_reflector") && *metadata.level() <= tracing::Level::INFO
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        _ = self.status.lock().as_ref().map(ReflectorStatus::set_aside);
+        event.record(&mut &*self);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+impl Visit for &Log {
+    fn record_debug(&mut self, _: &Field, value: &dyn std::fmt::Debug) {
+        self.lines.lock().push(format!("{value:?}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i8_a_log_subscriber_may_look_at_the_status() {
+    let (events, line) = watch();
+    let items =
+        vec![Err(malformed(Some("a"), "1")), Err(malformed(Some("b"), "2")), Err(malformed(None, ""))];
+    let (mut run, log) = (Run::new(vec![page(items, "7"), line]), Log::default());
+    let _logging = log.start(&run);
+    send(&events, vec![added("a", "8")]);
+    run.expect_notes(&["[!a !b]@7", "+a@8"]).await;
+    let lines = log.lines.lock();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(lines[3].contains("a is no longer set aside"), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_trouble_is_logged_once_and_its_end_when_a_watch_holds() {
+    let (_quiet, line) = watch();
+    let refused = || Line::WatchFails(failure(404, "NotFound"));
+    let lines = vec![page(vec![], "7"), refused(), page(vec![], "8"), refused(), page(vec![], "9"), line];
+    let (mut run, log) = (Run::new(lines), Log::default());
+    let _logging = log.start(&run);
+    run.expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 8", "list 8 all", "watch 9"]).await;
+    assert_eq!(log.lines.lock().len(), 1, "{:?}", log.lines);
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let lines = log.lines.lock();
+    assert!(lines[0].contains("not serve") && lines[1].contains("again"), "{lines:?}");
+}

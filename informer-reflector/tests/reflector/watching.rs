@@ -1,0 +1,126 @@
+//! What is handed on from a watch, and where the next one starts.
+
+use std::time::Duration;
+
+use informer_core::{ListWatchError, WatchEvent};
+use informer_reflector::ReflectorConfig;
+
+use super::script::*;
+
+#[tokio::test(start_paused = true)]
+async fn it_lists_what_is_at_hand_and_watches_from_there() {
+    let (events, line) = watch();
+    let mut run = Run::new(vec![page(vec![item("a", "3"), item("b", "4")], "7"), line]);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    run.expect_notes(&["[a b]@7"]).await;
+    send(&events, vec![WatchEvent::Added(named("c", "8")), WatchEvent::Modified(named("a", "9"))]);
+    send(&events, vec![WatchEvent::Deleted(named("b", "10"))]);
+    send(&events, vec![bookmark("20")]);
+    run.expect_notes(&["+c ~a@9", "-b@10", "@20"]).await;
+    assert_eq!(run.status.last_sync_resource_version(), "20".into());
+    assert!(run.status.health().is_live());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_the_server_closes_is_resumed_where_it_ended() {
+    let (first, first_line) = watch();
+    let (_second, second_line) = watch();
+    let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line]);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    send(&first, vec![WatchEvent::Added(named("a", "8")), bookmark("30")]);
+    drop(first);
+    run.expect_requests(&["watch 30"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_breaks_off_is_resumed_where_it_ended() {
+    let (first, first_line) = watch();
+    let (_second, second_line) = watch();
+    let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line]);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    send(&first, vec![WatchEvent::Added(named("a", "8"))]);
+    first.unbounded_send(Err(ListWatchError::Interrupted("reset".into()))).expect("the reflector watches");
+    run.expect_requests(&["watch 8"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_without_a_version_changes_nothing() {
+    let (first, first_line) = watch();
+    let (_second, second_line) = watch();
+    let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line]);
+    send(&first, vec![bookmark("")]);
+    drop(first);
+    run.expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_closed_at_once_is_opened_again_only_after_a_wait() {
+    let (first, first_line) = watch();
+    drop(first);
+    let mut run = Run::new(vec![page(vec![], "7"), first_line, watch().1]);
+    let started = tokio::time::Instant::now();
+    run.expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;
+    assert!(started.elapsed() >= Duration::from_millis(800));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_has_gone_dead_is_given_up_after_the_time_agreed_for_the_watch() {
+    let (_silent, silent_line) = watch();
+    let mut run = Run::new(vec![page(vec![], "7"), silent_line, watch().1]);
+    let started = tokio::time::Instant::now();
+    run.expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;
+    assert!((330..=630).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_brings_no_news_and_is_closed_at_once_is_opened_again_only_after_a_wait() {
+    let mut run = Run::new(vec![page(vec![], "7"), brief_watch(vec![bookmark("7")]), watch().1]);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    run.expect_after(0.8..1.6, "watch 7").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_watch_that_is_closed_after_more_than_a_second_is_opened_again_at_once() {
+    let (quiet, line) = watch();
+    let mut run = Run::new(vec![page(vec![], "7"), line, watch().1]);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    drop(quiet);
+    run.expect_after(0.0..0.1, "watch 7").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_last_five_to_ten_minutes_unless_told_otherwise_and_never_for_ever() {
+    let day = 24 * 60 * 60;
+    let table = [(None, 300..=600), (Some(Duration::ZERO), 300..=600), (Some(Duration::MAX), day..=2 * day)];
+    for (at_least, expected) in table {
+        let config = at_least.into_iter().fold(ReflectorConfig::new(), ReflectorConfig::watch_timeout);
+        let mut run = Run::with(vec![page(vec![], "7"), watch().1], config);
+        run.expect_requests(&["list 0 500", "watch 7"]).await;
+        let lifetime = run.lifetimes.lock()[0].as_secs();
+        assert!(expected.contains(&lifetime), "{lifetime} s for {at_least:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_events_for_what_exists_tell_no_version_because_they_have_no_order() {
+    for unstated in ["", "0"] {
+        let (events, line) = watch();
+        let mut run = Run::new(vec![page(vec![], unstated), line]);
+        run.expect_requests(&["list 0 500", "watch "]).await;
+        send(&events, vec![added("a", "90"), added("b", "30")]);
+        send(&events, vec![WatchEvent::Modified(named("a", "91")), added("c", "92")]);
+        run.expect_notes(&["[]@", "+a +b@", "~a +c@92"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_no_version_tells_how_far_a_watch_has_come_a_list_follows_it() {
+    let (events, line) = watch();
+    let mut run = Run::new(vec![page(vec![], ""), line, page(vec![], "")]);
+    run.expect_requests(&["list 0 500", "watch "]).await;
+    send(&events, vec![added("a", "90"), added("b", "30")]);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    drop(events);
+    run.expect_requests(&["list 0 500", "watch "]).await;
+}
