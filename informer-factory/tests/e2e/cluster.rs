@@ -1,0 +1,180 @@
+//! [`Cluster`]: the way to the server, and what tests ask of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use informer_factory::{
+    Health, InformerOptions, KubeListWatch, ResourceVersion, SharedIndexInformer, SharedInformerFactory,
+};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, VersionMatch};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::objects::object;
+use crate::{eventually, within};
+
+/// Names the kubeconfig. Not KUBECONFIG: these tests make and delete things, which must not happen to a cluster that
+/// someone merely happens to be logged in to.
+const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
+
+/// What any kind of object can do in these tests.
+pub(crate) trait Object:
+    Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+impl<K> Object for K where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+/// Keys and resource versions: what an informer's state is compared by.
+pub(crate) type Versions = BTreeMap<String, String>;
+
+/// The configuration of a user, `admin` or `nobody`.
+pub(crate) async fn config(user: &str) -> Config {
+    let path = std::env::var(KUBECONFIG)
+        .unwrap_or_else(|_| panic!("{KUBECONFIG} must name a kubeconfig: run `cargo xtask e2e`"));
+    let kubeconfig = Kubeconfig::read_from(path).expect("a readable kubeconfig");
+    let options = KubeConfigOptions { context: Some(user.to_owned()), ..KubeConfigOptions::default() };
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a usable kubeconfig");
+    // Trying again is the reflector's business, by its own rules.
+    config.default_retry = false;
+    config
+}
+
+/// A client with all rights.
+pub(crate) async fn admin() -> Client {
+    Client::try_from(config("admin").await).expect("a well-formed config")
+}
+
+/// A namespace that no other test uses, and a client with all rights.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+}
+
+impl Cluster {
+    /// Connects, and makes a namespace whose name begins with `purpose`.
+    pub(crate) async fn connect(purpose: &str) -> Self {
+        let client = admin().await;
+        let namespace = json!({ "metadata": { "generateName": format!("e2e-{purpose}-") } });
+        let namespaces = Api::<Namespace>::all(client.clone());
+        let created =
+            namespaces.create(&PostParams::default(), &object(namespace)).await.expect("a new namespace");
+        Self { client, namespace: created.name_unchecked() }
+    }
+
+    pub(crate) fn api<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(&self) -> Api<K> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// A factory for this namespace.
+    pub(crate) fn factory(&self) -> SharedInformerFactory {
+        SharedInformerFactory::builder(self.client.clone()).namespace(self.namespace.clone()).build()
+    }
+
+    /// Waits until pods can be made here: where a controller makes service accounts, they need one.
+    pub(crate) async fn wait_for_pods_to_be_allowed(&self) {
+        let (pods, accounts) = (self.api(), self.api::<ServiceAccount>());
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let probe = crate::objects::pod("probe", "nowhere");
+        eventually(async || {
+            let refusal = match pods.create(&dry_run, &probe).await {
+                Ok(_) => return Some(()),
+                Err(kube::Error::Api(status)) if status.code == 403 => status.message,
+                Err(error) => panic!("{error}"),
+            };
+            assert!(refusal.contains("serviceaccount"), "{refusal}");
+            // The server learns of the account by a watch of its own, so that the next try may be too early too.
+            _ = accounts.get_opt("default").await;
+            None
+        })
+        .await;
+    }
+}
+
+/// Runs an informer of its own until the guard is dropped.
+pub(crate) fn run<K: Object>(
+    list_watch: KubeListWatch<K>,
+    options: InformerOptions<K>,
+) -> (SharedIndexInformer<K>, DropGuard) {
+    let (informer, task) = SharedIndexInformer::new(std::sync::Arc::new(list_watch), options);
+    let shutdown = CancellationToken::new();
+    tokio::spawn(task.run(shutdown.clone()));
+    (informer, shutdown.drop_guard())
+}
+
+/// Waits for a health, and returns it.
+pub(crate) async fn health_that<K: Object>(
+    informer: &SharedIndexInformer<K>,
+    is_it: impl Fn(&Health) -> bool,
+) -> Health {
+    let mut status = informer.status().clone();
+    let mut health = status.health();
+    within(async {
+        while !is_it(&health) {
+            health = status.health_changed().await.expect("it runs");
+        }
+        health
+    })
+    .await
+}
+
+/// What the server has now.
+pub(crate) async fn versions<K: Object>(server: &Api<K>, params: &ListParams) -> Versions {
+    let list = server.list(params).await.expect("a list");
+    let version = |object: K| {
+        let version = object.resource_version()?;
+        let name = object.name_unchecked();
+        let key = object.namespace().map_or(name.clone(), |namespace| format!("{namespace}/{name}"));
+        Some((key, version))
+    };
+    list.items.into_iter().filter_map(version).collect()
+}
+
+pub(crate) async fn create<K: Object>(server: &Api<K>, object: &K) -> K {
+    server.create(&PostParams::default(), object).await.expect("a new object")
+}
+
+/// Sets a label by an update of the whole object, as often as it takes where others write too.
+pub(crate) async fn relabel<K: Object>(server: &Api<K>, name: &str, label: &str, value: &str) -> K {
+    eventually(async || {
+        let mut object = server.get(name).await.expect("it exists");
+        object.labels_mut().insert(label.to_owned(), value.to_owned());
+        match server.replace(name, &PostParams::default(), &object).await {
+            Ok(updated) => Some(updated),
+            Err(kube::Error::Api(status)) if status.code == 409 => None,
+            Err(error) => panic!("{error}"),
+        }
+    })
+    .await
+}
+
+pub(crate) async fn patch<K: Object>(server: &Api<K>, name: &str, patch: Value) -> K {
+    server.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("it exists")
+}
+
+/// Deletes at once: there may be no kubelet that would say that a pod has ended.
+pub(crate) async fn delete<K: Object>(server: &Api<K>, name: &str) {
+    server.delete(name, &DeleteParams::default().grace_period(0)).await.expect("it exists");
+}
+
+/// Waits until the memory from which the server answers lists and watches has come to `version`.
+pub(crate) async fn caught_up<K: Object>(server: &Api<K>, version: &ResourceVersion) {
+    let params = ListParams::default().at(&version.to_string()).matching(VersionMatch::NotOlderThan);
+    eventually(async || match server.list(&params).await {
+        Ok(_) => Some(()),
+        // It is filling its memory.
+        Err(kube::Error::Api(status)) if status.code == 429 => None,
+        Err(error) => panic!("{error}"),
+    })
+    .await;
+}

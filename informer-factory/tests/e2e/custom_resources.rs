@@ -1,0 +1,145 @@
+//! Custom resources, whose definitions come and go while their informers run; and the type they have here.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+use std::time::SystemTime;
+
+use informer_factory::Health;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::core::TypeMeta;
+use kube::{Client, Resource};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, create, delete, health_that, patch};
+use crate::objects::{config_map, object};
+use crate::witnesses::Witnesses;
+use crate::{eventually, within};
+
+/// A custom resource. Each `TEST` has a group of its own.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Widget<const TEST: u8> {
+    #[serde(flatten)]
+    types: TypeMeta,
+    metadata: ObjectMeta,
+    spec: Value,
+}
+
+/// Tells this run from others against the same server.
+static RUN: LazyLock<u64> = LazyLock::new(|| {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+});
+
+impl<const TEST: u8> Resource for Widget<TEST> {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        "Widget".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        format!("e2e-{TEST}-{}.example.com", *RUN).into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        "widgets".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+pub(crate) fn widget<const TEST: u8>(name: &str) -> Widget<TEST> {
+    let group = Widget::<TEST>::group(&());
+    object(json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Widget",
+        "metadata": { "name": name }, "spec": { "size": 1 },
+    }))
+}
+
+/// The name of the definition.
+pub(crate) fn definition<const TEST: u8>() -> String {
+    format!("widgets.{}", Widget::<TEST>::group(&()))
+}
+
+/// Has widgets served, as soon as an earlier definition of them is gone.
+pub(crate) async fn install<const TEST: u8>(client: &Client) {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let definition: CustomResourceDefinition = object(json!({
+        "metadata": { "name": definition::<TEST>() },
+        "spec": {
+            "group": Widget::<TEST>::group(&()),
+            "scope": "Namespaced",
+            "names": { "kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList" },
+            "versions": [
+                { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
+            ],
+        },
+    }));
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    eventually(async || match definitions.create(&PostParams::default(), &definition).await {
+        Ok(_) => Some(()),
+        Err(kube::Error::Api(status)) if status.code == 409 => None,
+        Err(error) => panic!("{error}"),
+    })
+    .await;
+}
+
+fn is_not_served(health: &Health) -> bool {
+    matches!(health, Health::NotServed { .. })
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn a_custom_resource_is_followed_once_it_is_defined_and_again_when_it_is_defined_again() {
+    let cluster = Cluster::connect("custom").await;
+    let (factory, server) = (cluster.factory(), cluster.api::<Widget<1>>());
+    let widgets = factory.informer::<Widget<1>>();
+    let config_maps = factory.core().v1().config_maps();
+    let others = Witnesses::new(&config_maps, &cluster.api::<ConfigMap>(), ListParams::default());
+    let witnesses = Witnesses::new(&widgets, &server, ListParams::default());
+    factory.start();
+    let health = health_that(&widgets, is_not_served).await;
+    assert!(health.to_string().contains("404"), "{health}");
+    assert!(!widgets.has_synced());
+
+    install::<1>(&cluster.client).await;
+    health_that(&widgets, Health::is_live).await;
+    for name in ["stays", "changes", "goes"] {
+        create(&server, &widget(name)).await;
+    }
+    patch(&server, "changes", json!({ "spec": { "size": 2 } })).await;
+    delete(&server, "goes").await;
+    witnesses.agree().await;
+    assert_eq!(widgets.indexer().len(), 2);
+
+    let definitions = Api::<CustomResourceDefinition>::all(cluster.client.clone());
+    definitions.delete(&definition::<1>(), &DeleteParams::default()).await.expect("it exists");
+    within(witnesses.early().wait_until(|objects| objects.is_empty())).await;
+    health_that(&widgets, is_not_served).await;
+    assert!(widgets.indexer().is_empty() && witnesses.early().violations().is_empty());
+    create(&cluster.api(), &config_map("unimpressed")).await;
+    others.agree().await;
+
+    install::<1>(&cluster.client).await;
+    health_that(&widgets, Health::is_live).await;
+    create(&server, &widget("reborn")).await;
+    witnesses.agree().await;
+    assert_eq!(widgets.indexer().len(), 1);
+    factory.shutdown().await;
+}

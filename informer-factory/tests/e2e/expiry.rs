@@ -1,0 +1,57 @@
+//! A watch that has really expired: the server itself says that it knows no history so old.
+//!
+//! A server keeps the recent history of each resource in memory. A CRD that changes makes it start that memory anew, as
+//! a restart does for all resources; who watches from before is then told 410.
+
+use informer_factory::{Health, InformerOptions, KubeListWatch, ReflectorConfig};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams};
+use serde_json::json;
+
+use crate::cluster::{Cluster, caught_up, create, delete, health_that, patch, run};
+use crate::custom_resources::{Widget, definition, install, widget};
+use crate::interruptions::Interruptions;
+use crate::journal::journal;
+use crate::witnesses::Witnesses;
+
+/// Makes the server forget the history of widgets.
+async fn forget_history<const TEST: u8>(cluster: &Cluster) {
+    let definitions = Api::<CustomResourceDefinition>::all(cluster.client.clone());
+    let short_names = json!({ "spec": { "names": { "shortNames": ["w"] } } });
+    patch(&definitions, &definition::<TEST>(), short_names).await;
+}
+
+/// Changes widgets during an outage after which the server can't say how they changed.
+async fn outlive_the_history<const TEST: u8>(config: ReflectorConfig<Widget<TEST>>) {
+    let cluster = Cluster::connect("expiry").await;
+    let (interruptions, server) = (Interruptions::default(), cluster.api::<Widget<TEST>>());
+    install::<TEST>(&cluster.client).await;
+    let list_watch = KubeListWatch::namespaced(interruptions.client().await, &cluster.namespace);
+    let (widgets, _running) = run(list_watch, InformerOptions::new().reflector(config));
+    let witnesses = Witnesses::new(&widgets, &server, ListParams::default());
+    let (journal, mut lines) = journal();
+    widgets.add_event_handler(journal).detach();
+    health_that(&widgets, Health::is_live).await;
+    for name in ["stays", "changes", "goes"] {
+        create(&server, &widget(name)).await;
+    }
+    assert_eq!(lines.next(3).await, ["+changes", "+goes", "+stays"]);
+
+    let (lists, outage) = (interruptions.lists(), interruptions.outage());
+    delete(&server, "goes").await;
+    forget_history::<TEST>(&cluster).await;
+    let last = patch(&server, "changes", json!({ "spec": { "size": 2 } })).await;
+    caught_up(&server, &last.resource_version().as_deref().into()).await;
+    drop(outage);
+    assert_eq!(lines.next(2).await, ["-goes (missed)", "~changes"]);
+    witnesses.agree().await;
+    assert!(lines.is_at_end());
+    assert_eq!(interruptions.lists(), lists + 1, "one list is enough");
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn a_history_that_the_server_has_forgotten_is_made_up_for_by_one_list() {
+    outlive_the_history::<2>(ReflectorConfig::new()).await;
+}

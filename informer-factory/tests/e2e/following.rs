@@ -1,0 +1,122 @@
+//! Informers follow real objects through their whole lives, with handlers of all sorts.
+
+use futures::StreamExt;
+use futures::stream;
+use informer_factory::{InformerOptions, KubeListWatch};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams};
+use serde_json::json;
+
+use crate::cluster::{Cluster, Object, admin, create, delete, patch, relabel, run};
+use crate::objects::{LABEL, config_map, node, pod};
+use crate::within;
+use crate::witnesses::Witnesses;
+
+/// How many objects each test has.
+const COUNT: usize = 30;
+
+/// How many writes are under way at a time.
+const AT_ONCE: usize = 8;
+
+fn name(prefix: &str, number: usize) -> String {
+    format!("{prefix}-{number}")
+}
+
+/// Does the same to many objects, several at a time.
+async fn each(numbers: impl Iterator<Item = usize>, action: impl AsyncFn(usize)) {
+    stream::iter(numbers).for_each_concurrent(AT_ONCE, |number| action(number)).await;
+}
+
+/// Creates, updates, patches, deletes and creates again; one witness joins half-way, another is stuck all the time.
+async fn live_through_everything<K: Object>(
+    server: &Api<K>,
+    make: impl Fn(&str) -> K,
+    prefix: &str,
+    witnesses: &mut Witnesses<K>,
+) {
+    witnesses.join_stuck();
+    each(0..COUNT, async |number| _ = create(server, &make(&name(prefix, number))).await).await;
+    each((0..COUNT).step_by(2), async |number| {
+        relabel(server, &name(prefix, number), "round", "1").await;
+    })
+    .await;
+    witnesses.join("late");
+    each((0..COUNT).step_by(3), async |number| {
+        let annotations = json!({ "metadata": { "annotations": { "note": "patched" } } });
+        patch(server, &name(prefix, number), annotations).await;
+    })
+    .await;
+    each((0..COUNT).step_by(5), async |number| delete(server, &name(prefix, number)).await).await;
+    each((0..COUNT).step_by(10), async |number| _ = create(server, &make(&name(prefix, number))).await).await;
+    let stats = witnesses.release();
+    assert!(stats.coalesced > 0, "{stats:?}");
+    witnesses.agree().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn pods_are_followed_and_found_by_node() {
+    let cluster = Cluster::connect("pods").await;
+    cluster.wait_for_pods_to_be_allowed().await;
+    // Pods on nodes that don't exist would be collected as garbage.
+    let nodes = [0, 1].map(|number| name(&cluster.namespace, number));
+    for name in &nodes {
+        create(&Api::all(cluster.client.clone()), &node(name, &cluster.namespace)).await;
+    }
+    let (factory, server) = (cluster.factory(), cluster.api::<Pod>());
+    let pods = factory.core().v1().pods();
+    let by_node =
+        pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone()).expect("a free name");
+    let mut witnesses = Witnesses::new(&pods, &server, ListParams::default());
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    let node_of = |name: &str| &nodes[usize::from(name.ends_with(['1', '3', '5', '7', '9']))];
+    live_through_everything(&server, |name| pod(name, node_of(name)), "pod", &mut witnesses).await;
+
+    for node in &nodes {
+        let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let mut listed: Vec<_> =
+            server.list(&params).await.expect("a list").iter().map(ResourceExt::name_any).collect();
+        let mut indexed: Vec<_> = by_node.get(node).iter().map(|pod| pod.name().to_owned()).collect();
+        (listed.sort_unstable(), indexed.sort_unstable());
+        assert_eq!(indexed, listed, "{node}");
+    }
+    factory.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn config_maps_are_followed_and_found_by_label() {
+    let cluster = Cluster::connect("config-maps").await;
+    let (factory, server) = (cluster.factory(), cluster.api::<ConfigMap>());
+    let config_maps = factory.core().v1().config_maps();
+    let by_round = config_maps
+        .add_index("round", |object: &ConfigMap| object.labels().get("round").cloned())
+        .expect("a free name");
+    let mut witnesses = Witnesses::new(&config_maps, &server, ListParams::default());
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    live_through_everything(&server, config_map, "map", &mut witnesses).await;
+    let listed = server.list(&ListParams::default().labels("round=1")).await.expect("a list").items.len();
+    assert_eq!(by_round.count("1"), listed);
+    let own =
+        config_maps.indexer().list().iter().filter(|object| object.labels().contains_key(LABEL)).count();
+    assert_eq!(own, COUNT - COUNT / 5 + COUNT / 10);
+    factory.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn nodes_are_followed() {
+    let client = admin().await;
+    // Nodes have no namespace that would keep them apart from those of other tests.
+    let label = Cluster::connect("nodes").await.namespace;
+    let selector = format!("{LABEL}={label}");
+    let server = Api::<Node>::all(client.clone());
+    let list_watch = KubeListWatch::all(client).label_selector(selector.clone());
+    let (nodes, _running) = run(list_watch, InformerOptions::new());
+    let mut witnesses = Witnesses::new(&nodes, &server, ListParams::default().labels(&selector));
+    live_through_everything(&server, |name| node(name, &label), &label, &mut witnesses).await;
+    assert_eq!(nodes.indexer().len(), COUNT - COUNT / 5 + COUNT / 10);
+}

@@ -1,0 +1,235 @@
+//! [`Interruptions`]: a layer between client and server that breaks the connection and refuses watches, on demand.
+//!
+//! A real server does this when it restarts or forgets its history, but not when a test would like it to.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
+use kube::Client;
+use kube::client::{Body, ClientBuilder};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tower::{BoxError, Layer, Service};
+
+use crate::cluster::config;
+
+type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+
+/// The two ways in which a server says that the version to watch from is too old.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Expired {
+    /// The request is refused with 410.
+    AtOnce,
+    /// The request succeeds, and what follows is an event of type ERROR.
+    InStream,
+}
+
+/// Makes trouble for one client. Clones make it for the same.
+#[derive(Clone, Default)]
+pub(crate) struct Interruptions {
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    is_down: watch::Sender<bool>,
+    /// Cancelled when what is open is to break off.
+    cut: Mutex<CancellationToken>,
+    watches: Mutex<VecDeque<Expired>>,
+    expire_next_list: AtomicBool,
+    expire_next_page: AtomicBool,
+    lists: AtomicUsize,
+}
+
+/// While it lasts, no request gets through.
+#[must_use]
+pub(crate) struct Outage {
+    state: Arc<State>,
+}
+
+impl Interruptions {
+    /// A client with all rights, to be interrupted.
+    pub(crate) async fn client(&self) -> Client {
+        let builder = ClientBuilder::try_from(config("admin").await).expect("a well-formed config");
+        builder.with_layer(self).build()
+    }
+
+    /// Breaks off all answers that are on their way, and holds back all requests until the outage is dropped.
+    pub(crate) fn outage(&self) -> Outage {
+        self.state.is_down.send_replace(true);
+        std::mem::take(&mut *self.state.cut.lock()).cancel();
+        Outage { state: Arc::clone(&self.state) }
+    }
+
+    /// Has the next watch refused.
+    pub(crate) fn expire_next_watch(&self, how: Expired) {
+        self.state.watches.lock().push_back(how);
+    }
+
+    /// Has the next list refused, so that the one after it asks for the newest state.
+    pub(crate) fn expire_next_list(&self) {
+        self.state.expire_next_list.store(true, Ordering::Relaxed);
+    }
+
+    /// Has the next request for another page of a list refused.
+    pub(crate) fn expire_next_page(&self) {
+        self.state.expire_next_page.store(true, Ordering::Relaxed);
+    }
+
+    /// How many lists, or pages of lists, have been asked for.
+    pub(crate) fn lists(&self) -> usize {
+        self.state.lists.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Outage {
+    fn drop(&mut self) {
+        self.state.is_down.send_replace(false);
+    }
+}
+
+/// What of a request matters here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    List,
+    NextPage,
+    Watch,
+    Other,
+}
+
+impl Kind {
+    fn of(request: &Request<Body>) -> Self {
+        let query = request.uri().query().unwrap_or_default();
+        match request.method() {
+            &Method::GET if query.contains("watch=1") => Self::Watch,
+            &Method::GET if query.contains("continue=") => Self::NextPage,
+            &Method::GET => Self::List,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl State {
+    /// What is to be answered instead of the server's word, if anything.
+    fn interruption(&self, kind: Kind) -> Option<Answer> {
+        if matches!(kind, Kind::List | Kind::NextPage) {
+            self.lists.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_planned = |plan: &AtomicBool| plan.swap(false, Ordering::Relaxed);
+        match kind {
+            Kind::Watch => self.watches.lock().pop_front().map(expired),
+            Kind::List => is_planned(&self.expire_next_list).then(|| expired(Expired::AtOnce)),
+            Kind::NextPage => is_planned(&self.expire_next_page).then(|| expired(Expired::AtOnce)),
+            Kind::Other => None,
+        }
+    }
+
+    /// Waits for the end of the outage, if there is one; returns what tells of the next.
+    async fn wait_until_up(&self) -> CancellationToken {
+        let mut is_down = self.is_down.subscribe();
+        loop {
+            // The sender is part of this state.
+            _ = is_down.wait_for(|is_down| !is_down).await;
+            let cut = self.cut.lock().clone();
+            // An outage that begins after this look cancels the token.
+            if !*is_down.borrow() {
+                return cut;
+            }
+        }
+    }
+}
+
+fn expired(how: Expired) -> Answer {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired",
+        "message": "too old resource version",
+    });
+    let (code, body) = match how {
+        Expired::AtOnce => (StatusCode::GONE, status),
+        Expired::InStream => (StatusCode::OK, json!({ "type": "ERROR", "object": status })),
+    };
+    let body = Full::new(Bytes::from(format!("{body}\n"))).map_err(|never| match never {}).boxed_unsync();
+    let mut answer = Response::new(body);
+    *answer.status_mut() = code;
+    answer
+}
+
+/// The body, until it is cut off.
+fn breakable<B>(body: B, cut: CancellationToken) -> UnsyncBoxBody<Bytes, BoxError>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let is_cut = cut.clone();
+    let break_off = stream::once(async move {
+        // A body that ended by itself is whole.
+        if is_cut.is_cancelled() {
+            Err(io::Error::from(io::ErrorKind::ConnectionReset).into())
+        } else {
+            Ok(None)
+        }
+    });
+    let frames = BodyStream::new(body.map_err(Into::into))
+        .map_ok(Some)
+        .take_until(cut.cancelled_owned())
+        .chain(break_off)
+        .try_filter_map(async |frame| Ok(frame));
+    StreamBody::new(frames).boxed_unsync()
+}
+
+impl<S> Layer<S> for Interruptions {
+    type Service = Interrupted<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Interrupted { inner, state: Arc::clone(&self.state) }
+    }
+}
+
+/// A service that is interrupted.
+pub(crate) struct Interrupted<S> {
+    inner: S,
+    state: Arc<State>,
+}
+
+impl<S, B> Service<Request<Body>> for Interrupted<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
+    S::Future: Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Answer;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Answer, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (state, kind) = (Arc::clone(&self.state), Kind::of(&request));
+        // Nothing is sent until this is polled.
+        let response = self.inner.call(request);
+        async move {
+            let cut = state.wait_until_up().await;
+            if let Some(answer) = state.interruption(kind) {
+                return Ok(answer);
+            }
+            let response = cut.run_until_cancelled(response).await;
+            let response = response.ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionReset))??;
+            Ok(response.map(|body| breakable(body, cut)))
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,60 @@
+//! [`Journal`]: a handler that writes down what it is told, for tests of the words rather than of the outcome.
+
+use informer_factory::{Cached, Deleted, EventHandler};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::within;
+
+/// Writes `+name`, `~name`, `-name` for an object that was seen to go, `-name (missed)` for one that wasn't.
+pub(crate) struct Journal {
+    lines: UnboundedSender<String>,
+}
+
+/// What a [`Journal`] has written.
+pub(crate) struct Lines {
+    lines: UnboundedReceiver<String>,
+}
+
+pub(crate) fn journal() -> (Journal, Lines) {
+    let (sender, lines) = unbounded_channel();
+    (Journal { lines: sender }, Lines { lines })
+}
+
+impl Lines {
+    /// The next so many lines, sorted, because objects have no order among each other.
+    pub(crate) async fn next(&mut self, count: usize) -> Vec<String> {
+        let mut next = Vec::with_capacity(count);
+        while next.len() < count {
+            next.push(within(self.lines.recv()).await.expect("the handler is in place"));
+        }
+        next.sort_unstable();
+        next
+    }
+
+    /// Says whether everything has been read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+impl Journal {
+    fn write(&self, line: String) {
+        // Nobody reads any more: the test is over.
+        _ = self.lines.send(line);
+    }
+}
+
+impl<K: Send + Sync + 'static> EventHandler<K> for Journal {
+    fn on_add(&self, object: &Cached<K>, _is_in_initial_list: bool) {
+        self.write(format!("+{}", object.name()));
+    }
+
+    fn on_update(&self, _old: &Cached<K>, new: &Cached<K>) {
+        self.write(format!("~{}", new.name()));
+    }
+
+    fn on_delete(&self, object: &Deleted<K>) {
+        let how = if object.is_exact() { "" } else { " (missed)" };
+        self.write(format!("-{}{how}", object.name()));
+    }
+}

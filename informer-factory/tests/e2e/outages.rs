@@ -1,0 +1,101 @@
+//! What is missed while the connection is down is told afterwards, in full where the server still knows it.
+
+use informer_factory::{Cached, Health, InformerOptions, KubeListWatch, SharedIndexInformer};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams};
+use serde_json::json;
+use tokio_util::sync::DropGuard;
+
+use crate::cluster::{Cluster, caught_up, create, delete, health_that, patch, run};
+use crate::interruptions::{Expired, Interruptions};
+use crate::journal::{Lines, journal};
+use crate::objects::{LABEL, config_map};
+use crate::witnesses::Witnesses;
+
+/// An informer whose connection can be broken, for three objects that exist.
+struct Fixture {
+    interruptions: Interruptions,
+    server: Api<ConfigMap>,
+    informer: SharedIndexInformer<ConfigMap>,
+    witnesses: Witnesses<ConfigMap>,
+    lines: Lines,
+    _running: DropGuard,
+}
+
+async fn fixture() -> Fixture {
+    let cluster = Cluster::connect("outage").await;
+    let server = cluster.api::<ConfigMap>();
+    for name in ["stays", "changes", "goes"] {
+        create(&server, &config_map(name)).await;
+    }
+    let interruptions = Interruptions::default();
+    // Controllers put objects of their own into a namespace at any time.
+    let list_watch =
+        KubeListWatch::namespaced(interruptions.client().await, &cluster.namespace).label_selector(LABEL);
+    let (informer, running) = run(list_watch, InformerOptions::new());
+    let witnesses = Witnesses::new(&informer, &server, ListParams::default().labels(LABEL));
+    let (journal, mut lines) = journal();
+    informer.add_event_handler(journal).detach();
+    assert_eq!(lines.next(3).await, ["+changes", "+goes", "+stays"]);
+    health_that(&informer, Health::is_live).await;
+    Fixture { interruptions, server, informer, witnesses, lines, _running: running }
+}
+
+impl Fixture {
+    fn cached(&self, name: &str) -> Cached<ConfigMap> {
+        let objects = self.informer.indexer().list();
+        objects.iter().find(|object| object.name() == name).expect("it is cached").clone()
+    }
+
+    /// Changes objects while the connection is down, and returns what was told of it afterwards.
+    async fn miss_changes(&mut self, expired: Option<Expired>) -> Vec<String> {
+        let unchanged = self.cached("stays");
+        let before = self.cached("changes").resource_version().to_string();
+        let outage = self.interruptions.outage();
+        create(&self.server, &config_map("new")).await;
+        delete(&self.server, "goes").await;
+        // Comes and goes unseen, unless the watch can go on from where it was.
+        create(&self.server, &config_map("passes")).await;
+        delete(&self.server, "passes").await;
+        // An update that changes nothing would be none.
+        let step = format!("after {before}");
+        let last = patch(&self.server, "changes", json!({ "data": { "step": step } })).await;
+        caught_up(&self.server, &last.resource_version().as_deref().into()).await;
+        expired.into_iter().for_each(|how| self.interruptions.expire_next_watch(how));
+        drop(outage);
+        self.witnesses.agree().await;
+        assert!(unchanged.ptr_eq(&self.cached("stays")));
+        let told = self.lines.next(if expired.is_some() { 3 } else { 5 }).await;
+        assert!(self.lines.is_at_end());
+        told
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn a_watch_that_breaks_off_goes_on_where_it_was_and_no_change_is_lost() {
+    let mut fixture = fixture().await;
+    let lists = fixture.interruptions.lists();
+    for _ in 0..2 {
+        let told = fixture.miss_changes(None).await;
+        assert_eq!(told, ["+new", "+passes", "-goes", "-passes", "~changes"]);
+        // The second time round is over a watch that has been of use.
+        delete(&fixture.server, "new").await;
+        create(&fixture.server, &config_map("goes")).await;
+        assert_eq!(fixture.lines.next(2).await, ["+goes", "-new"]);
+    }
+    assert_eq!(fixture.interruptions.lists(), lists, "it did not have to list again");
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn what_an_expired_watch_missed_comes_out_of_a_list() {
+    for how in [Expired::AtOnce, Expired::InStream] {
+        let mut fixture = fixture().await;
+        let lists = fixture.interruptions.lists();
+        let told = fixture.miss_changes(Some(how)).await;
+        assert_eq!(told, ["+new", "-goes (missed)", "~changes"], "{how:?}");
+        assert_eq!(fixture.interruptions.lists(), lists + 1, "{how:?}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Lists that come in many pages.
+
+use std::ops::Range;
+
+use futures::{StreamExt, stream};
+use informer_core::{ListOptions, ListerWatcher};
+use informer_factory::{InformerOptions, KubeListWatch, ReflectorConfig, SharedIndexInformer};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ListParams;
+use tokio_util::sync::DropGuard;
+
+use crate::cluster::{Cluster, create, run};
+use crate::interruptions::Interruptions;
+use crate::objects::config_map;
+use crate::witnesses::Witnesses;
+
+/// Creates many objects at once.
+async fn populate(cluster: &Cluster, numbers: Range<usize>) {
+    let server = cluster.api();
+    stream::iter(numbers)
+        .for_each_concurrent(32, async |number| {
+            _ = create(&server, &config_map(&format!("map-{number}"))).await;
+        })
+        .await;
+}
+
+/// An informer that lists in pages, and counts them.
+async fn paging_informer(cluster: &Cluster, page_size: u32) -> Paging {
+    let interruptions = Interruptions::default();
+    // The first list takes what the server has in memory, and that comes in one piece however one asks. The newest
+    // state, which is asked for next, comes in pages.
+    interruptions.expire_next_list();
+    let list_watch = KubeListWatch::namespaced(interruptions.client().await, &cluster.namespace);
+    let options = InformerOptions::new().reflector(ReflectorConfig::new().page_size(page_size));
+    let (informer, running) = run(list_watch, options);
+    let witnesses = Witnesses::new(&informer, &cluster.api(), ListParams::default());
+    Paging { interruptions, informer, witnesses, _running: running }
+}
+
+struct Paging {
+    interruptions: Interruptions,
+    informer: SharedIndexInformer<ConfigMap>,
+    witnesses: Witnesses<ConfigMap>,
+    _running: DropGuard,
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn a_list_in_pages_is_whole_while_objects_are_still_being_made() {
+    let cluster = Cluster::connect("paging").await;
+    populate(&cluster, 0..1_000).await;
+    let paging = paging_informer(&cluster, 100).await;
+    populate(&cluster, 1_000..1_200).await;
+    paging.witnesses.agree().await;
+    assert!(paging.informer.indexer().len() >= 1_200);
+    // The one that was refused, and ten pages; one more if there are others' objects.
+    assert!(paging.interruptions.lists() > 10, "{} lists", paging.interruptions.lists());
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn a_page_that_has_expired_makes_the_list_start_over_in_one_piece() {
+    let cluster = Cluster::connect("expired-page").await;
+    populate(&cluster, 0..50).await;
+    let paging = paging_informer(&cluster, 10).await;
+    paging.interruptions.expire_next_page();
+    paging.witnesses.agree().await;
+    // Refused, the first page, the second refused, everything.
+    assert_eq!(paging.interruptions.lists(), 4);
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn a_continue_token_that_makes_no_sense_is_refused_in_the_servers_words() {
+    let cluster = Cluster::connect("bogus-token").await;
+    let list_watch = KubeListWatch::<ConfigMap>::namespaced(cluster.client.clone(), &cluster.namespace);
+    let options = ListOptions { continue_token: Some("bogus".into()), ..ListOptions::default() };
+    let Err(error) = list_watch.list(options).await else { panic!("the token is good for nothing") };
+    assert!(error.to_string().contains("continue"), "{error}");
+    assert!(error.status().is_some_and(|status| status.code == 400) && !error.is_expired(), "{error}");
+}

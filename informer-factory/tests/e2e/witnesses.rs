@@ -1,0 +1,178 @@
+//! [`Witnesses`]: handlers of all sorts, each with its own copy, who must in the end all agree with the server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use informer_factory::{
+    Cached, Deleted, EventHandler, HandlerOptions, HandlerRegistration, HandlerStats, ObjectKey,
+    SharedIndexInformer,
+};
+use informer_testing::Replica;
+use kube::api::{Api, ListParams};
+use parking_lot::{Condvar, Mutex};
+
+use crate::PATIENCE;
+use crate::cluster::{Object, Versions, versions};
+
+/// How long one list is good for; if the witnesses have not come to it by then, it may be the server that moved on.
+const SETTLING: Duration = Duration::from_secs(5);
+
+/// The handlers of one informer, and the list that they have to agree with.
+pub(crate) struct Witnesses<K: Object> {
+    informer: SharedIndexInformer<K>,
+    server: Api<K>,
+    params: ListParams,
+    witnesses: Vec<Witness<K>>,
+    gate: Arc<Gate>,
+}
+
+struct Witness<K> {
+    name: &'static str,
+    replica: Replica<K>,
+    registration: HandlerRegistration,
+}
+
+impl<K: Object> Witnesses<K> {
+    /// Has one witness from the start.
+    pub(crate) fn new(informer: &SharedIndexInformer<K>, server: &Api<K>, params: ListParams) -> Self {
+        let mut witnesses = Self {
+            informer: informer.clone(),
+            server: server.clone(),
+            params,
+            witnesses: Vec::new(),
+            gate: Arc::default(),
+        };
+        witnesses.join("early");
+        witnesses
+    }
+
+    /// Adds a witness that hears of what exists by now first.
+    pub(crate) fn join(&mut self, name: &'static str) {
+        let replica = Replica::new();
+        let registration = self.informer.add_event_handler(replica.clone());
+        self.witnesses.push(Witness { name, replica, registration });
+    }
+
+    /// Adds a witness that is stuck in its first call until [`release`](Self::release), so that what it is to hear is
+    /// coalesced. Its thread is stuck too, so the test needs a runtime with several.
+    pub(crate) fn join_stuck(&mut self) {
+        let replica = Replica::new();
+        let handler = Stuck { replica: replica.clone(), gate: Arc::clone(&self.gate) };
+        let options = HandlerOptions::new().name("stuck").threshold(Some(4));
+        let registration = self.informer.add_event_handler_with(handler, &options);
+        self.witnesses.push(Witness { name: "stuck", replica, registration });
+    }
+
+    /// Lets the stuck witness go on, and returns how it fared.
+    pub(crate) fn release(&self) -> HandlerStats {
+        let stuck = self.witnesses.iter().find(|witness| witness.name == "stuck").expect("one is stuck");
+        let stats = stuck.registration.stats();
+        self.gate.open();
+        stats
+    }
+
+    /// The copy of the witness that was there from the start.
+    pub(crate) fn early(&self) -> &Replica<K> {
+        &self.witnesses[0].replica
+    }
+
+    /// Waits until the store and every witness have exactly what the server lists, and none has heard what can't be.
+    pub(crate) async fn agree(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let listed = versions(&self.server, &self.params).await;
+            // In vain if controllers are still at work; then there is something new to list.
+            let all_there = async {
+                for witness in &self.witnesses {
+                    witness.replica.wait_until(|objects| equal(objects, &listed)).await;
+                }
+            };
+            _ = tokio::time::timeout(SETTLING, all_there).await;
+            if self.witnesses.iter().all(|witness| witness.replica.versions() == listed)
+                && self.stored() == listed
+            {
+                break;
+            }
+            if Instant::now() > deadline {
+                self.complain(&listed);
+            }
+        }
+        for Witness { name, replica, .. } in &self.witnesses {
+            assert!(replica.violations().is_empty(), "{name}: {:?}", replica.violations());
+        }
+    }
+
+    fn stored(&self) -> Versions {
+        let version = |object: &Cached<K>| (object.key().to_string(), object.resource_version().to_string());
+        self.informer.indexer().list().iter().map(|object| version(&object)).collect()
+    }
+
+    fn complain(&self, listed: &Versions) {
+        assert_eq!(&self.stored(), listed, "the store, with health {}", self.informer.health());
+        for Witness { name, replica, .. } in &self.witnesses {
+            assert_eq!(&replica.versions(), listed, "the witness {name}");
+        }
+        panic!("the server is never at rest");
+    }
+}
+
+impl<K: Object> Drop for Witnesses<K> {
+    fn drop(&mut self) {
+        // A test that fails must not wait for the stuck thread for ever.
+        self.gate.open();
+    }
+}
+
+fn equal<K>(objects: &BTreeMap<ObjectKey, Cached<K>>, listed: &Versions) -> bool {
+    let is_listed = |object: &Cached<K>| {
+        listed
+            .get(object.key().as_str())
+            .is_some_and(|version| *version == object.resource_version().to_string())
+    };
+    objects.len() == listed.len() && objects.values().all(is_listed)
+}
+
+/// A handler that gets nowhere until the gate is open.
+struct Stuck<K> {
+    replica: Replica<K>,
+    gate: Arc<Gate>,
+}
+
+impl<K: Send + Sync + 'static> EventHandler<K> for Stuck<K> {
+    fn on_add(&self, object: &Cached<K>, is_in_initial_list: bool) {
+        self.gate.pass();
+        self.replica.on_add(object, is_in_initial_list);
+    }
+
+    fn on_update(&self, old: &Cached<K>, new: &Cached<K>) {
+        self.gate.pass();
+        self.replica.on_update(old, new);
+    }
+
+    fn on_delete(&self, object: &Deleted<K>) {
+        self.gate.pass();
+        self.replica.on_delete(object);
+    }
+}
+
+/// Closed until it is opened for good.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.is_open.lock() = true;
+        self.opened.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut is_open = self.is_open.lock();
+        while !*is_open {
+            self.opened.wait(&mut is_open);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Objects that controllers change all the time: a Deployment that grows, shrinks and is rolled.
+
+use std::time::Duration;
+
+use informer_factory::SharedIndexInformer;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, ListParams};
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, create, patch};
+use crate::objects::deployment;
+use crate::within;
+use crate::witnesses::Witnesses;
+
+/// By then a Deployment has a pod on a node, if anybody sees to it.
+const AT_WORK: Duration = Duration::from_secs(30);
+
+fn is_scheduled(pod: &Pod) -> bool {
+    node_of(pod).is_some()
+}
+
+fn node_of(pod: &Pod) -> Option<String> {
+    pod.spec.as_ref()?.node_name.clone()
+}
+
+/// Says whether a Deployment is what its specification asks for, and nothing else is left of what it was.
+fn is_rolled_out(deployment: &Deployment) -> bool {
+    let Some((spec, status)) = deployment.spec.as_ref().zip(deployment.status.as_ref()) else { return false };
+    let is_current = status.observed_generation == deployment.metadata.generation;
+    let counts = [status.replicas, status.updated_replicas, status.ready_replicas];
+    is_current && counts.iter().all(|count| *count == spec.replicas)
+}
+
+/// Says whether there are nodes, a scheduler and a controller-manager: whether a Deployment comes to anything.
+async fn is_cluster_at_work(cluster: &Cluster, pods: &Witnesses<Pod>) -> bool {
+    let nodes = Api::<Node>::all(cluster.client.clone());
+    let played = nodes.list(&ListParams::default().labels("type=kwok")).await.expect("a list");
+    if played.items.is_empty() {
+        return false;
+    }
+    let scheduled = pods.early().wait_until(|objects| objects.values().any(|object| is_scheduled(object)));
+    tokio::time::timeout(AT_WORK, scheduled).await.is_ok()
+}
+
+/// Asks for something else, and waits until it has come true.
+async fn roll_out(server: &Api<Deployment>, deployments: &Witnesses<Deployment>, change: Value) {
+    let generation = patch(server, "web", change).await.metadata.generation;
+    let is_done =
+        |deployment: &Deployment| deployment.metadata.generation >= generation && is_rolled_out(deployment);
+    within(deployments.early().wait_until(|objects| objects.values().all(|object| is_done(object)))).await;
+}
+
+fn replicas(count: u32) -> Value {
+    json!({ "spec": { "replicas": count } })
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn a_deployment_that_is_scaled_and_rolled_is_followed_to_the_last_pod() {
+    let cluster = Cluster::connect("workloads").await;
+    let (factory, all) = (cluster.factory(), ListParams::default);
+    let informer: SharedIndexInformer<Pod> = factory.core().v1().pods();
+    let by_node = informer.add_index("node", node_of).expect("a free name");
+    let mut pods = Witnesses::new(&informer, &cluster.api(), all());
+    let sets = Witnesses::new(&factory.apps().v1().replica_sets(), &cluster.api::<ReplicaSet>(), all());
+    let server = cluster.api::<Deployment>();
+    let deployments = Witnesses::new(&factory.apps().v1().deployments(), &server, all());
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    create(&server, &deployment("web", 60)).await;
+    if !is_cluster_at_work(&cluster, &pods).await {
+        eprintln!("skipped: needs --with controller-manager,scheduler,kwok --nodes 5");
+        return;
+    }
+    roll_out(&server, &deployments, replicas(60)).await;
+    roll_out(&server, &deployments, replicas(20)).await;
+    pods.join("late");
+    roll_out(&server, &deployments, replicas(60)).await;
+    let image = json!([{ "name": "main", "image": "none.example/none:2" }]);
+    let roll = json!({ "spec": { "template": { "spec": { "containers": image } } } });
+    roll_out(&server, &deployments, roll).await;
+
+    deployments.agree().await;
+    sets.agree().await;
+    pods.agree().await;
+    let scheduled = informer.indexer().list().iter().filter(|pod| is_scheduled(pod)).count();
+    let by_node: usize = by_node.values().iter().map(|node| by_node.count(node)).sum();
+    assert_eq!((by_node, scheduled), (60, 60));
+    factory.shutdown().await;
+}
