@@ -25,6 +25,9 @@ pub struct Replacement<K> {
     pub objects: Vec<Cached<K>>,
     /// Keys of objects that exist but couldn't be decoded: they are not to be taken as deleted.
     pub set_aside: Vec<ObjectKey>,
+    /// Whether every object that exists is in one of these; if not, because one could not even be named, nothing is to
+    /// be taken as deleted.
+    pub complete: bool,
     /// The resource version of the state as a whole.
     pub resource_version: ResourceVersion,
 }

@@ -117,7 +117,7 @@ impl<K: 'static> State<K> {
 
     /// Queues a complete state: each of its objects, then a deletion for all that is known or under way but not in it.
     pub(super) fn replace(&mut self, replacement: Replacement<K>, known: Option<&dyn KnownObjects<K>>) {
-        let Replacement { objects, mut set_aside, resource_version } = replacement;
+        let Replacement { objects, mut set_aside, complete, resource_version } = replacement;
         set_aside.sort_unstable();
         // A key that is in the list gets one more delta; so the lengths tell afterwards which were not.
         let lengths_before: Vec<usize> = self.items.iter().map(|pending| pending.deltas.len()).collect();
@@ -125,7 +125,9 @@ impl<K: 'static> State<K> {
         for object in objects {
             self.enqueue(Delta::Replaced(object));
         }
-        self.delete_missing(&lengths_before, &set_aside, known);
+        if complete {
+            self.delete_missing(&lengths_before, &set_aside, known);
+        }
         self.advance(&resource_version);
         if initial {
             self.population = Population::Queued(self.items.len());

@@ -17,7 +17,7 @@ fn object(name: &str, version: u64, value: Object) -> Cached<Object> {
 }
 
 fn replacement(objects: Vec<Cached<Object>>, version: u64) -> Replacement<Object> {
-    Replacement { objects, set_aside: Vec::new(), resource_version: version.into() }
+    Replacement { objects, set_aside: Vec::new(), complete: true, resource_version: version.into() }
 }
 
 #[derive(Default)]
@@ -165,8 +165,16 @@ fn i10_replace_leaves_alone_what_exists_but_was_set_aside() {
     let queue = DeltaFifo::with_known_objects(store);
     queue.add(object("queued", 2, "x"));
     let set_aside = ["broken", "queued"].map(ObjectKey::cluster_scoped).to_vec();
-    queue.replace(Replacement { objects: vec![], set_aside, resource_version: 3.into() });
+    queue.replace(Replacement { objects: vec![], set_aside, complete: true, resource_version: 3.into() });
     assert_eq!(drain(&queue), ["queued A:x"]);
+}
+
+#[test]
+fn i10_replace_deletes_nothing_where_an_object_exists_that_nobody_can_name() {
+    let store = Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1")]);
+    let queue = DeltaFifo::with_known_objects(store);
+    queue.replace(Replacement { complete: false, ..replacement(vec![object("a", 2, "a2")], 3) });
+    assert_eq!(drain(&queue), ["a R:a2"]);
 }
 
 #[test]

@@ -83,10 +83,11 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     fn hand_on(&mut self, listed: Listed<K>, resource_version: ResourceVersion) {
         let Listed { objects, set_aside } = listed;
-        let keys = set_aside.iter().filter_map(|malformed| malformed.key.clone()).collect();
+        let keys: Vec<_> = set_aside.iter().filter_map(|malformed| malformed.key.clone()).collect();
         // The store first: what the status says has been handed on has been.
         self.store.replace(Replacement {
             objects,
+            complete: keys.len() == set_aside.len(),
             set_aside: keys,
             resource_version: resource_version.clone(),
         });

@@ -117,7 +117,9 @@ impl ReflectorStore<ConfigMap> for Notes {
     fn replace(&self, replacement: Replacement<ConfigMap>) {
         let keys: Vec<_> = replacement.objects.iter().map(|object| object.key().to_string()).collect();
         let aside: Vec<_> = replacement.set_aside.iter().map(|key| format!("!{key}")).collect();
-        _ = self.0.send(format!("[{}]@{}", [keys, aside].concat().join(" "), replacement.resource_version));
+        let more = if replacement.complete { "" } else { " and more" };
+        let listed = [keys, aside].concat().join(" ");
+        _ = self.0.send(format!("[{listed}{more}]@{}", replacement.resource_version));
     }
 }
 

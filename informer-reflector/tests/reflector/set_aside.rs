@@ -26,6 +26,13 @@ async fn i10_what_cannot_be_decoded_is_set_aside_and_comes_back_with_a_good_vers
 }
 
 #[tokio::test(start_paused = true)]
+async fn i10_a_list_with_an_object_that_nobody_can_name_is_not_taken_for_the_whole() {
+    let (_events, line) = watch();
+    let mut run = Run::new(vec![page(vec![item("a", "1"), Err(malformed(None, ""))], "7"), line]);
+    run.expect_notes(&["[a and more]@7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn i10_an_event_that_names_no_object_leads_to_a_list() {
     let (events, line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), line, page(vec![], "9"), watch().1]);

@@ -123,7 +123,7 @@ async fn i8_a_log_subscriber_may_look_at_the_status() {
     let (mut run, log) = (Run::new(vec![page(items, "7"), line]), Log::default());
     let _logging = log.start(&run);
     send(&events, vec![added("a", "8")]);
-    run.expect_notes(&["[!a !b]@7", "+a@8"]).await;
+    run.expect_notes(&["[!a !b and more]@7", "+a@8"]).await;
     let lines = log.lines.lock();
     assert_eq!(lines.len(), 4, "{lines:?}");
     assert!(lines[3].contains("a is no longer set aside"), "{lines:?}");
