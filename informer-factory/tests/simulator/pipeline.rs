@@ -118,7 +118,7 @@ async fn a_pod_that_was_replaced_unseen_is_a_delete_and_an_add() {
     let deletes = send.clone();
     let _registration = pods.add_handlers(|handlers| {
         handlers.on_add(move |pod, _| _ = send.send(format!("+{}", pod.uid()))).on_delete(move |pod| {
-            _ = deletes.send(format!("-{}", pod.uid().map(ToString::to_string).unwrap_or_default()))
+            _ = deletes.send(format!("-{}", pod.uid().map(ToString::to_string).unwrap_or_default()));
         })
     });
     factory.start();
@@ -206,7 +206,7 @@ async fn a_watch_line_that_is_cut_off_loses_nothing() {
 #[tokio::test]
 async fn i4_replicas_equal_the_server_after_churn_closed_watches_and_lost_history() {
     let simulator = simulator().await;
-    let spec = ClusterSpec { nodes: 5, pods: 100, namespaces: 4, seed: 7, ..ClusterSpec::default() };
+    let spec = ClusterSpec { nodes: 5, pods: 100, namespaces: 4, seed: 7 };
     let mut churn = simulator.populate(&spec).expect("an empty simulator").churn(1_000.0);
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
