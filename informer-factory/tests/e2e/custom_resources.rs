@@ -1,6 +1,7 @@
 //! Custom resources, whose definitions come and go while their informers run; and the type they have here.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
@@ -130,7 +131,7 @@ async fn a_custom_resource_is_followed_once_it_is_defined_and_again_when_it_is_d
 
     let definitions = Api::<CustomResourceDefinition>::all(cluster.client.clone());
     definitions.delete(&definition::<1>(), &DeleteParams::default()).await.expect("it exists");
-    within(witnesses.early().wait_until(|objects| objects.is_empty())).await;
+    within(witnesses.early().wait_until(BTreeMap::is_empty)).await;
     health_that(&widgets, is_not_served).await;
     assert!(widgets.indexer().is_empty() && witnesses.early().violations().is_empty());
     create(&cluster.api(), &config_map("unimpressed")).await;

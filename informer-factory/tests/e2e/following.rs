@@ -79,7 +79,8 @@ async fn pods_are_followed_and_found_by_node() {
         let mut listed: Vec<_> =
             server.list(&params).await.expect("a list").iter().map(ResourceExt::name_any).collect();
         let mut indexed: Vec<_> = by_node.get(node).iter().map(|pod| pod.name().to_owned()).collect();
-        (listed.sort_unstable(), indexed.sort_unstable());
+        listed.sort_unstable();
+        indexed.sort_unstable();
         assert_eq!(indexed, listed, "{node}");
     }
     factory.shutdown().await;

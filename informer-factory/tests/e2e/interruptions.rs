@@ -111,10 +111,10 @@ enum Kind {
 impl Kind {
     fn of(request: &Request<Body>) -> Self {
         let query = request.uri().query().unwrap_or_default();
-        match request.method() {
-            &Method::GET if query.contains("watch=1") => Self::Watch,
-            &Method::GET if query.contains("continue=") => Self::NextPage,
-            &Method::GET => Self::List,
+        match *request.method() {
+            Method::GET if query.contains("watch=1") => Self::Watch,
+            Method::GET if query.contains("continue=") => Self::NextPage,
+            Method::GET => Self::List,
             _ => Self::Other,
         }
     }

@@ -105,7 +105,7 @@ impl<K: Object> Witnesses<K> {
 
     fn stored(&self) -> Versions {
         let version = |object: &Cached<K>| (object.key().to_string(), object.resource_version().to_string());
-        self.informer.indexer().list().iter().map(|object| version(&object)).collect()
+        self.informer.indexer().list().iter().map(version).collect()
     }
 
     fn complain(&self, listed: &Versions) {
