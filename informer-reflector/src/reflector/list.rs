@@ -167,8 +167,8 @@ fn version_is_unavailable(error: &ListWatchError) -> bool {
     error.is_expired() || error.is_too_large_resource_version()
 }
 
-/// The version of a list, or none if it states none: some servers that aren't Kubernetes' own say `0`, which is no state
-/// to watch from but the wish for any.
+/// The version of a list, or none if it states none: some servers that aren't Kubernetes' own say `0`, which is no
+/// state to watch from but the wish for any.
 fn stated(resource_version: ResourceVersion) -> ResourceVersion {
     if resource_version == "0".into() { ResourceVersion::empty() } else { resource_version }
 }

@@ -117,8 +117,8 @@ impl ReflectorStatus {
         self.health.borrow().clone()
     }
 
-    /// Waits until the health changes, and returns it. The last one is [`Health::Stopped`]; once that was returned, there
-    /// is only `None`, and at once.
+    /// Waits until the health changes, and returns it. The last one is [`Health::Stopped`]; once that was returned,
+    /// there is only `None`, and at once.
     ///
     /// Of several changes between two calls only the last is seen.
     ///

@@ -105,7 +105,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// only where it can't, or where it has not helped.
     fn after_failure(&mut self, error: ListWatchError) -> Step {
         if error.is_expired() || error.is_too_large_resource_version() {
-            // Too old, and a list of nothing older may bring a newer one; too new, and only the newest there is will do.
+            // Too old: a list of nothing older may bring a newer one. Too new: only the newest there is will do.
             self.history.unavailable |= error.is_too_large_resource_version();
             if std::mem::replace(&mut self.setbacks.refused, true) {
                 return Step::Later(Request::List, error);
@@ -203,7 +203,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Ok(None)
     }
 
-    /// Notes how far the watch has come, which is what it is for; a server that sends no version leaves it where it was.
+    /// Notes how far the watch has come, which is what it is for; without a version it stays where it was.
     fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() && *resource_version != self.history.last_seen {
             self.history.last_seen = resource_version.clone();
@@ -220,8 +220,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Says whether a list may help where watching again doesn't: not where nobody was reached, or where the server asks for
-/// patience or credentials, which would only cost it a list on top.
+/// Says whether a list may help where watching again doesn't: not where nobody was reached, or where the server asks
+/// for patience or credentials, which would only cost it a list on top.
 fn is_curable_by_list(error: &ListWatchError) -> bool {
     let is_about_us = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
     !is_about_us && !matches!(error, ListWatchError::Unreachable(_))

@@ -1,5 +1,5 @@
-//! The server, which is a script: each request is met by the next line of it, and noted down. And the store, which notes
-//! down what it is given. Time is paused, so waits cost nothing and their order is certain.
+//! The server, which is a script: each request is met by the next line of it, and noted down. And the store, which
+//! notes down what it is given. Time is paused, so waits cost nothing and their order is certain.
 
 use std::collections::VecDeque;
 use std::ops::Range;
