@@ -3,8 +3,8 @@
 //! client-go: `Reflector` of tools/cache/reflector.go. It is one state machine: list, then watch from there; a watch
 //! that ends is opened again where it ended, and only where that can't be (the version has expired) or doesn't help is
 //! there another list. What is different from client-go: after an error it watches again before it lists again, its
-//! waits start over only after a watch that was of use, no request is waited for endlessly, and what can't be decoded is
-//! set aside instead of lost.
+//! waits start over only after a watch that was of use, no request is waited for endlessly, and what can't be decoded
+//! is set aside instead of lost.
 
 mod backoff;
 mod config;
