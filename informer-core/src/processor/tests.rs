@@ -322,7 +322,7 @@ async fn i12_waits_end_when_the_processor_never_ran_or_its_run_was_dropped() {
 async fn i4_a_filtered_handler_that_is_behind_still_hears_of_the_end_of_what_it_was_told_of() {
     let processor = SharedProcessor::new(None);
     let (recorder, mut heard) = recorder();
-    let even = crate::Filtered::new(|value: &Object| value % 2 == 0, recorder);
+    let even = crate::Filtered::new(|value: &Object| value.is_multiple_of(2), recorder);
     let options = HandlerOptions::new().threshold(Some(1));
     let _registration = processor.add_handler(even, &options, std::iter::empty);
     processor.publish(batch(vec![added("a", 2)]), || {});
