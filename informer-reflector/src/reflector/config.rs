@@ -31,7 +31,8 @@ impl<K> ReflectorConfig<K> {
         Self { page_size: None, watch_timeout: LEAST_WATCH_TIMEOUT, transform: None }
     }
 
-    /// Asks for lists in pages of so many items, always. Default: pages of 500 where the server has to read its
+    /// Asks for lists in pages of so many items, always; a server that answers from memory may send all in one page
+    /// nevertheless, above all for the first list. Default: pages of 500 where the server has to read its
     /// database anyway, else one page, because servers answer that from memory.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {

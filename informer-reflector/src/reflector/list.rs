@@ -7,6 +7,7 @@
 use futures::StreamExt;
 use informer_core::{
     Cached, ListEnd, ListOptions, ListPart, ListWatchError, Malformed, Replacement, ResourceVersion,
+    ResourceVersionMatch,
 };
 use kube::Resource;
 use tokio::time::timeout;
@@ -45,6 +46,9 @@ impl ListHistory {
         let limit = if from_memory && !self.pages_from_memory { None } else { Some(DEFAULT_PAGE_SIZE) };
         ListOptions {
             resource_version: Some(resource_version).filter(|version| !version.is_empty()),
+            // Without a word on it, a server takes a version together with a limit to mean the state at exactly that
+            // version; a watch from there would expire again, and so on.
+            resource_version_match: from_memory.then_some(ResourceVersionMatch::NotOlderThan),
             limit: page_size.or(limit),
             ..ListOptions::default()
         }

@@ -11,7 +11,8 @@ use futures::channel::mpsc;
 use futures::{StreamExt, stream};
 use informer_core::{
     Bookmark, Delta, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher, Malformed,
-    ObjectKey, ReflectorStore, Replacement, ResourceVersion, WatchEvent, WatchOptions, WatchStream,
+    ObjectKey, ReflectorStore, Replacement, ResourceVersion, ResourceVersionMatch, WatchEvent, WatchOptions,
+    WatchStream,
 };
 use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -64,6 +65,9 @@ impl ListerWatcher<ConfigMap> for Script {
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
         let version = options.resource_version.map_or("newest".into(), |version| version.to_string());
+        let is_seen = version != "newest" && version != "0";
+        let not_older = is_seen.then_some(ResourceVersionMatch::NotOlderThan);
+        assert_eq!(options.resource_version_match, not_older, "at {version}");
         let limit = options.limit.map_or("all".into(), |limit| limit.to_string());
         let page = options.continue_token.map_or(String::new(), |token| format!(" from {token}"));
         match self.next(format!("list {version} {limit}{page}")) {
