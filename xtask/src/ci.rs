@@ -19,7 +19,7 @@ enum Step {
     Tidy,
     /// `cargo xtask codegen --check`.
     Codegen,
-    /// `cargo xtask e2e`.
+    /// `cargo xtask e2e`, with controllers, a scheduler and nodes.
     E2e,
 }
 
@@ -63,7 +63,7 @@ impl Step {
             }
             Self::Tidy => tidy::run()?,
             Self::Codegen => codegen::run(&codegen::Args::CHECK)?,
-            Self::E2e => e2e::run(&e2e::Args::default(), signals)?,
+            Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,
         };
         Ok(code == ExitCode::SUCCESS)
     }

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use anyhow::bail;
 
 use crate::apiserver;
-use crate::controlplane::{Options, Programs};
+use crate::controlplane::{Extra, Options, Programs};
 use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
@@ -23,6 +23,14 @@ pub(crate) struct Args {
     /// Which tests to run and how, as after `cargo test --`.
     #[arg(last = true, value_name = "FILTER")]
     filter: Vec<String>,
+}
+
+impl Args {
+    /// With all that makes a cluster live: Deployments get pods, pods get nodes, and nodes run them.
+    pub(crate) fn whole_control_plane() -> Self {
+        let with = vec![Extra::ControllerManager, Extra::Scheduler, Extra::Kwok];
+        Self { options: Options { with, nodes: 5, ..Options::default() }, ..Self::default() }
+    }
 }
 
 /// Builds the tests, starts a control plane and runs the tests against it.
