@@ -1,0 +1,185 @@
+//! The queue against a naive model: whatever happens on the producer's side, and whenever the consumer takes, finishes
+//! or is in the midst of a batch, the consumer's store ends up with the producer's truth.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt;
+use informer_core::{
+    Batch, Cached, Deleted, Delta, DeltaFifo, KnownObjects, ObjectKey, ReflectorStore, Replacement, Uid,
+};
+use proptest::prelude::*;
+
+type Objects = BTreeMap<ObjectKey, Cached<u64>>;
+
+/// What the consumer has processed so far.
+#[derive(Default)]
+struct Store(Mutex<Objects>);
+
+impl Store {
+    fn objects(&self) -> Objects {
+        self.0.lock().expect("no panic while locked").clone()
+    }
+}
+
+impl KnownObjects<u64> for Store {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<u64>> {
+        self.objects().get(key).cloned()
+    }
+
+    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<u64>)) {
+        self.objects().values().for_each(visit);
+    }
+}
+
+/// What can happen next.
+#[derive(Debug, Clone)]
+enum Step {
+    /// The watch reports an object, new or changed.
+    Put(u8),
+    /// The watch reports a deletion.
+    Delete(u8),
+    /// The watch breaks; these objects change and those vanish unseen, and a list tells what is there.
+    Relist { changed: Vec<u8>, gone: Vec<u8> },
+    /// Everything known is to be handed out again.
+    Resync,
+    /// The consumer takes a batch, all or one key.
+    Take { all: bool },
+    /// The consumer has processed the oldest batch it took.
+    Finish,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let names = || prop::collection::vec(0..12_u8, 0..6);
+    prop_oneof![
+        6 => (0..12_u8).prop_map(Step::Put),
+        3 => (0..12_u8).prop_map(Step::Delete),
+        2 => (names(), names()).prop_map(|(changed, gone)| Step::Relist { changed, gone }),
+        1 => Just(Step::Resync),
+        4 => any::<bool>().prop_map(|all| Step::Take { all }),
+        4 => Just(Step::Finish),
+    ]
+}
+
+/// Producer's truth, queue, and consumer.
+struct World {
+    truth: Objects,
+    version: u64,
+    queue: DeltaFifo<u64>,
+    store: Arc<Store>,
+    taken: Vec<Batch<u64>>,
+}
+
+impl World {
+    fn new() -> Self {
+        let store = Arc::new(Store::default());
+        let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<u64>>);
+        Self { truth: Objects::new(), version: 0, queue, store, taken: Vec::new() }
+    }
+
+    fn key(name: u8) -> ObjectKey {
+        ObjectKey::namespaced("ns", &name.to_string())
+    }
+
+    fn change(&mut self, name: u8) -> Cached<u64> {
+        self.version += 1;
+        let object = Cached::from_parts(Self::key(name), self.version.into(), Uid::default(), self.version);
+        self.truth.insert(Self::key(name), object.clone());
+        object
+    }
+
+    fn run(&mut self, step: Step) {
+        match step {
+            Step::Put(name) if self.truth.contains_key(&Self::key(name)) => {
+                let object = self.change(name);
+                self.queue.apply(vec![Delta::Updated(object)], &self.version.into());
+            }
+            Step::Put(name) => {
+                let object = self.change(name);
+                self.queue.apply(vec![Delta::Added(object)], &self.version.into());
+            }
+            Step::Delete(name) => {
+                if let Some(last) = self.truth.remove(&Self::key(name)) {
+                    self.version += 1;
+                    self.queue.apply(vec![Delta::Deleted(Deleted::exact(last))], &self.version.into());
+                }
+            }
+            Step::Relist { changed, gone } => {
+                changed.into_iter().for_each(|name| _ = self.change(name));
+                self.truth.retain(|key, _| !gone.iter().any(|name| Self::key(*name) == *key));
+                self.version += 1;
+                self.queue.replace(Replacement {
+                    objects: self.truth.values().cloned().collect(),
+                    set_aside: Vec::new(),
+                    complete: true,
+                    resource_version: self.version.into(),
+                });
+            }
+            Step::Resync => self.queue.resync(),
+            Step::Take { all: true } => self.taken.extend(self.queue.pop_batch().now_or_never().flatten()),
+            Step::Take { all: false } => self.taken.extend(self.queue.pop().now_or_never().flatten()),
+            Step::Finish if self.taken.is_empty() => {}
+            Step::Finish => self.finish(),
+        }
+    }
+
+    /// Puts the oldest batch into the store, checking what it claims.
+    fn finish(&mut self) {
+        let batch = self.taken.remove(0);
+        {
+            let mut objects = self.store.0.lock().expect("no panic while locked");
+            for pending in batch.items() {
+                // I2: a key is never queued without a change.
+                assert!(!pending.deltas.is_empty(), "{} without a change", pending.key);
+                for delta in &pending.deltas {
+                    assert_eq!(delta.key(), &pending.key);
+                    follow(&mut objects, delta);
+                }
+            }
+        }
+        drop(batch);
+    }
+}
+
+/// What a store does about a change; versions of an object must not go back (I1).
+fn follow(objects: &mut Objects, delta: &Delta<u64>) {
+    match delta {
+        Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
+            let before = objects.insert(object.key().clone(), object.clone());
+            assert!(before.is_none_or(|before| *before <= **object), "{} goes back", object.key());
+        }
+        Delta::Sync(object) => {
+            let known = objects.get(object.key()).map(|known| **known);
+            assert_eq!(known, Some(**object), "a resync is of what the store has");
+        }
+        Delta::Deleted(deleted) => {
+            objects.remove(deleted.key());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #[test]
+    fn i2_the_consumer_ends_up_with_the_producers_truth(steps in prop::collection::vec(step(), 1..120)) {
+        let mut world = World::new();
+        for step in steps {
+            world.run(step);
+        }
+        world.run(Step::Take { all: true });
+        let watermark = world.taken.last().and_then(|batch| batch.watermark().cloned());
+        while !world.taken.is_empty() {
+            world.finish();
+        }
+        prop_assert!(world.queue.is_empty());
+        // I9: the batch that empties the queue says how far the store is with it, unless an earlier one has.
+        prop_assert!(watermark.is_none_or(|watermark| watermark == world.version.into()));
+        let versions = |objects: &Objects| objects.values().map(|object| (object.key().clone(), **object)).collect::<Vec<_>>();
+        prop_assert_eq!(versions(&world.store.objects()), versions(&world.truth));
+    }
+}
+
+/// How many histories to try: two thousand, or what `INFORMER_CASES` says.
+fn cases() -> u32 {
+    std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
+}

@@ -1,0 +1,85 @@
+//! What a lister finds by namespace, name and label selector.
+
+use informer_core::Cached;
+use informer_store::{Change, Lister, StoreWriter, store};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube_core::{Expression, Resource, Selector};
+
+fn named<K: Resource + Default>(namespace: Option<&str>, name: &str, labels: &[(&str, &str)]) -> Cached<K> {
+    let mut object = K::default();
+    let meta = object.meta_mut();
+    meta.namespace = namespace.map(str::to_owned);
+    meta.name = Some(name.to_owned());
+    let labels: std::collections::BTreeMap<_, _> =
+        labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    meta.labels = Some(labels).filter(|labels| !labels.is_empty());
+    Cached::new(object).expect("it has a name")
+}
+
+fn pods() -> (StoreWriter<Pod>, Lister<Pod>) {
+    let (mut writer, indexer) = store::<Pod>();
+    let pods = [
+        named(Some("shop"), "web-1", &[("app", "web"), ("tier", "front")]),
+        named(Some("shop"), "web-2", &[("app", "web"), ("tier", "back")]),
+        named(Some("shop"), "bare", &[]),
+        named(Some("bank"), "web-1", &[("app", "web")]),
+    ];
+    writer.transaction(pods.map(Change::Put).into(), None);
+    (writer, Lister::new(indexer))
+}
+
+fn keys(pods: &[Cached<Pod>]) -> Vec<&str> {
+    let mut keys: Vec<_> = pods.iter().map(|pod| pod.key().as_str()).collect();
+    keys.sort_unstable();
+    keys
+}
+
+fn selector(expressions: impl IntoIterator<Item = Expression>) -> Selector {
+    expressions.into_iter().collect()
+}
+
+fn equal(key: &str, value: &str) -> Expression {
+    Expression::Equal(key.into(), value.into())
+}
+
+#[test]
+fn a_selector_finds_what_matches_in_all_namespaces_and_in_one() {
+    let (_writer, pods) = pods();
+    let web = selector([equal("app", "web")]);
+    assert_eq!(keys(&pods.list(&web)), ["bank/web-1", "shop/web-1", "shop/web-2"]);
+    assert_eq!(keys(&pods.namespace("shop").list(&web)), ["shop/web-1", "shop/web-2"]);
+    assert!(pods.namespace("nowhere").list(&web).is_empty());
+}
+
+#[test]
+fn every_requirement_of_a_selector_has_to_hold() {
+    let (_writer, pods) = pods();
+    let front = selector([equal("app", "web"), equal("tier", "front")]);
+    assert_eq!(keys(&pods.list(&front)), ["shop/web-1"]);
+    let not_front = selector([equal("app", "web"), Expression::NotEqual("tier".into(), "front".into())]);
+    assert_eq!(keys(&pods.list(&not_front)), ["bank/web-1", "shop/web-2"]);
+    let tierless = selector([Expression::DoesNotExist("tier".into())]);
+    assert_eq!(keys(&pods.list(&tierless)), ["bank/web-1", "shop/bare"]);
+}
+
+#[test]
+fn an_empty_selector_finds_everything() {
+    let (_writer, pods) = pods();
+    assert_eq!(pods.list(&Selector::default()).len(), 4);
+    assert_eq!(pods.namespace("bank").list(&Selector::default()).len(), 1);
+}
+
+#[test]
+fn an_object_is_found_by_its_name_in_its_namespace_and_nowhere_else() {
+    let (_writer, pods) = pods();
+    assert_eq!(
+        pods.namespace("bank").get("web-1").map(|pod| pod.key().to_string()),
+        Some("bank/web-1".into())
+    );
+    assert!(pods.namespace("bank").get("web-2").is_none());
+    assert!(pods.get("web-1").is_none(), "without a namespace it names a cluster-scoped object");
+
+    let (mut writer, nodes) = store::<Node>();
+    writer.transaction(vec![Change::Put(named(None, "node-1", &[]))], None);
+    assert!(Lister::new(nodes).get("node-1").is_some());
+}
