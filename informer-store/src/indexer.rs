@@ -186,6 +186,7 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         let mut notes = self.shared.write.lock();
         match notes.position(name).filter(|_| name != NAMESPACE_INDEX) {
             Some(position) => {
+                notes.generation += 1;
                 let removed_notes = notes.indices.remove(position);
                 let removed_state = self.shared.state.write().indices.remove(position);
                 drop(notes);

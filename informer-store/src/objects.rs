@@ -4,16 +4,16 @@ use std::fmt;
 
 use informer_core::Cached;
 
-use crate::persistent_vec::PersistentVec;
 use crate::posting::Posting;
 use crate::shared::State;
+use crate::slot_map::Entries;
 
 /// The objects that a query found, in no particular order.
 ///
 /// It holds the state of the store in which they were found; it copies nothing, and what happens to the store later
 /// doesn't change it. Iterating by reference gives `&Cached<K>`, by value `Cached<K>`.
 pub struct Objects<K> {
-    entries: PersistentVec<Option<Cached<K>>>,
+    entries: Entries<Cached<K>>,
     slots: Slots,
     len: usize,
 }

@@ -1,31 +1,31 @@
 //! [`PersistentVec`]: a vector whose copy is a reference count, and whose writes touch a few dozen slots at most.
 //!
 //! It is what makes a snapshot of the store free: a reader takes a copy, and a later write only copies the path to the
-//! slot it changes (one leaf of 32, one branch of 64, and the root). While nobody holds a copy, writes are in place.
+//! slot it changes (one leaf, one branch of 64, and the root). While nobody holds a copy, writes are in place.
+//!
+//! `LEAF` is how many slots a leaf has: few where copying a slot touches other memory, as with handles on objects; many
+//! where it doesn't, because larger leaves mean fewer pointers to chase on the way to a slot.
 
 use std::sync::Arc;
 
-const LEAF_BITS: u32 = 5;
-const BRANCH_BITS: u32 = 6;
-const LEAF: usize = 1 << LEAF_BITS;
-const BRANCH: usize = 1 << BRANCH_BITS;
+const BRANCH: usize = 64;
 
 type Leaf<T> = Arc<[T]>;
 type Branch<T> = Arc<[Leaf<T>]>;
 
 /// A growing array of `T`, filled with `T::default()` where nothing was set yet.
 #[derive(Debug)]
-pub(crate) struct PersistentVec<T> {
+pub(crate) struct PersistentVec<T, const LEAF: usize> {
     root: Arc<[Branch<T>]>,
 }
 
-impl<T> Clone for PersistentVec<T> {
+impl<T, const LEAF: usize> Clone for PersistentVec<T, LEAF> {
     fn clone(&self) -> Self {
         Self { root: Arc::clone(&self.root) }
     }
 }
 
-impl<T: Clone + Default> PersistentVec<T> {
+impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
     pub(crate) fn new() -> Self {
         Self { root: Arc::new([]) }
     }
@@ -56,7 +56,7 @@ impl<T: Clone + Default> PersistentVec<T> {
 
     /// Returns the slot at `index`, which must be below [`capacity`](Self::capacity).
     pub(crate) fn get(&self, index: usize) -> &T {
-        &self.root[index >> (LEAF_BITS + BRANCH_BITS)][(index >> LEAF_BITS) % BRANCH][index % LEAF]
+        &self.root[index / (LEAF * BRANCH)][index / LEAF % BRANCH][index % LEAF]
     }
 
     /// Returns the slot at `index` for writing; grows as far as needed.
@@ -64,8 +64,8 @@ impl<T: Clone + Default> PersistentVec<T> {
         if index >= self.capacity() {
             self.grow(index + 1);
         }
-        let branch = &mut Arc::make_mut(&mut self.root)[index >> (LEAF_BITS + BRANCH_BITS)];
-        let leaf = &mut Arc::make_mut(branch)[(index >> LEAF_BITS) % BRANCH];
+        let branch = &mut Arc::make_mut(&mut self.root)[index / (LEAF * BRANCH)];
+        let leaf = &mut Arc::make_mut(branch)[index / LEAF % BRANCH];
         &mut Arc::make_mut(leaf)[index % LEAF]
     }
 
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_copy_keeps_its_state_while_the_original_goes_on() {
-        let mut vec = PersistentVec::<u64>::new();
+        let mut vec = PersistentVec::<u64, 32>::new();
         for index in [0, 31, 32, 2047, 2048, 5000] {
             *vec.get_mut(index) = index as u64 + 1;
         }
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn only_what_was_written_since_is_visited_as_different() {
-        let mut vec = PersistentVec::<u64>::with_len(100_000);
+        let mut vec = PersistentVec::<u64, 32>::with_len(100_000);
         *vec.get_mut(70_000) = 1;
         let copy = vec.clone();
         *vec.get_mut(70_001) = 2;

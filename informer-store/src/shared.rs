@@ -60,10 +60,11 @@ impl Clone for NamedIndex {
 pub(crate) struct WriterNotes<K> {
     /// In the same order as [`State::indices`].
     pub(crate) indices: Vec<IndexNotes<K>>,
+    /// Counts the indices that were added and removed.
+    pub(crate) generation: u64,
 }
 
 pub(crate) struct IndexNotes<K> {
-    pub(crate) id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex<K>>,
     pub(crate) by_slot: ValuesBySlot,
     /// The objects that the index function can't place at present.
@@ -71,8 +72,8 @@ pub(crate) struct IndexNotes<K> {
 }
 
 impl<K> IndexNotes<K> {
-    pub(crate) fn new(id: IndexId, definition: Arc<dyn AnyIndex<K>>) -> Self {
-        Self { id, definition, by_slot: Vec::new(), failures: HashMap::new() }
+    pub(crate) fn new(definition: Arc<dyn AnyIndex<K>>) -> Self {
+        Self { definition, by_slot: Vec::new(), failures: HashMap::new() }
     }
 }
 
@@ -138,7 +139,7 @@ impl<K> WriterNotes<K> {
         new
     }
 
-    pub(crate) fn definitions(&self) -> Vec<(IndexId, Arc<dyn AnyIndex<K>>)> {
-        self.indices.iter().map(|notes| (notes.id, Arc::clone(&notes.definition))).collect()
+    pub(crate) fn definitions(&self) -> Vec<Arc<dyn AnyIndex<K>>> {
+        self.indices.iter().map(|notes| Arc::clone(&notes.definition)).collect()
     }
 }

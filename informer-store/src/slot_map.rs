@@ -5,21 +5,25 @@
 
 use crate::persistent_vec::PersistentVec;
 
+/// The entries by slot. Copying one means counting a reference, so leaves are small.
+pub(crate) type Entries<E> = PersistentVec<Option<E>, 32>;
+
 /// A map from hashes to entries in numbered slots. Which entry is meant among those of one hash is the caller's to say.
 #[derive(Debug)]
 pub(crate) struct SlotMap<E> {
     /// Open addressing with linear probing. An entry is `hash (32 bits) << 32 | slot + 1`; zero is free.
-    table: PersistentVec<u64>,
+    table: PersistentVec<u64, 256>,
     mask: usize,
-    entries: PersistentVec<Option<E>>,
+    entries: Entries<E>,
     /// Slots below `next` that are free again, as a stack.
-    free: PersistentVec<u32>,
+    free: PersistentVec<u32, 256>,
     free_len: usize,
     next: u32,
     len: usize,
 }
 
-const SMALLEST_TABLE: usize = 2048;
+/// Small enough that most informers, which hold a handful of objects, cost next to nothing.
+const SMALLEST_TABLE: usize = 256;
 
 impl<E> Clone for SlotMap<E> {
     fn clone(&self) -> Self {
@@ -57,7 +61,7 @@ impl<E: Clone> SlotMap<E> {
         self.len
     }
 
-    pub(crate) fn entries(&self) -> &PersistentVec<Option<E>> {
+    pub(crate) fn entries(&self) -> &Entries<E> {
         &self.entries
     }
 

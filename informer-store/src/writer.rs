@@ -6,7 +6,6 @@
 //! changes, whatever the size of the transaction. client-go holds its lock while it rebuilds every index
 //! (`threadSafeMap.Replace`).
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,6 +43,9 @@ impl<K> Change<K> {
 /// The write half of a store. There is one per store; readers hold an [`Indexer`].
 pub struct StoreWriter<K> {
     shared: Arc<Shared<K>>,
+    /// The indices as they were when this writer last looked, and when that was.
+    definitions: Vec<Arc<dyn AnyIndex<K>>>,
+    generation: u64,
 }
 
 /// Returns the two halves of a new, empty store.
@@ -71,12 +73,11 @@ pub fn store<K: Send + Sync + 'static>() -> (StoreWriter<K>, Indexer<K>) {
         indices: vec![NamedIndex::new(id, &by_namespace, by_namespace.new_state())],
         watermark: ResourceVersion::empty(),
     };
-    let notes = IndexNotes::new(id, Arc::new(by_namespace));
-    let shared = Arc::new(Shared {
-        state: RwLock::new(state),
-        write: Mutex::new(WriterNotes { indices: vec![notes] }),
-    });
-    (StoreWriter { shared: Arc::clone(&shared) }, Indexer::from_shared(shared))
+    let notes = WriterNotes { indices: vec![IndexNotes::new(Arc::new(by_namespace))], generation: 0 };
+    let definitions = notes.definitions();
+    let shared = Arc::new(Shared { state: RwLock::new(state), write: Mutex::new(notes) });
+    let writer = StoreWriter { shared: Arc::clone(&shared), definitions, generation: 0 };
+    (writer, Indexer::from_shared(shared))
 }
 
 impl<K: Send + Sync + 'static> StoreWriter<K> {
@@ -104,14 +105,11 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         publish: impl FnOnce(&mut dyn FnMut()),
     ) -> Vec<IndexFailure> {
         loop {
-            let definitions = self.shared.write.lock().definitions();
             let mut failures = Vec::new();
             let computed =
-                definitions.iter().map(|(_, index)| index.compute(&changes, &mut failures)).collect();
+                self.definitions.iter().map(|index| index.compute(&changes, &mut failures)).collect();
             let mut notes = self.shared.write.lock();
-            // An index may have been added or removed while the functions ran; then they have to run again.
-            let same = notes.indices.iter().map(|notes| notes.id).eq(definitions.iter().map(|(id, _)| *id));
-            if same {
+            if notes.generation == self.generation {
                 let new_failures = notes.note_failures(&changes, failures);
                 let transaction = Transaction { changes, computed, watermark };
                 let garbage = transaction.commit(&self.shared.state, &mut notes, publish);
@@ -119,6 +117,9 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
                 drop(garbage);
                 return new_failures;
             }
+            // An index was added or removed since the last look; then the functions have to run again.
+            self.generation = notes.generation;
+            self.definitions = notes.definitions();
         }
     }
 
@@ -132,21 +133,23 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         objects: Vec<Cached<K>>,
         resource_version: &ResourceVersion,
     ) -> Vec<IndexFailure> {
-        let changes = {
-            let before = Indexer::from_shared(Arc::clone(&self.shared)).snapshot();
-            let listed: HashSet<&ObjectKey> = objects.iter().map(Cached::key).collect();
-            let mut changes: Vec<Change<K>> = before
-                .list()
-                .iter()
-                .filter(|object| !listed.contains(object.key()))
-                .map(|object| Change::Remove(object.key().clone()))
-                .collect();
-            drop(listed);
-            let is_new =
-                |object: &Cached<K>| before.get(object.key()).is_none_or(|old| !old.same_version(object));
-            changes.extend(objects.into_iter().filter(is_new).map(Change::Put));
-            changes
-        };
+        let before = Indexer::from_shared(Arc::clone(&self.shared)).snapshot().state;
+        let mut is_listed = vec![false; before.objects.entries().capacity()];
+        let mut changes = Vec::new();
+        for object in objects {
+            let old = before.get(object.key());
+            if let Some((slot, _)) = old {
+                is_listed[slot as usize] = true;
+            }
+            if old.is_none_or(|(_, old)| !old.same_version(&object)) {
+                changes.push(Change::Put(object));
+            }
+        }
+        for (old, is_listed) in before.objects.entries().iter().zip(is_listed) {
+            changes.extend(old.iter().filter(|_| !is_listed).map(|old| Change::Remove(old.key().clone())));
+        }
+        // Else the transaction would copy what nobody looks at any more.
+        drop(before);
         self.transaction(changes, Some(resource_version))
     }
 

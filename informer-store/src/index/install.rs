@@ -11,9 +11,8 @@ use informer_core::{Cached, ObjectKey};
 use super::{AnyIndex, AnyIndexState, Applied, Definition, Index, IndexValue, ValuesBySlot};
 use crate::persistent_vec::PersistentVec;
 use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared};
+use crate::slot_map::Entries;
 use crate::{Change, IndexError, IndexFailure};
-
-type Entries<K> = PersistentVec<Option<Cached<K>>>;
 
 /// Builds an index over what is in the store, and adds it.
 pub(crate) fn install<K, V>(
@@ -41,7 +40,8 @@ where
         if up_to_date {
             let id = IndexId::next();
             let Build { index, by_slot, failures, .. } = build;
-            notes.indices.push(IndexNotes { id, definition: Arc::clone(&definition), by_slot, failures });
+            notes.generation += 1;
+            notes.indices.push(IndexNotes { definition: Arc::clone(&definition), by_slot, failures });
             shared.state.write().indices.push(NamedIndex::new(id, definition.as_ref(), index));
             return Ok(Index::new(Arc::clone(shared), id, definition.name()));
         }
@@ -54,7 +54,7 @@ struct Build<K> {
     index: Box<dyn AnyIndexState>,
     by_slot: ValuesBySlot,
     failures: HashMap<ObjectKey, IndexFailure>,
-    covered: Entries<K>,
+    covered: Entries<Cached<K>>,
 }
 
 impl<K> Build<K> {
@@ -69,7 +69,7 @@ impl<K> Build<K> {
     }
 
     /// Brings the index from the objects it covers to `entries`.
-    fn catch_up(&mut self, entries: Entries<K>) {
+    fn catch_up(&mut self, entries: Entries<Cached<K>>) {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;
         entries.for_each_difference(&self.covered, |slot, now, before| {
@@ -99,7 +99,7 @@ impl<K> Build<K> {
         self.covered = entries;
     }
 
-    fn is_up_to_date_with(&self, entries: &Entries<K>) -> bool {
+    fn is_up_to_date_with(&self, entries: &Entries<Cached<K>>) -> bool {
         let mut same = true;
         entries.for_each_difference(&self.covered, |_, now, before| {
             same &= match (now, before.and_then(Option::as_ref)) {
