@@ -1,6 +1,6 @@
 // Builds the servers the end-to-end tests run against from their published modules, so that the
 // only tool needed is Go: no container runtime, no download of prebuilt binaries.
-module github.com/kube-informer/kube-informer/xtask/controlplane
+module controlplane
 
 go 1.26.0
 
