@@ -72,6 +72,7 @@ async fn a_server_that_is_not_there_is_named_with_its_cause() {
     factory.start();
     let health = health_with_error(&pods).await;
     let message = health.error().map(ToString::to_string).unwrap_or_default();
-    assert!(message.contains("can't be reached") && message.contains("refused"), "{message}");
+    assert!(message.starts_with("the server can't be reached: client error (Connect): "), "{message}");
+    assert!(message.contains("refused"), "{message}");
     factory.shutdown().await;
 }

@@ -96,7 +96,11 @@ fn status_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
         _ => "Unknown",
     };
     let content_type = header(headers, &CONTENT_TYPE).unwrap_or_else(|| "no content type".to_owned());
-    let message = format!("HTTP {code}, without a Status ({content_type}): {}", quote(body));
+    let mut message = format!("HTTP {code}, without a Status ({content_type})");
+    if !body.is_empty() {
+        message.push_str(": ");
+        message.push_str(&quote(body));
+    }
     Status::failure(&message, reason).with_code(code.as_u16())
 }
 
@@ -140,9 +144,14 @@ impl Caused {
 
 impl fmt::Display for Caused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut said = self.error.to_string();
+        // kube's own words for an error of the transport are only that there is one.
+        let first: &dyn Error = match &self.error {
+            kube::Error::Service(cause) => cause.as_ref(),
+            error => error,
+        };
+        let mut said = first.to_string();
         f.write_str(&said)?;
-        let mut source = self.error.source();
+        let mut source = first.source();
         while let Some(cause) = source {
             let saying = cause.to_string();
             // Many errors repeat their cause already.
