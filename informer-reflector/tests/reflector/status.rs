@@ -1,6 +1,6 @@
 //! What the status and the log tell, and how a stop comes about.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use informer_core::ListWatchError;
@@ -81,6 +81,10 @@ struct Log {
 
 impl Log {
     fn start(&self, run: &Run) -> tracing::subscriber::DefaultGuard {
+        // While there is only one subscriber, tracing asks whichever thread meets a message first whether anybody wants
+        // it, and takes a no from a thread without a subscriber for good. So let every thread have one.
+        static FOR_ALL_THREADS: Once = Once::new();
+        FOR_ALL_THREADS.call_once(|| _ = tracing::subscriber::set_global_default(Self::default()));
         *self.status.lock() = Some(run.status.clone());
         tracing::subscriber::set_default(self.clone())
     }
