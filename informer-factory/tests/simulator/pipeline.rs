@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use informer_factory::{Health, ObjectKey, WaitOutcome};
+use informer_factory::{HandlerOptions, Health, ObjectKey, WaitOutcome};
 use informer_testing::{ClusterSpec, Replica, RequestFilter, Verb, WatchInjection};
 use k8s_openapi::api::core::v1::Pod;
 
@@ -210,35 +210,37 @@ async fn i4_replicas_equal_the_server_after_churn_closed_watches_and_lost_histor
     let mut churn = simulator.populate(&spec).expect("an empty simulator").churn(1_000.0);
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
-    let early = Replica::<Pod>::new();
-    let mut registrations = vec![pods.add_event_handler(early.clone())];
+    let mut replicas = vec![Replica::<Pod>::new()];
+    let mut registrations = vec![pods.add_event_handler(replicas[0].clone())];
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("it syncs");
-    let late = Replica::<Pod>::new();
     for round in 0..600 {
         churn.step().expect("a step");
         match round % 150 {
             40 => simulator.close_watches(),
             90 => simulator.compact(),
-            120 => registrations.push(pods.add_event_handler(late.clone())),
+            120 => {
+                // Some join in the midst of it, one of them with a threshold that it is soon beyond.
+                let late = Replica::<Pod>::new();
+                let options = HandlerOptions::new().threshold(Some(round % 4));
+                registrations.push(pods.add_event_handler_with(late.clone(), &options));
+                replicas.push(late);
+            }
             _ => tokio::task::yield_now().await,
         }
-        if round == 300 {
-            // Only the first of those that joined with this replica stays; it must not hear anything twice.
-            registrations.truncate(2);
-        }
     }
-    registrations.truncate(2);
     // A bookmark would bring the watermark here in a minute; a last write does it now.
     let end = simulator.create(&pod("end", "n1")).expect("a new pod");
     let outcome = pods.wait_until(&end.resource_version().into(), PATIENCE).await;
     assert_eq!(outcome, WaitOutcome::Reached);
-    let done = |objects: &std::collections::BTreeMap<ObjectKey, _>| {
-        objects.contains_key(&ObjectKey::namespaced("shop", "end"))
-    };
-    within(early.wait_until(|objects| done(objects))).await;
-    assert_eq!(early.versions(), versions_of_pods(&simulator));
-    assert!(early.violations().is_empty(), "{:?}", early.violations());
+    let end = ObjectKey::namespaced("shop", "end");
+    for (replica, registration) in replicas.iter().zip(&registrations) {
+        within(replica.wait_until(|objects| objects.contains_key(&end))).await;
+        within(registration.synced().wait()).await.expect("it syncs");
+        within(replica.wait_until(|_| replica.versions() == versions_of_pods(&simulator))).await;
+        assert!(replica.violations().is_empty(), "{:?}", replica.violations());
+    }
+    assert_eq!(replicas.len(), 5);
     assert!(matches!(pods.health(), Health::Live { .. }));
     factory.shutdown().await;
 }
