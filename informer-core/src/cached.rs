@@ -34,6 +34,9 @@ pub struct Cached<K> {
     inner: Arc<Inner<K>>,
 }
 
+// In this order in memory too: who looks a key up touches it and the reference count before it, and the rest of a large
+// object is on other pages.
+#[repr(C)]
 struct Inner<K> {
     key: ObjectKey,
     resource_version: ResourceVersion,
@@ -47,11 +50,8 @@ impl<K: Resource> Cached<K> {
     /// # Errors
     /// [`KeyError::MissingName`] if the object has no name.
     pub fn new(object: K) -> Result<Self, KeyError> {
+        let key = ObjectKey::of(&object)?;
         let meta = object.meta();
-        let key = match meta.name.as_deref() {
-            Some(name) if !name.is_empty() => ObjectKey::new(meta.namespace.as_deref(), name),
-            _ => return Err(KeyError::MissingName { namespace: meta.namespace.clone().unwrap_or_default() }),
-        };
         let resource_version = meta.resource_version.as_deref().into();
         let uid = meta.uid.as_deref().into();
         Ok(Self::from_parts(key, resource_version, uid, object))
@@ -59,9 +59,23 @@ impl<K: Resource> Cached<K> {
 }
 
 impl<K> Cached<K> {
-    /// Wraps any object under a key of the caller's choosing.
+    /// Wraps any object under the key that a function gives it. It has neither resource version nor UID, so that each
+    /// copy of it counts as a change.
     ///
-    /// This is the way in for objects that aren't Kubernetes', and for keys other than `namespace/name`.
+    /// This is the way in for objects that aren't Kubernetes'.
+    ///
+    /// # Errors
+    /// [`KeyError::Function`] if the function fails.
+    #[doc(alias = "KeyFunc")]
+    pub fn keyed<E: fmt::Display>(
+        object: K,
+        key: impl FnOnce(&K) -> Result<ObjectKey, E>,
+    ) -> Result<Self, KeyError> {
+        let key = key(&object).map_err(KeyError::function::<K>)?;
+        Ok(Self::from_parts(key, ResourceVersion::empty(), Uid::default(), object))
+    }
+
+    /// Wraps any object, with all that tells it from others given by the caller.
     #[must_use]
     pub fn from_parts(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
         Self { inner: Arc::new(Inner { key, resource_version, uid, object }) }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Status;
 use thiserror::Error;
 
@@ -10,10 +11,10 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum KeyError {
     /// The object has no `metadata.name`.
-    #[error("an object in namespace \"{namespace}\" has no name")]
+    #[error("{object} has no name")]
     MissingName {
-        /// The object's namespace, empty for a cluster-scoped one.
-        namespace: String,
+        /// What else is known of the object: type, namespace, `generateName` and UID.
+        object: String,
     },
     /// A text is not of the form `name` or `namespace/name`.
     #[error("\"{text}\" is not a key: expected \"name\" or \"namespace/name\"")]
@@ -21,6 +22,41 @@ pub enum KeyError {
         /// The text as it was given.
         text: String,
     },
+    /// A key function failed.
+    #[error("no key for a {object}: {error}")]
+    Function {
+        /// The type of the object.
+        object: &'static str,
+        /// What the function said.
+        error: String,
+    },
+}
+
+impl KeyError {
+    /// The error of an object without a name; it tells what the object is, never what is in it.
+    pub(crate) fn missing_name<K>(meta: &ObjectMeta) -> Self {
+        let mut object = format!("a {}", short_type_name::<K>());
+        let known =
+            [("namespace", &meta.namespace), ("generateName", &meta.generate_name), ("UID", &meta.uid)];
+        let known = known.into_iter().filter_map(|(field, value)| Some((field, value.as_deref()?)));
+        for (position, (field, value)) in known.filter(|(_, value)| !value.is_empty()).enumerate() {
+            object += if position == 0 { " with " } else { " and " };
+            object += &format!("{field} \"{value}\"");
+        }
+        Self::MissingName { object }
+    }
+
+    /// The error of a key function.
+    pub(crate) fn function<K>(error: impl std::fmt::Display) -> Self {
+        Self::Function { object: short_type_name::<K>(), error: error.to_string() }
+    }
+}
+
+/// The name of a type without its module, and without its parameters if it has any.
+fn short_type_name<K>() -> &'static str {
+    let name = std::any::type_name::<K>();
+    let name = name.split('<').next().unwrap_or(name);
+    name.rsplit("::").next().unwrap_or(name)
 }
 
 /// Listing or watching a resource failed.
@@ -47,6 +83,28 @@ pub enum ListWatchError {
     /// that answers, or something between changes its words.
     #[error("the answer is not understood: {0}")]
     Protocol(String),
+}
+
+/// A text is not a label selector that can be used here.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SelectorError {
+    /// The text is not of the form that selectors have.
+    #[error("\"{text}\" is not a label selector: expected {expected}, found {found}")]
+    Syntax {
+        /// The whole text.
+        text: String,
+        /// What would have been right.
+        expected: &'static str,
+        /// What is there instead.
+        found: String,
+    },
+    /// The API server knows this operator, but kube's `Selector` can't express it; compare values in the program.
+    #[error("the operator \"{operator}\" of label selectors is not supported")]
+    Unsupported {
+        /// The operator.
+        operator: String,
+    },
 }
 
 /// How long a server can make us wait at most, in seconds; so that nobody's clock overflows.

@@ -59,3 +59,11 @@ pub struct EventBatch<K> {
     /// Whether with these events the first list is complete.
     pub completes_initial_list: bool,
 }
+
+impl<K> EventBatch<K> {
+    /// The same for somebody who is not due the resyncs in it.
+    pub(crate) fn without_resyncs(&self) -> Self {
+        let others = self.events.iter().filter(|event| !matches!(event, Event::Resynced(_)));
+        Self { events: others.cloned().collect(), completes_initial_list: self.completes_initial_list }
+    }
+}

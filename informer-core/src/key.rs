@@ -3,17 +3,24 @@
 //! client-go: `MetaNamespaceKeyFunc`, `SplitMetaNamespaceKey` and `ObjectName` of tools/cache/store.go. client-go
 //! builds the string anew at every step; here it is built once, hashed once, and then shared.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use foldhash::fast::RandomState;
+use kube_core::Resource;
 
 use crate::KeyError;
 
 /// One seed for the whole process, so that a key's hash can be carried with it from map to map. It is random, so that
 /// names chosen by somebody else can't be made to collide.
 static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
+
+thread_local! {
+    /// Where keys are put together, so that each costs one allocation and not two.
+    static SCRATCH: RefCell<String> = const { RefCell::new(String::new()) };
+}
 
 /// Names an object within its resource: `namespace/name` for namespaced objects, `name` for cluster-scoped ones.
 ///
@@ -37,14 +44,20 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// Returns the key of an object in a namespace.
+    /// Returns the key of an object in a namespace; of a cluster-scoped one if `namespace` is empty.
     #[must_use]
     pub fn namespaced(namespace: &str, name: &str) -> Self {
-        let mut text = String::with_capacity(namespace.len() + 1 + name.len());
-        text.push_str(namespace);
-        text.push('/');
-        text.push_str(name);
-        Self::from_text(text.into())
+        if namespace.is_empty() {
+            return Self::cluster_scoped(name);
+        }
+        let text = SCRATCH.with_borrow_mut(|text| {
+            text.clear();
+            text.push_str(namespace);
+            text.push('/');
+            text.push_str(name);
+            Arc::from(text.as_str())
+        });
+        Self::from_text(text)
     }
 
     /// Returns the key of a cluster-scoped object.
@@ -56,9 +69,18 @@ impl ObjectKey {
     /// Returns the key of an object in `namespace`, or of a cluster-scoped one where that is `None` or empty.
     #[must_use]
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
-        match namespace {
-            Some(namespace) if !namespace.is_empty() => Self::namespaced(namespace, name),
-            _ => Self::cluster_scoped(name),
+        Self::namespaced(namespace.unwrap_or_default(), name)
+    }
+
+    /// Returns the key of a Kubernetes object.
+    ///
+    /// # Errors
+    /// [`KeyError::MissingName`] if it has no name.
+    pub fn of<K: Resource>(object: &K) -> Result<Self, KeyError> {
+        let meta = object.meta();
+        match meta.name.as_deref() {
+            Some(name) if !name.is_empty() => Ok(Self::new(meta.namespace.as_deref(), name)),
+            _ => Err(KeyError::missing_name::<K>(meta)),
         }
     }
 
@@ -171,6 +193,7 @@ mod tests {
         let key = ObjectKey::new(None, "node-1");
         assert_eq!((key.namespace(), key.name(), key.as_str()), (None, "node-1", "node-1"));
         assert_eq!(ObjectKey::new(Some(""), "node-1"), key);
+        assert_eq!(ObjectKey::namespaced("", "node-1"), key);
     }
 
     #[test]

@@ -9,12 +9,12 @@
 //! | [`Cached`], [`ObjectKey`], [`ResourceVersion`] | how an object is held from then on |
 //! | [`DeltaFifo`] | gathers changes per key; its consumer takes the whole backlog at once |
 //! | [`EventBatch`], [`Event`], [`Deleted`] | what one step of the store means for handlers |
-//! | [`SharedProcessor`], [`EventHandler`] | tells every handler, each at its own pace |
+//! | [`SharedProcessor`], [`EventHandler`], [`AsyncEventHandler`], [`EventStream`] | tells every handler, each at its own pace |
 //!
 //! The reflector that fills the queue is in `informer-reflector`, the store in `informer-store`, and all of it put
 //! together, which is what most users want, in `informer-factory`.
 //!
-//! Nothing here is bound to Kubernetes' own objects: [`Cached::from_parts`] takes any object under any key.
+//! Nothing here is bound to Kubernetes' own objects: [`Cached::keyed`] takes any object under any key.
 
 mod cached;
 mod delta;
@@ -23,26 +23,33 @@ mod error;
 mod event;
 mod handler;
 mod key;
+mod key_function;
 mod lister_watcher;
 mod processor;
 mod reflector_store;
 mod resource_version;
+mod selector;
+mod sync;
 mod synced;
 mod uid;
 
 pub use cached::Cached;
 pub use delta::{Deleted, Delta, Deltas};
 pub use delta_fifo::{Batch, DeltaFifo, Pending};
-pub use error::{KeyError, ListWatchError};
+pub use error::{KeyError, ListWatchError, SelectorError};
 pub use event::{Event, EventBatch};
-pub use handler::{EventHandler, Filtered, Handlers};
+pub use handler::{AsyncEventHandler, EventHandler, Filtered, Handlers};
 pub use key::ObjectKey;
+pub use key_function::{NotUnique, unique_value_as_key};
 pub use lister_watcher::{
     Bookmark, ListEnd, ListOptions, ListPart, ListStream, ListerWatcher, Malformed, MalformedKind,
     ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,
 };
-pub use processor::{HandlerOptions, HandlerRegistration, HandlerStats, Resync, SharedProcessor};
+pub use processor::{
+    EventStream, HandlerOptions, HandlerRegistration, HandlerStats, Published, Resync, SharedProcessor,
+};
 pub use reflector_store::{KnownObjects, ReflectorStore, Replacement};
 pub use resource_version::ResourceVersion;
+pub use selector::parse_selector;
 pub use synced::{NeverSynced, Synced};
 pub use uid::Uid;

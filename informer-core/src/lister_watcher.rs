@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Status;
 
 use crate::{ListWatchError, ObjectKey, ResourceVersion};
@@ -19,6 +20,13 @@ use crate::{ListWatchError, ObjectKey, ResourceVersion};
 pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Says what is listed, for messages: `pods`, or `deployments.apps in namespace "shop"`.
     fn description(&self) -> &str;
+
+    /// Says whether an object with this metadata is among those that are listed and watched; `true` where that can't be
+    /// told. Default: `true`.
+    fn covers(&self, object: &ObjectMeta) -> bool {
+        let _ = object;
+        true
+    }
 
     /// Starts a list and returns its parts as they arrive. The last part is [`ListPart::End`].
     ///

@@ -4,6 +4,10 @@
 //! `ReflectorStore` of tools/cache/reflector.go, with one call per object; here one call carries all that arrived in
 //! one piece, and says which state of the server it leads to.
 
+use std::any::Any;
+
+use futures::future::BoxFuture;
+
 use crate::{Cached, Delta, ObjectKey, ResourceVersion};
 
 /// Receives what a reflector learns, in the server's order, from one task.
@@ -16,6 +20,14 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
 
     /// Takes the complete state at one resource version, as a list reported it.
     fn replace(&self, replacement: Replacement<K>);
+
+    /// Returns what to wait for before the next [`apply`](Self::apply), if so much waits to be processed that there is
+    /// no room for more. Default: there always is.
+    ///
+    /// While a reflector waits it reads nothing, so that the server waits too, and memory stays bounded.
+    fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
 }
 
 /// The complete state of a resource at one resource version.
@@ -41,8 +53,9 @@ pub trait KnownObjects<K>: Send + Sync + 'static {
     /// Returns the object that is known under `key`.
     fn known(&self, key: &ObjectKey) -> Option<Cached<K>>;
 
-    /// Calls `visit` for every known object, in one consistent state.
-    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>));
+    /// Calls `visit` for every known object, in one consistent state. Returns what holds that state, if that is more
+    /// than a lock, to be dropped when the queue is not locked any more: objects that have changed meanwhile go with it.
+    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
 }
 
 #[cfg(test)]

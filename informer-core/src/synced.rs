@@ -1,7 +1,8 @@
 //! [`Synced`]: a promise that is kept once, or given up, and can be asked for or awaited by many.
 
 use thiserror::Error;
-use tokio_util::sync::CancellationToken;
+
+use crate::sync::Latch;
 
 /// Tells whether something has happened that happens only once: a first list is in the store, a handler has seen its
 /// initial objects.
@@ -12,9 +13,8 @@ use tokio_util::sync::CancellationToken;
 #[doc(alias = "InformerSynced")]
 #[derive(Debug, Clone, Default)]
 pub struct Synced {
-    // A cancellation token is exactly a latch that can be awaited.
-    kept: CancellationToken,
-    given_up: CancellationToken,
+    kept: Latch,
+    given_up: Latch,
 }
 
 /// What was waited for has been stopped, and will not sync any more.
@@ -31,18 +31,18 @@ impl Synced {
 
     /// Keeps the promise and wakes all who wait; later calls change nothing.
     pub fn set(&self) {
-        self.kept.cancel();
+        self.kept.set();
     }
 
     /// Gives the promise up, if it isn't kept, and wakes all who wait.
     pub fn give_up(&self) {
-        self.given_up.cancel();
+        self.given_up.set();
     }
 
     /// Says whether the promise has been kept.
     #[must_use]
     pub fn has_synced(&self) -> bool {
-        self.kept.is_cancelled()
+        self.kept.is_set()
     }
 
     /// Waits until the promise is kept.
@@ -55,8 +55,8 @@ impl Synced {
     pub async fn wait(&self) -> Result<(), NeverSynced> {
         tokio::select! {
             biased;
-            () = self.kept.cancelled() => Ok(()),
-            () = self.given_up.cancelled() => Err(NeverSynced),
+            () = self.kept.wait() => Ok(()),
+            () = self.given_up.wait() => Err(NeverSynced),
         }
     }
 }

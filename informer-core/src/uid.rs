@@ -25,23 +25,34 @@ impl Uid {
     }
 }
 
+/// What each lower-case hexadecimal digit is worth; more than 15 for all else.
+const NIBBLES: [u8; 256] = {
+    let mut nibbles = [u8::MAX; 256];
+    let mut value = 0;
+    while value < 16 {
+        nibbles[b"0123456789abcdef"[value] as usize] = value as u8;
+        value += 1;
+    }
+    nibbles
+};
+
+/// Where the two digits of each byte begin.
+const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
 /// Reads the one spelling that [`Uid`]'s `Display` writes; anything else stays text, so that it comes back unchanged.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
-    let bytes: &[u8; 36] = text.as_bytes().try_into().ok()?;
-    let mut uuid = [0; 16];
-    let mut nibbles = 0;
-    for (position, byte) in bytes.iter().enumerate() {
-        let dash_expected = matches!(position, 8 | 13 | 18 | 23);
-        let nibble = match byte {
-            b'-' if dash_expected => continue,
-            b'0'..=b'9' if !dash_expected => byte - b'0',
-            b'a'..=b'f' if !dash_expected => byte - b'a' + 10,
-            _ => return None,
-        };
-        uuid[nibbles / 2] = uuid[nibbles / 2] << 4 | nibble;
-        nibbles += 1;
+    let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
+    if [8, 13, 18, 23].iter().any(|dash| text[*dash] != b'-') {
+        return None;
     }
-    Some(uuid)
+    let mut uuid = [0; 16];
+    let mut all = 0;
+    for (byte, start) in uuid.iter_mut().zip(DIGITS) {
+        let (high, low) = (NIBBLES[text[start] as usize], NIBBLES[text[start + 1] as usize]);
+        all |= high | low;
+        *byte = high << 4 | low & 0xf;
+    }
+    (all < 16).then_some(uuid)
 }
 
 impl From<&str> for Uid {

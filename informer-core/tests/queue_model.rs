@@ -27,8 +27,9 @@ impl KnownObjects<u64> for Store {
         self.objects().get(key).cloned()
     }
 
-    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<u64>)) {
+    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<u64>)) -> Option<Box<dyn std::any::Any + Send>> {
         self.objects().values().for_each(visit);
+        None
     }
 }
 
@@ -45,8 +46,8 @@ enum Step {
     Resync,
     /// The consumer takes a batch, all or one key.
     Take { all: bool },
-    /// The consumer has processed the oldest batch it took.
-    Finish,
+    /// The consumer has processed the oldest batch it took, but for the item at this position (if there is one).
+    Finish { fails: Option<u8> },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -57,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (names(), names()).prop_map(|(changed, gone)| Step::Relist { changed, gone }),
         1 => Just(Step::Resync),
         4 => any::<bool>().prop_map(|all| Step::Take { all }),
-        4 => Just(Step::Finish),
+        4 => prop::option::weighted(0.2, 0..4_u8).prop_map(|fails| Step::Finish { fails }),
     ]
 }
 
@@ -118,17 +119,24 @@ impl World {
             Step::Resync => self.queue.resync(),
             Step::Take { all: true } => self.taken.extend(self.queue.pop_batch().now_or_never().flatten()),
             Step::Take { all: false } => self.taken.extend(self.queue.pop().now_or_never().flatten()),
-            Step::Finish if self.taken.is_empty() => {}
-            Step::Finish => self.finish(),
+            Step::Finish { .. } if self.taken.is_empty() => {}
+            Step::Finish { fails } => self.finish(fails.map(usize::from)),
         }
     }
 
-    /// Puts the oldest batch into the store, checking what it claims.
-    fn finish(&mut self) {
-        let batch = self.taken.remove(0);
+    /// Puts the oldest batch into the store, checking what it claims; one item may fail and goes back.
+    fn finish(&mut self, fails: Option<usize>) {
+        let mut batch = self.taken.remove(0);
+        let fails = fails.filter(|position| *position < batch.items().len());
+        if let Some(position) = fails {
+            batch.requeue(position);
+            assert!(batch.watermark().is_none(), "I9: without this item it is no whole state");
+        }
         {
             let mut objects = self.store.0.lock().expect("no panic while locked");
-            for pending in batch.items() {
+            for (_, pending) in
+                batch.items().iter().enumerate().filter(|(position, _)| Some(*position) != fails)
+            {
                 // I2: a key is never queued without a change.
                 assert!(!pending.deltas.is_empty(), "{} without a change", pending.key);
                 for delta in &pending.deltas {
@@ -169,7 +177,7 @@ proptest! {
         world.run(Step::Take { all: true });
         let watermark = world.taken.last().and_then(|batch| batch.watermark().cloned());
         while !world.taken.is_empty() {
-            world.finish();
+            world.finish(None);
         }
         prop_assert!(world.queue.is_empty());
         // I9: the batch that empties the queue says how far the store is with it, unless an earlier one has.

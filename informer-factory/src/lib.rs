@@ -21,24 +21,30 @@
 //! `informer-store` (store and indices), `informer-reflector` (listing and watching). What most users need of them is
 //! exported here too.
 
+mod cache_sync;
 mod controller;
 mod factory;
 pub mod groups;
 mod informer;
 
-pub use controller::Controller;
-pub use factory::{FactoryBuilder, InformerScope, NotSynced, SharedInformerFactory};
-pub use informer::{InformerOptions, InformerTask, SharedIndexInformer, WaitOutcome};
+pub use {informer_core, informer_reflector, informer_store};
+
+pub use cache_sync::{CacheSync, NotSynced, wait_for_cache_sync};
+pub use controller::{Controller, ControllerConfig};
+pub use factory::{FactoryBuilder, InformerScope, SharedInformerFactory};
+pub use informer::{
+    InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, WaitOutcome,
+};
 
 pub use informer_core::{
-    Batch, Cached, Deleted, Delta, DeltaFifo, Event, EventHandler, Filtered, HandlerOptions,
-    HandlerRegistration, HandlerStats, Handlers, ListWatchError, ListerWatcher, ObjectKey, ResourceVersion,
-    Resync, Synced, Uid,
+    AsyncEventHandler, Batch, Cached, Deleted, Delta, DeltaFifo, Event, EventHandler, EventStream, Filtered,
+    HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError, ListWatchError, ListerWatcher,
+    NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid,
 };
 pub use informer_reflector::{
     Health, KubeListWatch, PrunePaths, Reflector, ReflectorConfig, ReflectorStatus,
 };
 pub use informer_store::{
-    Index, IndexError, IndexFailure, IndexValue, Indexer, Lister, NAMESPACE_INDEX, NamespaceLister, Objects,
-    Snapshot,
+    Index, IndexError, IndexFailure, IndexValue, Indexer, LABEL_INDEX, Lister, MutationCache,
+    MutationCacheOptions, NAMESPACE_INDEX, NamespaceLister, Objects, SelectorError, Snapshot, parse_selector,
 };

@@ -60,6 +60,25 @@ fn reads(c: &mut Criterion, filled: &Filled) {
             black_box(filled.indexer.get(&keys[position]))
         });
     });
+    c.bench_function("get by key, in the order of the list", |b| {
+        b.iter(|| {
+            position = (position + 1) % keys.len();
+            black_box(filled.indexer.get(&keys[position]))
+        });
+    });
+    c.bench_function("get by key, among 1,000", |b| {
+        b.iter(|| {
+            position = (position + 337) % 1_000;
+            black_box(filled.indexer.get(&keys[position]))
+        });
+    });
+    let handles = filled.indexer.list().to_vec();
+    c.bench_function("for comparison: a handle copied out of a vector of 100,000", |b| {
+        b.iter(|| {
+            position = (position + 7_919) % handles.len();
+            black_box(handles[position].clone())
+        });
+    });
     c.bench_function("by_index with 500 results, each visited", |b| {
         b.iter(|| {
             position = (position + 1) % NODES as usize;
@@ -135,28 +154,91 @@ fn replaces(c: &mut Criterion, filled: &mut Filled) {
     group.finish();
 }
 
-/// How long a reader waits at worst while everything is replaced.
-fn stall(filled: &mut Filled) {
+/// How long a reader waited at worst for the store, and for a core.
+#[derive(Default, Clone, Copy)]
+struct Waits {
+    /// The longest get, without the time in which its thread was ready and no core was free for it.
+    longest: Duration,
+    /// The longest get as the clock has it.
+    longest_by_the_clock: Duration,
+}
+
+/// How long this thread has been ready to run and waiting for a core, as Linux counts it; nothing elsewhere.
+fn waited_for_a_core() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = stat.split_whitespace().nth(1).and_then(|nanos| nanos.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or_default())
+}
+
+/// Reads one object over and over while `meanwhile` runs.
+fn read_while(filled: &mut Filled, meanwhile: impl FnOnce(&mut Filled)) -> Waits {
     let key = filled.indexer.keys()[0].clone();
     let stop = Arc::new(AtomicBool::new(false));
     let reader = std::thread::spawn({
         let (indexer, stop) = (filled.indexer.clone(), Arc::clone(&stop));
         move || {
-            let mut worst = Duration::ZERO;
+            let (mut waits, mut no_core) = (Waits::default(), waited_for_a_core());
             while !stop.load(Ordering::Relaxed) {
                 let started = Instant::now();
                 black_box(indexer.get(&key));
-                worst = worst.max(started.elapsed());
+                let taken = started.elapsed();
+                if taken > Duration::from_micros(20) {
+                    // Also counts what was waited for since the last look, and so at most too much.
+                    let before = std::mem::replace(&mut no_core, waited_for_a_core());
+                    waits.longest = waits.longest.max(taken.saturating_sub(no_core - before));
+                    waits.longest_by_the_clock = waits.longest_by_the_clock.max(taken);
+                }
             }
-            worst
+            waits
         }
     });
-    for _ in 0..5 {
-        let version = filled.next_version();
-        filled.writer.replace((0..PODS).map(|n| pod(n, version, n % NODES)).collect(), &version.into());
-    }
+    meanwhile(filled);
     stop.store(true, Ordering::Relaxed);
-    println!("longest stall of a reader during five replaces: {:?}", reader.join().unwrap_or_default());
+    reader.join().unwrap_or_default()
+}
+
+/// How long a reader waits at worst while everything is replaced, and what of that is the machine's doing: the same reader
+/// beside nobody, beside a thread that only computes, and beside one that makes the same objects and frees them.
+fn stall(filled: &mut Filled) {
+    let everything = |filled: &mut Filled| {
+        let version = filled.next_version();
+        (0..PODS).map(|n| pod(n, version, n % NODES)).collect::<Vec<_>>()
+    };
+    let second = Duration::from_secs(1);
+    type Meanwhile<'a> = Box<dyn FnOnce(&mut Filled) + 'a>;
+    let cases: [(&str, Meanwhile<'_>); 4] = [
+        ("nobody", Box::new(move |_| std::thread::park_timeout(second))),
+        (
+            "a thread that computes",
+            Box::new(move |_| {
+                let started = Instant::now();
+                while started.elapsed() < second {
+                    black_box((0..1_000_u64).fold(1, |product, n| product * black_box(n)));
+                }
+            }),
+        ),
+        (
+            "five times 100,000 objects made and freed",
+            Box::new(move |filled| {
+                (0..5).for_each(|_| drop(black_box(everything(filled))));
+            }),
+        ),
+        (
+            "five replaces",
+            Box::new(move |filled| {
+                for _ in 0..5 {
+                    let objects = everything(filled);
+                    let version = filled.version;
+                    filled.writer.replace(objects, &version.into());
+                }
+            }),
+        ),
+    ];
+    for (name, meanwhile) in cases {
+        let Waits { longest, longest_by_the_clock } = read_while(filled, meanwhile);
+        println!("longest get beside {name}: {longest:.1?}");
+        println!("longest get beside {name}, with waiting for a core: {longest_by_the_clock:.1?}");
+    }
 }
 
 fn main() {

@@ -29,6 +29,16 @@ pub enum IndexError {
         /// The type that was asked for.
         asked: &'static str,
     },
+    /// The index function failed or panicked for the object in question.
+    #[error("index \"{name}\" can't place {key}: {error}")]
+    Unplaceable {
+        /// The name of the index.
+        name: String,
+        /// The key of the object.
+        key: ObjectKey,
+        /// What the function said, or that it panicked.
+        error: String,
+    },
 }
 
 /// An index function failed for an object: the object is in the store, but can't be found through that index until a

@@ -3,13 +3,15 @@
 //! client-go: `Indexer` and `Store` of tools/cache/index.go and store.go. There the same value reads and writes; here
 //! writing takes the [`StoreWriter`](crate::StoreWriter), of which there is one.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use informer_core::{Cached, KnownObjects, ObjectKey, ResourceVersion};
 
-use crate::index::{Definition, Index, IndexValue, Values, install};
+use crate::index::{AnyIndex, Definition, Index, IndexState, IndexValue, Values, install, sharing};
 use crate::objects::Objects;
+use crate::posting::Posting;
 use crate::shared::{Shared, State};
 use crate::{IndexError, IndexFailure, Snapshot};
 
@@ -103,13 +105,49 @@ impl<K> Indexer<K> {
         Ok(self.index::<String>(name)?.get(value))
     }
 
+    /// Returns the keys of the objects that [`by_index`](Self::by_index) finds, in order.
+    ///
+    /// # Errors
+    /// As [`by_index`](Self::by_index).
+    #[doc(alias = "IndexKeys")]
+    pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
+        Ok(self.by_index(name, value)?.sorted_keys())
+    }
+
+    /// Returns the values that any object has in the index named `name`, if they are `String`s, in no particular order.
+    ///
+    /// # Errors
+    /// As [`by_index`](Self::by_index).
+    #[doc(alias = "ListIndexFuncValues")]
+    pub fn index_values(&self, name: &str) -> Result<Vec<String>, IndexError> {
+        if name == NAMESPACE_INDEX {
+            return Ok(self.index::<Arc<str>>(name)?.values().iter().map(ToString::to_string).collect());
+        }
+        Ok(self.index::<String>(name)?.values())
+    }
+
+    /// Returns the objects that have a value in common with `object` in the index named `name`, whatever the type of its
+    /// values: [`Index::sharing`].
+    ///
+    /// # Errors
+    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::Unplaceable`] if its function fails for `object`.
+    #[doc(alias = "Index")]
+    pub fn sharing(&self, name: &str, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
+        let id = {
+            let state = self.shared.state.read();
+            let named = state.indices.iter().find(|named| named.name() == name);
+            named.map(|named| named.id).ok_or_else(|| unknown_index(name, &state))?
+        };
+        sharing(&self.shared, id, object)
+    }
+
     /// Returns the handle of the index named `name`.
     ///
     /// # Errors
     /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values are not `V`s.
     pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
         let state = self.shared.state.read();
-        let Some(named) = state.indices.iter().find(|named| &*named.name == name) else {
+        let Some(named) = state.indices.iter().find(|named| named.name() == name) else {
             return Err(unknown_index(name, &state));
         };
         let index = Index::new(Arc::clone(&self.shared), named.id, name);
@@ -125,6 +163,14 @@ impl<K> Indexer<K> {
     #[doc(alias = "GetIndexers")]
     pub fn index_names(&self) -> Vec<String> {
         self.shared.state.read().index_names().into_iter().map(str::to_owned).collect()
+    }
+
+    /// Says whether an index of this name, with values of this type, is just being added.
+    pub(crate) fn is_joining<V: IndexValue>(&self, name: &str) -> bool {
+        let is_it = |index: &dyn AnyIndex<K>| {
+            index.name() == name && index.new_state().as_any().is::<IndexState<V>>()
+        };
+        self.shared.write.lock().joining.iter().any(|joining| is_it(joining.definition.as_ref()))
     }
 
     /// Returns the objects that index functions can't place at present, and why.
@@ -203,12 +249,15 @@ fn unknown_index<K>(name: &str, state: &State<K>) -> IndexError {
 }
 
 impl<K> State<K> {
-    fn in_namespace(&self, namespace: &str) -> Objects<K> {
-        let posting = self.by_namespace().map(|index| index.posting(namespace)).unwrap_or_default();
-        Objects::of_posting(self, posting)
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Objects<K> {
+        Objects::of_posting(self, self.namespace_posting(namespace))
     }
 
-    fn by_namespace(&self) -> Option<&crate::index::IndexState<Arc<str>>> {
+    pub(crate) fn namespace_posting(&self, namespace: &str) -> Posting {
+        self.by_namespace().map(|index| index.posting(namespace)).unwrap_or_default()
+    }
+
+    fn by_namespace(&self) -> Option<&IndexState<Arc<str>>> {
         // It is the first, and can't be removed.
         self.indices.first()?.index.as_any().downcast_ref()
     }
@@ -227,8 +276,10 @@ impl<K: Send + Sync + 'static> KnownObjects<K> for Indexer<K> {
         self.get(key)
     }
 
-    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) {
-        self.list().iter().for_each(visit);
+    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>> {
+        let objects = self.list();
+        objects.iter().for_each(visit);
+        Some(Box::new(objects))
     }
 }
 

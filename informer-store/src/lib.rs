@@ -7,32 +7,53 @@
 //! |---|---|
 //! | [`Indexer::get`] | one object |
 //! | [`Indexer::list`], [`Indexer::in_namespace`] | [`Objects`], without copying anything |
-//! | [`Index::get`] | the objects that share a value |
-//! | [`Lister`] | by namespace and label selector |
+//! | [`Index::get`], [`Index::keys`] | the objects that have a value, or their keys in order |
+//! | [`Index::sharing`] | the objects that have a value in common with a given one |
+//! | [`Lister`] | by namespace and label selector; quickly with [`Indexer::add_label_index`] |
 //! | [`Indexer::snapshot`] | a [`Snapshot`] for several queries on one state |
+//!
+//! Two caches go with it. A [`MutationCache`] lays this process's own writes over a store, for code that can't wait until
+//! they come back over the watch; where it can, an informer's `wait_until` is simpler. An [`ExpirationCache`] is for what
+//! no watch tells of: its objects expire after some time.
 //!
 //! Objects and indices are persistent structures (`persistent_vec.rs`, `slot_map.rs`, `posting.rs`), so a snapshot costs a few
 //! reference counts and a write copies only what it touches, and only if a snapshot is held.
 //!
+//! Nothing here needs an object to be Kubernetes' but [`Lister`]: [`Cached::from_parts`](informer_core::Cached::from_parts)
+//! wraps any type under any key. Without a resource version, every put is a change.
+//!
+//! [`ReflectedStore`] makes a store the direct end of a reflector, for those who need no handlers.
+//!
 //! There is no mutation detector, and no need for one: what is read is a [`Cached`](informer_core::Cached), through
 //! which nothing can be written.
 
+mod clock;
 mod error;
+mod expiration_cache;
 mod index;
 mod indexer;
+mod label_index;
 mod lister;
+mod mutation_cache;
 mod objects;
 mod persistent_vec;
 mod posting;
+mod reflected_store;
 mod shared;
 mod slot_map;
 mod snapshot;
+mod sync;
 mod writer;
 
 pub use error::{IndexError, IndexFailure};
+pub use expiration_cache::ExpirationCache;
 pub use index::{Index, IndexValue};
 pub use indexer::{Indexer, NAMESPACE_INDEX};
+pub use informer_core::{SelectorError, parse_selector};
+pub use label_index::LABEL_INDEX;
 pub use lister::{Lister, NamespaceLister};
+pub use mutation_cache::{MutationCache, MutationCacheOptions};
 pub use objects::{IntoIter, Objects};
+pub use reflected_store::ReflectedStore;
 pub use snapshot::Snapshot;
 pub use writer::{Change, StoreWriter, store};

@@ -1,20 +1,24 @@
 //! [`Lister`]: a store seen as Kubernetes sees it, by namespace, name and label selector.
 //!
-//! client-go: `GenericLister` and the generated listers of client-go/listers.
+//! client-go: tools/cache/listers.go and the generated listers of client-go/listers. A lister gives an answer, not an
+//! error, where nothing is found; and it looks labels up, instead of comparing those of every object, in a store with a
+//! label index.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use informer_core::{Cached, ObjectKey};
-use kube_core::{Resource, Selector, SelectorExt};
+use kube_core::{Expression, Resource, Selector, SelectorExt};
 
 use crate::Indexer;
+use crate::label_index::Narrowed;
 use crate::objects::Objects;
+use crate::shared::State;
 
 /// Lists and gets Kubernetes objects from a store.
 ///
 /// ```
-/// use informer_store::{Lister, store};
+/// use informer_store::{Lister, parse_selector, store};
 /// use k8s_openapi::api::core::v1::Pod;
 /// use kube_core::{Expression, Selector};
 ///
@@ -24,7 +28,12 @@ use crate::objects::Objects;
 /// for pod in pods.namespace("shop").list(&frontends) {
 ///     println!("{}", pod.key());
 /// }
+/// let stable = pods.list(&parse_selector("tier=frontend,!canary")?);
+/// # Ok::<(), informer_store::SelectorError>(())
 /// ```
+///
+/// A selector is compared with the labels of every object (of the namespace). Where that is too slow, give the store an
+/// index by label: [`Indexer::add_label_index`]. Each answer comes from one state of the store (I7).
 #[doc(alias = "GenericLister")]
 pub struct Lister<K> {
     indexer: Indexer<K>,
@@ -37,20 +46,20 @@ impl<K: Resource> Lister<K> {
         Self { indexer }
     }
 
-    /// Returns the objects whose labels match.
+    /// Returns the objects whose labels match, in no particular order. An empty selector matches everything.
     #[must_use]
     #[doc(alias = "ListAll")]
     pub fn list(&self, selector: &Selector) -> Vec<Cached<K>> {
-        matching(&self.indexer.list(), selector)
+        select(&self.indexer, None, selector)
     }
 
     /// Returns the cluster-scoped object of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cached<K>> {
-        self.indexer.get_by_key(name)
+        self.indexer.get_by_key(name).filter(|object| object.namespace().is_none())
     }
 
-    /// Returns a lister for one namespace.
+    /// Returns a lister for one namespace, or, if `namespace` is empty, for objects of all namespaces and none.
     #[must_use]
     pub fn namespace<'a>(&'a self, namespace: &'a str) -> NamespaceLister<'a, K> {
         NamespaceLister { indexer: &self.indexer, namespace }
@@ -58,33 +67,66 @@ impl<K: Resource> Lister<K> {
 }
 
 /// Lists and gets the objects of one namespace.
+#[doc(alias = "GenericNamespaceLister")]
 pub struct NamespaceLister<'a, K> {
     indexer: &'a Indexer<K>,
     namespace: &'a str,
 }
 
 impl<K: Resource> NamespaceLister<'_, K> {
-    /// Returns the objects of the namespace whose labels match.
+    /// Returns the objects of the namespace whose labels match, in no particular order.
     #[must_use]
     #[doc(alias = "ListAllByNamespace")]
     pub fn list(&self, selector: &Selector) -> Vec<Cached<K>> {
-        matching(&self.indexer.in_namespace(self.namespace), selector)
+        let namespace = Some(self.namespace).filter(|namespace| !namespace.is_empty());
+        select(self.indexer, namespace, selector)
     }
 
-    /// Returns the object of this name in the namespace.
+    /// Returns the object of this name in the namespace; if that is empty, the cluster-scoped one.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cached<K>> {
-        self.indexer.get(&ObjectKey::namespaced(self.namespace, name))
+        self.indexer.get(&ObjectKey::new(Some(self.namespace), name))
     }
 }
 
-fn matching<K: Resource>(objects: &Objects<K>, selector: &Selector) -> Vec<Cached<K>> {
+/// The objects of one state of the store that are in the namespace, if one is given, and match (I7).
+fn select<K: Resource>(indexer: &Indexer<K>, namespace: Option<&str>, selector: &Selector) -> Vec<Cached<K>> {
+    let snapshot = indexer.snapshot();
+    let scope = |state: &State<K>| match namespace {
+        Some(namespace) => state.in_namespace(namespace),
+        None => Objects::all(state),
+    };
     if selector.selects_all() {
-        return objects.to_vec();
+        return scope(&snapshot.state).to_vec();
     }
+    let requirements = selector.clone().into_iter().collect();
+    // The snapshot is not kept while labels are compared, which takes a while: the writer would copy what it touches.
+    match Narrowed::look_up(&snapshot.state, namespace, requirements) {
+        Ok(mut narrowed) => {
+            drop(snapshot);
+            let rest = std::mem::take(&mut narrowed.rest);
+            matching(narrowed.objects(), &rest)
+        }
+        Err(requirements) => {
+            let objects = scope(&snapshot.state);
+            drop(snapshot);
+            matching(objects.iter(), &requirements)
+        }
+    }
+}
+
+fn matching<'a, K: Resource + 'a>(
+    objects: impl Iterator<Item = &'a Cached<K>>,
+    requirements: &[Expression],
+) -> Vec<Cached<K>> {
     let no_labels = BTreeMap::new();
-    let matches = |object: &&Cached<K>| selector.matches(object.meta().labels.as_ref().unwrap_or(&no_labels));
-    objects.iter().filter(matches).cloned().collect()
+    let matches = |object: &&Cached<K>| {
+        requirements.is_empty() || {
+            let labels = object.meta().labels.as_ref().unwrap_or(&no_labels);
+            requirements.iter().all(|requirement| requirement.matches(labels))
+        }
+    };
+    objects.filter(matches).cloned().collect()
 }
 
 impl<K> Clone for Lister<K> {

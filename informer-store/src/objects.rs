@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use informer_core::Cached;
+use informer_core::{Cached, ObjectKey};
 
 use crate::posting::Posting;
 use crate::shared::State;
@@ -62,6 +62,14 @@ impl<K> Objects<K> {
         let mut objects = Vec::with_capacity(self.len);
         objects.extend(self.iter().cloned());
         objects
+    }
+}
+
+impl<K> Objects<K> {
+    pub(crate) fn sorted_keys(&self) -> Vec<ObjectKey> {
+        let mut keys: Vec<ObjectKey> = self.iter().map(|object| object.key().clone()).collect();
+        keys.sort_unstable();
+        keys
     }
 }
 

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 const BRANCH: usize = 64;
 
-type Leaf<T> = Arc<[T]>;
-type Branch<T> = Arc<[Leaf<T>]>;
+// Arrays, not slices: their pointers are thin, and there is no length to read on the way.
+type Leaf<T, const LEAF: usize> = Arc<[T; LEAF]>;
+type Branch<T, const LEAF: usize> = Arc<[Leaf<T, LEAF>; BRANCH]>;
 
 /// A growing array of `T`, filled with `T::default()` where nothing was set yet.
 #[derive(Debug)]
 pub(crate) struct PersistentVec<T, const LEAF: usize> {
-    root: Arc<[Branch<T>]>,
+    root: Arc<[Branch<T, LEAF>]>,
 }
 
 impl<T, const LEAF: usize> Clone for PersistentVec<T, LEAF> {
@@ -48,8 +49,8 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
             return;
         }
         // One empty leaf stands for all: it is copied when something is written to it.
-        let leaf: Leaf<T> = (0..LEAF).map(|_| T::default()).collect();
-        let branch: Branch<T> = (0..BRANCH).map(|_| Arc::clone(&leaf)).collect();
+        let leaf: Leaf<T, LEAF> = Arc::new(std::array::from_fn(|_| T::default()));
+        let branch: Branch<T, LEAF> = Arc::new(std::array::from_fn(|_| Arc::clone(&leaf)));
         let missing = branches - self.root.len();
         self.root = self.root.iter().cloned().chain(std::iter::repeat_n(branch, missing)).collect();
     }
@@ -74,24 +75,29 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
     }
 
     /// Calls `visit` with the index and both values of the slots that may differ between two vectors; parts that they
-    /// share are passed over. Slots that only one of them has count as default in the other.
+    /// share are passed over. A value is `None` where only the other vector has that slot.
     pub(crate) fn for_each_difference<'a>(
         &'a self,
         other: &'a Self,
-        mut visit: impl FnMut(usize, &'a T, Option<&'a T>),
+        mut visit: impl FnMut(usize, Option<&'a T>, Option<&'a T>),
     ) {
-        for (b, branch) in self.root.iter().enumerate() {
-            let other_branch = other.root.get(b);
-            if other_branch.is_some_and(|other| Arc::ptr_eq(other, branch)) {
+        for b in 0..self.root.len().max(other.root.len()) {
+            let (branch, other_branch) = (self.root.get(b), other.root.get(b));
+            if matches!((branch, other_branch), (Some(branch), Some(other)) if Arc::ptr_eq(branch, other)) {
                 continue;
             }
-            for (l, leaf) in branch.iter().enumerate() {
-                let other_leaf = other_branch.map(|branch| &branch[l]);
-                if other_leaf.is_some_and(|other| Arc::ptr_eq(other, leaf)) {
+            for l in 0..BRANCH {
+                let (leaf, other_leaf) =
+                    (branch.map(|branch| &branch[l]), other_branch.map(|branch| &branch[l]));
+                if matches!((leaf, other_leaf), (Some(leaf), Some(other)) if Arc::ptr_eq(leaf, other)) {
                     continue;
                 }
-                for (i, value) in leaf.iter().enumerate() {
-                    visit((b * BRANCH + l) * LEAF + i, value, other_leaf.map(|leaf| &leaf[i]));
+                for i in 0..LEAF {
+                    visit(
+                        (b * BRANCH + l) * LEAF + i,
+                        leaf.map(|leaf| &leaf[i]),
+                        other_leaf.map(|leaf| &leaf[i]),
+                    );
                 }
             }
         }
@@ -126,11 +132,16 @@ mod tests {
         let (mut visited, mut different) = (0, Vec::new());
         vec.for_each_difference(&copy, |index, new, old| {
             visited += 1;
-            if *new != old.copied().unwrap_or_default() {
+            if new.copied().unwrap_or_default() != old.copied().unwrap_or_default() {
                 different.push(index);
             }
         });
         assert_eq!(different, [70_001, 104_096]);
+        let mut shorter = Vec::new();
+        copy.for_each_difference(&vec, |index, new, old| {
+            shorter.extend((new.is_none() && old == Some(&3)).then_some(index));
+        });
+        assert_eq!(shorter, [104_096], "what only the other has is visited too");
         assert!(visited < 10_000, "{visited} slots visited");
     }
 }

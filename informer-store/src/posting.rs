@@ -5,6 +5,10 @@ use std::sync::Arc;
 /// How many slots a chunk holds at most: inserting moves half of that, and copying a chunk after a snapshot all of it.
 const CHUNK: usize = 256;
 
+/// How many slots are left in a full chunk when it is split. Slots are mostly given out in rising order; so the lower part
+/// stays full and the upper takes what comes.
+const FILLED: usize = CHUNK * 7 / 8;
+
 /// A sorted set of slots, whose copy is a reference count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Posting {
@@ -14,6 +18,30 @@ pub(crate) struct Posting {
 }
 
 impl Posting {
+    /// The slots of `sorted`, each of which comes once, in order.
+    pub(crate) fn from_sorted(sorted: impl IntoIterator<Item = u32>) -> Self {
+        let (mut chunks, mut chunk, mut len) = (Vec::new(), Vec::new(), 0);
+        for slot in sorted {
+            if chunk.len() == FILLED {
+                chunks.push(Arc::new(std::mem::take(&mut chunk)));
+            }
+            chunk.push(slot);
+            len += 1;
+        }
+        if !chunk.is_empty() {
+            chunks.push(Arc::new(chunk));
+        }
+        Self { chunks: Arc::new(chunks), len }
+    }
+
+    /// The slots that are in any of `postings`.
+    pub(crate) fn union(postings: &[Self]) -> Self {
+        let mut slots: Vec<u32> = postings.iter().flat_map(Self::iter).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        Self::from_sorted(slots)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -49,8 +77,7 @@ impl Posting {
         chunk.insert(position, slot);
         self.len += 1;
         if chunk.len() > CHUNK {
-            // Slots are mostly given out in rising order; so the lower part stays full and the upper takes what comes.
-            let upper = chunk.split_off(CHUNK * 7 / 8);
+            let upper = chunk.split_off(FILLED);
             chunks.insert(at + 1, Arc::new(upper));
         }
     }
@@ -96,6 +123,20 @@ mod tests {
                 posting.remove(slot);
             }
             prop_assert!(posting.is_empty() && posting.chunk(0).is_none());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_union_has_each_slot_once(sets in prop::collection::vec(prop::collection::btree_set(0..900_u32, 0..700), 0..4)) {
+            let postings: Vec<Posting> = sets.iter().map(|set| Posting::from_sorted(set.iter().copied())).collect();
+            let mut union = Posting::union(&postings);
+            let mut expected: BTreeSet<u32> = sets.into_iter().flatten().collect();
+            prop_assert_eq!(union.len(), expected.len());
+            prop_assert!(union.iter().eq(expected.iter().copied()));
+            union.insert(1_000);
+            expected.insert(1_000);
+            prop_assert!(union.iter().eq(expected));
         }
     }
 

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use informer_core::{Cached, ObjectKey, ResourceVersion};
-use parking_lot::{Mutex, RwLock};
 
-use crate::index::{AnyIndex, AnyIndexState, ValuesBySlot};
+use crate::index::{AnyIndex, AnyIndexState, Joining, ValuesBySlot};
 use crate::slot_map::SlotMap;
+use crate::sync::{Mutex, RwLock};
 use crate::{Change, IndexFailure};
 
 /// Names an index for as long as it exists, also if another takes its name later.
@@ -33,26 +33,26 @@ pub(crate) struct Shared<K> {
 /// One state of the store: objects, indices and watermark. Copying it costs a few reference counts.
 pub(crate) struct State<K> {
     pub(crate) objects: SlotMap<Cached<K>>,
-    pub(crate) indices: Vec<NamedIndex>,
+    pub(crate) indices: Vec<NamedIndex<K>>,
     pub(crate) watermark: ResourceVersion,
 }
 
 /// An index as readers find it.
-pub(crate) struct NamedIndex {
+pub(crate) struct NamedIndex<K> {
     pub(crate) id: IndexId,
-    pub(crate) name: Arc<str>,
+    pub(crate) definition: Arc<dyn AnyIndex<K>>,
     pub(crate) index: Box<dyn AnyIndexState>,
 }
 
-impl NamedIndex {
-    pub(crate) fn new<K>(id: IndexId, definition: &dyn AnyIndex<K>, index: Box<dyn AnyIndexState>) -> Self {
-        Self { id, name: definition.name().into(), index }
+impl<K> NamedIndex<K> {
+    pub(crate) fn name(&self) -> &str {
+        self.definition.name()
     }
 }
 
-impl Clone for NamedIndex {
+impl<K> Clone for NamedIndex<K> {
     fn clone(&self) -> Self {
-        Self { id: self.id, name: Arc::clone(&self.name), index: self.index.boxed_clone() }
+        Self { id: self.id, definition: Arc::clone(&self.definition), index: self.index.boxed_clone() }
     }
 }
 
@@ -60,7 +60,9 @@ impl Clone for NamedIndex {
 pub(crate) struct WriterNotes<K> {
     /// In the same order as [`State::indices`].
     pub(crate) indices: Vec<IndexNotes<K>>,
-    /// Counts the indices that were added and removed.
+    /// Indices under construction, for which the writer keeps a log.
+    pub(crate) joining: Vec<Joining<K>>,
+    /// Counts how often the above have changed.
     pub(crate) generation: u64,
 }
 
@@ -101,13 +103,35 @@ impl<K> State<K> {
         self.indices.iter().find(|named| named.id == id).map(|named| named.index.as_ref())
     }
 
+    pub(crate) fn definition(&self, id: IndexId) -> Option<Arc<dyn AnyIndex<K>>> {
+        self.indices.iter().find(|named| named.id == id).map(|named| Arc::clone(&named.definition))
+    }
+
     pub(crate) fn index_names(&self) -> Vec<&str> {
-        self.indices.iter().map(|named| &*named.name).collect()
+        self.indices.iter().map(NamedIndex::name).collect()
     }
 
     /// Says whether so many changes may make any table grow.
     pub(crate) fn would_grow(&self, changes: usize) -> bool {
         self.objects.would_grow(changes) || self.indices.iter().any(|named| named.index.would_grow(changes))
+    }
+
+    /// Says whether any table is far larger than what is in it.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.objects.is_sparse() || self.indices.iter().any(|named| named.index.is_sparse())
+    }
+
+    /// Gives back the room that objects and values have left; slots change, in objects and indices together.
+    pub(crate) fn compact(&mut self, notes: &mut WriterNotes<K>) {
+        let slots = self.objects.is_sparse().then(|| self.objects.compact());
+        for (named, notes) in self.indices.iter_mut().zip(&mut notes.indices) {
+            if let Some(slots) = &slots {
+                named.index.renumber(&mut notes.by_slot, slots);
+            }
+            if named.index.is_sparse() {
+                named.index.compact(&mut notes.by_slot);
+            }
+        }
     }
 }
 
@@ -116,12 +140,17 @@ impl<K> WriterNotes<K> {
         self.indices.iter().position(|notes| notes.definition.name() == name)
     }
 
+    /// Says whether an index of this name exists or is under construction.
+    pub(crate) fn is_taken(&self, name: &str) -> bool {
+        self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
+    }
+
     /// Brings the objects that can't be placed up to date with what the functions said of `changes`; returns the
-    /// failures that were not known before.
+    /// failures that were not known before. Those of indices under construction stay in `failures`.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<K>],
-        failures: Vec<IndexFailure>,
+        failures: &mut Vec<IndexFailure>,
     ) -> Vec<IndexFailure> {
         let mut earlier = HashSet::new();
         for notes in self.indices.iter_mut().filter(|notes| !notes.failures.is_empty()) {
@@ -129,17 +158,153 @@ impl<K> WriterNotes<K> {
             earlier.extend(known.map(|failure| (failure.index, failure.key)));
         }
         let mut new = Vec::new();
-        for failure in failures {
-            if let Some(position) = self.position(&failure.index) {
+        for notes in &mut self.indices {
+            let of_this = |failure: &mut IndexFailure| failure.index == notes.definition.name();
+            for failure in failures.extract_if(.., of_this) {
                 let known = earlier.contains(&(failure.index.clone(), failure.key.clone()));
                 new.extend((!known).then(|| failure.clone()));
-                self.indices[position].failures.insert(failure.key.clone(), failure);
+                notes.failures.insert(failure.key.clone(), failure);
             }
         }
         new
     }
 
+    /// The indices for which the writer has to call functions: those in place, then those under construction.
     pub(crate) fn definitions(&self) -> Vec<Arc<dyn AnyIndex<K>>> {
-        self.indices.iter().map(|notes| Arc::clone(&notes.definition)).collect()
+        let joining = self.joining.iter().map(|joining| Arc::clone(&joining.definition));
+        self.indices.iter().map(|notes| Arc::clone(&notes.definition)).chain(joining).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Index, Indexer, StoreWriter, store};
+    use informer_core::Uid;
+
+    const MANY: u64 = 20_000;
+    const FEW: u64 = 100;
+
+    fn object(n: u64) -> Cached<u64> {
+        let key = ObjectKey::namespaced("ns", &n.to_string());
+        Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), n)
+    }
+
+    fn filled() -> (StoreWriter<u64>, Indexer<u64>, Index<u64, u64>) {
+        let (mut writer, indexer) = store::<u64>();
+        let by_value = indexer.add_index("value", |n: &u64| [*n, n % 7 + MANY]).expect("a free name");
+        writer.replace((0..MANY).map(object).collect(), &ResourceVersion::empty());
+        (writer, indexer, by_value)
+    }
+
+    /// How many objects, and rows of an index, there is room for.
+    fn room(writer: &StoreWriter<u64>) -> (usize, usize) {
+        let shared = writer.shared();
+        let rows = shared.write.lock().indices.iter().map(|notes| notes.by_slot.capacity()).max();
+        (shared.state.read().objects.entries().capacity(), rows.unwrap_or_default())
+    }
+
+    fn check(indexer: &Indexer<u64>, by_value: &Index<u64, u64>, from: u64) {
+        assert_eq!(
+            (indexer.len() as u64, indexer.in_namespace("ns").len() as u64),
+            (MANY - from, MANY - from)
+        );
+        for n in (from..MANY).step_by(97).chain(MANY - FEW..MANY) {
+            assert!(indexer.get(object(n).key()).is_some_and(|object| *object == n));
+            let found: Vec<u64> = by_value.get(&n).iter().map(|object| **object).collect();
+            assert_eq!(found, [n]);
+        }
+        let of_seven: usize = (MANY..MANY + 7).map(|value| by_value.count(&value)).sum();
+        assert_eq!((of_seven as u64, by_value.values().len() as u64), (MANY - from, MANY - from + 7));
+    }
+
+    #[test]
+    fn a_list_of_few_gives_back_the_room_of_many() {
+        let (mut writer, indexer, by_value) = filled();
+        let (snapshot, before) = (indexer.snapshot(), room(&writer));
+        assert!(before.0 >= MANY as usize && before.1 >= MANY as usize);
+        writer.replace((MANY - FEW..MANY).map(object).collect(), &ResourceVersion::empty());
+        check(&indexer, &by_value, MANY - FEW);
+        let after = room(&writer);
+        assert!(after.0 <= 2_048 && after.1 <= 2_048, "{after:?}");
+        assert!((0..MANY).all(|n| by_value.get_in(&snapshot, &n).len() == 1), "a snapshot stays as it was");
+        writer.replace((0..MANY).map(object).collect(), &ResourceVersion::empty());
+        check(&indexer, &by_value, 0);
+    }
+
+    #[test]
+    fn objects_that_go_one_by_one_give_their_room_back_too() {
+        let (mut writer, indexer, by_value) = filled();
+        for n in 0..MANY - FEW {
+            _ = writer.remove(object(n).key());
+            if n % 1_999 == 0 {
+                check(&indexer, &by_value, n + 1);
+            }
+        }
+        check(&indexer, &by_value, MANY - FEW);
+        let after = room(&writer);
+        assert!(after.0 <= 8_192 && after.1 <= 8_192, "{after:?}");
+    }
+
+    #[test]
+    fn values_that_go_while_the_objects_stay_give_their_room_back() {
+        let (mut writer, indexer, _) = filled();
+        let by_state = indexer.add_index("state", |n: &u64| Some(*n)).expect("a free name");
+        let same_value = |n: u64| {
+            let key = ObjectKey::namespaced("ns", &n.to_string());
+            Change::Put(Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), 7))
+        };
+        writer.transaction((0..MANY).map(same_value).collect(), None);
+        assert_eq!((by_state.values(), by_state.count(&7)), (vec![7], MANY as usize));
+        let state = indexer.snapshot().state;
+        assert!(state.indices.iter().all(|named| !named.index.is_sparse()));
+        writer.transaction(vec![Change::Put(object(1))], None);
+        assert_eq!((by_state.count(&1), by_state.count(&7)), (1, MANY as usize - 1));
+    }
+
+    #[test]
+    fn nothing_is_moved_while_an_index_is_under_construction() {
+        let (writer, indexer, _) = filled();
+        let writer = Arc::new(Mutex::new(Some(writer)));
+        let in_function = Arc::clone(&writer);
+        let meanwhile = move |change: &dyn Fn(&mut StoreWriter<u64>)| {
+            // Taken out, because the writer calls the function, too.
+            let taken = in_function.lock().take();
+            if let Some(mut writer) = taken {
+                change(&mut writer);
+                *in_function.lock() = Some(writer);
+            }
+        };
+        let by_half = indexer
+            .add_index("half", move |n: &u64| {
+                match *n {
+                    // In the first round, objects change, so that there is a second, and then a third.
+                    5 => meanwhile(&|writer| {
+                        let changed = (0..2_000).map(|n| Change::Remove(object(n).key().clone()));
+                        writer.transaction(changed.collect(), None);
+                        writer.put(object(MANY + 1));
+                    }),
+                    n if n == MANY + 1 || n == MANY + 2 => meanwhile(&|writer| {
+                        writer.put(object(n + 1));
+                    }),
+                    // The third was the last; the index has joined.
+                    n if n == MANY + 3 => meanwhile(&|writer| {
+                        writer.replace((MANY - FEW..MANY).map(object).collect(), &ResourceVersion::empty());
+                        writer.put(object(MANY + 4));
+                        assert_eq!(room(writer).0, 20_480, "nothing has moved");
+                    }),
+                    _ => {}
+                }
+                Some(*n / 2)
+            })
+            .expect("a free name");
+        for n in (MANY - FEW..MANY).chain([MANY + 4]) {
+            assert!(by_half.get(&(n / 2)).iter().any(|object| **object == n), "{n}");
+        }
+        assert_eq!(by_half.values().len() as u64, FEW / 2 + 1);
+        let mut writer = writer.lock().take().expect("it was put back");
+        writer.put(object(MANY + 3));
+        assert_eq!(by_half.count(&(MANY / 2 + 1)), 1, "the next transaction moves everything together");
+        assert!(room(&writer).0 <= 2_048);
     }
 }

@@ -22,6 +22,58 @@ pub(crate) struct SlotMap<E> {
     len: usize,
 }
 
+/// Finds one entry after the other. Where they are asked for in the order of their slots, which is that of the list that
+/// brought most of them, it looks at the next slot first and needs no hash table.
+#[derive(Debug, Default)]
+pub(crate) struct Cursor {
+    last: Option<u32>,
+    is_in_order: bool,
+}
+
+impl Cursor {
+    /// As [`SlotMap::find`].
+    pub(crate) fn find<'a, E: Clone>(
+        &mut self,
+        map: &'a SlotMap<E>,
+        hash: u64,
+        is_it: impl Fn(&E) -> bool,
+    ) -> Option<(u32, &'a E)> {
+        let next = self.last.map(|last| last + 1);
+        let guess = next.filter(|next| self.is_in_order && *next < map.next);
+        let guessed = guess.and_then(|slot| Some((slot, map.get(slot).filter(|entry| is_it(entry))?)));
+        let found = guessed.or_else(|| map.find(hash, is_it));
+        let slot = found.map(|(slot, _)| slot);
+        self.is_in_order = slot.is_some() && slot == next;
+        self.last = slot;
+        found
+    }
+}
+
+/// Where the entries of a [`SlotMap`] have gone, in the order in which they were.
+#[derive(Debug)]
+pub(crate) struct Renumbering {
+    /// By old slot; [`FREE`] where there was no entry.
+    new_slots: Vec<u32>,
+    len: usize,
+}
+
+const FREE: u32 = u32::MAX;
+
+impl Renumbering {
+    /// The slot that an entry has now.
+    pub(crate) fn new_slot(&self, old: u32) -> Option<u32> {
+        self.new_slots.get(old as usize).copied().filter(|new| *new != FREE)
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+/// Up to so many slots, room that was left is not worth giving back.
+const SMALLEST_SPARSE: u32 = 2048;
+
 /// Small enough that most informers, which hold a handful of objects, cost next to nothing.
 const SMALLEST_TABLE: usize = 256;
 
@@ -67,7 +119,7 @@ impl<E: Clone> SlotMap<E> {
 
     /// Says whether `additional` more entries make the table grow, which takes time in proportion to its size.
     pub(crate) fn would_grow(&self, additional: usize) -> bool {
-        (self.len + additional) * 4 > (self.mask + 1) * 3
+        (self.len + additional) * 5 > (self.mask + 1) * 4
     }
 
     pub(crate) fn get(&self, slot: u32) -> Option<&E> {
@@ -138,6 +190,44 @@ impl<E: Clone> SlotMap<E> {
         for cell in cells {
             self.put(cell);
         }
+    }
+
+    pub(crate) fn for_each_mut(&mut self, mut visit: impl FnMut(&mut E)) {
+        for slot in 0..self.next {
+            // Asked first, because asking for writing copies what snapshots share.
+            if self.get(slot).is_some() {
+                self.get_mut(slot).map(&mut visit);
+            }
+        }
+    }
+
+    /// Says whether it has shrunk so far that [`compact`](Self::compact) gives back three quarters or more. It takes
+    /// as many removals to come to this as compacting costs steps.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.next > SMALLEST_SPARSE && self.len * 4 < self.next as usize
+    }
+
+    /// Moves the entries together, in the order in which they are, and gives back the rest.
+    pub(crate) fn compact(&mut self) -> Renumbering {
+        let mut new_slots = vec![FREE; self.next as usize];
+        let mut entries = Entries::with_len(self.len);
+        let mut next = 0;
+        for (entry, new_slot) in self.entries.iter().zip(&mut new_slots).filter(|(entry, _)| entry.is_some())
+        {
+            *new_slot = next;
+            entries.get_mut(next as usize).clone_from(entry);
+            next += 1;
+        }
+        let cells = std::mem::replace(&mut self.table, PersistentVec::new());
+        let size = (self.len * 2).next_power_of_two().max(SMALLEST_TABLE);
+        (self.table, self.mask) = (PersistentVec::with_len(size), size - 1);
+        for cell in cells.iter().copied().filter(|cell| *cell != 0) {
+            let slot = new_slots[slot(cell) as usize];
+            self.put(u64::from(tag(cell)) << 32 | u64::from(slot + 1));
+        }
+        (self.entries, self.next) = (entries, next);
+        (self.free, self.free_len) = (PersistentVec::new(), 0);
+        Renumbering { new_slots, len: self.len }
     }
 
     /// Removes the entry in an occupied slot, which must have this hash.
@@ -212,21 +302,61 @@ mod tests {
                 }
                 prop_assert_eq!(map.len(), model.len());
             }
+            let mut cursor = Cursor::default();
+            for key in (0..400).chain((0..400).rev()) {
+                let found = cursor.find(&map, hash(key), |entry| entry.0 == key);
+                prop_assert_eq!(found.map(|(slot, entry)| (slot, entry.1)), model.get(&key).copied());
+            }
             for (key, (slot, step)) in model {
                 prop_assert_eq!(map.find(hash(key), |entry| entry.0 == key), Some((slot, &(key, step))));
             }
         }
     }
 
+    fn spread(key: u16) -> u64 {
+        u64::from(u32::from(key).wrapping_mul(0x9E37_79B9)) << 32
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_compacted_slot_map_has_what_it_had_in_the_same_order(
+            keys in prop::collection::btree_set(0..3_000_u16, 0..400),
+            more in prop::collection::btree_set(3_000..3_500_u16, 0..100),
+        ) {
+            let mut map = SlotMap::<u16>::new();
+            let slots: Vec<u32> = (0..3_000).map(|key| map.insert(spread(key), key)).collect();
+            for key in (0..3_000).filter(|key| !keys.contains(key)) {
+                map.remove(spread(key), slots[key as usize]);
+            }
+            prop_assert!(map.is_sparse());
+            let before = map.clone();
+            let moved = map.compact();
+            prop_assert!(!map.is_sparse());
+            prop_assert_eq!(moved.len(), keys.len());
+            prop_assert!(map.entries().iter().flatten().eq(&keys), "the order stays");
+            for key in 0..3_000 {
+                let found = map.find(spread(key), |entry| *entry == key).map(|(slot, _)| slot);
+                prop_assert_eq!(found, moved.new_slot(slots[key as usize]));
+                prop_assert_eq!(found.is_some(), keys.contains(&key));
+                prop_assert_eq!(before.find(spread(key), |entry| *entry == key).is_some(), keys.contains(&key));
+            }
+            for key in &more {
+                map.insert(spread(*key), *key);
+            }
+            prop_assert!(keys.iter().chain(&more).all(|key| map.find(spread(*key), |entry| entry == key).is_some()));
+        }
+    }
+
     #[test]
     fn a_table_grows_and_still_finds_everything() {
-        let spread = |key: u32| u64::from(key.wrapping_mul(0x9E37_79B9)) << 32;
         let mut map = SlotMap::new();
-        for key in 0..10_000_u32 {
+        for key in 0..10_000_u16 {
             map.insert(spread(key), key);
         }
         let copy = map.clone();
-        for key in 0..10_000_u32 {
+        for key in 0..10_000_u16 {
             let (slot, _) = map.find(spread(key), |entry| *entry == key).expect("it was inserted");
             map.remove(spread(key), slot);
         }

@@ -7,14 +7,17 @@
 //! (`threadSafeMap.Replace`).
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use informer_core::{Cached, ObjectKey, ResourceVersion};
-use parking_lot::{Mutex, RwLock};
 
-use crate::index::{AnyIndex, Applied, Definition, Values};
+use crate::index::{
+    AnyIndex, Applied, Computed, Definition, Failures, Logged, LoggedChange, Values, lasting,
+};
 use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared, State, WriterNotes};
-use crate::slot_map::SlotMap;
+use crate::slot_map::{Cursor, SlotMap};
+use crate::sync::{Mutex, RwLock};
 use crate::{IndexFailure, Indexer};
 
 /// Up to so many changes are made in place, which takes some hundred microseconds at most.
@@ -22,6 +25,7 @@ const IN_PLACE: usize = 256;
 
 /// A change of the store.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Change<K> {
     /// The object is there, new or instead of an earlier version of itself.
     Put(Cached<K>),
@@ -68,19 +72,35 @@ pub fn store<K: Send + Sync + 'static>() -> (StoreWriter<K>, Indexer<K>) {
     let by_namespace = Definition::<K, Arc<str>>::of_key(crate::NAMESPACE_INDEX, |key| {
         key.namespace().map(Arc::from).into_iter().collect::<Values<_>>()
     });
+    let by_namespace: Arc<dyn AnyIndex<K>> = Arc::new(by_namespace);
     let state = State {
         objects: SlotMap::new(),
-        indices: vec![NamedIndex::new(id, &by_namespace, by_namespace.new_state())],
+        indices: vec![NamedIndex {
+            id,
+            definition: Arc::clone(&by_namespace),
+            index: by_namespace.new_state(),
+        }],
         watermark: ResourceVersion::empty(),
     };
-    let notes = WriterNotes { indices: vec![IndexNotes::new(Arc::new(by_namespace))], generation: 0 };
-    let definitions = notes.definitions();
+    let notes =
+        WriterNotes { indices: vec![IndexNotes::new(by_namespace)], joining: Vec::new(), generation: 0 };
     let shared = Arc::new(Shared { state: RwLock::new(state), write: Mutex::new(notes) });
-    let writer = StoreWriter { shared: Arc::clone(&shared), definitions, generation: 0 };
-    (writer, Indexer::from_shared(shared))
+    (StoreWriter::over(Arc::clone(&shared)), Indexer::from_shared(shared))
 }
 
 impl<K: Send + Sync + 'static> StoreWriter<K> {
+    pub(crate) fn over(shared: Arc<Shared<K>>) -> Self {
+        let (definitions, generation) = {
+            let notes = shared.write.lock();
+            (notes.definitions(), notes.generation)
+        };
+        Self { shared, definitions, generation }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared<K>> {
+        &self.shared
+    }
+
     /// Makes all changes and moves the watermark, in one step (I3). Where a key is changed twice, the last change
     /// counts.
     ///
@@ -104,23 +124,52 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         watermark: Option<&ResourceVersion>,
         publish: impl FnOnce(&mut dyn FnMut()),
     ) -> Vec<IndexFailure> {
+        let mut transaction = Transaction::new(changes, watermark);
         loop {
-            let mut failures = Vec::new();
-            let computed =
-                self.definitions.iter().map(|index| index.compute(&changes, &mut failures)).collect();
+            let mut failures = Failures::new();
+            let changes = &transaction.changes;
+            let computed = self.definitions.iter().map(|index| index.compute(changes, &mut failures));
+            transaction.computed = computed.collect();
+            let mut failures = lasting(failures, changes);
             let mut notes = self.shared.write.lock();
             if notes.generation == self.generation {
-                let new_failures = notes.note_failures(&changes, failures);
-                let transaction = Transaction { changes, computed, watermark };
-                let garbage = transaction.commit(&self.shared.state, &mut notes, publish);
+                let new_failures = notes.note_failures(&transaction.changes, &mut failures);
+                let published = transaction.commit(&self.shared.state, &mut notes, publish);
+                transaction.log(&mut notes, failures);
+                if let Err(panic) = published {
+                    resume_unwind(panic);
+                }
+                // I8: first the lock, then what the transaction has put out of use.
                 drop(notes);
-                drop(garbage);
+                drop(transaction);
                 return new_failures;
             }
             // An index was added or removed since the last look; then the functions have to run again.
             self.generation = notes.generation;
-            self.definitions = notes.definitions();
+            let outdated = std::mem::replace(&mut self.definitions, notes.definitions());
+            drop(notes);
+            // I8: it may hold the last reference to a removed index's function.
+            drop(outdated);
         }
+    }
+
+    /// Puts an object in its place, new or instead of an earlier version of itself. The watermark stays where it is: one
+    /// object's version doesn't say that nothing else has changed. Returns the same as [`transaction`](Self::transaction).
+    ///
+    /// Many objects at once are cheaper in one transaction.
+    #[doc(alias = "Add")]
+    #[doc(alias = "Update")]
+    pub fn put(&mut self, object: Cached<K>) -> Vec<IndexFailure> {
+        self.transaction(vec![Change::Put(object)], None)
+    }
+
+    /// Removes the object with this key, and returns it if there was one. The watermark stays where it is.
+    #[doc(alias = "Delete")]
+    pub fn remove(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
+        // Nobody else can put or remove it in between.
+        let removed = self.indexer().get(key)?;
+        self.transaction(vec![Change::Remove(key.clone())], None);
+        Some(removed)
     }
 
     /// Makes `objects` the whole content of the store, in one step.
@@ -133,20 +182,33 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         objects: Vec<Cached<K>>,
         resource_version: &ResourceVersion,
     ) -> Vec<IndexFailure> {
-        let before = Indexer::from_shared(Arc::clone(&self.shared)).snapshot().state;
+        self.replace_but(objects, resource_version, |_| false)
+    }
+
+    /// As [`replace`](Self::replace), but objects that are not listed stay if `is_kept` says so.
+    pub(crate) fn replace_but(
+        &mut self,
+        objects: Vec<Cached<K>>,
+        resource_version: &ResourceVersion,
+        is_kept: impl Fn(&ObjectKey) -> bool,
+    ) -> Vec<IndexFailure> {
+        let before = self.indexer().snapshot().state;
         let mut is_listed = vec![false; before.objects.entries().capacity()];
         let mut changes = Vec::new();
+        let mut cursor = Cursor::default();
         for object in objects {
-            let old = before.get(object.key());
-            if let Some((slot, _)) = old {
-                is_listed[slot as usize] = true;
-            }
-            if old.is_none_or(|(_, old)| !old.same_version(&object)) {
+            let key = object.key();
+            let old = cursor.find(&before.objects, key.hash_value(), |old| old.key() == key);
+            // Where a key is listed twice, the last one counts, as ever.
+            let is_first =
+                old.is_none_or(|(slot, _)| !std::mem::replace(&mut is_listed[slot as usize], true));
+            if !is_first || old.is_none_or(|(_, old)| !old.same_version(&object)) {
                 changes.push(Change::Put(object));
             }
         }
         for (old, is_listed) in before.objects.entries().iter().zip(is_listed) {
-            changes.extend(old.iter().filter(|_| !is_listed).map(|old| Change::Remove(old.key().clone())));
+            let gone = old.iter().filter(|old| !is_listed && !is_kept(old.key()));
+            changes.extend(gone.map(|old| Change::Remove(old.key().clone())));
         }
         // Else the transaction would copy what nobody looks at any more.
         drop(before);
@@ -160,64 +222,62 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
     }
 }
 
-/// Changes for which the index functions have spoken.
+/// Changes for which the index functions have spoken; and afterwards, what they have put out of use. So it may only be
+/// dropped when no lock is held (I8).
 struct Transaction<'a, K> {
     changes: Vec<Change<K>>,
-    computed: Vec<Box<dyn std::any::Any + Send>>,
     watermark: Option<&'a ResourceVersion>,
+    /// In the order of [`WriterNotes::definitions`].
+    computed: Vec<Computed>,
+    /// For each change the slot that it concerns, and whether the object is new there.
+    slots: Vec<Option<(u32, bool)>>,
+    replaced: Vec<Cached<K>>,
+    old_state: Option<State<K>>,
 }
 
-/// What a transaction has put out of use, to be dropped when no lock is held.
-type Garbage<K> = (Option<State<K>>, Vec<Cached<K>>);
+impl<'a, K> Transaction<'a, K> {
+    fn new(changes: Vec<Change<K>>, watermark: Option<&'a ResourceVersion>) -> Self {
+        let slots = Vec::with_capacity(changes.len());
+        Self { changes, watermark, computed: Vec::new(), slots, replaced: Vec::new(), old_state: None }
+    }
 
-impl<K> Transaction<'_, K> {
     fn commit(
-        self,
+        &mut self,
         state: &RwLock<State<K>>,
         notes: &mut WriterNotes<K>,
         publish: impl FnOnce(&mut dyn FnMut()),
-    ) -> Garbage<K> {
+    ) -> std::thread::Result<()> {
+        // The logs of indices under construction name slots.
+        let may_compact = notes.joining.is_empty();
         let beside = {
             let current = state.read();
-            let beside = self.changes.len() > IN_PLACE || current.would_grow(self.changes.len());
-            beside.then(|| current.clone())
+            let is_large = self.changes.len() > IN_PLACE || current.would_grow(self.changes.len());
+            (is_large || (may_compact && current.is_sparse())).then(|| current.clone())
         };
-        let (mut old_state, mut replaced) = (None, Vec::new());
         if let Some(mut next) = beside {
-            self.apply(&mut next, notes, &mut replaced);
+            self.apply(&mut next, notes);
+            if may_compact && next.is_sparse() {
+                next.compact(notes);
+            }
             let mut next = Some(next);
-            let mut swap = || {
-                if let Some(next) = next.take() {
-                    old_state = Some(std::mem::replace(&mut *state.write(), next));
-                }
-            };
-            publish(&mut swap);
-            swap();
+            once(publish, || {
+                self.old_state = next.take().map(|next| std::mem::replace(&mut *state.write(), next));
+            })
         } else {
-            let mut pending = Some(self);
-            let mut apply = || {
-                if let Some(transaction) = pending.take() {
-                    transaction.apply(&mut state.write(), notes, &mut replaced);
-                }
-            };
-            publish(&mut apply);
-            apply();
+            once(publish, || self.apply(&mut state.write(), notes))
         }
-        (old_state, replaced)
     }
 
-    fn apply(self, state: &mut State<K>, notes: &mut WriterNotes<K>, replaced: &mut Vec<Cached<K>>) {
-        let mut slots = Vec::with_capacity(self.changes.len());
+    fn apply(&mut self, state: &mut State<K>, notes: &mut WriterNotes<K>) {
+        let mut cursor = Cursor::default();
         for change in &self.changes {
-            slots.push(apply_change(&mut state.objects, change, replaced));
+            self.slots.push(apply_change(&mut state.objects, change, &mut cursor, &mut self.replaced));
         }
-        let indices = state.indices.iter_mut().zip(&mut notes.indices).zip(self.computed);
+        let indices = state.indices.iter_mut().zip(&mut notes.indices).zip(&mut self.computed);
         for ((named, notes), computed) in indices {
-            let mut applied = self.changes.iter().zip(&slots).map(|(change, slot)| {
-                slot.map(|(slot, is_new)| match change {
-                    Change::Put(object) => Applied { slot, object: Some(object), is_new },
-                    Change::Remove(_) => Applied { slot, object: None, is_new },
-                })
+            let mut applied = self.changes.iter().zip(&self.slots).map(|(change, slot)| {
+                let key = matches!(change, Change::Put(_)).then(|| change.key());
+                slot.map(|(slot, is_new)| Applied { slot, key, is_new })
             });
             notes.definition.apply(named.index.as_mut(), &mut notes.by_slot, computed, &mut applied);
         }
@@ -225,16 +285,48 @@ impl<K> Transaction<'_, K> {
             state.watermark = watermark.clone();
         }
     }
+
+    /// Notes what the transaction means for the indices under construction, to which what is left of `failures` belongs.
+    fn log(&mut self, notes: &mut WriterNotes<K>, mut failures: Vec<IndexFailure>) {
+        let computed = self.computed.drain(notes.indices.len()..);
+        for (joining, computed) in notes.joining.iter_mut().zip(computed) {
+            let changes = self.changes.iter().zip(&self.slots).map(|(change, slot)| LoggedChange {
+                key: change.key().clone(),
+                is_put: matches!(change, Change::Put(_)),
+                slot: *slot,
+            });
+            let of_this = |failure: &mut IndexFailure| failure.index == joining.definition.name();
+            joining.log.push(Logged {
+                computed,
+                changes: changes.collect(),
+                failures: failures.extract_if(.., of_this).collect(),
+            });
+        }
+    }
+}
+
+/// Has `publish` call `change`, and calls it if `publish` doesn't, also if that panics.
+fn once(publish: impl FnOnce(&mut dyn FnMut()), change: impl FnOnce()) -> std::thread::Result<()> {
+    let mut change = Some(change);
+    let mut call = || {
+        if let Some(change) = change.take() {
+            change();
+        }
+    };
+    let published = catch_unwind(AssertUnwindSafe(|| publish(&mut call)));
+    call();
+    published
 }
 
 /// Makes one change in the table of objects; returns the slot it concerns, and whether the object is new there.
 fn apply_change<K>(
     objects: &mut SlotMap<Cached<K>>,
     change: &Change<K>,
+    cursor: &mut Cursor,
     replaced: &mut Vec<Cached<K>>,
 ) -> Option<(u32, bool)> {
     let key = change.key();
-    let found = objects.find(key.hash_value(), |object| object.key() == key).map(|(slot, _)| slot);
+    let found = cursor.find(objects, key.hash_value(), |object| object.key() == key).map(|(slot, _)| slot);
     match (change, found) {
         (Change::Put(object), Some(slot)) => {
             replaced.extend(objects.set(slot, object.clone()));

@@ -1,9 +1,9 @@
 //! What a lister finds by namespace, name and label selector.
 
 use informer_core::Cached;
-use informer_store::{Change, Lister, StoreWriter, store};
+use informer_store::{Change, Lister, StoreWriter, parse_selector, store};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube_core::{Expression, Resource, Selector};
+use kube_core::{ApiResource, DynamicObject, Expression, Resource, Selector};
 
 fn named<K: Resource + Default>(namespace: Option<&str>, name: &str, labels: &[(&str, &str)]) -> Cached<K> {
     let mut object = K::default();
@@ -82,4 +82,45 @@ fn an_object_is_found_by_its_name_in_its_namespace_and_nowhere_else() {
     let (mut writer, nodes) = store::<Node>();
     writer.transaction(vec![Change::Put(named(None, "node-1", &[]))], None);
     assert!(Lister::new(nodes).get("node-1").is_some());
+}
+
+#[test]
+fn a_selector_can_be_given_as_text() {
+    let (_writer, pods) = pods();
+    let selector = parse_selector("app=web,tier!=back").expect("valid");
+    assert_eq!(keys(&pods.list(&selector)), ["bank/web-1", "shop/web-1"]);
+    let selector = parse_selector("app in (web, db),tier").expect("valid");
+    assert_eq!(keys(&pods.namespace("shop").list(&selector)), ["shop/web-1", "shop/web-2"]);
+}
+
+#[test]
+fn a_selector_that_can_match_nothing_finds_nothing() {
+    let (_writer, pods) = pods();
+    let nothing = selector([Expression::In("app".into(), [].into())]);
+    assert!(pods.list(&nothing).is_empty());
+    assert!(pods.namespace("shop").list(&nothing).is_empty());
+}
+
+#[test]
+fn the_empty_namespace_stands_for_all_of_them() {
+    let (_writer, pods) = pods();
+    let web = selector([equal("app", "web")]);
+    assert_eq!(pods.namespace("").list(&web).len(), 3);
+    let (mut writer, nodes) = store::<Node>();
+    writer.transaction(vec![Change::Put(named(None, "node-1", &[]))], None);
+    assert!(Lister::new(nodes).namespace("").get("node-1").is_some());
+}
+
+#[test]
+fn objects_of_a_kind_that_is_only_known_at_run_time_are_listed_too() {
+    let (mut writer, widgets) = store::<DynamicObject>();
+    let resource = ApiResource::erase::<Node>(&());
+    for (name, size) in [("a", "s"), ("b", "l")] {
+        let mut widget = DynamicObject::new(name, &resource).within("shop");
+        widget.metadata.labels = Some([("size".to_owned(), size.to_owned())].into());
+        writer.transaction(vec![Change::Put(Cached::new(widget).expect("it has a name"))], None);
+    }
+    let widgets = Lister::new(widgets);
+    assert_eq!(widgets.namespace("shop").list(&selector([equal("size", "l")])).len(), 1);
+    assert!(widgets.namespace("shop").get("a").is_some());
 }

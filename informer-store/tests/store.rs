@@ -1,12 +1,13 @@
-//! What a store promises its readers and its writer, with a naive model beside it where the state space is large.
+//! What a store promises its readers and its writer, one behaviour at a time; `store_model.rs` has the histories.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::time::Duration;
 
 use informer_core::{Cached, ObjectKey, ResourceVersion, Uid};
 use informer_store::{Change, Index, IndexError, Indexer, StoreWriter, store};
-use proptest::prelude::*;
 
 /// An object with tags to index it by.
 #[derive(Debug, Clone, PartialEq)]
@@ -228,90 +229,380 @@ fn i8_an_index_function_may_use_the_store_it_indexes() {
     assert_eq!((by_size.count(&0), by_size.count(&1)), (1, 1));
 }
 
-#[derive(Debug, Clone)]
-enum Op {
-    Put(u8, Vec<u8>),
-    Remove(u8),
-    Replace(Vec<(u8, Vec<u8>)>),
-    Snapshot,
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    let tags = || prop::collection::vec(0..6_u8, 0..3);
-    prop_oneof![
-        6 => (0..60_u8, tags()).prop_map(|(name, tags)| Op::Put(name, tags)),
-        3 => (0..60_u8).prop_map(Op::Remove),
-        1 => prop::collection::vec((0..60_u8, tags()), 0..40).prop_map(Op::Replace),
-        1 => Just(Op::Snapshot),
-    ]
-}
-
-/// The naive store: a map, searched from end to end.
-type Model = BTreeMap<String, Vec<u8>>;
-
-fn check(indexer: &Indexer<Item>, by_tag: &Index<Item, u8>, model: &Model) {
-    let listed: Model =
-        indexer.list().into_iter().map(|object| (object.key().to_string(), object.tags.clone())).collect();
-    assert_eq!((&listed, indexer.len()), (model, model.len()));
-    for (name, tags) in model {
-        assert_eq!(indexer.get_by_key(name).map(|object| object.tags.clone()).as_ref(), Some(tags));
-    }
+#[test]
+fn an_index_is_complete_under_a_writer_that_never_rests() {
+    let (mut writer, indexer) = store::<Item>();
+    (0..3_000).for_each(|n| put(&mut writer, &n.to_string(), n + 1, &[0]));
+    let writer = Arc::new(Mutex::new((writer, 3_000)));
+    let change = {
+        let writer = Arc::clone(&writer);
+        // Unless it is the writer that asks: whenever an object is looked at, others change.
+        move || {
+            let Ok(mut guard) = writer.try_lock() else { return };
+            let (writer, version) = &mut *guard;
+            *version += 1;
+            let (changed, gone) = ((*version * 7) % 3_000, (*version * 11) % 3_000);
+            let failing = if *version % 5 == 0 { &[13][..] } else { &[(*version % 4) as u8] };
+            writer.transaction(
+                vec![
+                    Change::Remove(ObjectKey::cluster_scoped(&gone.to_string())),
+                    Change::Put(item(&changed.to_string(), *version, failing)),
+                    Change::Put(item(&format!("new-{version}"), *version, &[5])),
+                ],
+                Some(&(*version).into()),
+            );
+        }
+    };
+    let by_tag = indexer
+        .try_add_index("tag", move |item: &Item| {
+            change();
+            if item.tags == [13] { Err("told to") } else { Ok(item.tags.clone()) }
+        })
+        .expect("a free name");
+    let snapshot = indexer.snapshot();
+    assert!(snapshot.watermark().is_newer_than(&3_100.into()), "the writer did not rest");
     for tag in 0..6 {
-        let expected: BTreeSet<String> =
-            model.iter().filter(|(_, tags)| tags.contains(&tag)).map(|(name, _)| name.clone()).collect();
-        assert_eq!(keys(&by_tag.get(&tag)), expected);
-        assert_eq!(by_tag.get(&tag).len(), expected.len());
+        let expected = keys(snapshot.list().iter().filter(|object| object.tags == [tag]));
+        assert_eq!(keys(&by_tag.get_in(&snapshot, &tag)), expected, "tag {tag}");
     }
-    for namespace in ["even", "odd"] {
-        let expected = model.keys().filter(|name| name.starts_with(namespace)).count();
-        assert_eq!(indexer.in_namespace(namespace).into_iter().count(), expected);
+    let failing = keys(snapshot.list().iter().filter(|object| object.tags == [13]));
+    let failures = indexer.index_failures();
+    assert_eq!(failures.iter().map(|failure| failure.key.to_string()).collect::<BTreeSet<_>>(), failing);
+    assert_eq!(failures.len(), failing.len());
+}
+
+#[test]
+fn the_name_of_an_index_is_taken_as_soon_as_it_joins() {
+    let (mut writer, indexer) = store::<Item>();
+    put(&mut writer, "a", 1, &[1]);
+    let (same_store, second) = (indexer.clone(), Arc::new(OnceLock::new()));
+    let noted = Arc::clone(&second);
+    let first = indexer.add_index("tag", move |item: &Item| {
+        thread_local!(static NESTED: Cell<bool> = const { Cell::new(false) });
+        if !NESTED.replace(true) {
+            _ = noted.set(same_store.add_index("tag", |item: &Item| item.tags.clone()).is_ok());
+        }
+        item.tags.clone()
+    });
+    assert!(second.get().is_some_and(|added| *added), "it came first");
+    assert_eq!(first.map(|_| ()), Err(IndexError::Duplicate { name: "tag".into() }));
+    put(&mut writer, "b", 2, &[1]);
+    assert_eq!(indexer.index::<u8>("tag").expect("the one that came first").count(&1), 2);
+}
+
+#[test]
+fn objects_that_share_a_value_with_another_are_found_once_each() {
+    let (mut writer, indexer) = store::<Item>();
+    let by_tag = indexer
+        .try_add_index("tag", |item: &Item| match item.tags.as_slice() {
+            [] => Err("no tags"),
+            tags => Ok(tags.to_vec()),
+        })
+        .expect("a free name");
+    put(&mut writer, "ns/a", 1, &[1, 2]);
+    put(&mut writer, "ns/b", 2, &[2, 3]);
+    put(&mut writer, "c", 3, &[1, 2]);
+    put(&mut writer, "d", 4, &[4]);
+    let sharing = |name: &str, tags: &[u8]| by_tag.sharing(&item(name, 9, tags)).map(|found| keys(&found));
+    let a = indexer.get_by_key("ns/a").expect("it was put");
+    assert_eq!(keys(&by_tag.sharing(&a).expect("it has tags")), set(&["ns/a", "ns/b", "c"]));
+    assert_eq!(by_tag.sharing(&a).expect("it has tags").len(), 3);
+    assert_eq!(sharing("not-in-the-store", &[3, 4, 9]), Ok(set(&["ns/b", "d"])));
+    assert_eq!(sharing("nothing-in-common", &[9]), Ok(set(&[])));
+    let error = sharing("x", &[]).expect_err("the function fails");
+    assert_eq!(error.to_string(), "index \"tag\" can't place x: no tags");
+
+    assert_eq!(indexer.sharing("tag", &a).map(|found| found.len()), Ok(3), "by name, whatever the type");
+    assert_eq!(keys(&indexer.sharing("namespace", &a).expect("it exists")), set(&["ns/a", "ns/b"]));
+    assert!(matches!(indexer.sharing("node", &a), Err(IndexError::Unknown { .. })));
+    indexer.remove_index("tag").expect("it exists");
+    assert!(by_tag.sharing(&a).expect("no function any more").is_empty());
+}
+
+#[test]
+fn the_keys_with_a_value_are_sorted() {
+    let (mut writer, indexer) = store::<Item>();
+    let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
+    let by_word =
+        indexer.add_index("word", |item: &Item| Some(format!("w{}", item.tags.len()))).expect("a free name");
+    for name in ["ns/b", "z", "ns/a", "other"] {
+        put(&mut writer, name, 1, &[1]);
+    }
+    put(&mut writer, "none", 1, &[]);
+    let texts = |keys: Vec<ObjectKey>| keys.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(texts(by_tag.keys(&1)), ["ns/a", "ns/b", "other", "z"]);
+    assert!(by_tag.keys(&2).is_empty());
+    assert_eq!(texts(by_word.keys("w0")), ["none"]);
+    assert_eq!(texts(indexer.index_keys("word", "w1").expect("it exists")), ["ns/a", "ns/b", "other", "z"]);
+    assert_eq!(texts(indexer.index_keys("namespace", "ns").expect("it exists")), ["ns/a", "ns/b"]);
+    let mut values = indexer.index_values("word").expect("its values are strings");
+    values.sort_unstable();
+    assert_eq!(values, ["w0", "w1"]);
+    assert_eq!(indexer.index_values("namespace"), Ok(vec!["ns".to_owned()]));
+    assert!(matches!(indexer.index_values("tag"), Err(IndexError::WrongType { .. })));
+}
+
+#[test]
+fn a_value_is_gone_with_its_last_object_and_not_before() {
+    let (mut writer, indexer) = store::<Item>();
+    let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
+    put(&mut writer, "a", 1, &[1]);
+    put(&mut writer, "b", 2, &[1]);
+    _ = writer.remove(&ObjectKey::cluster_scoped("a"));
+    assert_eq!((by_tag.values(), by_tag.count(&1)), (vec![1], 1), "another has it still");
+    _ = writer.remove(&ObjectKey::cluster_scoped("b"));
+    assert_eq!((by_tag.values(), by_tag.count(&1)), (vec![], 0));
+    put(&mut writer, "a", 3, &[1]);
+    put(&mut writer, "a", 4, &[2]);
+    assert_eq!(by_tag.values(), [2], "it has moved on");
+    writer.replace(vec![], &5.into());
+    assert!(by_tag.values().is_empty());
+}
+
+#[test]
+fn an_object_with_several_values_follows_each_of_them() {
+    let (mut writer, indexer) = store::<Item>();
+    let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
+    let histories: [&[&[u8]]; 6] = [
+        &[&[1, 2], &[2, 3], &[3]],
+        &[&[1], &[1, 1], &[1]],
+        &[&[], &[1, 2, 3, 4, 5], &[]],
+        &[&[1, 2], &[2, 1], &[3, 4]],
+        &[&[5], &[6], &[5]],
+        &[&[1, 2, 3], &[1, 2, 3], &[2]],
+    ];
+    for history in histories {
+        for (version, tags) in history.iter().enumerate() {
+            put(&mut writer, "a", version as u64, tags);
+            for tag in 0..7 {
+                assert_eq!(by_tag.count(&tag), usize::from(tags.contains(&tag)), "{tag} in {tags:?}");
+            }
+            assert_eq!(by_tag.values().into_iter().collect::<BTreeSet<_>>(), tags.iter().copied().collect());
+        }
     }
 }
 
-fn name(n: u8) -> String {
-    format!("{}/{n}", if n.is_multiple_of(2) { "even" } else { "odd" })
+#[test]
+fn several_indices_find_the_same_objects_by_different_values() {
+    let (mut writer, indexer) = store::<Item>();
+    let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
+    let by_count = indexer.add_index("count", |item: &Item| [item.tags.len()]).expect("a free name");
+    let by_parity =
+        indexer.add_index("parity", |item: &Item| item.tags.first().map(|tag| tag % 2 == 0)).expect("free");
+    put(&mut writer, "ns/a", 1, &[1, 2]);
+    put(&mut writer, "ns/b", 2, &[2]);
+    put(&mut writer, "c", 3, &[]);
+    assert_eq!(indexer.index_names(), ["namespace", "tag", "count", "parity"]);
+    assert_eq!(keys(&by_tag.get(&2)), set(&["ns/a", "ns/b"]));
+    assert_eq!(keys(&by_count.get(&1)), set(&["ns/b"]));
+    assert_eq!(keys(&by_count.get(&0)), set(&["c"]));
+    assert_eq!((keys(&by_parity.get(&true)), keys(&by_parity.get(&false))), (set(&["ns/b"]), set(&["ns/a"])));
+    put(&mut writer, "ns/a", 4, &[4]);
+    assert_eq!((by_tag.count(&2), by_tag.count(&4), by_count.count(&2)), (1, 1, 0));
+    assert_eq!(keys(&by_parity.get(&true)), set(&["ns/a", "ns/b"]));
 }
 
-proptest! {
-    #[test]
-    fn a_store_with_an_index_behaves_like_a_map_searched_from_end_to_end(
-        transactions in prop::collection::vec(prop::collection::vec(op(), 1..8), 1..40)
-    ) {
+#[test]
+fn a_single_object_is_put_and_removed_and_the_watermark_stays_where_it_is() {
+    let (mut writer, indexer) = store::<Item>();
+    assert!(writer.put(item("a", 5, &[1])).is_empty());
+    assert!(writer.put(item("a", 7, &[2])).is_empty());
+    assert_eq!(indexer.get_by_key("a").expect("it was put").tags, [2]);
+    assert!(indexer.watermark().is_empty(), "one object's version says nothing of the others");
+    put(&mut writer, "b", 8, &[]);
+    let removed = writer.remove(&ObjectKey::cluster_scoped("a")).expect("it was there");
+    assert_eq!(removed.tags, [2]);
+    assert!(writer.remove(&ObjectKey::cluster_scoped("a")).is_none());
+    assert_eq!((indexer.len(), indexer.watermark()), (1, 8.into()));
+}
+
+#[test]
+fn the_watermark_moves_with_transactions_and_lists_and_with_nothing_else() {
+    let (mut writer, indexer) = store::<Item>();
+    writer.transaction(vec![Change::Put(item("a", 5, &[]))], Some(&5.into()));
+    assert_eq!(indexer.watermark(), 5.into());
+    writer.transaction(vec![], Some(&9.into()));
+    assert_eq!(indexer.watermark(), 9.into(), "a bookmark");
+    writer.transaction(vec![Change::Remove(ObjectKey::cluster_scoped("a"))], None);
+    assert_eq!(indexer.watermark(), 9.into());
+    writer.replace(vec![], &12.into());
+    assert_eq!(indexer.watermark(), 12.into());
+    writer.replace(vec![], &"rev-1".into());
+    assert_eq!(indexer.watermark(), "rev-1".into(), "what the server calls it");
+}
+
+#[test]
+fn the_last_change_of_a_key_in_a_transaction_counts_for_objects_indices_and_failures() {
+    let (mut writer, indexer) = store::<Item>();
+    let by_tag = indexer
+        .try_add_index("tag", |item: &Item| item.tags.first().copied().map(Some).ok_or("no tag"))
+        .expect("a free name");
+    let failures = writer.transaction(
+        vec![
+            Change::Put(item("mended", 1, &[])),
+            Change::Put(item("mended", 2, &[1])),
+            Change::Put(item("gone", 1, &[])),
+            Change::Remove(ObjectKey::cluster_scoped("gone")),
+            Change::Put(item("broken", 1, &[1])),
+            Change::Put(item("broken", 2, &[])),
+        ],
+        None,
+    );
+    assert_eq!(failures.iter().map(|failure| failure.key.as_str()).collect::<Vec<_>>(), ["broken"]);
+    assert_eq!(indexer.index_failures(), failures);
+    assert_eq!(keys(&by_tag.get(&1)), set(&["mended"]));
+    assert_eq!(keys(&indexer.list()), set(&["mended", "broken"]));
+}
+
+#[test]
+fn what_a_panicking_publisher_did_not_publish_is_published_before_the_panic_goes_on() {
+    for count in [1, 1_000] {
         let (mut writer, indexer) = store::<Item>();
         let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
-        let (mut model, mut version, mut snapshots) = (Model::new(), 0, Vec::new());
-        for ops in transactions {
-            let mut changes = Vec::new();
-            for op in ops {
-                version += 1;
-                match op {
-                    Op::Put(n, tags) => {
-                        changes.push(Change::Put(item(&name(n), version, &tags)));
-                        model.insert(name(n), tags);
-                    }
-                    Op::Remove(n) => {
-                        changes.push(Change::Remove(name(n).parse().expect("a key")));
-                        model.remove(&name(n));
-                    }
-                    Op::Replace(items) => {
-                        writer.transaction(std::mem::take(&mut changes), None);
-                        let items: BTreeMap<_, _> = items.into_iter().map(|(n, tags)| (name(n), tags)).collect();
-                        let objects = items.iter().map(|(name, tags)| item(name, version, tags)).collect();
-                        writer.replace(objects, &version.into());
-                        model = items;
-                    }
-                    Op::Snapshot => {
-                        writer.transaction(std::mem::take(&mut changes), None);
-                        snapshots.push((indexer.list(), model.clone()));
-                    }
-                }
-            }
-            writer.transaction(changes, Some(&version.into()));
-            check(&indexer, &by_tag, &model);
-        }
-        for (found, model) in snapshots {
-            let listed: Model = found.iter().map(|object| (object.key().to_string(), object.tags.clone())).collect();
-            prop_assert_eq!(listed, model);
+        let changes = (0..count).map(|n| Change::Put(item(&n.to_string(), 1, &[1]))).collect();
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            writer.transaction_with(changes, None, |_| std::panic::resume_unwind(Box::new("told to")));
+        }));
+        assert!(outcome.is_err());
+        assert_eq!((indexer.len(), by_tag.count(&1)), (count, count));
+        put(&mut writer, "0", 2, &[2]);
+        assert_eq!((by_tag.count(&1), by_tag.count(&2)), (count - 1, 1), "writer and indices are in step");
+    }
+}
+
+#[test]
+fn a_store_holds_any_type_under_any_key() {
+    /// Not a Kubernetes object; its key is of its own kind, and there are no versions.
+    struct Session {
+        user: &'static str,
+        hits: u32,
+    }
+    let session = |id: u64, user, hits| {
+        let key = ObjectKey::from_text(format!("session:{id:x}").into());
+        Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), Session { user, hits })
+    };
+    let (mut writer, sessions) = store::<Session>();
+    let by_user = sessions.add_index("user", |session: &Session| Some(session.user)).expect("a free name");
+    writer.replace(vec![session(1, "ann", 1), session(255, "bob", 1)], &ResourceVersion::empty());
+    assert_eq!(sessions.get_by_key("session:ff").map(|session| session.user), Some("bob"));
+    assert!(sessions.in_namespace("").is_empty() && sessions.watermark().is_empty());
+    assert_eq!(by_user.count("ann"), 1);
+
+    writer.replace(vec![session(1, "ann", 2), session(255, "ann", 1)], &ResourceVersion::empty());
+    assert_eq!(
+        sessions.get_by_key("session:1").map(|session| session.hits),
+        Some(2),
+        "every put is a change"
+    );
+    assert_eq!((by_user.count("ann"), by_user.values()), (2, vec!["ann"]));
+}
+
+/// Asks everything of a store that takes a lock, from another thread; so a lock that is held shows as a silence.
+fn asks_in_vain(indexer: &Indexer<Probe>) -> bool {
+    let (done, answer) = mpsc::channel();
+    let indexer = indexer.clone();
+    std::thread::spawn(move || {
+        _ = (indexer.len(), indexer.index_failures());
+        _ = done.send(());
+    });
+    answer.recv_timeout(Duration::from_secs(20)).is_err()
+}
+
+/// Something that asks the store when it is dropped.
+#[derive(Clone, Default)]
+struct OnDrop(Arc<OnceLock<Indexer<Probe>>>, Arc<Mutex<Vec<&'static str>>>, &'static str);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        if let Some(indexer) = self.0.get() {
+            let what = if asks_in_vain(indexer) { "locked" } else { self.2 };
+            self.1.lock().expect("no panic while locked").push(what);
         }
     }
+}
+
+/// An object of the user's, with a tag that is one, too.
+struct Probe {
+    tag: u8,
+    on_drop: OnDrop,
+}
+
+/// A value of the user's; equal ones need not be one in memory.
+#[derive(Clone)]
+struct Tag(u8, #[allow(dead_code, reason = "for its drop")] Arc<OnDrop>);
+
+impl PartialEq for Tag {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Tag {}
+
+impl std::hash::Hash for Tag {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+#[test]
+fn i8_objects_values_and_functions_are_dropped_with_no_lock_held() {
+    let (mut writer, indexer) = store::<Probe>();
+    let on_drop = OnDrop::default();
+    let called = |what| OnDrop(Arc::clone(&on_drop.0), Arc::clone(&on_drop.1), what);
+    let probe = |name: &str, tag| {
+        let object = Probe { tag, on_drop: called("object") };
+        Cached::from_parts(ObjectKey::cluster_scoped(name), ResourceVersion::empty(), Uid::default(), object)
+    };
+    let function = |what| {
+        let in_function = called(what);
+        move |probe: &Probe| {
+            let _captured = &in_function;
+            let OnDrop(indexer, drops, _) = &probe.on_drop;
+            Some(Tag(probe.tag, Arc::new(OnDrop(Arc::clone(indexer), Arc::clone(drops), "value"))))
+        }
+    };
+    _ = indexer.add_index("tag", function("function")).expect("a free name");
+    _ = on_drop.0.set(indexer.clone());
+    let probes = |tag| (0..300).map(|n| probe(&n.to_string(), tag)).collect::<Vec<_>>();
+    let dropped = || std::mem::take(&mut *on_drop.1.lock().expect("no panic while locked"));
+
+    writer.put(probe("0", 1));
+    writer.put(probe("0", 1));
+    assert_eq!(dropped(), ["value", "object"], "the same value again, and another object");
+    writer.put(probe("0", 2));
+    assert_eq!(dropped().len(), 2, "a value that nobody has any more");
+    writer.remove(&ObjectKey::cluster_scoped("0"));
+    assert_eq!(dropped().len(), 2);
+    writer.replace(probes(1), &ResourceVersion::empty());
+    let snapshot = indexer.snapshot();
+    writer.replace(probes(2), &ResourceVersion::empty());
+    assert!(dropped().iter().all(|what| *what == "value"), "the snapshot keeps the objects");
+    drop(snapshot);
+    assert_eq!(dropped().iter().filter(|what| **what == "object").count(), 300);
+    writer.replace(vec![], &ResourceVersion::empty());
+    assert!(dropped().iter().all(|what| *what != "locked"));
+
+    writer.put(probe("0", 1));
+    indexer.remove_index("tag").expect("it exists");
+    assert_eq!(dropped(), ["value"]);
+    writer.put(probe("0", 1));
+    let drops = dropped();
+    assert!(drops.contains(&"function") && !drops.contains(&"locked"), "{drops:?}");
+    assert!(indexer.add_index("namespace", function("refused")).is_err());
+    assert_eq!(dropped(), ["refused"]);
+}
+
+#[test]
+fn i8_the_function_that_finds_what_an_object_shares_may_use_the_store() {
+    let (mut writer, indexer) = store::<Item>();
+    let same_store = indexer.clone();
+    let by_size = indexer
+        .add_index("size", move |_: &Item| {
+            _ = (same_store.index_names(), same_store.index_failures());
+            Some(same_store.len())
+        })
+        .expect("a free name");
+    put(&mut writer, "a", 1, &[]);
+    assert_eq!(by_size.sharing(&item("b", 2, &[])).map(|found| found.len()), Ok(0), "a was put at size 0");
 }

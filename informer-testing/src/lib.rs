@@ -50,6 +50,11 @@
 //! # }
 //! ```
 //!
+//! # Without a server
+//!
+//! [`MemorySource`] takes the API server's place behind the seam: it is a `ListerWatcher` over objects in memory, for
+//! unit tests of what an informer feeds. It has no HTTP, no JSON and no tasks.
+//!
 //! # Time
 //!
 //! All clocks are tokio's. A test that pauses them should talk to [`Simulator::service`], which needs no socket; with
@@ -67,6 +72,7 @@ mod cluster;
 mod error;
 mod fault;
 mod list;
+mod memory_source;
 mod object;
 mod replica;
 mod request;
@@ -85,6 +91,7 @@ pub use builder::SimulatorBuilder;
 pub use cluster::{Change, Churn, Cluster, ClusterSpec};
 pub use error::Error;
 pub use fault::CannedResponse;
+pub use memory_source::MemorySource;
 pub use replica::Replica;
 pub use request::{RecordedRequest, RequestFilter, Verb};
 pub use resource::ResourceKind;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::bail;
 
 use crate::signals::Signals;
-use crate::{codegen, e2e, process, tidy, workspace};
+use crate::{codegen, e2e, loom, process, tidy, workspace};
 
 /// One thing to run.
 #[derive(Clone, Copy, Debug)]
@@ -19,18 +19,21 @@ enum Step {
     Tidy,
     /// `cargo xtask codegen --check`.
     Codegen,
+    /// `cargo xtask loom`.
+    Loom,
     /// `cargo xtask e2e`, with controllers, a scheduler and nodes.
     E2e,
 }
 
 /// The steps, those that fail soonest first.
-const STEPS: [(&str, Step); 8] = [
+const STEPS: [(&str, Step); 9] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("tidy", Step::Tidy),
     ("codegen", Step::Codegen),
     ("test", Step::Cargo(&["test", "--workspace"])),
     ("doc", Step::Doc),
+    ("loom", Step::Loom),
     ("quickstart", Step::Cargo(&["run", "--release", "--example", "quickstart", "--", "--for", "5s"])),
     ("e2e", Step::E2e),
 ];
@@ -63,6 +66,7 @@ impl Step {
             }
             Self::Tidy => tidy::run()?,
             Self::Codegen => codegen::run(&codegen::Args::CHECK)?,
+            Self::Loom => loom::run(signals)?,
             Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,
         };
         Ok(code == ExitCode::SUCCESS)

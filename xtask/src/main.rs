@@ -1,11 +1,13 @@
 //! Developer commands, run as `cargo xtask COMMAND`: a real control plane to work against, the
-//! end-to-end tests, the source checks, and all of what CI runs.
+//! end-to-end tests, benchmarks next to client-go's, the source checks, and all of what CI runs.
 
 mod apiserver;
+mod bench;
 mod ci;
 mod codegen;
 mod controlplane;
 mod e2e;
+mod loom;
 mod process;
 mod signals;
 mod tidy;
@@ -34,6 +36,10 @@ enum Command {
     E2e(e2e::Args),
     /// Generate the typed accessors of informer-factory from `xtask/groups.json`.
     Codegen(codegen::Args),
+    /// Try every order in which threads can meet at the locks and wake-ups of queue, store and handlers.
+    Loom,
+    /// Measure this workspace, and client-go where there is Go, in turn, and print a table.
+    Bench(bench::Args),
     /// Check the rules of this workspace that no compiler and no linter checks.
     Tidy,
     /// Run everything CI runs, step by step, up to the first failure.
@@ -60,6 +66,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Apiserver(args) => apiserver::run(&args, &Signals::install()?),
         Command::E2e(args) => e2e::run(&args, &Signals::install()?),
         Command::Codegen(args) => codegen::run(&args),
+        Command::Loom => loom::run(&Signals::install()?),
+        Command::Bench(args) => bench::run(&args, &Signals::install()?),
         Command::Tidy => tidy::run(),
         Command::Ci => ci::run(&Signals::install()?),
     }

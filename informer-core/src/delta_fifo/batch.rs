@@ -9,18 +9,33 @@ use crate::{Delta, Deltas, ObjectKey, ResourceVersion};
 
 /// The changes that one key had pending.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Pending<K> {
     /// The key of the object that changed.
     pub key: ObjectKey,
     /// What happened to it, oldest first; at least one.
     pub deltas: Deltas<K>,
+    pub(super) initial: bool,
 }
 
 impl<K> Pending<K> {
+    /// Says whether the object comes from the first list.
+    #[must_use]
+    #[doc(alias = "isInInitialList")]
+    pub fn is_in_initial_list(&self) -> bool {
+        self.initial
+    }
+
     /// The newest change.
     pub(super) fn last(&self) -> &Delta<K> {
         // I2: nothing is queued without a delta.
         &self.deltas[self.deltas.len() - 1]
+    }
+}
+
+impl<K> Clone for Pending<K> {
+    fn clone(&self) -> Self {
+        Self { key: self.key.clone(), deltas: self.deltas.clone(), initial: self.initial }
     }
 }
 
@@ -46,17 +61,33 @@ impl<K: 'static> Batch<K> {
         &self.taken.items
     }
 
-    /// Says whether the item at `position` comes from the first list.
-    #[must_use]
-    #[doc(alias = "isInInitialList")]
-    pub fn is_in_initial_list(&self, position: usize) -> bool {
-        position < self.taken.initial
+    /// Puts the item at `position` back into the queue, behind all others, because it could not be processed.
+    ///
+    /// If newer changes of its key are queued by now, it adds nothing to them but a deletion; if some are being
+    /// processed already, in a later batch, nothing at all. Until it comes out again and is processed, no batch has a
+    /// [`watermark`](Self::watermark), and one of the first list keeps the queue from being synced. To be called before
+    /// those two are asked for, of this batch or of one that was taken out later.
+    ///
+    /// # Panics
+    /// If there is no item at `position`.
+    #[doc(alias = "AddIfNotPresent")]
+    pub fn requeue(&mut self, position: usize) {
+        self.queue.requeue(&mut self.taken, position);
+    }
+
+    /// Returns what to wait for before the next try where all that there is to do has failed: something else is queued
+    /// than what was put back, or the queue is closed. Ready at once if that has happened since this batch was taken.
+    pub fn wait_for_more(&self) -> impl Future<Output = ()> + Send + use<K>
+    where
+        K: Send + Sync,
+    {
+        Arc::clone(&self.queue).wait_for_more(self.taken.arrivals)
     }
 
     /// Says whether the first list is complete with this batch. True for one batch in the life of a queue.
     #[must_use]
     pub fn completes_initial_list(&self) -> bool {
-        self.taken.completes_initial
+        self.taken.completes_initial && !self.queue.withdrawn(&self.taken).completes_initial
     }
 
     /// Returns the resource version of the server state that the consumer has with this batch, if that has changed.
@@ -64,7 +95,7 @@ impl<K: 'static> Batch<K> {
     /// Only a batch that empties the queue can have one (I9).
     #[must_use]
     pub fn watermark(&self) -> Option<&ResourceVersion> {
-        self.taken.watermark.as_ref()
+        self.taken.watermark.as_ref().filter(|_| !self.queue.withdrawn(&self.taken).watermark)
     }
 }
 
@@ -72,7 +103,7 @@ impl<K: 'static> Drop for Batch<K> {
     fn drop(&mut self) {
         // A consumer that panicked has not processed it.
         if !std::thread::panicking() {
-            self.queue.processed(self.taken.id);
+            self.queue.processed(&self.taken);
         }
     }
 }

@@ -12,6 +12,7 @@
 //! Lock order: the queue's lock, then the store's (through [`KnownObjects`]).
 
 mod batch;
+mod population;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -19,17 +20,19 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use tokio::sync::Notify;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 
 pub use batch::{Batch, Pending};
 
+use crate::sync::{Mutex, Notify};
 use crate::{Cached, Deleted, Delta, KnownObjects, ReflectorStore, Replacement, ResourceVersion, Synced};
-use state::State;
+use state::{State, Taken, Withdrawn};
 
 /// A queue of changes, at most one entry per key. Cloning gives another handle on the same queue.
 ///
-/// Any number of producers, one consumer. Producers never wait.
+/// Any number of producers, one consumer. Producers never wait, but for a reflector that is far ahead
+/// ([`ReflectorStore::wait_for_room`]).
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -55,36 +58,105 @@ pub struct DeltaFifo<K: 'static> {
     shared: Arc<Shared<K>>,
 }
 
+/// As many changes may wait before a reflector is asked to wait too: enough that the consumer never runs dry, and few
+/// next to the objects of a cluster in which so many change at once.
+const ROOM: usize = if cfg!(informer_loom) { 2 } else { 10_000 };
+
 struct Shared<K: 'static> {
     state: Mutex<State<K>>,
     /// Wakes the consumer: there is something to take, or the queue is closed.
     wake: Notify,
+    /// Wakes producers that wait for room.
+    taken: Notify,
+    /// Wakes a consumer that waits for something other than what it has put back.
+    arrived: Notify,
     known: Option<Arc<dyn KnownObjects<K>>>,
     synced: Synced,
 }
 
 impl<K: 'static> Shared<K> {
     /// Changes the state and tells whoever waits for what has come of it.
+    #[inline]
     fn change(&self, change: impl FnOnce(&mut State<K>)) {
-        let (became_ready, became_synced) = {
+        let (became_ready, became_synced, has_arrived, garbage) = {
             let mut state = self.state.lock();
-            let before = (state.is_ready(), state.synced());
+            let before = (state.is_ready(), state.synced(), state.arrivals());
             change(&mut state);
-            (!before.0 && state.is_ready(), !before.1 && state.synced())
+            let garbage = (std::mem::take(&mut state.garbage), std::mem::take(&mut state.held));
+            let has_arrived = state.is_arrival_awaited && before.2 != state.arrivals();
+            state.is_arrival_awaited &= !has_arrived;
+            (!before.0 && state.is_ready(), !before.1 && state.synced(), has_arrived, garbage)
         };
         if became_ready {
             self.wake.notify_one();
         }
+        if has_arrived {
+            self.arrived.notify_waiters();
+        }
         if became_synced {
             self.synced.set();
         }
+        drop(garbage);
     }
 
-    fn processed(&self, id: u64) {
-        let complete = self.state.lock().processed(id);
-        if complete {
-            self.synced.set();
+    fn is_full(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_full = state.deltas() >= ROOM && !state.closed;
+        state.is_room_awaited |= is_full;
+        is_full
+    }
+
+    async fn wait_for_room(self: Arc<Self>) {
+        loop {
+            // Made before the look at the state, so that a change after it is not missed.
+            let taken = self.taken.notified();
+            if !self.is_full() {
+                return;
+            }
+            taken.await;
         }
+    }
+
+    async fn wait_for_more(self: Arc<Self>, than: u64) {
+        loop {
+            // As above.
+            let arrived = self.arrived.notified();
+            {
+                let mut state = self.state.lock();
+                if state.arrivals() != than || state.closed {
+                    return;
+                }
+                state.is_arrival_awaited = true;
+            }
+            arrived.await;
+        }
+    }
+
+    fn requeue(&self, taken: &mut Taken<K>, position: usize) {
+        self.change(|state| state.requeue(taken, position));
+    }
+
+    fn withdrawn(&self, taken: &Taken<K>) -> Withdrawn {
+        self.state.lock().withdrawn(taken.id)
+    }
+
+    fn processed(&self, taken: &Taken<K>) {
+        let (is_complete, is_over) = {
+            let mut state = self.state.lock();
+            (state.processed(taken), state.is_over())
+        };
+        if is_complete {
+            self.synced.set();
+        } else if is_over {
+            self.synced.give_up();
+        }
+    }
+}
+
+impl<K: 'static> Drop for Shared<K> {
+    fn drop(&mut self) {
+        // I12: nobody can fill or empty it any more.
+        self.synced.give_up();
     }
 }
 
@@ -103,7 +175,16 @@ impl<K: 'static> DeltaFifo<K> {
 
     fn with_known(known: Option<Arc<dyn KnownObjects<K>>>) -> Self {
         let state = Mutex::new(State::new());
-        Self { shared: Arc::new(Shared { state, wake: Notify::new(), known, synced: Synced::new() }) }
+        Self {
+            shared: Arc::new(Shared {
+                state,
+                wake: Notify::new(),
+                taken: Notify::new(),
+                arrived: Notify::new(),
+                known,
+                synced: Synced::new(),
+            }),
+        }
     }
 
     /// Queues an object as new.
@@ -150,7 +231,7 @@ impl<K: 'static> DeltaFifo<K> {
         self.pop_with(State::take_one).await
     }
 
-    async fn pop_with(&self, take: impl Fn(&mut State<K>) -> state::Taken<K>) -> Option<Batch<K>> {
+    async fn pop_with(&self, take: impl Fn(&mut State<K>) -> Taken<K>) -> Option<Batch<K>> {
         loop {
             // Made before the look at the state, so that a change after it is not missed.
             let woken = self.shared.wake.notified();
@@ -162,13 +243,20 @@ impl<K: 'static> DeltaFifo<K> {
                     if state.is_ready() {
                         self.shared.wake.notify_one();
                     }
+                    let makes_room = state.is_room_awaited && state.deltas() < ROOM;
+                    state.is_room_awaited &= !makes_room;
                     drop(state);
+                    if makes_room {
+                        self.shared.taken.notify_waiters();
+                    }
                     return Some(Batch::new(Arc::clone(&self.shared), taken));
                 }
                 if state.closed {
+                    let is_over = state.is_over();
                     drop(state);
-                    // What has not come by now never will.
-                    self.shared.synced.give_up();
+                    if is_over {
+                        self.shared.synced.give_up();
+                    }
                     return None;
                 }
             }
@@ -176,11 +264,26 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Closes the queue: what is queued can still be taken, then every `pop` returns `None`. What is queued afterwards
-    /// is still taken in.
+    /// Closes the queue: what is queued can still be taken, then every `pop` returns `None`, and whoever waits for
+    /// [`synced`](Self::synced) hears that it will not be. What is queued afterwards is still taken in.
     pub fn close(&self) {
-        self.shared.state.lock().closed = true;
+        let is_over = {
+            let mut state = self.shared.state.lock();
+            state.closed = true;
+            state.is_over()
+        };
         self.shared.wake.notify_waiters();
+        self.shared.taken.notify_waiters();
+        self.shared.arrived.notify_waiters();
+        if is_over {
+            self.shared.synced.give_up();
+        }
+    }
+
+    /// Says whether the queue has been closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared.state.lock().closed
     }
 
     /// Returns how many keys are queued.
@@ -225,6 +328,12 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
             keep_unchanged(&mut replacement.objects, known);
         }
         self.shared.change(|state| state.replace(replacement, known));
+    }
+
+    /// There is no room while ten thousand changes wait.
+    fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
+        let is_full = self.shared.is_full();
+        is_full.then(|| Arc::clone(&self.shared).wait_for_room().boxed())
     }
 }
 

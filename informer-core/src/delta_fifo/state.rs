@@ -2,6 +2,7 @@
 //!
 //! Upholds I2: a key is in `index` if and only if it has an entry in `items`, and an entry has at least one delta.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use hashbrown::hash_table::Entry;
 use smallvec::smallvec;
 
 use super::Pending;
+use super::population::Population;
 use crate::{Cached, Deleted, Delta, Deltas, KnownObjects, ObjectKey, Replacement, ResourceVersion};
 
 /// What is queued, what is out for processing, and how far the initial population has come.
@@ -19,34 +21,58 @@ pub(super) struct State<K> {
     /// Ticket numbers by key. The item with ticket `n` stands at `items[n - first_ticket]`.
     index: HashTable<u64>,
     first_ticket: u64,
-    /// Taken out but not yet processed: neither queued nor in the store, so `replace` has to look here too.
-    in_flight: Vec<(u64, Arc<Vec<Pending<K>>>)>,
+    /// How many deltas the items have, without those that were put back: what fails again and again must not keep what
+    /// is new from coming in. So rather too few than too many.
+    deltas: usize,
+    /// Taken out but not yet processed, oldest first: neither queued nor in the store, so `replace` has to look here too.
+    in_flight: Vec<InFlight<K>>,
     next_batch: u64,
+    /// Counts what has been queued, but for what was put back.
+    arrivals: u64,
+    /// Whether somebody waits for the next arrival.
+    pub(super) is_arrival_awaited: bool,
+    /// Whether somebody waits for room.
+    pub(super) is_room_awaited: bool,
     /// How far the server had come when the last change was queued; taken along when the queue is emptied.
     watermark: Option<ResourceVersion>,
+    /// The same, whether or not it has been taken along.
+    newest: Option<ResourceVersion>,
     population: Population,
+    /// What has been put out of use, to be dropped when the queue is not locked: an object's drop is its owner's code
+    /// (I8).
+    pub(super) garbage: Vec<Deleted<K>>,
+    /// States of the store that have been looked at, for the same reason.
+    pub(super) held: Vec<Box<dyn Any + Send>>,
     pub(super) closed: bool,
 }
 
-/// How far the objects of the first list have come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Population {
-    /// Nothing has come in yet.
-    Awaited,
-    /// So many keys of the first list are still queued, at the head of the queue. It may have been an empty list.
-    Queued(usize),
-    /// The last of them are with the consumer, in the batch with this number.
-    Taken(u64),
-    Complete,
+/// A batch that is being processed.
+struct InFlight<K> {
+    id: u64,
+    items: Arc<Vec<Pending<K>>>,
+    /// Its share of the first list.
+    initial: usize,
+    /// What is no longer true of it, because something from a batch before it has been put back since.
+    withdrawn: Withdrawn,
+}
+
+/// What was said of a batch when it was taken out, and is not true any more.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Withdrawn {
+    /// That it leads to a whole server state.
+    pub(super) watermark: bool,
+    /// That it is the last of the first list.
+    pub(super) completes_initial: bool,
 }
 
 /// What is taken out of the queue in one go.
 pub(super) struct Taken<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
-    pub(super) initial: usize,
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
+    /// [`State::arrivals`] at that moment, or another number if the queue was not empty then.
+    pub(super) arrivals: u64,
 }
 
 impl<K: 'static> State<K> {
@@ -55,10 +81,17 @@ impl<K: 'static> State<K> {
             items: VecDeque::new(),
             index: HashTable::new(),
             first_ticket: 0,
+            deltas: 0,
             in_flight: Vec::new(),
             next_batch: 0,
+            arrivals: 0,
+            is_arrival_awaited: false,
+            is_room_awaited: false,
             watermark: None,
+            newest: None,
             population: Population::Awaited,
+            garbage: Vec::new(),
+            held: Vec::new(),
             closed: false,
         }
     }
@@ -66,28 +99,43 @@ impl<K: 'static> State<K> {
     /// Says whether there is anything to take: changes, news of the watermark, or the word that the first list,
     /// an empty one, is complete.
     pub(super) fn is_ready(&self) -> bool {
-        !self.items.is_empty() || self.watermark.is_some() || self.population == Population::Queued(0)
+        !self.items.is_empty() || self.watermark.is_some() || self.population.is_to_be_told()
+    }
+
+    /// Says whether all is done: what has not come by now is not expected any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.closed && !self.is_ready() && self.in_flight.is_empty()
     }
 
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }
 
+    pub(super) fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    pub(super) fn deltas(&self) -> usize {
+        self.deltas
+    }
+
     pub(super) fn synced(&self) -> bool {
-        self.population == Population::Complete
+        self.population.is_complete()
     }
 
     /// Queues one change behind those that its key already has.
+    // Inlined, here and below: a change is too large to be moved from function to function at no cost.
+    #[inline]
     pub(super) fn push(&mut self, delta: Delta<K>) {
-        // A queue that is filled by single changes has no first list to wait for.
-        if self.population == Population::Awaited {
-            self.population = Population::Complete;
-        }
+        self.population.no_list();
         self.enqueue(delta);
     }
 
+    #[inline]
     fn enqueue(&mut self, delta: Delta<K>) {
-        let Self { items, index, first_ticket, .. } = self;
+        let Self { items, index, first_ticket, deltas, arrivals, garbage, .. } = self;
+        *deltas += 1;
+        *arrivals += 1;
         let at = |ticket: u64| (ticket - *first_ticket) as usize;
         let hash = delta.key().hash_value();
         let entry = index.entry(
@@ -96,22 +144,45 @@ impl<K: 'static> State<K> {
             |&ticket| items[at(ticket)].key.hash_value(),
         );
         match entry {
-            Entry::Occupied(occupied) => append(&mut items[at(*occupied.get())].deltas, delta),
+            Entry::Occupied(occupied) => {
+                let merged = append(&mut items[at(*occupied.get())].deltas, delta);
+                *deltas -= usize::from(merged.is_some());
+                garbage.extend(merged);
+            }
             Entry::Vacant(vacant) => {
                 vacant.insert(*first_ticket + items.len() as u64);
-                items.push_back(Pending { key: delta.key().clone(), deltas: smallvec![delta] });
+                items.push_back(Pending {
+                    key: delta.key().clone(),
+                    deltas: smallvec![delta],
+                    initial: false,
+                });
             }
         }
     }
 
-    fn is_queued(&self, key: &ObjectKey) -> bool {
+    /// Queues a key that is not queued.
+    fn push_back(&mut self, pending: Pending<K>) {
+        let Self { items, index, first_ticket, .. } = self;
+        let hash_of = |&ticket: &u64| items[(ticket - *first_ticket) as usize].key.hash_value();
+        index.insert_unique(pending.key.hash_value(), *first_ticket + items.len() as u64, hash_of);
+        items.push_back(pending);
+    }
+
+    fn position(&self, key: &ObjectKey) -> Option<usize> {
         let at = |ticket: u64| (ticket - self.first_ticket) as usize;
-        self.index.find(key.hash_value(), |&ticket| self.items[at(ticket)].key == *key).is_some()
+        self.index
+            .find(key.hash_value(), |&ticket| self.items[at(ticket)].key == *key)
+            .map(|&ticket| at(ticket))
+    }
+
+    fn is_queued(&self, key: &ObjectKey) -> bool {
+        self.position(key).is_some()
     }
 
     pub(super) fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() {
-            self.watermark = Some(resource_version.clone());
+            self.newest = Some(resource_version.clone());
+            self.watermark.clone_from(&self.newest);
         }
     }
 
@@ -121,7 +192,6 @@ impl<K: 'static> State<K> {
         set_aside.sort_unstable();
         // A key that is in the list gets one more delta; so the lengths tell afterwards which were not.
         let lengths_before: Vec<usize> = self.items.iter().map(|pending| pending.deltas.len()).collect();
-        let initial = self.population == Population::Awaited;
         for object in objects {
             self.enqueue(Delta::Replaced(object));
         }
@@ -129,8 +199,8 @@ impl<K: 'static> State<K> {
             self.delete_missing(&lengths_before, &set_aside, known);
         }
         self.advance(&resource_version);
-        if initial {
-            self.population = Population::Queued(self.items.len());
+        if self.population.first_list(self.items.len()) {
+            self.items.iter_mut().for_each(|pending| pending.initial = true);
         }
     }
 
@@ -160,11 +230,12 @@ impl<K: 'static> State<K> {
             }
         }
         if let Some(known) = known {
-            known.for_each_known(&mut |object| {
+            let held = known.for_each_known(&mut |object| {
                 if !in_flight.contains_key(object.key()) && !self.is_queued(object.key()) {
                     consider(object.key(), Some(object));
                 }
             });
+            self.held.extend(held);
         }
         for deleted in missing {
             self.enqueue(Delta::Deleted(deleted));
@@ -173,7 +244,7 @@ impl<K: 'static> State<K> {
 
     /// The newest change to each key that is out for processing.
     fn in_flight_objects(&self) -> HashMap<ObjectKey, Delta<K>> {
-        let pending = self.in_flight.iter().flat_map(|(_, items)| items.iter());
+        let pending = self.in_flight.iter().flat_map(|batch| batch.items.iter());
         pending.map(|pending| (pending.key.clone(), pending.last().clone())).collect()
     }
 
@@ -181,11 +252,12 @@ impl<K: 'static> State<K> {
     pub(super) fn resync(&mut self, known: &dyn KnownObjects<K>) {
         let in_flight = self.in_flight_objects();
         let mut quiet = Vec::new();
-        known.for_each_known(&mut |object| {
+        let held = known.for_each_known(&mut |object| {
             if !self.is_queued(object.key()) && !in_flight.contains_key(object.key()) {
                 quiet.push(object.clone());
             }
         });
+        self.held.extend(held);
         for object in quiet {
             self.enqueue(Delta::Sync(object));
         }
@@ -194,8 +266,11 @@ impl<K: 'static> State<K> {
     /// Takes out everything.
     pub(super) fn take_all(&mut self) -> Taken<K> {
         let count = self.items.len();
-        let items = Vec::from(std::mem::take(&mut self.items));
+        // What comes next is likely to be about as much.
+        let next = VecDeque::with_capacity(count.min(1_024));
+        let items = Vec::from(std::mem::replace(&mut self.items, next));
         self.first_ticket += count as u64;
+        self.deltas = 0;
         // Clearing costs as much as the table is large; one that a burst has blown up is given back instead.
         if self.index.capacity() > 4 * count + 64 {
             self.index = HashTable::with_capacity(count);
@@ -209,6 +284,7 @@ impl<K: 'static> State<K> {
     pub(super) fn take_one(&mut self) -> Taken<K> {
         let first = self.items.pop_front();
         if let Some(pending) = &first {
+            self.deltas = self.deltas.saturating_sub(pending.deltas.len());
             let ticket = self.first_ticket;
             if let Ok(entry) = self.index.find_entry(pending.key.hash_value(), |&other| other == ticket) {
                 entry.remove();
@@ -221,45 +297,92 @@ impl<K: 'static> State<K> {
     fn hand_out(&mut self, items: Vec<Pending<K>>) -> Taken<K> {
         let id = self.next_batch;
         self.next_batch += 1;
-        let mut initial = 0;
-        if let Population::Queued(queued) = self.population {
-            initial = items.len().min(queued);
-            let left = queued - initial;
-            self.population = if left == 0 { Population::Taken(id) } else { Population::Queued(left) };
-        }
+        let initial = items.iter().filter(|pending| pending.initial).count();
+        let completes_initial = self.population.taken(initial);
         let items = Arc::new(items);
-        if !items.is_empty() {
-            self.in_flight.push((id, Arc::clone(&items)));
-        }
-        Taken {
+        self.in_flight.push(InFlight {
             id,
-            items,
+            items: Arc::clone(&items),
             initial,
-            completes_initial: self.population == Population::Taken(id),
-            // Only an empty queue leaves the consumer with the whole of a server state (I9).
-            watermark: if self.items.is_empty() { self.watermark.take() } else { None },
+            withdrawn: Withdrawn::default(),
+        });
+        // Only an empty queue leaves the consumer with the whole of a server state (I9).
+        let watermark = if self.items.is_empty() { self.watermark.take() } else { None };
+        // What is left queued is more than what comes back of this.
+        let arrivals = self.arrivals.wrapping_sub(u64::from(!self.items.is_empty()));
+        Taken { id, items, completes_initial, watermark, arrivals }
+    }
+
+    /// Puts one item of a batch back, behind what is queued; the batch no longer leads to a whole server state then.
+    ///
+    /// Where its key has newer changes queued, these lead beyond it, and only a deletion is kept before them: whoever
+    /// processes them has to hear of the end of what was.
+    pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
+        let failed = &taken.items[position];
+        taken.watermark = None;
+        self.watermark.clone_from(&self.newest);
+        // I1: behind newer changes that are being processed, the older ones have no place any more.
+        let mut later = self.in_flight.iter().filter(|batch| batch.id > taken.id);
+        if later.any(|batch| batch.items.iter().any(|pending| pending.key == failed.key)) {
+            return;
         }
+        let batch = self.in_flight.iter_mut().find(|batch| batch.id == taken.id && batch.initial > 0);
+        let initial = batch.filter(|_| failed.initial).map(|batch| batch.initial -= 1).is_some();
+        // I9: nor do those lead to a whole server state that were taken out after it.
+        for batch in self.in_flight.iter_mut().filter(|batch| batch.id > taken.id) {
+            batch.withdrawn.watermark = true;
+            batch.withdrawn.completes_initial |= initial;
+        }
+        let queued = self.position(&failed.key);
+        let queued_initial = queued.is_some_and(|position| self.items[position].initial);
+        self.population.requeued(initial, queued_initial, &mut taken.completes_initial);
+        match queued {
+            Some(newer) => {
+                let newer = &mut self.items[newer];
+                newer.initial |= initial;
+                let end = failed.deltas.iter().rfind(|delta| delta.is_deleted());
+                self.garbage.extend(end.and_then(|end| prepend(&mut newer.deltas, end.clone())));
+            }
+            None => self.push_back(Pending { initial, ..failed.clone() }),
+        }
+    }
+
+    /// What is no longer true of a batch.
+    pub(super) fn withdrawn(&self, id: u64) -> Withdrawn {
+        let batch = self.in_flight.iter().find(|batch| batch.id == id);
+        batch.map_or_else(Withdrawn::default, |batch| batch.withdrawn)
     }
 
     /// Notes that a batch has been processed; returns whether the first list now is, to its end.
-    pub(super) fn processed(&mut self, id: u64) -> bool {
-        self.in_flight.retain(|(other, _)| *other != id);
-        let complete = self.population == Population::Taken(id);
-        if complete {
-            self.population = Population::Complete;
-        }
-        complete
+    pub(super) fn processed(&mut self, taken: &Taken<K>) -> bool {
+        let position = self.in_flight.iter().position(|batch| batch.id == taken.id);
+        let initial = position.map_or(0, |position| self.in_flight.remove(position).initial);
+        self.population.processed(initial, taken.completes_initial)
     }
 }
 
-/// Appends a change; two deletions in a row become one, and a real last state wins over a tombstone.
-fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) {
+/// Appends a change; two deletions in a row become one, and a real last state wins over a tombstone. Returns the one
+/// that is not needed any more.
+#[inline(never)] // Or it keeps its callers from being inlined.
+fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Deleted<K>> {
     match (deltas.last_mut(), delta) {
         (Some(Delta::Deleted(earlier)), Delta::Deleted(later)) => {
-            if later.is_exact() || (!earlier.is_exact() && earlier.last_known().is_none()) {
-                *earlier = later;
-            }
+            let later_counts = later.is_exact() || (!earlier.is_exact() && earlier.last_known().is_none());
+            Some(if later_counts { std::mem::replace(earlier, later) } else { later })
         }
-        (_, delta) => deltas.push(delta),
+        (_, delta) => {
+            deltas.push(delta);
+            None
+        }
     }
+}
+
+/// Puts a deletion before newer changes, by the same rule as `append`.
+fn prepend<K>(deltas: &mut Deltas<K>, end: Delta<K>) -> Option<Deleted<K>> {
+    let newer = std::mem::replace(deltas, smallvec![end]);
+    let mut superfluous = None;
+    for delta in newer {
+        superfluous = append(deltas, delta).or(superfluous);
+    }
+    superfluous
 }

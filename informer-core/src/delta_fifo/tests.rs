@@ -35,8 +35,12 @@ impl KnownObjects<Object> for Store {
         self.0.lock().get(key).cloned()
     }
 
-    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<Object>)) {
+    fn for_each_known(
+        &self,
+        visit: &mut dyn FnMut(&Cached<Object>),
+    ) -> Option<Box<dyn std::any::Any + Send>> {
         self.0.lock().values().for_each(visit);
+        None
     }
 }
 
@@ -136,6 +140,52 @@ fn replace_deletes_what_is_only_queued() {
 }
 
 #[test]
+fn a_tombstone_has_the_newest_state_that_is_queued_and_not_an_older_known_one() {
+    let known = || Store::with(vec![object("a", 1, "a1")]);
+    let missing = |queue: &DeltaFifo<Object>| queue.replace(replacement(vec![], 9));
+    let queue = DeltaFifo::with_known_objects(known());
+    queue.update(object("a", 2, "a2"));
+    missing(&queue);
+    assert_eq!(drain(&queue), ["a U:a2,d:a2"]);
+    let queue = DeltaFifo::with_known_objects(known());
+    queue.delete(Deleted::exact(object("a", 2, "a2")));
+    queue.add(object("a", 3, "a3"));
+    missing(&queue);
+    assert_eq!(drain(&queue), ["a D:a2,A:a3,d:a3"], "what was created again is gone too");
+    let queue = DeltaFifo::with_known_objects(known());
+    queue.resync();
+    missing(&queue);
+    assert_eq!(drain(&queue), ["a S:a1,d:a1"], "what waits for a resync as well");
+}
+
+#[test]
+fn an_object_that_is_gone_before_anybody_saw_it_comes_out_with_its_whole_story() {
+    let queue = DeltaFifo::with_known_objects(Store::with(vec![]));
+    queue.add(object("a", 1, "x"));
+    queue.delete(Deleted::exact(object("a", 2, "y")));
+    assert_eq!(drain(&queue), ["a A:x,D:y"]);
+}
+
+#[test]
+fn a_deletion_of_an_object_that_nobody_knows_is_handed_on() {
+    let queue = DeltaFifo::with_known_objects(Store::with(vec![]));
+    queue.delete(Deleted::missed(ObjectKey::cluster_scoped("a"), None));
+    assert_eq!(drain(&queue), ["a d:?"]);
+}
+
+#[test]
+fn i2_an_object_that_is_listed_twice_has_one_entry_and_counts_once_for_the_first_list() {
+    let queue = DeltaFifo::new();
+    queue.replace(replacement(vec![object("a", 1, "x"), object("b", 1, "x"), object("a", 2, "y")], 7));
+    assert_eq!(queue.len(), 2);
+    let batch = pop_now(&queue);
+    assert_eq!(contents(&batch), ["a R:x,R:y", "b R:x"]);
+    assert!(batch.completes_initial_list());
+    drop(batch);
+    assert!(queue.has_synced());
+}
+
+#[test]
 fn two_replaces_in_a_row_leave_one_deletion() {
     let queue = DeltaFifo::new();
     queue.replace(replacement(vec![object("a", 1, "x")], 1));
@@ -179,13 +229,14 @@ fn i10_replace_deletes_nothing_where_an_object_exists_that_nobody_can_name() {
 
 #[test]
 fn resync_hands_out_known_objects_that_have_nothing_pending() {
-    let store = Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1"), object("c", 1, "c1")]);
-    let queue = DeltaFifo::with_known_objects(store);
+    let store = ["a", "b", "c", "d"].map(|name| object(name, 1, "known"));
+    let queue = DeltaFifo::with_known_objects(Store::with(store.to_vec()));
     queue.update(object("b", 2, "b2"));
     let in_flight = pop_now(&queue);
     queue.update(object("c", 3, "c2"));
+    queue.delete(Deleted::exact(object("d", 4, "d2")));
     queue.resync();
-    assert_eq!(drain(&queue), ["c U:c2", "a S:a1"]);
+    assert_eq!(drain(&queue), ["c U:c2", "d D:d2", "a S:known"]);
     drop(in_flight);
 }
 
@@ -196,11 +247,14 @@ fn the_first_list_is_complete_once_its_last_object_has_been_processed() {
     queue.replace(replacement(vec![object("a", 1, "x"), object("b", 1, "x")], 1));
     queue.add(object("c", 2, "x"));
     let first = queue.pop().now_or_never().flatten().expect("an item");
-    assert!(first.is_in_initial_list(0) && !first.completes_initial_list());
+    assert!(first.items()[0].is_in_initial_list() && !first.completes_initial_list());
     drop(first);
     let second = pop_now(&queue);
     assert!(second.completes_initial_list());
-    assert_eq!((second.is_in_initial_list(0), second.is_in_initial_list(1)), (true, false));
+    assert_eq!(
+        (second.items()[0].is_in_initial_list(), second.items()[1].is_in_initial_list()),
+        (true, false)
+    );
     assert!(!queue.has_synced(), "not before it has been processed");
     drop(second);
     assert!(queue.has_synced());
@@ -224,6 +278,151 @@ fn a_queue_that_is_filled_by_single_changes_is_synced_at_once() {
     let queue = DeltaFifo::new();
     queue.add(object("a", 1, "x"));
     assert!(queue.has_synced());
+}
+
+#[test]
+fn any_single_change_is_as_good_as_another_for_a_queue_without_a_list() {
+    let changes: [fn(&DeltaFifo<Object>); 3] = [
+        |queue| queue.update(object("a", 1, "x")),
+        |queue| queue.delete(Deleted::exact(object("a", 1, "x"))),
+        |queue| queue.apply(vec![Delta::Added(object("a", 1, "x"))], &1.into()),
+    ];
+    for change in changes {
+        let queue = DeltaFifo::new();
+        change(&queue);
+        assert!(queue.has_synced());
+    }
+}
+
+#[test]
+fn i6_what_a_second_list_lacks_still_counts_for_the_first() {
+    let queue = DeltaFifo::new();
+    queue.replace(replacement(vec![object("a", 1, "x"), object("b", 1, "x")], 1));
+    queue.replace(replacement(vec![object("b", 1, "x")], 2));
+    let first = queue.pop().now_or_never().flatten().expect("an item");
+    assert_eq!(contents(&first), ["a R:x,d:x"]);
+    drop(first);
+    assert!(!queue.has_synced());
+    drop(queue.pop().now_or_never().flatten().expect("an item"));
+    assert!(queue.has_synced() && queue.is_empty());
+}
+
+#[test]
+fn what_could_not_be_processed_comes_out_again_behind_the_others() {
+    let queue = DeltaFifo::new();
+    queue.add(object("a", 1, "a"));
+    queue.add(object("b", 1, "b"));
+    let mut batch = queue.pop().now_or_never().flatten().expect("ready");
+    batch.requeue(0);
+    drop(batch);
+    assert_eq!(drain(&queue), ["b A:b", "a A:a"]);
+    assert!(is_waiting(&queue));
+}
+
+#[test]
+fn i2_what_is_put_back_adds_to_newer_changes_of_its_key_only_the_end_of_what_was() {
+    let table = [
+        (vec![Delta::Added(object("a", 1, "one"))], "a U:two"),
+        (vec![Delta::Deleted(Deleted::exact(object("a", 1, "one")))], "a D:one,U:two"),
+        (
+            vec![
+                Delta::Updated(object("a", 1, "zero")),
+                Delta::Deleted(Deleted::exact(object("a", 2, "one"))),
+                Delta::Added(object("a", 3, "new")),
+            ],
+            "a D:one,U:two",
+        ),
+    ];
+    for (failed, expected) in table {
+        let queue = DeltaFifo::new();
+        queue.apply(failed, &ResourceVersion::empty());
+        let mut batch = pop_now(&queue);
+        queue.update(object("a", 4, "two"));
+        batch.requeue(0);
+        drop(batch);
+        assert_eq!(drain(&queue), [expected]);
+    }
+}
+
+#[test]
+fn i1_what_is_put_back_while_newer_changes_of_its_key_are_being_processed_does_not_come_after_them() {
+    let queue = DeltaFifo::new();
+    queue.add(object("a", 1, "one"));
+    let mut older = pop_now(&queue);
+    queue.update(object("a", 2, "two"));
+    let newer = pop_now(&queue);
+    older.requeue(0);
+    drop((older, newer));
+    assert_eq!(queue.len(), 0);
+}
+
+#[test]
+fn a_deletion_put_back_before_another_is_merged_with_it() {
+    let queue = DeltaFifo::new();
+    queue.delete(Deleted::exact(object("a", 1, "last")));
+    let mut batch = pop_now(&queue);
+    queue.delete(Deleted::missed(ObjectKey::cluster_scoped("a"), None));
+    batch.requeue(0);
+    drop(batch);
+    assert_eq!(drain(&queue), ["a D:last"]);
+}
+
+#[test]
+fn i6_the_first_list_is_not_complete_while_one_of_its_objects_has_been_put_back() {
+    let queue = DeltaFifo::new();
+    queue.replace(replacement(vec![object("a", 1, "a"), object("b", 1, "b")], 7));
+    let mut batch = pop_now(&queue);
+    assert!(batch.completes_initial_list());
+    batch.requeue(1);
+    // Once more changes nothing.
+    batch.requeue(1);
+    assert!(!batch.completes_initial_list() && batch.watermark().is_none());
+    drop(batch);
+    assert!(!queue.has_synced());
+    let batch = pop_now(&queue);
+    assert_eq!(contents(&batch), ["b R:b"]);
+    assert!(batch.items()[0].is_in_initial_list() && batch.completes_initial_list());
+    // I9: only now does the consumer have the whole of the list.
+    assert_eq!(batch.watermark(), Some(&7.into()));
+    drop(batch);
+    assert!(queue.has_synced());
+}
+
+#[test]
+fn i9_news_of_the_watermark_that_came_meanwhile_wins_over_the_one_put_back() {
+    let queue = DeltaFifo::new();
+    queue.apply(vec![Delta::Added(object("a", 1, "a"))], &1.into());
+    let mut batch = pop_now(&queue);
+    queue.apply(vec![], &2.into());
+    batch.requeue(0);
+    drop(batch);
+    assert_eq!(pop_now(&queue).watermark(), Some(&2.into()));
+}
+
+/// An object that uses the queue it was in when it is dropped.
+struct Meddler(DeltaFifo<Meddler>);
+
+impl Drop for Meddler {
+    fn drop(&mut self) {
+        _ = self.0.len();
+    }
+}
+
+#[test]
+fn i8_an_object_may_use_the_queue_when_it_is_dropped() {
+    let queue = DeltaFifo::new();
+    let end = |version: u64| {
+        let key = ObjectKey::cluster_scoped("a");
+        Deleted::exact(Cached::from_parts(key, version.into(), Uid::default(), Meddler(queue.clone())))
+    };
+    queue.delete(end(1));
+    queue.delete(end(2));
+    let batch = queue.pop_batch().now_or_never().flatten().expect("ready");
+    queue.delete(end(3));
+    queue.delete(end(4));
+    drop(batch);
+    assert_eq!(queue.len(), 1);
+    drop(queue.pop_batch().now_or_never());
 }
 
 #[test]
@@ -305,4 +504,133 @@ async fn nothing_is_lost_between_many_producers_and_one_consumer() {
     }
     queue.close();
     assert_eq!(consumer.await.expect("no panic"), PRODUCERS * CHANGES);
+}
+
+#[tokio::test]
+async fn a_queue_with_ten_thousand_changes_asks_its_reflector_to_wait_until_some_are_taken() {
+    let queue = DeltaFifo::new();
+    let changes =
+        |count: usize| -> Vec<_> { (0..count).map(|_| Delta::Updated(object("a", 1, "a"))).collect() };
+    queue.apply(changes(9_999), &1.into());
+    assert!(queue.wait_for_room().is_none());
+    queue.apply(changes(1), &2.into());
+    let room = tokio::spawn(queue.wait_for_room().expect("there is none"));
+    tokio::task::yield_now().await;
+    assert!(!room.is_finished());
+    drop(queue.pop_batch().await);
+    room.await.expect("no panic");
+    assert!(queue.wait_for_room().is_none());
+}
+
+#[tokio::test]
+async fn i12_a_reflector_waits_for_no_room_in_a_closed_queue() {
+    let queue = DeltaFifo::new();
+    queue.apply((0..10_000).map(|_| Delta::Updated(object("a", 1, "a"))).collect(), &1.into());
+    let room = tokio::spawn(queue.wait_for_room().expect("there is none"));
+    tokio::task::yield_now().await;
+    queue.close();
+    room.await.expect("no panic");
+    assert!(queue.wait_for_room().is_none());
+}
+
+#[test]
+fn i12_a_queue_that_is_closed_or_gone_leaves_nobody_waiting_for_its_first_list() {
+    let queue = DeltaFifo::<Object>::new();
+    let synced = queue.synced();
+    assert_eq!(synced.wait().now_or_never(), None);
+    drop(queue);
+    assert_eq!(synced.wait().now_or_never(), Some(Err(crate::NeverSynced)));
+
+    let queue = DeltaFifo::<Object>::new();
+    queue.close();
+    assert_eq!(queue.synced().wait().now_or_never(), Some(Err(crate::NeverSynced)));
+
+    let queue = DeltaFifo::new();
+    queue.replace(replacement(vec![object("a", 1, "a1")], 1));
+    queue.close();
+    assert_eq!(queue.synced().wait().now_or_never(), None, "what is queued can still be processed");
+    let batch = pop_now(&queue);
+    assert_eq!(queue.synced().wait().now_or_never(), None);
+    drop(batch);
+    assert_eq!(queue.synced().wait().now_or_never(), Some(Ok(())));
+}
+
+#[test]
+fn i9_what_is_put_back_takes_the_end_of_the_list_and_the_watermark_from_batches_taken_since() {
+    let queue = DeltaFifo::new();
+    queue.replace(replacement(vec![object("a", 1, "a1"), object("b", 2, "b1")], 7));
+    let pop = || queue.pop().now_or_never().flatten().expect("something to take");
+    let (mut first, second) = (pop(), pop());
+    first.requeue(0);
+    assert_eq!((second.watermark(), second.completes_initial_list()), (None, false));
+    drop((first, second));
+    assert!(!queue.has_synced());
+    let again = pop();
+    assert_eq!(contents(&again), ["a R:a1"]);
+    assert_eq!((again.watermark(), again.completes_initial_list()), (Some(&7.into()), true));
+    drop(again);
+    assert!(queue.has_synced());
+}
+
+#[test]
+fn what_is_put_back_and_not_of_the_first_list_leaves_its_end_to_the_batch_that_was_told() {
+    let queue = DeltaFifo::new();
+    queue.replace(replacement(vec![object("a", 1, "a1")], 7));
+    let pop = || queue.pop().now_or_never().flatten().expect("something to take");
+    let mut list = pop();
+    queue.add(object("b", 8, "b1"));
+    list.requeue(0);
+    drop(list);
+    let (mut newer, list) = (pop(), pop());
+    assert_eq!((contents(&newer), contents(&list)), (vec!["b A:b1".to_owned()], vec!["a R:a1".to_owned()]));
+    newer.requeue(0);
+    assert!(list.watermark().is_none() && list.completes_initial_list());
+    drop((newer, list));
+    assert!(queue.has_synced());
+}
+
+#[tokio::test]
+async fn a_consumer_can_wait_for_more_than_what_it_has_put_back() {
+    let queue = DeltaFifo::new();
+    queue.add(object("a", 1, "a"));
+    let mut batch = pop_now(&queue);
+    batch.requeue(0);
+    let more = tokio::spawn(batch.wait_for_more());
+    drop(batch);
+    tokio::task::yield_now().await;
+    assert!(!more.is_finished());
+    queue.add(object("b", 1, "b"));
+    more.await.expect("no panic");
+
+    let batch = pop_now(&queue);
+    queue.add(object("c", 1, "c"));
+    assert_eq!(batch.wait_for_more().now_or_never(), Some(()), "it has come already");
+    let batch = pop_now(&queue);
+    let more = tokio::spawn(batch.wait_for_more());
+    tokio::task::yield_now().await;
+    queue.close();
+    more.await.expect("no panic");
+}
+
+#[test]
+fn an_empty_queue_has_room_whatever_was_merged_in_it() {
+    let queue = DeltaFifo::new();
+    for _ in 0..10_000 {
+        queue.delete(Deleted::exact(object("a", 1, "a1")));
+        queue.delete(Deleted::exact(object("a", 2, "a2")));
+        drop(queue.pop().now_or_never().flatten().expect("something to take"));
+    }
+    assert!(queue.is_empty() && queue.wait_for_room().is_none());
+}
+
+#[test]
+fn what_is_put_back_takes_no_room_from_what_is_new() {
+    let queue = DeltaFifo::new();
+    let objects = (0..10_000).map(|name| object(&name.to_string(), 1, "o")).collect();
+    queue.replace(replacement(objects, 1));
+    assert!(queue.wait_for_room().is_some());
+    let mut batch = pop_now(&queue);
+    (0..10_000).for_each(|position| batch.requeue(position));
+    drop(batch);
+    assert!(queue.len() == 10_000 && queue.wait_for_room().is_none());
 }

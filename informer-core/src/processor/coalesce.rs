@@ -1,7 +1,10 @@
 //! [`Coalesced`]: what a handler that has fallen behind is still owed, at most one entry per key.
 //!
 //! Upholds I11, and I1 and I4 within it: an entry leads from what the handler last knew to what is true now, without
-//! the steps between.
+//! the steps between. Easy to get wrong: those steps hold user objects, and dropping them here would run the user's code
+//! under the inbox's lock. So whatever falls out goes to the caller (I8).
+
+use std::collections::VecDeque;
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -11,8 +14,13 @@ use crate::{Cached, Deleted, Event};
 /// Owed events, in the order in which their keys first came in.
 pub(super) struct Coalesced<K> {
     /// Holes are entries that came to nothing: added and deleted before the handler heard of it.
-    owed: Vec<Option<Owed<K>>>,
+    owed: VecDeque<Option<Owed<K>>>,
+    /// The place of a key's entry, counted from the first entry that there ever was.
     index: HashTable<usize>,
+    /// How many entries have left at the front.
+    taken: usize,
+    /// The end of the entries with which the first list is complete.
+    initial_end: Option<usize>,
     len: usize,
 }
 
@@ -37,39 +45,65 @@ impl<K> Owed<K> {
         }
     }
 
-    /// What is owed after `next` as well; `None` if that is nothing.
-    fn then(self, next: &Event<K>) -> Option<Self> {
+    /// What is owed after `next` as well; `None` if that is nothing. What the handler need not hear any more goes to
+    /// `garbage`, objects alone in the form of resyncs.
+    fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
         let owed = match (self, next) {
             // A resync has nothing to say to somebody who is about to hear of the object anyway.
             (owed, Event::Resynced(_)) => owed,
-            (Self::One(Event::Added { is_in_initial_list, .. }), Event::Updated { new, .. }) => {
+            (Self::One(Event::Added { object: skipped, is_in_initial_list }), Event::Updated { new, .. }) => {
+                garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Added { object: new.clone(), is_in_initial_list })
             }
-            (Self::One(Event::Added { .. }), Event::Deleted(_)) => return None,
-            (Self::One(Event::Updated { old, .. } | Event::Resynced(old)), Event::Updated { new, .. }) => {
+            (Self::One(skipped @ Event::Added { .. }), Event::Deleted(_)) => {
+                garbage.push(skipped);
+                return None;
+            }
+            (Self::One(Event::Updated { old, new: skipped }), Event::Updated { new, .. }) => {
+                garbage.push(Event::Resynced(skipped));
+                Self::One(Event::Updated { old, new: new.clone() })
+            }
+            (Self::One(Event::Resynced(old)), Event::Updated { new, .. }) => {
                 Self::One(Event::Updated { old, new: new.clone() })
             }
             (Self::One(Event::Deleted(deleted)), Event::Added { object, .. }) => {
                 Self::Recreated(deleted, object.clone())
             }
-            (Self::Recreated(deleted, _), Event::Updated { new, .. }) => {
+            (Self::Recreated(deleted, skipped), Event::Updated { new, .. }) => {
+                garbage.push(Event::Resynced(skipped));
                 Self::Recreated(deleted, new.clone())
             }
             // The life that the handler knew ended with the first deletion.
-            (Self::Recreated(deleted, _), Event::Deleted(_)) => Self::One(Event::Deleted(deleted)),
-            (Self::One(Event::Updated { old, .. }), Event::Deleted(deleted)) => {
+            (Self::Recreated(deleted, skipped), Event::Deleted(_)) => {
+                garbage.push(Event::Resynced(skipped));
+                Self::One(Event::Deleted(deleted))
+            }
+            (Self::One(Event::Updated { old, new: skipped }), Event::Deleted(deleted)) => {
+                garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Deleted(deleted.clone().after(old)))
             }
             // What is left is a resync then a delete, or a sequence that no store produces: the newest word counts.
-            (_, next) => Self::One(next.clone()),
+            (skipped, next) => {
+                skipped.into_events(garbage);
+                Self::One(next.clone())
+            }
         };
         Some(owed)
+    }
+
+    fn into_events(self, events: &mut Vec<Event<K>>) {
+        match self {
+            Self::One(event) => events.push(event),
+            Self::Recreated(deleted, object) => {
+                events.extend([Event::Deleted(deleted), Event::Added { object, is_in_initial_list: false }]);
+            }
+        }
     }
 }
 
 impl<K> Coalesced<K> {
     pub(super) fn new() -> Self {
-        Self { owed: Vec::new(), index: HashTable::new(), len: 0 }
+        Self { owed: VecDeque::new(), index: HashTable::new(), taken: 0, initial_end: None, len: 0 }
     }
 
     /// How many keys something is owed of.
@@ -77,28 +111,25 @@ impl<K> Coalesced<K> {
         self.len
     }
 
-    /// Adds an event; returns whether it was merged into what was owed already.
-    pub(super) fn push(&mut self, event: &Event<K>) -> bool {
+    /// Adds an event; returns whether it was merged into what was owed already. What falls out goes to `garbage`.
+    pub(super) fn push(&mut self, event: &Event<K>, garbage: &mut Vec<Event<K>>) -> bool {
         self.close_holes();
-        let Self { owed, index, len } = self;
-        let at = |position: usize, owed: &[Option<Owed<K>>], event: &Event<K>| {
-            owed[position].as_ref().is_some_and(|own| own.is_for(event))
-        };
+        let Self { owed, index, taken, len, .. } = self;
         let entry = index.entry(
             event.key().hash_value(),
-            |&position| at(position, owed, event),
-            |&position| owed[position].as_ref().map_or(0, Owed::key_hash),
+            |&place| owed[place - *taken].as_ref().is_some_and(|own| own.is_for(event)),
+            |&place| owed[place - *taken].as_ref().map_or(0, Owed::key_hash),
         );
         match entry {
             Entry::Vacant(vacant) => {
-                vacant.insert(owed.len());
-                owed.push(Some(Owed::One(event.clone())));
+                vacant.insert(*taken + owed.len());
+                owed.push_back(Some(Owed::One(event.clone())));
                 *len += 1;
                 false
             }
             Entry::Occupied(occupied) => {
-                let slot = &mut owed[*occupied.get()];
-                *slot = slot.take().and_then(|own| own.then(event));
+                let slot = &mut owed[*occupied.get() - *taken];
+                *slot = slot.take().and_then(|own| own.then(event, garbage));
                 if slot.is_none() {
                     occupied.remove();
                     *len -= 1;
@@ -113,24 +144,49 @@ impl<K> Coalesced<K> {
         if self.owed.len() < 2 * self.len + 64 {
             return;
         }
+        if let Some(end) = &mut self.initial_end {
+            let initial = end.saturating_sub(self.taken);
+            *end = self.owed.iter().take(initial).flatten().count();
+        }
         self.owed.retain(Option::is_some);
         self.index.clear();
-        for (position, own) in self.owed.iter().enumerate() {
-            let hash = |position: &usize| self.owed[*position].as_ref().map_or(0, Owed::key_hash);
-            self.index.insert_unique(own.as_ref().map_or(0, Owed::key_hash), position, hash);
+        self.taken = 0;
+        let hash = |place: &usize| self.owed[*place].as_ref().map_or(0, Owed::key_hash);
+        for place in 0..self.owed.len() {
+            self.index.insert_unique(hash(&place), place, hash);
         }
     }
 
-    /// Returns the owed events in order.
-    pub(super) fn into_events(self) -> Vec<Event<K>> {
-        let mut events = Vec::with_capacity(self.len);
-        for owed in self.owed.into_iter().flatten() {
-            match owed {
-                Owed::One(event) => events.push(event),
-                Owed::Recreated(deleted, object) => {
-                    events.push(Event::Deleted(deleted));
-                    events.push(Event::Added { object, is_in_initial_list: false });
+    /// Notes that with what is owed now the first list is complete.
+    pub(super) fn complete_initial(&mut self) {
+        self.initial_end = Some(self.taken + self.owed.len());
+    }
+
+    /// Says once, when all that belongs to the first list has been taken, that it is so.
+    pub(super) fn take_initial_end(&mut self) -> bool {
+        self.initial_end.take_if(|end| *end <= self.taken).is_some()
+    }
+
+    /// Says whether nothing is owed, and no end of the first list either.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0 && self.initial_end.is_none()
+    }
+
+    /// Takes the oldest entries, about as many as make `limit` events, in order. Events for the keys of those that stay
+    /// can still be merged into them.
+    pub(super) fn take(&mut self, limit: usize) -> Vec<Event<K>> {
+        let mut events = Vec::with_capacity(limit.min(self.len));
+        while events.len() < limit
+            && let Some(front) = self.owed.pop_front()
+        {
+            let place = self.taken;
+            self.taken += 1;
+            if let Some(owed) = front {
+                if let Ok(entry) = self.index.find_entry(owed.key_hash(), |&other| other == place) {
+                    entry.remove();
                 }
+                self.len -= 1;
+                owed.into_events(&mut events);
             }
         }
         events
@@ -190,9 +246,9 @@ mod tests {
         for (events, expected) in table {
             let mut coalesced = Coalesced::new();
             for event in &events {
-                coalesced.push(event);
+                coalesced.push(event, &mut Vec::new());
             }
-            let owed: Vec<_> = coalesced.into_events().iter().map(shown).collect();
+            let owed: Vec<_> = coalesced.take(9).iter().map(shown).collect();
             assert_eq!(owed.join(" "), expected, "of {:?}", events.iter().map(shown).collect::<Vec<_>>());
         }
     }
@@ -203,10 +259,45 @@ mod tests {
         for name in 0..10_000 {
             let key = ObjectKey::cluster_scoped(&name.to_string());
             let object = Cached::from_parts(key, 1.into(), Default::default(), ());
-            coalesced.push(&Event::Added { object: object.clone(), is_in_initial_list: false });
-            coalesced.push(&Event::Deleted(Deleted::exact(object)));
+            let garbage = &mut Vec::new();
+            coalesced.push(&Event::Added { object: object.clone(), is_in_initial_list: false }, garbage);
+            coalesced.push(&Event::Deleted(Deleted::exact(object)), garbage);
         }
         assert_eq!(coalesced.len(), 0);
         assert!(coalesced.owed.len() <= 64 && coalesced.index.capacity() < 200);
+    }
+
+    #[test]
+    fn i6_entries_that_go_and_holes_that_are_closed_leave_places_and_the_end_of_the_first_list_right() {
+        let named = |name: &str, value| {
+            Cached::from_parts(ObjectKey::cluster_scoped(name), 1.into(), Default::default(), value)
+        };
+        let add = |name: &str, value| Event::Added { object: named(name, value), is_in_initial_list: true };
+        let (mut coalesced, garbage) = (Coalesced::new(), &mut Vec::new());
+        let vanish = |coalesced: &mut Coalesced<u64>, garbage: &mut Vec<_>| {
+            for name in 0..200 {
+                coalesced.push(&add(&format!("x{name}"), name), garbage);
+                coalesced.push(&Event::Deleted(Deleted::exact(named(&format!("x{name}"), name))), garbage);
+            }
+        };
+        vanish(&mut coalesced, garbage);
+        ["a", "b", "c", "d"].iter().for_each(|name| _ = coalesced.push(&add(name, 0), garbage));
+        assert_eq!(coalesced.take(2).len(), 2);
+        coalesced.complete_initial();
+        vanish(&mut coalesced, garbage);
+        coalesced.push(&add("e", 0), garbage);
+        assert!(coalesced.push(&Event::Updated { old: named("c", 0), new: named("c", 1) }, garbage));
+        assert!(!coalesced.take_initial_end());
+        let values = |events: Vec<Event<u64>>| {
+            let shown = |event: &Event<u64>| match event {
+                Event::Added { object, .. } => format!("{}={}", object.key(), **object),
+                other => format!("{other:?}"),
+            };
+            events.iter().map(shown).collect::<Vec<_>>()
+        };
+        assert_eq!(values(coalesced.take(2)), ["c=1", "d=0"]);
+        assert!(coalesced.take_initial_end() && !coalesced.take_initial_end());
+        assert_eq!(values(coalesced.take(2)), ["e=0"]);
+        assert!(coalesced.is_empty());
     }
 }

@@ -1,50 +1,40 @@
-//! [`ProcessorListener`]: one handler with its inbox and the task that empties it.
+//! [`ProcessorListener`]: one handler's hand-over, resync clock and counters; what does the listening is a
+//! [`Service`](super::service) or a [stream](super::stream).
 //!
 //! client-go: `processorListener` of `tools/cache/shared_informer.go`, there two goroutines and a channel hand-over per
-//! event; here one task, woken once per batch.
+//! event; here one task at most, woken once per batch.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::sync::Notify;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use super::coalesce::Coalesced;
-use super::inbox::{Delivery, Inbox, Replay};
+use super::Shared;
+use super::cursor::Cursor;
+use super::handover::{Backlog, Handover, Published};
+use super::inbox::Replay;
 use super::options::HandlerOptions;
-use super::{OnDrop, Shared};
-use crate::handler::dispatch;
-use crate::{Event, EventBatch, EventHandler, Synced};
+use super::resync::ResyncClock;
+use crate::Synced;
+use crate::sync::{Latch, Mutex};
 
-/// A handler, what waits for it, and how it fares.
+/// A handler as its processor knows it.
 pub(super) struct ProcessorListener<K> {
     name: String,
-    handler: Box<dyn EventHandler<K>>,
-    inbox: Mutex<Inbox<K>>,
-    wake: Notify,
+    handover: Handover<K>,
     resync: Mutex<ResyncClock>,
-    /// How many events the task has taken out of the inbox and not yet delivered.
-    in_hand: AtomicUsize,
     /// Set when the handler is not to be called any more.
-    removed: CancellationToken,
+    pub(super) removed: Latch,
     processor: Weak<Shared<K>>,
-    /// Set when its task has ended.
+    /// Set when nobody calls the handler any more and it has been dropped.
     pub(super) ended: Synced,
     pub(super) synced: Synced,
     delivered: AtomicU64,
     panicked: AtomicU64,
-}
-
-/// When a handler is due its next resync.
-struct ResyncClock {
-    period: Option<Duration>,
-    next: Instant,
-    /// Whether resyncs that are now under way are for this handler.
-    syncing: bool,
+    /// In nanoseconds.
+    slowest: AtomicU64,
 }
 
 /// How a handler fares.
@@ -53,40 +43,35 @@ struct ResyncClock {
 pub struct HandlerStats {
     /// Events that wait for the handler, the one it is being called with included. Objects of a replay are not counted.
     pub pending: usize,
-    /// Calls that have returned.
+    /// Calls that have returned; for a stream, events that have been handed out.
     pub delivered: u64,
     /// Events that were merged into an earlier one because the handler was behind.
     pub coalesced: u64,
     /// Calls that panicked.
     pub panicked: u64,
+    /// How long the longest call took that has returned or panicked so far. Zero for a stream, where the time between
+    /// two events says nothing about either.
+    pub slowest: Duration,
 }
 
-impl<K: 'static> ProcessorListener<K> {
-    pub(super) fn new<H: EventHandler<K>>(
-        handler: H,
+impl<K> ProcessorListener<K> {
+    pub(super) fn new(
+        name: String,
         options: &HandlerOptions,
         period: Option<Duration>,
         processor: Weak<Shared<K>>,
     ) -> Self {
-        let name = options.name.clone().unwrap_or_else(|| std::any::type_name::<H>().to_owned());
-        let now = Instant::now();
         Self {
             name,
-            handler: Box::new(handler),
-            inbox: Mutex::new(Inbox::new(options.threshold)),
-            wake: Notify::new(),
-            resync: Mutex::new(ResyncClock {
-                period,
-                next: now + period.unwrap_or_default(),
-                syncing: false,
-            }),
-            in_hand: AtomicUsize::new(0),
-            removed: CancellationToken::new(),
+            handover: Handover::new(options.threshold),
+            resync: Mutex::new(ResyncClock::new(period)),
+            removed: Latch::default(),
             processor,
             ended: Synced::new(),
             synced: Synced::new(),
             delivered: AtomicU64::new(0),
             panicked: AtomicU64::new(0),
+            slowest: AtomicU64::new(0),
         }
     }
 
@@ -94,143 +79,141 @@ impl<K: 'static> ProcessorListener<K> {
         &self.name
     }
 
-    pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
-        self.inbox.lock().start_with(replay, completes_initial_list);
-        self.wake.notify_one();
-    }
-
-    /// Puts a batch, of which so many events are resyncs, into the inbox.
-    pub(super) fn push(&self, batch: &Arc<EventBatch<K>>, resyncs: usize) {
-        let with_resyncs = self.resync.lock().syncing;
-        let count = batch.events.len() - if with_resyncs { 0 } else { resyncs };
-        let has_news = {
-            let mut inbox = self.inbox.lock();
-            let was_empty = inbox.is_empty();
-            inbox.push(batch, count, with_resyncs);
-            was_empty && !inbox.is_empty()
-        };
-        if has_news {
-            self.wake.notify_one();
-        }
+    /// What tells this listener from all others there are.
+    pub(super) fn id(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     pub(super) fn resync_period(&self) -> Option<Duration> {
-        self.resync.lock().period
+        self.resync.lock().period()
     }
 
-    /// Raises a period that is shorter than the informer's checks are apart.
-    pub(super) fn limit_resync_period(&self, check_period: Option<Duration>) {
-        let mut resync = self.resync.lock();
-        resync.period = match (resync.period, check_period) {
-            (Some(period), Some(check_period)) => Some(period.max(check_period)),
-            _ => None,
-        };
-        resync.next = Instant::now() + resync.period.unwrap_or_default();
+    /// Counts the resync period from now on, and returns it.
+    pub(super) fn restart_resync(&self) -> Option<Duration> {
+        let mut clock = self.resync.lock();
+        let period = clock.period();
+        clock.restart(period);
+        period
+    }
+
+    /// Raises a resync period that is shorter than the informer's checks are apart.
+    pub(super) fn limit_resync(&self, check_period: Option<Duration>) {
+        self.resync.lock().limit(check_period);
+    }
+
+    pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
+        self.handover.start_with(replay, completes_initial_list);
+    }
+
+    /// Hands a batch over, with the resyncs in it if the handler is due them.
+    pub(super) fn push(&self, published: &mut Published<K>) {
+        let with_resyncs = published.has_resyncs() && self.resync.lock().is_syncing();
+        published.hand_to(&self.handover, with_resyncs);
+    }
+
+    pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Cursor<K>>> {
+        self.handover.poll_take(cx)
     }
 
     /// Says whether the handler is due a resync, and if so starts its next period.
     pub(super) fn check_resync(&self, now: Instant) -> bool {
-        let mut resync = self.resync.lock();
-        let due = resync.period.filter(|_| now >= resync.next);
-        if let Some(period) = due {
-            resync.next = now + period;
+        self.resync.lock().check(now)
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        self.handover.is_closed()
+    }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        self.handover.backlog()
+    }
+
+    pub(super) fn stats(&self) -> HandlerStats {
+        let Backlog { pending, merged, .. } = self.backlog();
+        HandlerStats {
+            pending,
+            delivered: self.delivered.load(Ordering::Relaxed),
+            coalesced: merged,
+            panicked: self.panicked.load(Ordering::Relaxed),
+            slowest: Duration::from_nanos(self.slowest.load(Ordering::Relaxed)),
         }
-        resync.syncing = due.is_some();
-        resync.syncing
+    }
+
+    /// Counts a call that has returned, or an event that has been handed out.
+    pub(super) fn count_delivered(&self) {
+        // Only the one who serves the handler counts, here and below, so load and store are enough.
+        self.delivered.store(self.delivered.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.handover.finish_one();
+    }
+
+    /// Counts a call that has panicked.
+    pub(super) fn count_panicked(&self) {
+        self.panicked.store(self.panicked.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.handover.finish_one();
+    }
+
+    /// Notes how long a call took.
+    pub(super) fn note_duration(&self, took: Duration) {
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        if nanos > self.slowest.load(Ordering::Relaxed) {
+            self.slowest.store(nanos, Ordering::Relaxed);
+        }
     }
 
     /// Takes the handler out of service; what waits for it is dropped, and a call under way may still end.
     pub(super) fn remove(&self) {
-        self.removed.cancel();
-        let dropped = {
-            let mut inbox = self.inbox.lock();
-            inbox.closed = true;
-            inbox.take()
-        };
-        drop(dropped);
-        self.wake.notify_one();
+        if !self.handover.close() {
+            return;
+        }
+        self.removed.set();
         self.synced.give_up();
         if let Some(processor) = self.processor.upgrade() {
             processor.unregister(self);
         }
     }
 
-    pub(super) fn is_removed(&self) -> bool {
-        self.removed.is_cancelled()
-    }
-
-    pub(super) fn stats(&self) -> HandlerStats {
-        let (pending, coalesced) = {
-            let inbox = self.inbox.lock();
-            (inbox.len(), inbox.merged())
+    /// Says what keeps the handler from being synced; `None` if nothing does.
+    pub(super) fn waiting_for(&self) -> Option<String> {
+        if self.synced.has_synced() {
+            return None;
+        }
+        let progress = self.processor.upgrade().map(|processor| processor.progress(self));
+        if progress.as_ref().is_none_or(|progress| progress.stopped) {
+            return Some("its informer has stopped".to_owned());
+        }
+        let waits_for = if self.is_removed() {
+            "it has been removed".to_owned()
+        } else if let Some(list) = progress.as_ref().and_then(|progress| progress.list.as_ref()) {
+            list.clone()
+        } else if progress.is_some_and(|progress| progress.without_task) {
+            "its informer is not running".to_owned()
+        } else {
+            match self.backlog().pending {
+                0 => "it is not done with the objects that existed when it joined".to_owned(),
+                1 => "1 event waits for it".to_owned(),
+                pending => format!("{pending} events wait for it"),
+            }
         };
-        HandlerStats {
-            pending: pending + self.in_hand.load(Ordering::Relaxed),
-            delivered: self.delivered.load(Ordering::Relaxed),
-            coalesced,
-            panicked: self.panicked.load(Ordering::Relaxed),
-        }
+        Some(waits_for)
     }
+}
 
-    /// Delivers what comes in, until the handler is removed.
-    pub(super) async fn run(&self) {
-        // Also where the task is aborted instead of ending by itself.
-        let _ended = OnDrop(|| self.ended.set());
-        loop {
-            let woken = self.wake.notified();
-            let delivery = {
-                let mut inbox = self.inbox.lock();
-                if inbox.closed {
-                    break;
-                }
-                let taken = inbox.len();
-                self.in_hand.store(taken, Ordering::Relaxed);
-                (!inbox.is_empty()).then(|| inbox.take())
-            };
-            match delivery {
-                Some(delivery) => self.deliver(delivery).await,
-                None => woken.await,
-            }
-        }
+/// A listener in the hands of whoever serves it. When that ends, in whatever way, the listener is out of service.
+pub(super) struct Served<K>(pub(super) Arc<ProcessorListener<K>>);
+
+impl<K> std::ops::Deref for Served<K> {
+    type Target = ProcessorListener<K>;
+
+    fn deref(&self) -> &ProcessorListener<K> {
+        &self.0
     }
+}
 
-    async fn deliver(&self, delivery: Delivery<K>) {
-        for object in delivery.replay.into_iter().flatten() {
-            self.call(&Event::Added { object, is_in_initial_list: true }).await;
-        }
-        for shared in delivery.batches {
-            for event in &shared.batch.events {
-                if shared.with_resyncs || !matches!(event, Event::Resynced(_)) {
-                    self.call(event).await;
-                    self.in_hand.fetch_sub(1, Ordering::Relaxed);
-                }
-            }
-        }
-        let coalesced = delivery.coalesced.map(Coalesced::into_events).unwrap_or_default();
-        self.in_hand.store(coalesced.len(), Ordering::Relaxed);
-        for event in coalesced {
-            self.call(&event).await;
-            self.in_hand.fetch_sub(1, Ordering::Relaxed);
-        }
-        // I6: only now have the initial adds returned from the handler.
-        if delivery.completes_initial_list && !self.is_removed() {
-            self.synced.set();
-        }
-    }
-
-    /// Calls the handler with one event; the await is only there to let other tasks have their turn.
-    async fn call(&self, event: &Event<K>) {
-        tokio::task::coop::consume_budget().await;
-        if self.is_removed() {
-            return;
-        }
-        // I4: this task is the only caller. I12: a panic ends this call and nothing else.
-        match catch_unwind(AssertUnwindSafe(|| dispatch(self.handler.as_ref(), event))) {
-            Ok(()) => _ = self.delivered.fetch_add(1, Ordering::Relaxed),
-            Err(_) => {
-                self.panicked.fetch_add(1, Ordering::Relaxed);
-                tracing::error!(handler = %self.name, key = %event.key(), "handler panicked; it goes on with the next event");
-            }
-        }
+impl<K> Drop for Served<K> {
+    fn drop(&mut self) {
+        // I12: nobody goes on waiting for it.
+        self.remove();
+        self.handover.consumer_gone();
+        self.ended.set();
     }
 }

@@ -4,32 +4,44 @@
 //! a reference count, and a handler that falls behind costs at most one entry per key (I11).
 //!
 //! Lock order: the store's writing (held by whoever calls [`SharedProcessor::publish`]), the registry's, then whatever
-//! `commit` or `snapshot` lock, then a listener's inbox. None is held while a handler runs or is dropped (I8).
+//! `commit` or `snapshot` lock, then a listener's resync clock or inbox. None is held while the user's code runs,
+//! which handlers are, and wakers, and drops of handlers and objects (I8); for the store's, that is up to its holder.
 
 mod coalesce;
+mod cursor;
+mod handover;
 mod inbox;
 mod listener;
 mod options;
 mod registration;
+mod resync;
+mod service;
+mod stopwatch;
+mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::any::type_name;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::sync::Notify;
+use futures::future::BoxFuture;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Cached, Event, EventBatch, EventHandler};
+use crate::sync::{Mutex, Notify};
+use crate::{AsyncEventHandler, Cached, EventBatch, EventHandler};
 use listener::ProcessorListener;
+use resync::CheckPeriod;
+use service::Handler;
 
+pub use handover::Published;
 pub use listener::HandlerStats;
 pub use options::{HandlerOptions, Resync};
 pub use registration::HandlerRegistration;
+pub use stream::EventStream;
 
 /// Distributes batches of events to handlers. Cloning gives another handle on the same processor.
 pub struct SharedProcessor<K> {
@@ -41,25 +53,35 @@ struct Shared<K> {
     /// Wakes `run`: there is a handler that has no task yet.
     joined: Notify,
     default_resync: Option<Duration>,
+    /// Says how that fares which brings the first list.
+    source: OnceLock<Describe>,
 }
+
+type Describe = Box<dyn Fn() -> String + Send + Sync>;
 
 /// Who listens.
 struct Registry<K> {
     listeners: Vec<Arc<ProcessorListener<K>>>,
-    /// Those of them that have no task yet.
-    without_task: Vec<Arc<ProcessorListener<K>>>,
+    /// The work of serving those that have no task yet.
+    without_task: Vec<Waiting>,
     /// Whether the batch that completes the first list has been published.
     list_complete: bool,
     check_period: CheckPeriod,
     stopped: bool,
 }
 
-/// How far apart the informer's checks for resyncs are.
-#[derive(Clone, Copy)]
-enum CheckPeriod {
-    /// Handlers may still ask for a shorter one.
-    Open,
-    Fixed(Option<Duration>),
+/// A listener's work that nobody does yet.
+struct Waiting {
+    listener: usize,
+    service: BoxFuture<'static, ()>,
+}
+
+/// How far the processor is with one listener.
+struct Progress {
+    stopped: bool,
+    /// Why the first list is not complete, unless it is.
+    list: Option<String>,
+    without_task: bool,
 }
 
 impl<K: Send + Sync + 'static> SharedProcessor<K> {
@@ -79,8 +101,15 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
                 registry: Mutex::new(registry),
                 joined: Notify::new(),
                 default_resync,
+                source: OnceLock::new(),
             }),
         }
+    }
+
+    /// Sets what is asked, without a lock being held, how the source of the first list fares, for
+    /// [`HandlerRegistration::waiting_for`] to say so. It can be set once; later calls change nothing.
+    pub fn describe_source(&self, describe: impl Fn() -> String + Send + Sync + 'static) {
+        _ = self.shared.source.set(Box::new(describe));
     }
 
     /// Adds a handler. It first gets what `snapshot` returns as initial adds, then everything that is published from
@@ -89,6 +118,7 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
     /// `snapshot` is called under the processor's lock, so it should only fix a state, and not copy it.
     ///
     /// On a processor that has stopped, the handler is never called.
+    #[doc(alias = "AddEventHandler")]
     pub fn add_handler<H, S>(
         &self,
         handler: H,
@@ -99,53 +129,119 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         H: EventHandler<K>,
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
+        self.add_service(type_name::<H>(), Handler::Sync(Box::new(handler)), options, snapshot)
+    }
+
+    /// Adds an async handler, as [`add_handler`](Self::add_handler) does a sync one.
+    pub fn add_async_handler<H, S>(
+        &self,
+        handler: H,
+        options: &HandlerOptions,
+        snapshot: impl FnOnce() -> S,
+    ) -> HandlerRegistration
+    where
+        H: AsyncEventHandler<K>,
+        S: Iterator<Item = Cached<K>> + Send + 'static,
+    {
+        self.add_service(type_name::<H>(), Handler::Async(Box::new(handler)), options, snapshot)
+    }
+
+    fn add_service<S>(
+        &self,
+        name: &str,
+        handler: Handler<K>,
+        options: &HandlerOptions,
+        snapshot: impl FnOnce() -> S,
+    ) -> HandlerRegistration
+    where
+        S: Iterator<Item = Cached<K>> + Send + 'static,
+    {
+        let listener = self.new_listener(name, options);
+        let service = service::serve(Arc::clone(&listener), handler);
+        self.join(&listener, Some(service), options, snapshot);
+        HandlerRegistration::new(listener)
+    }
+
+    /// Returns a stream of what an added handler would be called with. It needs no task, and goes on also if nobody
+    /// [runs](Self::run) the processor; `snapshot` is as in [`add_handler`](Self::add_handler).
+    ///
+    /// On a processor that has stopped, the stream has ended.
+    pub fn events<S>(&self, options: &HandlerOptions, snapshot: impl FnOnce() -> S) -> EventStream<K>
+    where
+        S: Iterator<Item = Cached<K>> + Send + 'static,
+    {
+        let listener = self.new_listener(type_name::<EventStream<K>>(), options);
+        self.join(&listener, None, options, snapshot);
+        EventStream::new(listener)
+    }
+
+    fn new_listener(&self, default_name: &str, options: &HandlerOptions) -> Arc<ProcessorListener<K>> {
+        let name = options.name.clone().unwrap_or_else(|| default_name.to_owned());
         let period = options.resync.period(self.shared.default_resync);
-        let processor = Arc::downgrade(&self.shared);
-        let listener = Arc::new(ProcessorListener::new(handler, options, period, processor));
+        Arc::new(ProcessorListener::new(name, options, period, Arc::downgrade(&self.shared)))
+    }
+
+    /// Registers a listener, and the work of serving it if that takes a task.
+    fn join<S>(
+        &self,
+        listener: &Arc<ProcessorListener<K>>,
+        service: Option<BoxFuture<'static, ()>>,
+        options: &HandlerOptions,
+        snapshot: impl FnOnce() -> S,
+    ) where
+        S: Iterator<Item = Cached<K>> + Send + 'static,
+    {
         {
             let mut registry = self.shared.registry.lock();
             if registry.stopped {
                 drop(registry);
+                // Without its service, it ends.
                 listener.remove();
-                listener.ended.set();
-                return HandlerRegistration::new(listener);
+                return;
             }
             if let CheckPeriod::Fixed(check_period) = registry.check_period {
-                listener.limit_resync_period(check_period);
+                listener.limit_resync(check_period);
             }
+            // I5: the snapshot has what was published so far, and what is published from now on comes after it.
             listener.start_with(Box::new(snapshot()), registry.list_complete);
-            registry.listeners.push(Arc::clone(&listener));
-            registry.without_task.push(Arc::clone(&listener));
+            registry.listeners.push(Arc::clone(listener));
+            let waiting = service.map(|service| Waiting { listener: listener.id(), service });
+            registry.without_task.extend(waiting);
         }
         self.shared.joined.notify_one();
-        HandlerRegistration::new(listener)
+        if let Resync::Every(asked) = options.resync {
+            tell_of_resync(listener.name(), asked, listener.resync_period());
+        }
     }
 
     /// Calls `commit`, which makes the events true in the store, and then gives them to every handler (I3). A handler
     /// that joins meanwhile sees either neither or both.
     ///
-    /// `commit` is called under the processor's lock, so it should only put prepared changes in place.
+    /// `commit` is called under the processor's lock, so it should only put prepared changes in place. The handlers are
+    /// woken when what is returned is dropped: at once, or when a lock that the caller holds is free again (I8).
     #[doc(alias = "distribute")]
-    pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) {
-        let batch = Arc::new(batch);
-        let resyncs = batch.events.iter().filter(|event| matches!(event, Event::Resynced(_))).count();
+    pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> Published<K> {
+        let concerns_anybody = !batch.events.is_empty() || batch.completes_initial_list;
+        let mut published = Published::new(batch);
         let mut registry = self.shared.registry.lock();
         commit();
-        registry.list_complete |= batch.completes_initial_list;
-        if batch.events.is_empty() && !batch.completes_initial_list {
-            return;
+        registry.list_complete |= published.batch().completes_initial_list;
+        if concerns_anybody {
+            registry.listeners.iter().for_each(|listener| listener.push(&mut published));
         }
-        for listener in &registry.listeners {
-            listener.push(&batch, resyncs);
-        }
+        published
     }
 
     /// Fixes and returns how often to call [`check_resync`](Self::check_resync): the shortest period that any handler
-    /// has asked for so far, or `None` if none wants resyncs. Handlers that join later wait at least that long.
+    /// has asked for so far, or `None` if none wants resyncs. All periods count from now, and handlers that join later
+    /// have none that is shorter.
     #[must_use]
     pub fn fix_check_period(&self) -> Option<Duration> {
         let mut registry = self.shared.registry.lock();
-        let asked = registry.listeners.iter().filter_map(|listener| listener.resync_period());
+        if let CheckPeriod::Fixed(period) = registry.check_period {
+            return period;
+        }
+        let asked = registry.listeners.iter().filter_map(|listener| listener.restart_resync());
         let shortest = asked.chain(Resync::Default.period(self.shared.default_resync)).min();
         registry.check_period = CheckPeriod::Fixed(shortest);
         shortest
@@ -171,8 +267,8 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         let stop = OnDrop(|| self.stop());
         while !shutdown.is_cancelled() {
             let joined = std::mem::take(&mut self.shared.registry.lock().without_task);
-            for listener in joined {
-                tasks.spawn(async move { listener.run().await });
+            for waiting in joined {
+                tasks.spawn(waiting.service);
             }
             tokio::select! {
                 () = self.shared.joined.notified() => {}
@@ -184,7 +280,9 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         while tasks.join_next().await.is_some() {}
     }
 
-    fn stop(&self) {
+    /// Lets all handlers go, as the end of [`run`](Self::run) does: none is called any more, and whoever waits for one
+    /// hears that it will not sync.
+    pub fn stop(&self) {
         let (listeners, without_task) = {
             let mut registry = self.shared.registry.lock();
             registry.stopped = true;
@@ -193,26 +291,62 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         for listener in listeners {
             listener.remove();
         }
-        for listener in &without_task {
-            listener.ended.set();
-        }
+        drop(without_task);
     }
 }
 
-impl<K: 'static> Shared<K> {
+impl<K> Shared<K> {
     /// Forgets a listener.
     fn unregister(&self, removed: &ProcessorListener<K>) {
-        let is_it = |listener: &mut Arc<ProcessorListener<K>>| std::ptr::eq(Arc::as_ptr(listener), removed);
-        let (listeners, without_task) = {
+        let id = removed.id();
+        let forgotten = {
             let mut registry = self.registry.lock();
-            let listeners: Vec<_> = registry.listeners.extract_if(.., is_it).collect();
-            (listeners, registry.without_task.extract_if(.., is_it).collect::<Vec<_>>())
+            let listeners: Vec<_> =
+                registry.listeners.extract_if(.., |listener| listener.id() == id).collect();
+            let without_task: Vec<_> =
+                registry.without_task.extract_if(.., |waiting| waiting.listener == id).collect();
+            (listeners, without_task)
         };
-        for listener in &without_task {
-            listener.ended.set();
-        }
         // I8: what goes with a handler is the user's code too, so it goes when the registry is free again.
-        drop((listeners, without_task));
+        drop(forgotten);
+    }
+
+    fn progress(&self, listener: &ProcessorListener<K>) -> Progress {
+        let (stopped, list_complete, without_task) = {
+            let registry = self.registry.lock();
+            let without_task = registry.without_task.iter().any(|waiting| waiting.listener == listener.id());
+            (registry.stopped, registry.list_complete, without_task)
+        };
+        let list = (!list_complete).then(|| {
+            let why = self.source.get().map_or_else(String::new, |describe| format!(": {}", describe()));
+            format!("its informer's first list is not complete{why}")
+        });
+        Progress { stopped, list, without_task }
+    }
+}
+
+impl<K> Drop for Shared<K> {
+    fn drop(&mut self) {
+        // I12: a stream that outlives the last handle on its processor ends; one that ran has done this before.
+        let listeners = std::mem::take(&mut self.registry.lock().listeners);
+        listeners.iter().for_each(|listener| listener.remove());
+    }
+}
+
+/// Says in the log where a handler does not get the resyncs it has asked for.
+fn tell_of_resync(handler: &str, asked: Duration, period: Option<Duration>) {
+    match period {
+        Some(period) if asked < period => tracing::warn!(
+            %handler, ?asked, ?period,
+            "resyncs come less often than the handler has asked for: not more often than each second, nor than anybody \
+             had asked for when its informer started"
+        ),
+        None if !asked.is_zero() => tracing::warn!(
+            %handler, ?asked,
+            "there will be no resyncs, because nobody had asked for any when the informer started; set its default \
+             resync period, or add the handler earlier"
+        ),
+        _ => {}
     }
 }
 
@@ -233,10 +367,13 @@ impl<K> Clone for SharedProcessor<K> {
 
 impl<K> fmt::Debug for SharedProcessor<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let registry = self.shared.registry.lock();
+        let (handlers, stopped) = {
+            let registry = self.shared.registry.lock();
+            (registry.listeners.len(), registry.stopped)
+        };
         f.debug_struct("SharedProcessor")
-            .field("handlers", &registry.listeners.len())
-            .field("stopped", &registry.stopped)
+            .field("handlers", &handlers)
+            .field("stopped", &stopped)
             .finish_non_exhaustive()
     }
 }

@@ -10,8 +10,11 @@ pub struct HandlerOptions {
     pub name: Option<String>,
     /// How often the handler wants every object handed out again. Default: [`Resync::Default`].
     pub resync: Resync,
-    /// How many events may wait before further ones are coalesced per key; `None`: any number, at the price of memory
-    /// without bound. Default: 1,024.
+    /// How many events may wait, the one that the handler is being called with included, before further ones are
+    /// coalesced per key; `None`: any number, at the price of memory without bound. Default: 1,024. Zero counts as one.
+    ///
+    /// A batch that begins below the threshold is taken as a whole, so at most the threshold, one batch, and one event
+    /// per key wait (I11).
     pub threshold: Option<usize>,
 }
 
@@ -19,6 +22,7 @@ pub struct HandlerOptions {
 ///
 /// A resync asks nothing of the server: it replays what is in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Resync {
     /// As often as the informer does by default.
     #[default]
@@ -28,15 +32,18 @@ pub enum Resync {
     /// After this time, rounded up to a multiple of the informer's check period; at least one second. Zero means
     /// never.
     ///
-    /// The informer's check period is settled when it starts: a handler that joins later can't have resyncs if nobody
-    /// wanted any at that time.
+    /// The informer's check period is settled when it starts, as the shortest that anybody has asked for until then.
+    /// A handler that joins later and asks for a shorter one is served at that period, and has no resyncs if nobody
+    /// wanted any; the log says so. These are client-go's rules.
     Every(Duration),
 }
 
 impl Resync {
+    /// Nobody has resyncs more often.
+    pub(super) const SHORTEST: Duration = Duration::from_secs(1);
+
     /// The period asked for, given the informer's default. Zero means never, as in client-go.
     pub(super) fn period(self, default: Option<Duration>) -> Option<Duration> {
-        const SHORTEST: Duration = Duration::from_secs(1);
         // Beyond this it makes no difference, and a sum with it can't overflow a clock.
         const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
         let asked = match self {
@@ -44,7 +51,7 @@ impl Resync {
             Self::Never => None,
             Self::Every(period) => Some(period),
         };
-        asked.filter(|period| !period.is_zero()).map(|period| period.clamp(SHORTEST, LONGEST))
+        asked.filter(|period| !period.is_zero()).map(|period| period.clamp(Self::SHORTEST, LONGEST))
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::listener::{HandlerStats, ProcessorListener};
+use super::service;
 use crate::Synced;
 
 /// Stands for a handler that listens to an informer. Dropping it removes the handler.
@@ -19,6 +20,8 @@ trait Listener: Send + Sync {
     fn synced(&self) -> &Synced;
     fn ended(&self) -> &Synced;
     fn stats(&self) -> HandlerStats;
+    fn waiting_for(&self) -> Option<String>;
+    fn is_calling(&self) -> bool;
     fn remove(&self);
 }
 
@@ -34,6 +37,12 @@ impl<K: Send + Sync + 'static> Listener for ProcessorListener<K> {
     }
     fn stats(&self) -> HandlerStats {
         self.stats()
+    }
+    fn waiting_for(&self) -> Option<String> {
+        self.waiting_for()
+    }
+    fn is_calling(&self) -> bool {
+        service::is_called_by(self)
     }
     fn remove(&self) {
         self.remove();
@@ -69,28 +78,42 @@ impl HandlerRegistration {
         self.listener().synced().has_synced()
     }
 
+    /// Says in words what keeps the handler from being synced, such as "17 events wait for it"; `None` if it is synced.
+    /// With [`name`](Self::name) this is what a message needs that says why a wait has taken too long.
+    #[must_use]
+    pub fn waiting_for(&self) -> Option<String> {
+        self.listener().waiting_for()
+    }
+
     /// Returns how the handler fares.
     #[must_use]
     pub fn stats(&self) -> HandlerStats {
         self.listener().stats()
     }
 
-    /// Removes the handler: what waits for it is dropped. A call that is under way may still end after this returns.
+    /// Removes the handler: what waits for it is dropped. A call that is under way may still end after this returns; if
+    /// the handler is async, it is dropped where it next waits for something.
     #[doc(alias = "RemoveEventHandler")]
     pub fn remove(self) {}
 
-    /// Removes the handler and waits until it is not being called any more.
+    /// Removes the handler and waits until it is not being called any more and has been dropped.
     ///
-    /// From inside the handler itself this would wait for its own end; use [`remove`](Self::remove) there.
+    /// Inside a call of this handler, sync or async, this removes it and does not wait, because its end can't come
+    /// before that of the call. (client-go's `ShutDownEventHandler` deadlocks there.) That is noticed only in the
+    /// handler's own task: a sync handler that blocks until another task or thread has removed it waits for ever, and so
+    /// do two sync handlers that remove each other at the same time.
     ///
     /// # Cancel safety
-    /// The handler is removed even if the future is dropped before it is ready.
+    /// Once it has been polled, the handler is removed; and also if the future is dropped before that.
     #[doc(alias = "ShutDownEventHandler")]
     pub async fn remove_and_wait(self) {
         let ended = self.listener().ended().clone();
+        let is_calling = self.listener().is_calling();
         drop(self);
-        // It can't be given up: a task that is aborted has ended too.
-        _ = ended.wait().await;
+        if !is_calling {
+            // It can't be given up: a task that is aborted has ended too.
+            _ = ended.wait().await;
+        }
     }
 
     /// Leaves the handler in place for as long as the informer lives, and gives up the hold on it.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use informer_reflector::KubeListWatch;
 use kube::{Client, Resource};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -21,7 +22,6 @@ use crate::{InformerOptions, SharedIndexInformer};
 pub use builder::FactoryBuilder;
 use registry::{Entry, InformerKey, Registry};
 pub use scope::InformerScope;
-pub use wait::NotSynced;
 
 /// Makes informers and shares them: whoever asks for the same resource gets the same informer, so that a process has
 /// one watch and one copy of it. Cloning gives another handle on the same factory.
@@ -57,6 +57,8 @@ struct Inner {
     config: builder::FactoryConfig,
     informers: Registry,
     tasks: TaskTracker,
+    /// Held by who starts informers and by who stops them: none is started once all have been told to stop.
+    starting: Mutex<()>,
     shutdown: CancellationToken,
     /// Stops the informers when the factory is dropped.
     _stop: DropGuard,
@@ -81,13 +83,15 @@ impl SharedInformerFactory {
             config,
             informers: Registry::new(),
             tasks: TaskTracker::new(),
+            starting: Mutex::new(()),
             _stop: shutdown.clone().drop_guard(),
             shutdown,
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns the informer of a resource, made on first use. It stays empty until [`start`](Self::start).
+    /// Returns the informer of a resource, made on first use. It stays empty until [`start`](Self::start); after
+    /// [`shutdown`](Self::shutdown), a new one has stopped before it began.
     ///
     /// Any type that kube can list will do: k8s-openapi's, a custom resource, or a slim view of either, which is an
     /// informer of its own.
@@ -102,7 +106,12 @@ impl SharedInformerFactory {
         let namespace = K::Scope::namespace(self.inner.config.namespace.as_deref());
         let key = InformerKey { object: TypeId::of::<K>(), namespace: namespace.map(str::to_owned) };
         let entry = self.inner.informers.entry(key).or_insert_with(|| self.make::<K>(namespace));
-        entry.informer().expect("an informer is registered under the type of its objects")
+        let informer = entry.informer().expect("an informer is registered under the type of its objects");
+        let never_to_run = self.inner.shutdown.is_cancelled().then(|| entry.take_task());
+        // I8: handlers may go with it, so it goes when the registry is free again.
+        drop(entry);
+        drop(never_to_run);
+        informer
     }
 
     fn make<K>(&self, namespace: Option<&str>) -> Entry
@@ -128,6 +137,7 @@ impl SharedInformerFactory {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start(&self) {
+        let _starting = self.inner.starting.lock();
         if self.inner.shutdown.is_cancelled() {
             return;
         }
@@ -138,12 +148,19 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Stops all informers, and waits until nothing of them is left running. Their stores can still be read.
+    /// Stops all informers, those included that have not been started, and waits until nothing of them is left
+    /// running. Their stores can still be read.
     ///
     /// # Cancel safety
     /// The informers stop even if the future is dropped.
     pub async fn shutdown(&self) {
-        self.inner.shutdown.cancel();
+        {
+            let _starting = self.inner.starting.lock();
+            self.inner.shutdown.cancel();
+        }
+        // I12: nobody goes on waiting for those that will never be started.
+        let never_to_run: Vec<_> = self.inner.informers.iter().map(|entry| entry.take_task()).collect();
+        drop(never_to_run);
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
     }
@@ -151,8 +168,7 @@ impl SharedInformerFactory {
 
 impl fmt::Debug for SharedInformerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let informers: Vec<_> =
-            self.inner.informers.iter().map(|entry| entry.status.description().to_owned()).collect();
+        let informers: Vec<_> = self.inner.informers.iter().map(|entry| entry.cache.waiting_for()).collect();
         f.debug_struct("SharedInformerFactory").field("informers", &informers).finish_non_exhaustive()
     }
 }

@@ -6,13 +6,11 @@ use std::any::{Any, TypeId};
 
 use dashmap::DashMap;
 use futures::future::BoxFuture;
-use informer_core::Synced;
-use informer_reflector::ReflectorStatus;
 use kube::Resource;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::{InformerTask, SharedIndexInformer};
+use crate::{CacheSync, InformerTask, SharedIndexInformer};
 
 /// What tells informers apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,8 +26,7 @@ pub(super) struct Entry {
     informer: Box<dyn Any + Send + Sync>,
     /// The work, until it is started.
     task: Mutex<Option<Run>>,
-    pub(super) synced: Synced,
-    pub(super) status: ReflectorStatus,
+    pub(super) cache: Box<dyn CacheSync>,
 }
 
 impl Entry {
@@ -38,8 +35,7 @@ impl Entry {
         K: Resource + Send + Sync + 'static,
     {
         Self {
-            synced: informer.synced(),
-            status: informer.status().clone(),
+            cache: Box::new(informer.clone()),
             informer: Box::new(informer),
             task: Mutex::new(Some(Box::new(|shutdown| Box::pin(task.run(shutdown))))),
         }

@@ -2,18 +2,9 @@
 
 use std::time::Duration;
 
-use thiserror::Error;
-
 use super::SharedInformerFactory;
-
-/// Some informers have not synced.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("not synced: {}", pending.join("; "))]
-#[non_exhaustive]
-pub struct NotSynced {
-    /// Each informer that has not, and what it is doing instead.
-    pub pending: Vec<String>,
-}
+use crate::NotSynced;
+use crate::cache_sync::all_kept;
 
 impl SharedInformerFactory {
     /// Waits until the first list of every informer that has been started is in its store.
@@ -22,18 +13,18 @@ impl SharedInformerFactory {
     /// [`wait_for_cache_sync_within`](Self::wait_for_cache_sync_within).
     ///
     /// # Errors
-    /// [`NotSynced`] if the factory is shut down before.
+    /// [`NotSynced`] if one of them stops before, as all do when the factory is shut down.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
     #[doc(alias = "WaitForCacheSync")]
     pub async fn wait_for_cache_sync(&self) -> Result<(), NotSynced> {
         let entries = self.inner.informers.iter().filter(|entry| entry.is_started());
-        let started: Vec<_> = entries.map(|entry| entry.synced.clone()).collect();
-        for synced in started {
-            synced.wait().await.map_err(|_| self.not_synced())?;
+        let started: Vec<_> = entries.map(|entry| entry.cache.synced()).collect();
+        match all_kept(started).await {
+            Ok(()) => Ok(()),
+            Err(_) => self.unless_synced(),
         }
-        Ok(())
     }
 
     /// Waits as [`wait_for_cache_sync`](Self::wait_for_cache_sync), but not longer than `timeout`.
@@ -46,16 +37,11 @@ impl SharedInformerFactory {
     pub async fn wait_for_cache_sync_within(&self, timeout: Duration) -> Result<(), NotSynced> {
         tokio::time::timeout(timeout, self.wait_for_cache_sync())
             .await
-            .unwrap_or_else(|_| Err(self.not_synced()))
+            .unwrap_or_else(|_| self.unless_synced())
     }
 
-    fn not_synced(&self) -> NotSynced {
-        let waiting =
-            self.inner.informers.iter().filter(|entry| entry.is_started() && !entry.synced.has_synced());
-        let mut pending: Vec<_> = waiting
-            .map(|entry| format!("{} ({})", entry.status.description(), entry.status.health()))
-            .collect();
-        pending.sort_unstable();
-        NotSynced { pending }
+    fn unless_synced(&self) -> Result<(), NotSynced> {
+        let started: Vec<_> = self.inner.informers.iter().filter(|entry| entry.is_started()).collect();
+        NotSynced::unless_synced(started.iter().map(|entry| entry.cache.as_ref()))
     }
 }

@@ -13,25 +13,30 @@
 
 mod options;
 mod pipeline;
+mod state;
 mod task;
+mod wait;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use informer_core::{
-    Cached, DeltaFifo, EventHandler, HandlerOptions, HandlerRegistration, Handlers, ListerWatcher, ObjectKey,
-    ResourceVersion, SharedProcessor, Synced,
+    AsyncEventHandler, Cached, DeltaFifo, EventHandler, EventStream, HandlerOptions, HandlerRegistration,
+    Handlers, ListerWatcher, ObjectKey, ResourceVersion, SharedProcessor, Synced,
 };
-use informer_reflector::{Health, Reflector, ReflectorStatus};
+use informer_reflector::{Health, ReflectorStatus};
 use informer_store::{Index, IndexError, IndexValue, Indexer, Lister, store};
 use kube::Resource;
 use tokio::sync::watch;
 
-use crate::Controller;
-pub use options::InformerOptions;
+use crate::{Controller, ControllerConfig};
 use pipeline::Pipeline;
+use state::StateKeeper;
+
+pub use options::InformerOptions;
+pub use state::{InformerState, StopCause};
 pub use task::InformerTask;
+pub use wait::WaitOutcome;
 
 /// A local, indexed, always-current copy of some objects, shared by all who use them. Cloning gives another handle on
 /// the same informer.
@@ -46,23 +51,10 @@ struct Shared<K: 'static> {
     indexer: Indexer<K>,
     processor: SharedProcessor<K>,
     queue: DeltaFifo<K>,
+    lister_watcher: Arc<dyn ListerWatcher<K>>,
     reflector: ReflectorStatus,
     watermark: watch::Receiver<ResourceVersion>,
-}
-
-/// How a wait for a resource version ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-#[must_use]
-pub enum WaitOutcome {
-    /// The store has the server's state at that version, or a later one.
-    Reached,
-    /// It didn't get there in time.
-    TimedOut,
-    /// The version has no order, so nobody can say.
-    NotComparable,
-    /// The informer has stopped short of it.
-    Stopped,
+    state: watch::Receiver<InformerState>,
 }
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
@@ -75,20 +67,27 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     ) -> (Self, InformerTask<K>) {
         let (writer, indexer) = store::<K>();
         let queue = DeltaFifo::with_known_objects(Arc::new(indexer.clone()));
-        let reflector = Reflector::new(lister_watcher, Arc::new(queue.clone()), options.reflector);
         let processor = SharedProcessor::new(options.resync_period);
         let (watermark_sender, watermark) = watch::channel(ResourceVersion::empty());
-        let status = reflector.status();
         let mut pipeline = Pipeline {
-            description: status.description().to_owned(),
+            description: lister_watcher.description().to_owned(),
             writer,
             indexer: indexer.clone(),
             processor: processor.clone(),
             watermark: watermark_sender,
         };
-        let controller = Controller::new(queue.clone(), reflector, move |batch| pipeline.process(batch));
-        let task = InformerTask { controller, processor: processor.clone() };
-        let shared = Shared { indexer, processor, queue, reflector: status, watermark };
+        let config = ControllerConfig::new(Arc::clone(&lister_watcher))
+            .queue(queue.clone())
+            .reflector(options.reflector);
+        let controller = Controller::with_batches(config, move |batch| pipeline.process(batch));
+        let reflector = controller.status();
+        processor.describe_source({
+            let status = reflector.clone();
+            move || format!("{} ({})", status.description(), status.health())
+        });
+        let (keeper, state) = StateKeeper::new();
+        let task = InformerTask::new(controller, processor.clone(), keeper);
+        let shared = Shared { indexer, processor, queue, lister_watcher, reflector, watermark, state };
         (Self { shared: Arc::new(shared) }, task)
     }
 
@@ -166,6 +165,42 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.add_handler(handler, options, || indexer.list().into_iter())
     }
 
+    /// Adds an async handler, at any time, as [`add_event_handler`](Self::add_event_handler) does a sync one.
+    pub fn add_async_event_handler(&self, handler: impl AsyncEventHandler<K>) -> HandlerRegistration {
+        self.add_async_event_handler_with(handler, &HandlerOptions::default())
+    }
+
+    /// Adds an async handler that is served in its own way.
+    pub fn add_async_event_handler_with(
+        &self,
+        handler: impl AsyncEventHandler<K>,
+        options: &HandlerOptions,
+    ) -> HandlerRegistration {
+        let indexer = &self.shared.indexer;
+        self.shared.processor.add_async_handler(handler, options, || indexer.list().into_iter())
+    }
+
+    /// Returns a stream of events, which has the place of a handler: what the store has already comes first (I5), and it
+    /// ends when the informer stops.
+    ///
+    /// ```no_run
+    /// use futures::StreamExt;
+    /// use informer_factory::{Event, HandlerOptions};
+    /// # async fn follow(pods: informer_factory::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>) {
+    /// let mut events = pods.events(&HandlerOptions::default());
+    /// while let Some(event) = events.next().await {
+    ///     match event {
+    ///         Event::Deleted(pod) => println!("- {}", pod.key()),
+    ///         event => println!("+ {}", event.key()),
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub fn events(&self, options: &HandlerOptions) -> EventStream<K> {
+        let indexer = &self.shared.indexer;
+        self.shared.processor.events(options, || indexer.list().into_iter())
+    }
+
     /// Says whether the first list is in the store. Handlers have their own [`HandlerRegistration::has_synced`].
     #[must_use]
     pub fn has_synced(&self) -> bool {
@@ -190,24 +225,24 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.indexer.watermark()
     }
 
-    /// Waits until the store has everything up to `resource_version`, for example that of an object one has just
-    /// written, at most for `timeout` (I9).
-    ///
-    /// An object outside the informer's namespace or selector never arrives, and the wait then ends with the next
-    /// bookmark or event, or in [`WaitOutcome::TimedOut`].
+    /// Says whether the informer is at work, and if not, why.
+    #[must_use]
+    #[doc(alias = "IsStopped")]
+    pub fn state(&self) -> InformerState {
+        *self.shared.state.borrow()
+    }
+
+    /// Waits until the informer has ended, and says why it has.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
-    pub async fn wait_until(&self, resource_version: &ResourceVersion, timeout: Duration) -> WaitOutcome {
-        if !resource_version.is_comparable() {
-            return WaitOutcome::NotComparable;
-        }
-        let mut watermark = self.shared.watermark.clone();
-        let reached = watermark.wait_for(|watermark| watermark.is_at_least(resource_version));
-        match tokio::time::timeout(timeout, reached).await {
-            Ok(Ok(_)) => WaitOutcome::Reached,
-            Ok(Err(_)) => WaitOutcome::Stopped,
-            Err(_) => WaitOutcome::TimedOut,
+    pub async fn stopped(&self) -> StopCause {
+        let mut state = self.shared.state.clone();
+        let ended = state.wait_for(|state| matches!(state, InformerState::Stopped(_))).await;
+        match ended.as_deref() {
+            Ok(InformerState::Stopped(cause)) => *cause,
+            // Whoever keeps the state says so before it goes.
+            _ => StopCause::Dropped,
         }
     }
 
@@ -228,6 +263,7 @@ impl<K: 'static> fmt::Debug for SharedIndexInformer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedIndexInformer")
             .field("resource", &self.shared.reflector.description())
+            .field("state", &*self.shared.state.borrow())
             .field("indexer", &self.shared.indexer)
             .field("processor", &self.shared.processor)
             .finish_non_exhaustive()

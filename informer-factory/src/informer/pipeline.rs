@@ -30,15 +30,18 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
     pub(super) fn process(&mut self, batch: &Batch<K>) {
         let count = batch.items().len();
         let mut outcome = Outcome { changes: Vec::with_capacity(count), events: Vec::with_capacity(count) };
-        for (position, pending) in batch.items().iter().enumerate() {
-            outcome.add(pending, self.indexer.get(&pending.key), batch.is_in_initial_list(position));
+        for pending in batch.items() {
+            outcome.add(pending, self.indexer.get(&pending.key));
         }
         let Outcome { changes, events } = outcome;
         let events = EventBatch { events, completes_initial_list: batch.completes_initial_list() };
+        let mut published = None;
         let failures = self.writer.transaction_with(changes, batch.watermark(), |commit| {
             // I3: the processor has the store commit before it tells anybody.
-            self.processor.publish(events, commit);
+            published = Some(self.processor.publish(events, commit));
         });
+        // I8: handlers are woken, and old objects go, when the store can be written again.
+        drop(published);
         for failure in failures {
             tracing::warn!("{}: {failure}", self.description);
         }
@@ -50,12 +53,12 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
 
 impl<K> Outcome<K> {
     /// Follows one object through its deltas, from what the store has of it.
-    fn add(&mut self, pending: &Pending<K>, stored: Option<Cached<K>>, is_in_initial_list: bool) {
+    fn add(&mut self, pending: &Pending<K>, stored: Option<Cached<K>>) {
         let mut current = stored.clone();
         for delta in &pending.deltas {
             current = match delta {
                 Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
-                    Some(self.put(current, object, is_in_initial_list))
+                    Some(self.put(current, object, pending.is_in_initial_list()))
                 }
                 Delta::Sync(_) => {
                     // The store knows best what there is to be resynced.

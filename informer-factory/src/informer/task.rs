@@ -1,20 +1,38 @@
 //! [`InformerTask`]: the work of an informer, for whoever runs it.
 
+use std::fmt;
+
 use informer_core::SharedProcessor;
 use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
+use super::state::StateKeeper;
 use crate::Controller;
 
 /// The work of a [`SharedIndexInformer`](crate::SharedIndexInformer). There is one per informer, so it runs once.
-#[derive(Debug)]
+///
+/// If it is dropped instead, the informer has stopped before it began.
 #[must_use = "an informer stays empty until its task is run"]
-pub struct InformerTask<K: 'static> {
-    pub(super) controller: Controller<K>,
-    pub(super) processor: SharedProcessor<K>,
+pub struct InformerTask<K: Send + Sync + 'static> {
+    controller: Controller<K>,
+    handlers: Handlers<K>,
+    state: StateKeeper,
+}
+
+/// The handlers; when nobody can tell them of anything any more, they are let go.
+struct Handlers<K: Send + Sync + 'static>(SharedProcessor<K>);
+
+impl<K: Send + Sync + 'static> Drop for Handlers<K> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 impl<K: Resource + Send + Sync + 'static> InformerTask<K> {
+    pub(super) fn new(controller: Controller<K>, processor: SharedProcessor<K>, state: StateKeeper) -> Self {
+        Self { controller, handlers: Handlers(processor), state }
+    }
+
     /// Keeps the informer's store current and its handlers informed until `shutdown`; then stops the reflector, the
     /// queue, the store and the processor, in this order, and ends (I12). The store can still be read.
     ///
@@ -23,16 +41,29 @@ impl<K: Resource + Send + Sync + 'static> InformerTask<K> {
     /// # Cancel safety
     /// Dropping the future stops everything; events that wait for handlers are lost.
     pub async fn run(self, shutdown: CancellationToken) {
-        let Self { mut controller, processor } = self;
+        let Self { mut controller, handlers, state } = self;
+        state.running();
+        let processor = &handlers.0;
         if let Some(period) = processor.fix_check_period() {
             let due = processor.clone();
             controller = controller.resync_every(period, move || due.check_resync());
         }
-        let handlers = CancellationToken::new();
+        let stop_handlers = CancellationToken::new();
         let work = async {
             controller.run(shutdown).await;
-            handlers.cancel();
+            stop_handlers.cancel();
         };
-        tokio::join!(work, processor.run(handlers.clone()));
+        tokio::join!(work, processor.run(stop_handlers.clone()));
+        drop(handlers);
+        state.shut_down();
+    }
+}
+
+impl<K: Send + Sync + 'static> fmt::Debug for InformerTask<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InformerTask")
+            .field("controller", &self.controller)
+            .field("processor", &self.handlers.0)
+            .finish_non_exhaustive()
     }
 }

@@ -9,6 +9,7 @@ mod credentials;
 mod custom_resources;
 mod expiry;
 mod following;
+mod forms;
 mod interruptions;
 mod journal;
 mod objects;

@@ -1,12 +1,12 @@
 //! Reading one's own writes.
 
-use informer_factory::WaitOutcome;
+use informer_factory::{InformerOptions, KubeListWatch, WaitOutcome, wait_for_cache_sync};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::cluster::{Cluster, create, patch};
-use crate::objects::config_map;
+use crate::cluster::{Cluster, create, delete, patch, relabel, run};
+use crate::objects::{LABEL, config_map, labelled_config_map};
 use crate::{PATIENCE, within};
 
 #[tokio::test]
@@ -28,4 +28,32 @@ async fn i9_what_was_written_can_be_read_once_the_store_has_come_so_far() {
         assert_eq!(cached.data.as_ref().expect("it has data")["step"], step);
     }
     factory.shutdown().await;
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn i9_a_write_is_waited_for_where_it_belongs_and_told_to_be_elsewhere_at_once_where_it_does_not() {
+    let cluster = Cluster::connect("writes").await;
+    let server = cluster.api::<ConfigMap>();
+    let of_namespace = |name: &str| KubeListWatch::<ConfigMap>::namespaced(cluster.client.clone(), name);
+    let here = of_namespace(&cluster.namespace);
+    let selected = here.clone().label_selector(format!("{LABEL} in (in, between)"));
+    let (here, _running_here) = run(here, InformerOptions::new());
+    let (selected, _running_selected) = run(selected, InformerOptions::new());
+    let (elsewhere, _running_elsewhere) = run(of_namespace("kube-system"), InformerOptions::new());
+    wait_for_cache_sync(&[&here, &selected, &elsewhere], PATIENCE).await.expect("they sync");
+
+    let outside = create(&server, &labelled_config_map("a", "out")).await;
+    assert_eq!(here.wait_for_write(&outside, PATIENCE).await, WaitOutcome::Reached);
+    for informer in [&selected, &elsewhere] {
+        assert_eq!(informer.wait_for_write(&outside, PATIENCE).await, WaitOutcome::NotCovered);
+    }
+    let inside = relabel(&server, "a", LABEL, "in").await;
+    assert_eq!(selected.wait_for_write(&inside, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(selected.indexer().len(), 1);
+    // What takes it out of the selector reaches the informer as its deletion, at that version.
+    let outside = relabel(&server, "a", LABEL, "out").await;
+    assert_eq!(selected.wait_for_write(&outside, PATIENCE).await, WaitOutcome::Reached);
+    assert!(selected.indexer().is_empty());
+    delete(&server, "a").await;
 }

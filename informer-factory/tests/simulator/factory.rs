@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use informer_factory::SharedInformerFactory;
+use informer_factory::{InformerState, SharedInformerFactory, StopCause};
 use informer_testing::{RequestFilter, Verb};
 use k8s_openapi::api::core::v1::Pod;
 
@@ -87,6 +87,22 @@ async fn i12_a_shutdown_leaves_no_watch_and_no_task_and_the_store_can_still_be_r
     assert_eq!(pods.indexer().len(), 1);
     factory.start();
     assert!(within(factory.wait_for_cache_sync()).await.is_ok(), "what was synced stays so");
+}
+
+#[tokio::test]
+async fn i12_a_shutdown_ends_the_waits_for_informers_that_were_never_started() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    let registration = pods.add_handlers(|handlers| handlers);
+    within(factory.shutdown()).await;
+    assert!(within(pods.synced().wait()).await.is_err());
+    assert!(within(registration.synced().wait()).await.is_err());
+    let asked_for_later = factory.core().v1().nodes();
+    assert!(within(asked_for_later.synced().wait()).await.is_err());
+    for state in [pods.state(), asked_for_later.state()] {
+        assert_eq!(state, InformerState::Stopped(StopCause::Dropped));
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,9 @@
 
 mod bad_input;
 mod factory;
+mod own_writes;
 mod pipeline;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

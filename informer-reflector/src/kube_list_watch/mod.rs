@@ -6,6 +6,7 @@
 //! `config.default_retry = false` for informers.
 
 mod body;
+mod coverage;
 mod request;
 mod response;
 
@@ -15,10 +16,12 @@ use std::marker::PhantomData;
 use async_trait::async_trait;
 use futures::StreamExt;
 use informer_core::{ListOptions, ListStream, ListWatchError, ListerWatcher, WatchOptions, WatchStream};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::PrunePaths;
+use coverage::Coverage;
 use request::Endpoint;
 
 /// Lists and watches the objects of one resource, in one namespace or in all.
@@ -38,6 +41,7 @@ use request::Endpoint;
 pub struct KubeListWatch<K> {
     client: Client,
     endpoint: Endpoint,
+    coverage: Coverage,
     prune: PrunePaths,
     description: String,
     _object: PhantomData<fn() -> K>,
@@ -76,8 +80,14 @@ impl<K: Resource> KubeListWatch<K> {
     }
 
     fn with_endpoint(client: Client, endpoint: Endpoint) -> Self {
-        let description = endpoint.to_string();
-        Self { client, endpoint, prune: PrunePaths::default(), description, _object: PhantomData }
+        Self {
+            client,
+            coverage: Coverage::new(endpoint.namespace.as_deref()),
+            description: endpoint.to_string(),
+            endpoint,
+            prune: PrunePaths::default(),
+            _object: PhantomData,
+        }
     }
 }
 
@@ -86,6 +96,7 @@ impl<K> KubeListWatch<K> {
     #[must_use]
     pub fn label_selector(mut self, selector: impl Into<String>) -> Self {
         self.endpoint.label_selector = selector.into();
+        self.coverage.set_label_selector(&self.endpoint.label_selector);
         self.description = self.endpoint.to_string();
         self
     }
@@ -94,6 +105,7 @@ impl<K> KubeListWatch<K> {
     #[must_use]
     pub fn field_selector(mut self, selector: impl Into<String>) -> Self {
         self.endpoint.field_selector = selector.into();
+        self.coverage.set_field_selector(&self.endpoint.field_selector);
         self.description = self.endpoint.to_string();
         self
     }
@@ -121,6 +133,11 @@ where
         &self.description
     }
 
+    /// Field selectors are only understood where they are about `metadata.name` and `metadata.namespace`.
+    fn covers(&self, object: &ObjectMeta) -> bool {
+        self.coverage.includes(object)
+    }
+
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {
         let request = self.endpoint.list_request(&options)?;
         let response = response::send(&self.client, request).await?;
@@ -139,6 +156,7 @@ impl<K> Clone for KubeListWatch<K> {
         Self {
             client: self.client.clone(),
             endpoint: self.endpoint.clone(),
+            coverage: self.coverage.clone(),
             prune: self.prune.clone(),
             description: self.description.clone(),
             _object: PhantomData,

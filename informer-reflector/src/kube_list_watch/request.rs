@@ -18,7 +18,7 @@ pub(super) struct Endpoint {
     path: String,
     /// `pods`, `deployments.apps`.
     resource: String,
-    namespace: Option<String>,
+    pub(super) namespace: Option<String>,
     metadata_only: bool,
     pub(super) label_selector: String,
     pub(super) field_selector: String,

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use informer_core::{Cached, KeyError, Malformed, ObjectKey, ResourceVersion, Uid};
+use informer_core::{Cached, Malformed, ObjectKey, ResourceVersion, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
@@ -16,7 +16,7 @@ impl<K: Resource> Intake<K> {
     /// Makes a cached object of a decoded one, or says why that can't be done (I10).
     pub(super) fn take(&self, mut object: K) -> Result<Cached<K>, Malformed> {
         // Read before the transform runs, because one that fails may leave anything behind.
-        let identity = Identity::read(object.meta())?;
+        let identity = Identity::read(&object)?;
         match self.apply_transform(&mut object, &identity) {
             Ok(()) => {
                 let Identity { key, resource_version, uid } = identity;
@@ -47,19 +47,12 @@ struct Identity {
 }
 
 impl Identity {
-    fn read(meta: &ObjectMeta) -> Result<Self, Malformed> {
-        let resource_version = meta.resource_version.as_deref().into();
-        match meta.name.as_deref() {
-            Some(name) if !name.is_empty() => Ok(Self {
-                key: ObjectKey::new(meta.namespace.as_deref(), name),
-                resource_version,
-                uid: meta.uid.as_deref().into(),
-            }),
-            _ => {
-                let namespace = meta.namespace.clone().unwrap_or_default();
-                let error = KeyError::MissingName { namespace }.to_string();
-                Err(Malformed { key: None, resource_version, error })
-            }
+    fn read<K: Resource>(object: &K) -> Result<Self, Malformed> {
+        let meta = object.meta();
+        let resource_version = ResourceVersion::from(meta.resource_version.as_deref());
+        match ObjectKey::of(object) {
+            Ok(key) => Ok(Self { key, resource_version, uid: meta.uid.as_deref().into() }),
+            Err(error) => Err(Malformed { key: None, resource_version, error: error.to_string() }),
         }
     }
 

@@ -25,6 +25,11 @@ const GRACE: Duration = Duration::from_secs(30);
 /// After so many failures in a row it may be the version, or what comes next after it, that the server stumbles over.
 const MOST_FAILURES: u32 = 3;
 
+/// After so many events that came without a pause, other tasks of the thread get a turn, above all the one that works
+/// them off. What was received and not yet worked off then stays small enough for caches, and for handlers that count
+/// what they are owed.
+const BURST: usize = 1_000;
+
 /// What went wrong with watches since one was last of use.
 #[derive(Debug, Default)]
 pub(super) struct Setbacks {
@@ -88,7 +93,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// # Cancel safety
     /// No event is lost if the future is dropped.
     async fn follow(&mut self, events: &mut WatchStream<K>) -> Ending {
+        let mut in_burst = 0;
         while let Some(batch) = events.next().await {
+            in_burst += batch.as_ref().map_or(0, Vec::len);
             let ending = match batch {
                 Ok(batch) => self.take_batch(batch),
                 Err(error) => Some(Ending::Failed(error)),
@@ -97,6 +104,13 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 return ending;
             }
             self.reporter.set(Health::Live { last_event: Instant::now() });
+            if let Some(room) = self.store.wait_for_room() {
+                room.await;
+            }
+            if in_burst >= BURST {
+                in_burst = 0;
+                tokio::task::yield_now().await;
+            }
         }
         Ending::Closed
     }
@@ -137,6 +151,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     fn take_batch(&mut self, batch: Vec<WatchEvent<K>>) -> Option<Ending> {
         let mut changes = Vec::with_capacity(batch.len());
         let mut ending = None;
+        let before = self.history.last_seen.clone();
         for event in batch {
             match self.take_event(event) {
                 Ok(change) => changes.extend(change),
@@ -145,6 +160,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                     break;
                 }
             }
+        }
+        if self.history.last_seen != before {
+            self.succeeded();
         }
         self.store.apply(changes, &self.history.last_seen);
         self.reporter.synced_to(&self.history.last_seen);
@@ -205,9 +223,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     /// Notes how far the watch has come, which is what it is for; without a version it stays where it was.
     fn advance(&mut self, resource_version: &ResourceVersion) {
-        if !resource_version.is_empty() && *resource_version != self.history.last_seen {
-            self.history.last_seen = resource_version.clone();
-            self.succeeded();
+        if !resource_version.is_empty() {
+            self.history.last_seen.clone_from(resource_version);
         }
     }
 

@@ -184,6 +184,21 @@ impl Run {
     }
 }
 
+/// A reflector that nobody runs yet, and what its store will note.
+pub(super) fn unspawned(lines: Vec<Line>) -> (impl Future<Output = ()>, UnboundedReceiver<String>) {
+    let (note_sender, notes) = unbounded_channel();
+    (reflect_into(lines, Arc::new(Notes(note_sender))), notes)
+}
+
+/// A reflector that fills a store of the test's own.
+pub(super) fn reflect_into(
+    lines: Vec<Line>,
+    store: Arc<dyn ReflectorStore<ConfigMap>>,
+) -> impl Future<Output = ()> {
+    let script = Arc::new(Script::new(lines).0);
+    Reflector::new(script, store, ReflectorConfig::new()).run(CancellationToken::new())
+}
+
 pub(super) fn named(name: &str, version: &str) -> ConfigMap {
     let mut object = ConfigMap::default();
     object.metadata.name = Some(name.into());

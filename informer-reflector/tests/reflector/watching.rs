@@ -1,5 +1,6 @@
 //! What is handed on from a watch, and where the next one starts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use informer_core::{ListWatchError, WatchEvent};
@@ -123,4 +124,44 @@ async fn where_no_version_tells_how_far_a_watch_has_come_a_list_follows_it() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     drop(events);
     run.expect_requests(&["list 0 500", "watch "]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_events_lets_those_who_work_them_off_have_a_turn() {
+    const BATCH: usize = 250;
+    let (events, line) = watch();
+    for batch in 0..20 {
+        let changed = |n: usize| WatchEvent::Modified(named("a", &(8 + batch * BATCH + n).to_string()));
+        send(&events, (0..BATCH).map(changed).collect());
+    }
+    let (reflect, mut notes) = unspawned(vec![page(vec![], "7"), line]);
+    tokio::pin!(reflect);
+    // A single poll doesn't take all that is there, so that what shares the task with the reflector gets its poll too.
+    assert!(futures::poll!(reflect.as_mut()).is_pending());
+    let mut taken = 0;
+    while notes.try_recv().is_ok() {
+        taken += 1;
+    }
+    // The list, and a thousand events in batches.
+    assert_eq!(taken, 1 + 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reflector_reads_no_further_while_its_store_has_no_room() {
+    let (events, line) = watch();
+    for batch in 0..4_u64 {
+        let changed = |n: u64| WatchEvent::Modified(named("a", &(8 + batch * 6_000 + n).to_string()));
+        send(&events, (0..6_000).map(changed).collect());
+    }
+    let queue = informer_core::DeltaFifo::new();
+    let reflector = tokio::spawn(reflect_into(vec![page(vec![], "7"), line], Arc::new(queue.clone())));
+    let mut taken = Vec::new();
+    while taken.iter().sum::<usize>() < 24_000 {
+        // All that can be done without the consumer is done first.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let batch = queue.pop_batch().await.expect("not closed");
+        taken.push(batch.items().iter().map(|pending| pending.deltas.len()).sum());
+    }
+    assert_eq!(taken, [12_000, 12_000]);
+    reflector.abort();
 }

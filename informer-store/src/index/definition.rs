@@ -4,12 +4,14 @@
 //! with no lock held, `apply` puts what it said in place.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use informer_core::{Cached, ObjectKey};
 use smallvec::SmallVec;
 
-use super::{AnyIndexState, IndexState, IndexValue};
+use super::{AnyIndexState, IndexState, IndexValue, ValueEntry};
 use crate::{Change, IndexFailure};
 
 /// The values of one object; nearly always none or one.
@@ -35,10 +37,11 @@ pub(crate) struct Definition<K, V> {
 }
 
 /// What became of a change in the table of objects.
-pub(crate) struct Applied<'a, K> {
+#[derive(Debug, Clone)]
+pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
-    /// The object that is in the slot now.
-    pub(crate) object: Option<&'a Cached<K>>,
+    /// The key of the object that is in the slot now.
+    pub(crate) key: Option<&'a ObjectKey>,
     /// Whether it took a slot that it did not have before.
     pub(crate) is_new: bool,
 }
@@ -46,22 +49,47 @@ pub(crate) struct Applied<'a, K> {
 /// What an index function said of a row of changes: the values for each, where there are any to be set.
 pub(crate) type Computed = Box<dyn Any + Send>;
 
+/// What [`Computed`] holds for a function of the user's. Values that were not needed stay in it, and those that are out of
+/// use are added, so that none is dropped where a lock is held (I8).
+struct ComputedValues<V> {
+    rows: Vec<Values<V>>,
+    out_of_use: Vec<Arc<ValueEntry<V>>>,
+}
+
+/// Which of a row of changes index functions could not place, and why.
+pub(crate) type Failures = Vec<(usize, IndexFailure)>;
+
+/// The failures that still hold after all of `changes`: not those of an object that a later change replaces or removes.
+pub(crate) fn lasting<K>(failures: Failures, changes: &[Change<K>]) -> Vec<IndexFailure> {
+    if failures.is_empty() {
+        return Vec::new();
+    }
+    let last: HashMap<&ObjectKey, usize> =
+        changes.iter().enumerate().map(|(position, change)| (change.key(), position)).collect();
+    let lasts = |(position, failure): &(usize, IndexFailure)| last.get(&failure.key) == Some(position);
+    failures.into_iter().filter(lasts).map(|(_, failure)| failure).collect()
+}
+
 /// A [`Definition`] with values of any type.
 pub(crate) trait AnyIndex<K>: Send + Sync {
     fn name(&self) -> &str;
 
     fn new_state(&self) -> Box<dyn AnyIndexState>;
 
-    /// Calls the index function for each change, and adds to `failures` where it fails. No lock may be held.
-    fn compute(&self, changes: &[Change<K>], failures: &mut Vec<IndexFailure>) -> Computed;
+    /// The [`Values`] of one object, or why there are none. No lock may be held.
+    fn values_of(&self, object: &Cached<K>) -> Result<Computed, String>;
 
-    /// Puts computed values in place; the changes are the same as were given to `compute`.
+    /// Calls the index function for each change, and adds to `failures` where it fails. No lock may be held.
+    fn compute(&self, changes: &[Change<K>], failures: &mut Failures) -> Computed;
+
+    /// Puts computed values in place; the changes are the same as were given to `compute`. What is left in `computed` may
+    /// only be dropped when no lock is held.
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,
         by_slot: &mut ValuesBySlot,
-        computed: Computed,
-        applied: &mut dyn Iterator<Item = Option<Applied<'_, K>>>,
+        computed: &mut Computed,
+        applied: &mut dyn Iterator<Item = Option<Applied<'_>>>,
     );
 }
 
@@ -77,27 +105,13 @@ impl<K, V: IndexValue> Definition<K, V> {
         Self { name: name.to_owned(), function: Function::OfKey(function) }
     }
 
-    /// The values of one object; a function that fails or panics leaves it without any.
-    fn values_of(
-        &self,
-        function: &ObjectFunction<K, V>,
-        object: &Cached<K>,
-        failures: &mut Vec<IndexFailure>,
-    ) -> Values<V> {
-        let outcome = catch_unwind(AssertUnwindSafe(|| function(object)));
-        let error = match outcome {
-            Ok(Ok(values)) => return values,
-            Ok(Err(error)) => error,
-            Err(_) => "the index function panicked".to_owned(),
-        };
-        // I10: set aside, with what is known of it.
-        failures.push(IndexFailure {
-            index: self.name.clone(),
-            key: object.key().clone(),
-            resource_version: object.resource_version().clone(),
-            error,
-        });
-        Values::new()
+    /// The values of one object, or what went wrong.
+    fn call(&self, object: &Cached<K>) -> Result<Values<V>, String> {
+        match &self.function {
+            Function::OfKey(function) => Ok(function(object.key())),
+            Function::OfObject(function) => catch_unwind(AssertUnwindSafe(|| function(object)))
+                .unwrap_or_else(|_| Err("the index function panicked".to_owned())),
+        }
     }
 }
 
@@ -110,37 +124,55 @@ impl<K, V: IndexValue> AnyIndex<K> for Definition<K, V> {
         Box::new(IndexState::<V>::new())
     }
 
-    fn compute(&self, changes: &[Change<K>], failures: &mut Vec<IndexFailure>) -> Computed {
-        let Function::OfObject(function) = &self.function else { return Box::new(()) };
-        let mut computed: Vec<Values<V>> = Vec::with_capacity(changes.len());
-        for change in changes {
-            computed.push(match change {
-                Change::Put(object) => self.values_of(function, object, failures),
+    fn values_of(&self, object: &Cached<K>) -> Result<Computed, String> {
+        Ok(Box::new(self.call(object)?))
+    }
+
+    fn compute(&self, changes: &[Change<K>], failures: &mut Failures) -> Computed {
+        let Function::OfObject(_) = &self.function else { return Box::new(()) };
+        let mut rows: Vec<Values<V>> = Vec::with_capacity(changes.len());
+        for (position, change) in changes.iter().enumerate() {
+            rows.push(match change {
+                Change::Put(object) => self.call(object).unwrap_or_else(|error| {
+                    // I10: set aside, with what is known of it.
+                    let failure = IndexFailure {
+                        index: self.name.clone(),
+                        key: object.key().clone(),
+                        resource_version: object.resource_version().clone(),
+                        error,
+                    };
+                    failures.push((position, failure));
+                    Values::new()
+                }),
                 Change::Remove(_) => Values::new(),
             });
         }
-        Box::new(computed)
+        Box::new(ComputedValues { rows, out_of_use: Vec::new() })
     }
 
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,
         by_slot: &mut ValuesBySlot,
-        computed: Computed,
-        applied: &mut dyn Iterator<Item = Option<Applied<'_, K>>>,
+        computed: &mut Computed,
+        applied: &mut dyn Iterator<Item = Option<Applied<'_>>>,
     ) {
         let Some(state) = state.as_any_mut().downcast_mut::<IndexState<V>>() else { return };
-        let mut computed = computed.downcast::<Vec<Values<V>>>().map(|values| values.into_iter()).ok();
-        for applied in applied {
-            let values = computed.as_mut().and_then(Iterator::next);
+        let mut own = ComputedValues { rows: Vec::new(), out_of_use: Vec::new() };
+        let computed = computed.downcast_mut::<ComputedValues<V>>().unwrap_or(&mut own);
+        for (position, applied) in applied.enumerate() {
             let Some(applied) = applied else { continue };
-            let values = match (&self.function, applied.object) {
-                (_, None) => Values::new(),
+            let mut no_values = Values::new();
+            let values = match (&self.function, applied.key) {
                 (Function::OfKey(_), Some(_)) if !applied.is_new => continue,
-                (Function::OfKey(function), Some(object)) => function(object.key()),
-                (Function::OfObject(_), Some(_)) => values.unwrap_or_default(),
+                (Function::OfKey(function), Some(key)) => {
+                    no_values = function(key);
+                    &mut no_values
+                }
+                (Function::OfObject(_), Some(_)) => computed.rows.get_mut(position).unwrap_or(&mut no_values),
+                (_, None) => &mut no_values,
             };
-            set_values(state, by_slot, applied.slot, values);
+            set_values(state, by_slot, applied.slot, values, &mut computed.out_of_use);
         }
     }
 }
@@ -150,13 +182,14 @@ fn set_values<V: IndexValue>(
     state: &mut IndexState<V>,
     by_slot: &mut ValuesBySlot,
     slot: u32,
-    values: Values<V>,
+    values: &mut Values<V>,
+    out_of_use: &mut Vec<Arc<ValueEntry<V>>>,
 ) {
     let row = slot as usize;
     if by_slot.len() <= row {
         by_slot.resize_with(row + 1, SmallVec::new);
     }
-    let mut new: SmallVec<[u32; 2]> = values.into_iter().map(|value| state.id_of(value)).collect();
+    let mut new = state.ids_of(values);
     new.sort_unstable();
     new.dedup();
     let old = std::mem::replace(&mut by_slot[row], new);
@@ -165,6 +198,6 @@ fn set_values<V: IndexValue>(
         state.insert(*id, slot);
     }
     for id in old.iter().filter(|id| !new.contains(id)) {
-        state.remove(*id, slot);
+        out_of_use.extend(state.remove(*id, slot));
     }
 }

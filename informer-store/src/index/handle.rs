@@ -6,10 +6,12 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::{IndexState, IndexValue};
+use informer_core::{Cached, ObjectKey};
+
+use super::{AnyIndex, IndexState, IndexValue, Values};
 use crate::objects::Objects;
 use crate::shared::{IndexId, Shared, State};
-use crate::{Indexer, Snapshot};
+use crate::{IndexError, Indexer, Snapshot};
 
 /// Finds the objects of a store that have a value of type `V`. Cloning gives another handle on the same index.
 ///
@@ -53,6 +55,26 @@ impl<K, V: IndexValue> Index<K, V> {
         self.get_from(&snapshot.state, value)
     }
 
+    /// Returns the objects that have a value in common with `object`, each once; with `object` itself if it is in the
+    /// store. It need not be: the index function is called for it, with no lock held.
+    ///
+    /// # Errors
+    /// [`IndexError::Unplaceable`] if the function fails for `object`.
+    #[doc(alias = "Index")]
+    pub fn sharing(&self, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
+        sharing(&self.shared, self.id, object)
+    }
+
+    /// Returns the keys of the objects that have `value`, in order.
+    #[must_use]
+    #[doc(alias = "IndexKeys")]
+    pub fn keys<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Vec<ObjectKey>
+    where
+        V: Borrow<Q>,
+    {
+        self.get(value).sorted_keys()
+    }
+
     fn get_from<Q: Hash + Eq + ?Sized>(&self, state: &State<K>, value: &Q) -> Objects<K>
     where
         V: Borrow<Q>,
@@ -67,6 +89,21 @@ impl<K, V: IndexValue> Index<K, V> {
 
     pub(crate) fn exists_in(&self, state: &State<K>) -> bool {
         self.state_in(state).is_some()
+    }
+
+    /// Says whether an object, which need not be in the store, has `value`. Calls the index function, so no lock may be
+    /// held; where that fails, the object has no value.
+    pub(crate) fn holds<Q: Hash + Eq + ?Sized>(&self, object: &Cached<K>, value: &Q) -> bool
+    where
+        V: Borrow<Q>,
+    {
+        let Some(definition) = self.definition() else { return false };
+        let values = definition.values_of(object).ok().and_then(|values| values.downcast::<Values<V>>().ok());
+        values.is_some_and(|values| values.iter().any(|own| own.borrow() == value))
+    }
+
+    fn definition(&self) -> Option<Arc<dyn AnyIndex<K>>> {
+        self.shared.state.read().definition(self.id)
     }
 
     /// Returns how many objects have `value`.
@@ -87,6 +124,29 @@ impl<K, V: IndexValue> Index<K, V> {
         let snapshot = Indexer::from_shared(Arc::clone(&self.shared)).snapshot();
         self.state_in(&snapshot.state).map(|index| index.values().cloned().collect()).unwrap_or_default()
     }
+}
+
+/// What has a value in common with `object`; nothing if the index doesn't exist any more.
+pub(crate) fn sharing<K>(
+    shared: &Shared<K>,
+    id: IndexId,
+    object: &Cached<K>,
+) -> Result<Objects<K>, IndexError> {
+    let definition = shared.state.read().definition(id);
+    // I8: the function runs with no lock held.
+    let values = definition.map(|definition| {
+        let unplaceable = |error| IndexError::Unplaceable {
+            name: definition.name().to_owned(),
+            key: object.key().clone(),
+            error,
+        };
+        definition.values_of(object).map_err(unplaceable)
+    });
+    let values = values.transpose()?;
+    // A copy of the state, so that no writer waits while postings are put together.
+    let state = shared.state.read().clone();
+    let posting = state.index(id).zip(values).map(|(index, values)| index.union_of(values.as_ref()));
+    Ok(Objects::of_posting(&state, posting.unwrap_or_default()))
 }
 
 impl<K, V> Clone for Index<K, V> {

@@ -1,18 +1,30 @@
 //! Adding an index to a store that is in use: built beside the readers and the writer, then put in place.
 //!
-//! The function is the user's code, so no lock is held while it runs. It first runs over a snapshot, then over what has
-//! changed since, until nothing has; the last look and the installation are one step under the writer's lock.
+//! The function is the user's code, so no lock is held while it runs. It first runs over a snapshot, and over what has
+//! changed since, a few times at most: a writer that never rests would outrun it for ever. Then the index *joins*: from
+//! now on the writer, too, calls the function for what it changes, before it locks anything, and notes the outcome in a
+//! log, while the last difference is indexed here. What is left to do under the writer's lock is to put the log in place,
+//! which calls no function. So the writer is held up for about as long as it took to make those changes, and readers not
+//! at all; and each object is looked at a bounded number of times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use informer_core::{Cached, ObjectKey};
 
-use super::{AnyIndex, AnyIndexState, Applied, Definition, Index, IndexValue, ValuesBySlot};
+use super::{
+    AnyIndex, AnyIndexState, Applied, Computed, Definition, Failures, Index, IndexValue, ValuesBySlot,
+};
 use crate::persistent_vec::PersistentVec;
 use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared};
 use crate::slot_map::Entries;
 use crate::{Change, IndexError, IndexFailure};
+
+/// How often it is tried to come near the writer before joining.
+const ROUNDS: usize = 3;
+
+/// So few objects are left to index that joining is worth it.
+const NEAR: usize = 1_000;
 
 /// Builds an index over what is in the store, and adds it.
 pub(crate) fn install<K, V>(
@@ -24,26 +36,101 @@ where
     V: IndexValue,
 {
     let definition: Arc<dyn AnyIndex<K>> = Arc::new(definition);
-    let duplicate = || IndexError::Duplicate { name: definition.name().to_owned() };
+    if shared.write.lock().is_taken(definition.name()) {
+        return Err(IndexError::Duplicate { name: definition.name().to_owned() });
+    }
     let mut build = Build::new(&definition);
-    loop {
-        if shared.write.lock().position(definition.name()).is_some() {
-            return Err(duplicate());
-        }
+    for _ in 0..ROUNDS {
         let entries = shared.state.read().objects.entries().clone();
-        build.catch_up(entries);
-        let mut notes = shared.write.lock();
-        let up_to_date = build.is_up_to_date_with(shared.state.read().objects.entries());
-        if notes.position(definition.name()).is_some() {
-            return Err(duplicate());
+        if build.catch_up(entries) <= NEAR {
+            break;
         }
-        if up_to_date {
-            let id = IndexId::next();
-            let Build { index, by_slot, failures, .. } = build;
+    }
+    let (join, entries) = Join::begin(shared, &definition)?;
+    build.catch_up(entries);
+    let id = join.finish(build);
+    Ok(Index::new(Arc::clone(shared), id, definition.name()))
+}
+
+/// An index whose function the writer already calls, and what came of it.
+pub(crate) struct Joining<K> {
+    id: IndexId,
+    pub(crate) definition: Arc<dyn AnyIndex<K>>,
+    pub(crate) log: Vec<Logged>,
+}
+
+/// What a transaction means for an index that is under construction.
+pub(crate) struct Logged {
+    pub(crate) computed: Computed,
+    pub(crate) changes: Vec<LoggedChange>,
+    pub(crate) failures: Vec<IndexFailure>,
+}
+
+/// An [`Applied`] with a key of its own.
+pub(crate) struct LoggedChange {
+    pub(crate) key: ObjectKey,
+    pub(crate) is_put: bool,
+    /// `None` if the change changed nothing.
+    pub(crate) slot: Option<(u32, bool)>,
+}
+
+impl LoggedChange {
+    fn applied(&self) -> Option<Applied<'_>> {
+        let key = self.is_put.then_some(&self.key);
+        self.slot.map(|(slot, is_new)| Applied { slot, key, is_new })
+    }
+}
+
+/// The time in which an index is among the [`Joining`].
+struct Join<'a, K> {
+    shared: &'a Shared<K>,
+    id: IndexId,
+}
+
+impl<'a, K> Join<'a, K> {
+    /// Lets the writer take part from now on; also returns what it does not: the objects at this moment.
+    fn begin(
+        shared: &'a Shared<K>,
+        definition: &Arc<dyn AnyIndex<K>>,
+    ) -> Result<(Self, Entries<Cached<K>>), IndexError> {
+        let id = IndexId::next();
+        let mut notes = shared.write.lock();
+        if notes.is_taken(definition.name()) {
+            return Err(IndexError::Duplicate { name: definition.name().to_owned() });
+        }
+        notes.generation += 1;
+        notes.joining.push(Joining { id, definition: Arc::clone(definition), log: Vec::new() });
+        Ok((Self { shared, id }, shared.state.read().objects.entries().clone()))
+    }
+
+    /// Puts what the writer has noted in place, and then the index, in one step under the writer's lock.
+    fn finish(self, mut build: Build<K>) -> IndexId {
+        let mut notes = self.shared.write.lock();
+        notes.generation += 1;
+        let position = notes.joining.iter().position(|joining| joining.id == self.id);
+        let mut joined = position.map(|position| notes.joining.remove(position));
+        for logged in joined.iter_mut().flat_map(|joining| &mut joining.log) {
+            build.replay(logged);
+        }
+        let Build { definition, index, by_slot, failures, covered } = build;
+        notes.indices.push(IndexNotes { definition: Arc::clone(&definition), by_slot, failures });
+        self.shared.state.write().indices.push(NamedIndex { id: self.id, definition, index });
+        drop(notes);
+        // I8: values and objects may be the user's, with a drop of their own.
+        drop((joined, covered));
+        self.id
+    }
+}
+
+impl<K> Drop for Join<'_, K> {
+    /// Ends the writer's part if the build did not come to its end, because a value's `Hash` or `Eq` panicked.
+    fn drop(&mut self) {
+        let mut notes = self.shared.write.lock();
+        if let Some(position) = notes.joining.iter().position(|joining| joining.id == self.id) {
             notes.generation += 1;
-            notes.indices.push(IndexNotes { definition: Arc::clone(&definition), by_slot, failures });
-            shared.state.write().indices.push(NamedIndex::new(id, definition.as_ref(), index));
-            return Ok(Index::new(Arc::clone(shared), id, definition.name()));
+            let abandoned = notes.joining.remove(position);
+            drop(notes);
+            drop(abandoned);
         }
     }
 }
@@ -68,12 +155,12 @@ impl<K> Build<K> {
         }
     }
 
-    /// Brings the index from the objects it covers to `entries`.
-    fn catch_up(&mut self, entries: Entries<Cached<K>>) {
+    /// Brings the index from the objects it covers to `entries`; returns how many slots that changed.
+    fn catch_up(&mut self, entries: Entries<Cached<K>>) -> usize {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;
         entries.for_each_difference(&self.covered, |slot, now, before| {
-            let before = before.and_then(Option::as_ref);
+            let (now, before) = (now.and_then(Option::as_ref), before.and_then(Option::as_ref));
             let change = match (now, before) {
                 (Some(now), Some(before)) if now.ptr_eq(before) => return,
                 (Some(now), _) => Change::Put(now.clone()),
@@ -85,28 +172,26 @@ impl<K> Build<K> {
             slots.push(slot as u32);
             changes.push(change);
         });
-        let mut failures = Vec::new();
-        let computed = self.definition.compute(&changes, &mut failures);
-        self.failures.extend(failures.into_iter().map(|failure| (failure.key.clone(), failure)));
+        let mut failures = Failures::new();
+        let mut computed = self.definition.compute(&changes, &mut failures);
+        self.failures.extend(failures.into_iter().map(|(_, failure)| (failure.key.clone(), failure)));
         let mut applied = slots.iter().zip(&changes).map(|(slot, change)| {
-            let object = match change {
-                Change::Put(object) => Some(object),
-                Change::Remove(_) => None,
-            };
-            Some(Applied { slot: *slot, object, is_new: true })
+            let key = matches!(change, Change::Put(_)).then(|| change.key());
+            Some(Applied { slot: *slot, key, is_new: true })
         });
-        self.definition.apply(self.index.as_mut(), &mut self.by_slot, computed, &mut applied);
+        self.definition.apply(self.index.as_mut(), &mut self.by_slot, &mut computed, &mut applied);
         self.covered = entries;
+        changes.len()
     }
 
-    fn is_up_to_date_with(&self, entries: &Entries<Cached<K>>) -> bool {
-        let mut same = true;
-        entries.for_each_difference(&self.covered, |_, now, before| {
-            same &= match (now, before.and_then(Option::as_ref)) {
-                (Some(now), Some(before)) => now.ptr_eq(before),
-                (now, before) => now.is_none() && before.is_none(),
-            };
-        });
-        same
+    /// Follows a transaction that the writer has noted.
+    fn replay(&mut self, logged: &mut Logged) {
+        for change in &logged.changes {
+            self.failures.remove(&change.key);
+        }
+        let failures = logged.failures.drain(..).map(|failure| (failure.key.clone(), failure));
+        self.failures.extend(failures);
+        let mut applied = logged.changes.iter().map(LoggedChange::applied);
+        self.definition.apply(self.index.as_mut(), &mut self.by_slot, &mut logged.computed, &mut applied);
     }
 }

@@ -16,18 +16,24 @@ use std::sync::{Arc, LazyLock};
 
 use foldhash::fast::RandomState;
 
-use crate::posting::Posting;
-use crate::slot_map::SlotMap;
+use smallvec::SmallVec;
 
-pub(crate) use definition::{AnyIndex, Applied, Definition, Values, ValuesBySlot};
+use crate::posting::Posting;
+use crate::slot_map::{Renumbering, SlotMap};
+
+pub(crate) use definition::{
+    AnyIndex, Applied, Computed, Definition, Failures, Values, ValuesBySlot, lasting,
+};
 pub use handle::Index;
-pub(crate) use install::install;
+pub(crate) use handle::sharing;
+pub(crate) use install::{Joining, Logged, LoggedChange, install};
 
 static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 /// What a type must be to serve as the value of an index: something that can be compared, hashed and copied.
 ///
-/// It is implemented for every type that qualifies.
+/// It is implemented for every type that qualifies. `Hash` and `Eq` run while the store is locked: they must be quick,
+/// must not panic, and must not ask the store anything. `Clone` and `Drop` run with no lock held.
 pub trait IndexValue: Hash + Eq + Clone + Send + Sync + 'static {}
 
 impl<V: Hash + Eq + Clone + Send + Sync + 'static> IndexValue for V {}
@@ -38,10 +44,17 @@ pub(crate) struct IndexState<V> {
     values: SlotMap<Arc<ValueEntry<V>>>,
 }
 
-#[derive(Debug, Clone)]
-struct ValueEntry<V> {
-    value: V,
+#[derive(Debug)]
+pub(crate) struct ValueEntry<V> {
+    /// Shared by all copies of the entry, so that neither `V::clone` nor its drop runs where entries are copied (I8).
+    value: Arc<V>,
     posting: Posting,
+}
+
+impl<V> Clone for ValueEntry<V> {
+    fn clone(&self) -> Self {
+        Self { value: Arc::clone(&self.value), posting: self.posting.clone() }
+    }
 }
 
 impl<V: IndexValue> IndexState<V> {
@@ -53,7 +66,7 @@ impl<V: IndexValue> IndexState<V> {
     where
         V: Borrow<Q>,
     {
-        self.values.find(HASH_SEED.hash_one(value), |entry| entry.value.borrow() == value)
+        self.values.find(HASH_SEED.hash_one(value), |entry| (*entry.value).borrow() == value)
     }
 
     /// The objects that have this value.
@@ -65,18 +78,24 @@ impl<V: IndexValue> IndexState<V> {
     }
 
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
-        self.values.entries().iter().flatten().map(|entry| &entry.value)
+        self.values.entries().iter().flatten().map(|entry| &*entry.value)
     }
 
-    /// The number of a value, given to it if it has none yet.
-    fn id_of(&mut self, value: V) -> u32 {
-        match self.find(&value) {
-            Some((id, _)) => id,
-            None => {
-                let hash = HASH_SEED.hash_one(&value);
-                self.values.insert(hash, Arc::new(ValueEntry { value, posting: Posting::default() }))
+    /// The numbers of `values`, given to those that have none yet; these are taken out, the others stay where they are.
+    fn ids_of(&mut self, values: &mut Values<V>) -> SmallVec<[u32; 2]> {
+        let (mut ids, mut position) = (SmallVec::new(), 0);
+        while let Some(value) = values.get(position) {
+            if let Some((id, _)) = self.find(value) {
+                ids.push(id);
+                position += 1;
+            } else {
+                let value = Arc::new(values.swap_remove(position));
+                let hash = HASH_SEED.hash_one(&*value);
+                let entry = ValueEntry { value, posting: Posting::default() };
+                ids.push(self.values.insert(hash, Arc::new(entry)));
             }
         }
+        ids
     }
 
     fn insert(&mut self, id: u32, slot: u32) {
@@ -85,15 +104,15 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Takes an object out of a value's posting, and the value out of the index if it was the last.
-    fn remove(&mut self, id: u32, slot: u32) {
-        let Some(entry) = self.values.get_mut(id) else { return };
-        let entry = Arc::make_mut(entry);
+    /// Takes an object out of a value's posting, and the value out of the index if it was the last; then returns it.
+    fn remove(&mut self, id: u32, slot: u32) -> Option<Arc<ValueEntry<V>>> {
+        let entry = Arc::make_mut(self.values.get_mut(id)?);
         entry.posting.remove(slot);
-        if entry.posting.is_empty() {
-            let hash = HASH_SEED.hash_one(&entry.value);
-            self.values.remove(hash, id);
+        if !entry.posting.is_empty() {
+            return None;
         }
+        let hash = HASH_SEED.hash_one(&*entry.value);
+        self.values.remove(hash, id)
     }
 }
 
@@ -103,6 +122,18 @@ pub(crate) trait AnyIndexState: Send + Sync {
     fn as_any_mut(&mut self) -> &mut dyn Any;
     fn boxed_clone(&self) -> Box<dyn AnyIndexState>;
     fn would_grow(&self, additional: usize) -> bool;
+
+    /// The objects that have any of `values`, which are the [`Values`] of this index's type.
+    fn union_of(&self, values: &dyn Any) -> Posting;
+
+    /// Follows the objects to their new slots.
+    fn renumber(&mut self, by_slot: &mut ValuesBySlot, slots: &Renumbering);
+
+    /// Says whether far fewer values are left than there is room for.
+    fn is_sparse(&self) -> bool;
+
+    /// Gives back the room that values have left.
+    fn compact(&mut self, by_slot: &mut ValuesBySlot);
 }
 
 impl<V: IndexValue> AnyIndexState for IndexState<V> {
@@ -120,5 +151,43 @@ impl<V: IndexValue> AnyIndexState for IndexState<V> {
 
     fn would_grow(&self, additional: usize) -> bool {
         self.values.would_grow(additional)
+    }
+
+    fn union_of(&self, values: &dyn Any) -> Posting {
+        match values.downcast_ref::<Values<V>>().map(SmallVec::as_slice) {
+            Some([value]) => self.posting(value),
+            Some(values) => {
+                let postings: Vec<Posting> = values.iter().map(|value| self.posting(value)).collect();
+                Posting::union(&postings)
+            }
+            None => Posting::default(),
+        }
+    }
+
+    fn renumber(&mut self, by_slot: &mut ValuesBySlot, slots: &Renumbering) {
+        self.values.for_each_mut(|entry| {
+            let entry = Arc::make_mut(entry);
+            entry.posting =
+                Posting::from_sorted(entry.posting.iter().filter_map(|slot| slots.new_slot(slot)));
+        });
+        let mut renumbered = ValuesBySlot::new();
+        renumbered.resize_with(slots.len(), SmallVec::new);
+        for (slot, row) in by_slot.drain(..).enumerate() {
+            if let Some(new) = slots.new_slot(slot as u32) {
+                renumbered[new as usize] = row;
+            }
+        }
+        *by_slot = renumbered;
+    }
+
+    fn is_sparse(&self) -> bool {
+        self.values.is_sparse()
+    }
+
+    fn compact(&mut self, by_slot: &mut ValuesBySlot) {
+        let ids = self.values.compact();
+        for id in by_slot.iter_mut().flatten() {
+            *id = ids.new_slot(*id).unwrap_or(*id);
+        }
     }
 }

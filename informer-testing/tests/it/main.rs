@@ -3,6 +3,7 @@
 mod clusters;
 mod faults;
 mod listing;
+mod memory_source;
 mod serving;
 mod support;
 mod watching;

@@ -4,6 +4,7 @@
 mod architecture;
 mod invariants;
 mod layering;
+mod scenarios;
 mod sources;
 mod style;
 
@@ -54,6 +55,7 @@ fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     findings.extend(invariants::check(&sources));
     findings.extend(architecture::check(root)?);
     findings.extend(layering::check(root)?);
+    findings.extend(scenarios::check(root, &sources)?);
     findings.sort();
     Ok(findings)
 }

@@ -1,7 +1,19 @@
 //! What the processor promises its handlers.
 
+mod asynchronous;
+mod fairness;
+mod garbage;
+mod lifecycle;
+mod log;
+mod reentrant;
+mod registrations;
+mod resyncs;
+mod streams;
+
 use std::collections::BTreeMap;
 use std::sync::mpsc;
+
+use parking_lot::Mutex;
 
 use super::*;
 use crate::{Deleted, Event, Handlers, ObjectKey};
@@ -228,49 +240,6 @@ async fn i12_a_handler_added_to_a_stopped_processor_is_never_called_and_holds_no
     assert_eq!(heard.recv().await, None);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_resync_reaches_only_the_handlers_that_are_due() {
-    let running = Running::with_resync(Some(Duration::from_secs(2)));
-    let (due, mut heard) = recorder();
-    let (never, mut heard_never) = recorder();
-    let _due = running.add(due);
-    let options = HandlerOptions::new().resync(Resync::Never);
-    let _never = running.processor.add_handler(never, &options, std::iter::empty);
-    assert_eq!(running.processor.fix_check_period(), Some(Duration::from_secs(2)));
-    assert!(!running.processor.check_resync(), "not yet");
-    tokio::time::advance(Duration::from_secs(2)).await;
-    assert!(running.processor.check_resync());
-    running.processor.publish(batch(vec![Event::Resynced(object("a", 1)), added("b", 1)]), || {});
-    assert_eq!(heard.recv().await.as_deref(), Some("a=1>1"));
-    assert_eq!(heard.recv().await.as_deref(), Some("+b=1"));
-    assert_eq!(heard_never.recv().await.as_deref(), Some("+b=1"));
-    running.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn each_handler_keeps_its_own_resync_period() {
-    let running = Running::start();
-    let every = |seconds| HandlerOptions::new().resync(Resync::Every(Duration::from_secs(seconds)));
-    let (two, mut heard_two) = recorder();
-    let (three, mut heard_three) = recorder();
-    let _two = running.processor.add_handler(two, &every(2), std::iter::empty);
-    let _three = running.processor.add_handler(three, &every(3), std::iter::empty);
-    let check_period = running.processor.fix_check_period().expect("a period");
-    let mut checks = Vec::new();
-    for _ in 0..3 {
-        tokio::time::advance(check_period).await;
-        checks.push(running.processor.check_resync());
-        running.processor.publish(batch(vec![Event::Resynced(object("a", 1))]), || {});
-        tokio::task::yield_now().await;
-    }
-    running.stop().await;
-    let count = |heard: &mut tokio::sync::mpsc::UnboundedReceiver<String>| {
-        std::iter::from_fn(|| heard.try_recv().ok()).count()
-    };
-    // Checks at 2, 4 and 6 s: the period of 3 s is rounded up to 4 s.
-    assert_eq!((checks, count(&mut heard_two), count(&mut heard_three)), (vec![true; 3], 3, 1));
-}
-
 /// Runs a function when the handler that owns it is dropped.
 struct Guard<F: Fn() + Send + Sync>(F);
 
@@ -338,30 +307,4 @@ async fn i4_a_filtered_handler_that_is_behind_still_hears_of_the_end_of_what_it_
     assert_eq!(heard.recv().await.as_deref(), Some("-a"));
     shutdown.cancel();
     run.await.expect("no panic");
-}
-
-#[tokio::test]
-async fn resyncs_that_are_not_for_a_handler_neither_wait_for_it_nor_wake_it() {
-    let processor = SharedProcessor::new(None);
-    let registration = processor.add_handler(Handlers::new(), &HandlerOptions::default(), std::iter::empty);
-    processor.publish(batch((0..5_000).map(|value| Event::Resynced(object("a", value))).collect()), || {});
-    assert_eq!(registration.stats().pending, 0);
-    processor.publish(batch(vec![added("a", 1), Event::Resynced(object("b", 1))]), || {});
-    assert_eq!(registration.stats().pending, 1);
-}
-
-#[test]
-fn resync_periods_of_any_length_are_understood() {
-    let default = Some(Duration::from_millis(5));
-    assert_eq!(
-        Resync::Default.period(default),
-        Some(Duration::from_secs(1)),
-        "not more often than each second"
-    );
-    assert_eq!(Resync::Default.period(Some(Duration::ZERO)), None, "zero means never, as in client-go");
-    assert_eq!(Resync::Every(Duration::ZERO).period(default), None);
-    let processor = SharedProcessor::<Object>::new(Some(Duration::MAX));
-    let options = HandlerOptions::new().resync(Resync::Every(Duration::MAX));
-    processor.add_handler(Handlers::new(), &options, std::iter::empty).detach();
-    assert!(processor.fix_check_period().is_some_and(|period| period < Duration::MAX));
 }

@@ -1,0 +1,98 @@
+//! What handlers are called with, by kind of handler: client-go's scenarios of `typed_test.go`.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::dispatch;
+use crate::{Cached, Deleted, Event, EventHandler, Filtered, Handlers, ObjectKey};
+
+fn _is_object_safe(_: &dyn EventHandler<()>, _: &dyn crate::AsyncEventHandler<()>) {}
+
+fn object(value: u64) -> Cached<u64> {
+    Cached::from_parts(ObjectKey::namespaced("ns", "a"), value.into(), Default::default(), value)
+}
+
+/// Closures for everything, and what they have heard.
+fn closures() -> (Handlers<u64>, Arc<Mutex<Vec<String>>>) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let [add, update, delete] = [0; 3].map(|_| Arc::clone(&heard));
+    let handlers = Handlers::new()
+        .on_add(move |object: &Cached<u64>, initial| add.lock().push(format!("+{} {initial}", **object)))
+        .on_update(move |old, new| update.lock().push(format!("{}>{}", **old, **new)))
+        .on_delete(move |gone: &Deleted<u64>| {
+            let state = gone.last_known().map(|last| **last);
+            delete.lock().push(format!("-{} {state:?} {}", gone.key(), gone.is_exact()));
+        });
+    (handlers, heard)
+}
+
+fn all_kinds() -> [Event<u64>; 5] {
+    [
+        Event::Added { object: object(1), is_in_initial_list: true },
+        Event::Updated { old: object(1), new: object(2) },
+        Event::Resynced(object(2)),
+        Event::Deleted(Deleted::exact(object(3))),
+        Event::Deleted(Deleted::missed(object(3).key().clone(), None)),
+    ]
+}
+
+#[test]
+fn each_closure_hears_of_its_kind_of_event() {
+    let (handlers, heard) = closures();
+    all_kinds().iter().for_each(|event| dispatch(&handlers, event));
+    assert_eq!(*heard.lock(), ["+1 true", "1>2", "2>2", "-ns/a Some(3) true", "-ns/a None false"]);
+}
+
+#[test]
+fn closures_that_are_left_out_do_nothing() {
+    let handlers = Handlers::default();
+    all_kinds().iter().for_each(|event| dispatch(&handlers, event));
+    assert_eq!(format!("{handlers:?}"), "Handlers { on_add: false, on_update: false, on_delete: false }");
+}
+
+#[test]
+fn a_filter_turns_updates_that_cross_it_into_adds_and_deletes() {
+    let (handlers, heard) = closures();
+    let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
+    for (old, new) in [(2, 4), (1, 2), (2, 3), (1, 3)] {
+        dispatch(&even, &Event::Updated { old: object(old), new: object(new) });
+    }
+    assert_eq!(*heard.lock(), ["2>4", "+2 false", "-ns/a Some(2) true"]);
+}
+
+#[test]
+fn a_filter_lets_adds_and_deletes_of_what_matches_through() {
+    let (handlers, heard) = closures();
+    let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
+    for value in [1, 2] {
+        dispatch(&even, &Event::Added { object: object(value), is_in_initial_list: true });
+        dispatch(&even, &Event::Deleted(Deleted::exact(object(value))));
+    }
+    assert_eq!(*heard.lock(), ["+2 true", "-ns/a Some(2) true"]);
+}
+
+#[test]
+fn a_tombstone_is_judged_by_what_the_handler_knew_and_passes_if_nobody_can_say() {
+    let (handlers, heard) = closures();
+    let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
+    let key = || object(1).key().clone();
+    for gone in [
+        Deleted::missed(key(), None),
+        Deleted::missed(key(), Some(object(1))),
+        Deleted::missed(key(), Some(object(2))),
+        Deleted::exact(object(3)).after(object(2)),
+        Deleted::exact(object(2)).after(object(1)),
+    ] {
+        dispatch(&even, &Event::Deleted(gone));
+    }
+    assert_eq!(*heard.lock(), ["-ns/a None false", "-ns/a Some(2) false", "-ns/a Some(3) true"]);
+}
+
+#[test]
+fn a_shared_handler_is_a_handler() {
+    let (handlers, heard) = closures();
+    let shared: Arc<dyn EventHandler<u64>> = Arc::new(handlers);
+    all_kinds().iter().for_each(|event| dispatch(&Arc::clone(&shared), event));
+    assert_eq!(heard.lock().len(), 5);
+}

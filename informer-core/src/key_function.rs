@@ -1,0 +1,93 @@
+//! Keys other than `namespace/name`: functions that work out an object's key.
+//!
+//! client-go: `KeyFunc` of tools/cache/store.go and `IndexFuncToKeyFuncAdapter` of tools/cache/index.go. There queue and
+//! store are given the function and call it at every step; here it is called once, where the object enters
+//! ([`Cached::keyed`](crate::Cached::keyed)), and queue and store only ever see the key.
+
+use std::fmt;
+
+use crate::ObjectKey;
+
+/// Makes a key function of an index function, for objects that have exactly one value each, and each another one.
+///
+/// ```
+/// use informer_core::{Cached, unique_value_as_key};
+///
+/// struct Machine {
+///     serials: Vec<String>,
+/// }
+/// let by_serial = unique_value_as_key(|machine: &Machine| machine.serials.clone());
+///
+/// let machine = Cached::keyed(Machine { serials: vec!["A-17".into()] }, &by_serial)?;
+/// assert_eq!(machine.key().as_str(), "A-17");
+/// let error = Cached::keyed(Machine { serials: vec![] }, &by_serial).unwrap_err();
+/// assert_eq!(error.to_string(), "no key for a Machine: it has 0 values where a key needs one");
+/// # Ok::<(), informer_core::KeyError>(())
+/// ```
+///
+/// # Errors
+/// The function that is returned fails with [`NotUnique`] for an object with no value or with several.
+#[doc(alias = "IndexFuncToKeyFuncAdapter")]
+pub fn unique_value_as_key<K, V, I>(values: impl Fn(&K) -> I) -> impl Fn(&K) -> Result<ObjectKey, NotUnique>
+where
+    V: AsRef<str>,
+    I: IntoIterator<Item = V>,
+{
+    move |object| {
+        let mut values = values(object).into_iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) => Ok(ObjectKey::from_text(value.as_ref().into())),
+            (None, _) => Err(NotUnique { values: 0 }),
+            (Some(_), Some(_)) => Err(NotUnique { values: 2 + values.count() }),
+        }
+    }
+}
+
+/// An object has not exactly one value where that value is to be its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotUnique {
+    values: usize,
+}
+
+impl fmt::Display for NotUnique {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it has {} values where a key needs one", self.values)
+    }
+}
+
+impl std::error::Error for NotUnique {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cached, Deleted, DeltaFifo};
+    use futures::FutureExt;
+
+    struct Fruit {
+        names: &'static [&'static str],
+    }
+
+    fn fruit(names: &'static [&'static str]) -> Result<Cached<Fruit>, crate::KeyError> {
+        Cached::keyed(Fruit { names }, unique_value_as_key(|fruit: &Fruit| fruit.names.iter()))
+    }
+
+    #[test]
+    fn an_index_function_serves_as_a_key_function_where_there_is_one_value() {
+        assert_eq!(fruit(&["apple"]).expect("one value").key().as_str(), "apple");
+        for names in [&[][..], &["apple", "pear"], &["apple", "pear", "plum"]] {
+            let error = fruit(names).map(|_| ()).expect_err("not one value");
+            let expected = format!("no key for a Fruit: it has {} values where a key needs one", names.len());
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn any_object_goes_through_the_queue_under_its_own_key_and_a_bare_key_ends_it() {
+        let queue = DeltaFifo::new();
+        queue.add(fruit(&["apple"]).expect("one value"));
+        queue.delete(Deleted::missed(ObjectKey::from_text("apple".into()), None));
+        let batch = queue.pop_batch().now_or_never().flatten().expect("something to take");
+        let deltas = &batch.items()[0].deltas;
+        assert_eq!((batch.items().len(), deltas.len(), deltas[1].is_deleted()), (1, 2, true));
+    }
+}

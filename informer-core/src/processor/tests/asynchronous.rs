@@ -1,0 +1,184 @@
+//! Handlers that wait.
+
+use async_trait::async_trait;
+use tokio::sync::{Semaphore, mpsc as channel};
+
+use super::*;
+use crate::{AsyncEventHandler, Filtered};
+
+/// Says what it is called with, waits for leave to go on, and says that it is done.
+struct Waiting {
+    said: channel::UnboundedSender<String>,
+    leave: Arc<Semaphore>,
+}
+
+impl Waiting {
+    fn new() -> (Self, channel::UnboundedReceiver<String>, Arc<Semaphore>) {
+        let (said, heard) = channel::unbounded_channel();
+        let leave = Arc::new(Semaphore::new(0));
+        (Self { said, leave: Arc::clone(&leave) }, heard, leave)
+    }
+
+    async fn call(&self, what: String) {
+        _ = self.said.send(what.clone());
+        self.leave.acquire().await.expect("open").forget();
+        assert!(!what.contains("panic"), "told to");
+        _ = self.said.send("done".to_owned());
+    }
+}
+
+#[async_trait]
+impl AsyncEventHandler<Object> for Waiting {
+    async fn on_add(&self, object: &Cached<Object>, initial: bool) {
+        self.call(format!("+{}{}", object.key(), if initial { "!" } else { "" })).await;
+    }
+
+    async fn on_update(&self, old: &Cached<Object>, new: &Cached<Object>) {
+        self.call(format!("{}={}>{}", new.key(), **old, **new)).await;
+    }
+
+    async fn on_delete(&self, object: &Deleted<Object>) {
+        self.call(format!("-{}", object.key())).await;
+    }
+}
+
+fn add(running: &Running, handler: impl AsyncEventHandler<Object>) -> HandlerRegistration {
+    running.processor.add_async_handler(handler, &HandlerOptions::default(), std::iter::empty)
+}
+
+#[tokio::test]
+async fn i4_an_async_handler_has_one_call_at_a_time_and_hears_every_kind_of_event() {
+    let running = Running::with_resync(Some(Duration::from_secs(1)));
+    let (handler, mut heard, leave) = Waiting::new();
+    let registration = add(&running, Arc::new(handler));
+    let gone = Event::Deleted(Deleted::exact(object("a", 2)));
+    let events = vec![added("a", 1), updated("a", 1, 2), Event::Resynced(object("a", 2)), gone];
+    running.processor.publish(batch(events), || {});
+    for expected in ["+a", "a=1>2", "a=2>2", "-a"] {
+        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+        tokio::task::yield_now().await;
+        assert!(heard.try_recv().is_err(), "nothing while the call is under way");
+        leave.add_permits(1);
+        assert_eq!(heard.recv().await.as_deref(), Some("done"));
+    }
+    running.stop().await;
+    assert_eq!(registration.stats().delivered, 4);
+}
+
+#[tokio::test]
+async fn i6_an_async_handler_is_synced_when_its_initial_adds_have_ended() {
+    let running = Running::start();
+    running.processor.publish(complete(vec![]), || {});
+    let (handler, mut heard, leave) = Waiting::new();
+    let options = HandlerOptions::default();
+    let registration =
+        running.processor.add_async_handler(handler, &options, || [object("a", 1)].into_iter());
+    assert_eq!(heard.recv().await.as_deref(), Some("+a!"));
+    tokio::task::yield_now().await;
+    assert!(!registration.has_synced());
+    leave.add_permits(1);
+    registration.synced().wait().await.expect("it syncs");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i12_a_panic_in_the_middle_of_an_async_call_ends_that_call_only() {
+    let running = Running::start();
+    let (handler, mut heard, leave) = Waiting::new();
+    let registration = add(&running, handler);
+    leave.add_permits(2);
+    running.processor.publish(complete(vec![added("panic", 1), added("b", 1)]), || {});
+    for expected in ["+panic", "+b", "done"] {
+        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+    }
+    registration.synced().wait().await.expect("a panic counts as an end");
+    let stats = registration.stats();
+    assert_eq!((stats.delivered, stats.panicked, stats.pending), (1, 1, 0));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i12_removal_drops_an_async_call_where_it_waits() {
+    let running = Running::start();
+    let (handler, mut heard, _never) = Waiting::new();
+    let registration = add(&running, handler);
+    running.processor.publish(batch(vec![added("a", 1), added("b", 1)]), || {});
+    assert_eq!(heard.recv().await.as_deref(), Some("+a"));
+    registration.remove_and_wait().await;
+    assert_eq!(heard.recv().await, None, "neither the rest of the call nor another, and the handler is gone");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i12_a_stop_drops_an_async_call_where_it_waits() {
+    let running = Running::start();
+    let (handler, mut heard, _never) = Waiting::new();
+    let registration = add(&running, handler);
+    running.processor.publish(batch(vec![added("a", 1)]), || {});
+    assert_eq!(heard.recv().await.as_deref(), Some("+a"));
+    running.stop().await;
+    assert_eq!(heard.recv().await, None);
+    assert_eq!(registration.stats().delivered, 0);
+}
+
+#[tokio::test]
+async fn i11_what_comes_during_a_long_async_call_is_coalesced() {
+    let running = Running::start();
+    let (handler, mut heard, leave) = Waiting::new();
+    let options = HandlerOptions::new().threshold(Some(1));
+    let registration = running.processor.add_async_handler(handler, &options, std::iter::empty);
+    running.processor.publish(batch(vec![added("a", 0)]), || {});
+    assert_eq!(heard.recv().await.as_deref(), Some("+a"));
+    for value in 0..100 {
+        running.processor.publish(batch(vec![updated("a", value, value + 1)]), || {});
+    }
+    assert_eq!(registration.stats().pending, 2, "the one it is called with, and all else in one");
+    leave.add_permits(2);
+    for expected in ["done", "a=0>100", "done"] {
+        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn an_async_handler_can_be_put_behind_a_filter() {
+    let running = Running::start();
+    let (handler, mut heard, leave) = Waiting::new();
+    leave.add_permits(9);
+    let _registration = add(&running, Filtered::new(|value: &Object| value.is_multiple_of(2), handler));
+    let gone = |value| Event::Deleted(Deleted::exact(object("a", value)));
+    let events = [
+        added("a", 1),
+        updated("a", 1, 2),
+        updated("a", 2, 4),
+        updated("a", 4, 5),
+        gone(5),
+        added("b", 2),
+        gone(6),
+    ];
+    running.processor.publish(batch(events.into()), || {});
+    for expected in ["+a", "a=2>4", "-a", "+b", "-a"] {
+        assert_eq!(heard.recv().await.as_deref(), Some(expected));
+        assert_eq!(heard.recv().await.as_deref(), Some("done"));
+    }
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_an_async_call_waits_counts_as_its_duration() {
+    struct Sleeper;
+    #[async_trait]
+    impl AsyncEventHandler<Object> for Sleeper {
+        async fn on_add(&self, object: &Cached<Object>, _: bool) {
+            tokio::time::timeout(Duration::from_secs(**object), std::future::pending::<()>())
+                .await
+                .expect_err("nothing ever comes");
+        }
+    }
+    let running = Running::start();
+    let registration = add(&running, Sleeper);
+    running.processor.publish(complete(vec![added("a", 1), added("b", 3), added("c", 2)]), || {});
+    registration.synced().wait().await.expect("it syncs");
+    assert_eq!(registration.stats().slowest.as_secs(), 3);
+    running.stop().await;
+}

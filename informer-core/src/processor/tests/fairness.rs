@@ -1,0 +1,135 @@
+//! A handler that is slow or stuck, and the others.
+
+use super::*;
+
+/// Moves the paused clock on while a sync handler is called.
+fn take(seconds: f64) {
+    use futures::FutureExt;
+    // The clock has moved when the future first asks to be polled again.
+    _ = tokio::time::advance(Duration::from_secs_f64(seconds)).now_or_never();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_slowest_call_is_known() {
+    let running = Running::start();
+    let registration = running.add(Handlers::new().on_add(|object: &Cached<Object>, _| {
+        take(if **object == 700 { 0.2 } else { 0.0 });
+        assert!(**object != 900, "told to panic");
+    }));
+    running.processor.publish(complete((0..1_000).map(|value| added("a", value)).collect()), || {});
+    registration.synced().wait().await.expect("it syncs");
+    assert_eq!(registration.stats().slowest, Duration::from_millis(200));
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_handler_that_is_far_behind_is_named_in_the_log_once_per_episode() {
+    log::keep();
+    let running = Running::start();
+    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let handler = Handlers::new().on_add(move |object: &Cached<Object>, _| {
+        take(0.15);
+        _ = send.send(object.key().to_string());
+    });
+    let options = HandlerOptions::new().name("slow-one").threshold(Some(3));
+    let _registration = running.processor.add_handler(handler, &options, std::iter::empty);
+    let flood = || {
+        for name in ["a", "b", "c", "d", "e", "f"] {
+            running.processor.publish(batch(vec![added(name, 1)]), || {});
+        }
+    };
+    running.processor.publish(batch(vec![added("a", 1)]), || {});
+    heard.recv().await.expect("called");
+    assert!(log::about("slow-one").is_empty(), "slow, but not behind");
+    for episodes in 1..3 {
+        flood();
+        for _ in 0..6 {
+            heard.recv().await.expect("called");
+        }
+        tokio::task::yield_now().await;
+        assert_eq!(log::about("slow-one").len(), episodes, "{:?}", log::about("slow-one"));
+    }
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i11_a_stuck_handler_delays_nobody_else_and_costs_one_entry_per_key() {
+    let running = Running::start();
+    let (entered, mut inside) = tokio::sync::mpsc::unbounded_channel();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let stuck = Handlers::new().on_add(move |_: &Cached<Object>, _| {
+        _ = entered.send(());
+        tokio::task::block_in_place(|| _ = released.lock().recv());
+    });
+    let stuck = running.add(stuck);
+    let (other, mut heard) = recorder();
+    let _other = running.add(other);
+    running.processor.publish(batch(vec![added("a", 0)]), || {});
+    inside.recv().await.expect("called");
+    for value in 0..10_000 {
+        running.processor.publish(batch(vec![updated("a", value, value + 1)]), || {});
+        if value % 1_000 == 0 {
+            while heard.recv().await.as_deref() != Some(&format!("a={value}>{}", value + 1)) {}
+        }
+    }
+    let stats = stuck.stats();
+    assert_eq!((stats.pending, stats.coalesced), (1024 + 1, 10_000 - 1024));
+    release.send(()).expect("it waits");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i6_a_handler_that_is_always_behind_is_synced_all_the_same() {
+    let running = Running::start();
+    let (send, mut calls) = tokio::sync::mpsc::unbounded_channel();
+    let handler = Handlers::new()
+        .on_add({
+            let send = send.clone();
+            move |_: &Cached<Object>, _| _ = send.send(())
+        })
+        .on_update(move |_, _| _ = send.send(()));
+    let options = HandlerOptions::new().threshold(Some(1));
+    let registration = running.processor.add_handler(handler, &options, std::iter::empty);
+    running.processor.publish(batch(vec![added("a", 0), added("b", 0)]), || {});
+    running.processor.publish(complete(vec![added("c", 0)]), || {});
+    let mut value = 0;
+    while !registration.has_synced() {
+        running.processor.publish(batch(vec![updated("a", value, value + 1), added("d", value)]), || {});
+        value += 1;
+        calls.recv().await.expect("called");
+        assert!(value < 100, "it never catches up, and need not");
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_handler_that_is_far_behind_gives_other_tasks_their_turn() {
+    let running = Running::start();
+    let turns = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let neighbour = tokio::spawn({
+        let turns = Arc::clone(&turns);
+        async move {
+            loop {
+                turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let seen = Arc::new(Mutex::new(std::collections::BTreeSet::new()));
+    let handler = Handlers::new().on_add({
+        let seen = Arc::clone(&seen);
+        move |_: &Cached<Object>, _| _ = seen.lock().insert(turns.load(std::sync::atomic::Ordering::Relaxed))
+    });
+    let options = HandlerOptions::new().threshold(Some(1));
+    let registration = running.processor.add_handler(handler, &options, std::iter::empty);
+    for name in 0..2_560 {
+        running.processor.publish(batch(vec![added(&name.to_string(), 0)]), || {});
+    }
+    running.processor.publish(complete(Vec::new()), || {});
+    registration.synced().wait().await.expect("it syncs");
+    assert_eq!(registration.stats().delivered, 2_560);
+    assert!(seen.lock().len() >= 5, "{} turns", seen.lock().len());
+    neighbour.abort();
+    running.stop().await;
+}

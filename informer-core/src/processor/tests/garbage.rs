@@ -1,0 +1,177 @@
+//! What is dropped where (I8): user objects may do anything when they go.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::{FutureExt, StreamExt};
+
+use super::*;
+
+/// An object that uses its processor when it goes.
+struct Nosy {
+    processor: SharedProcessor<Nosy>,
+    registration: Arc<Mutex<Option<HandlerRegistration>>>,
+    dropped: Arc<Mutex<Vec<u64>>>,
+    value: u64,
+}
+
+impl Drop for Nosy {
+    fn drop(&mut self) {
+        self.processor.publish(EventBatch { events: Vec::new(), completes_initial_list: false }, || {});
+        _ = self.registration.try_lock().and_then(|held| held.as_ref().map(HandlerRegistration::stats));
+        drop(format!("{:?}", self.processor));
+        self.dropped.lock().push(self.value);
+    }
+}
+
+/// Makes such objects.
+struct Source {
+    processor: SharedProcessor<Nosy>,
+    registration: Arc<Mutex<Option<HandlerRegistration>>>,
+    dropped: Arc<Mutex<Vec<u64>>>,
+}
+
+impl Source {
+    fn new() -> Self {
+        let (registration, dropped) = (Arc::default(), Arc::default());
+        Self { processor: SharedProcessor::new(None), registration, dropped }
+    }
+
+    fn object(&self, value: u64) -> Cached<Nosy> {
+        let nosy = Nosy {
+            processor: self.processor.clone(),
+            registration: Arc::clone(&self.registration),
+            dropped: Arc::clone(&self.dropped),
+            value,
+        };
+        let name = if value < 100 { "a" } else { "b" };
+        Cached::from_parts(ObjectKey::cluster_scoped(name), (value + 1).into(), Default::default(), nosy)
+    }
+
+    fn publish(&self, events: Vec<Event<Nosy>>) {
+        self.processor.publish(EventBatch { events, completes_initial_list: false }, || {});
+    }
+
+    fn add(&self, value: u64) {
+        self.publish(vec![Event::Added { object: self.object(value), is_in_initial_list: false }]);
+    }
+
+    /// An update whose two states nobody else has.
+    fn update(&self, old: u64, new: u64) {
+        self.publish(vec![Event::Updated { old: self.object(old), new: self.object(new) }]);
+    }
+
+    fn delete(&self, value: u64) {
+        self.publish(vec![Event::Deleted(Deleted::exact(self.object(value)))]);
+    }
+
+    fn dropped(&self) -> Vec<u64> {
+        let mut dropped = std::mem::take(&mut *self.dropped.lock());
+        dropped.sort_unstable();
+        dropped
+    }
+}
+
+#[test]
+fn i8_states_that_coalescing_leaves_out_are_dropped_when_no_lock_is_held() {
+    let source = Source::new();
+    let options = HandlerOptions::new().threshold(Some(1));
+    let handler = source.processor.add_handler(Handlers::new(), &options, std::iter::empty);
+    *source.registration.lock() = Some(handler);
+    source.add(0);
+    // From here on, each is merged into what waits.
+    source.update(1, 2);
+    source.update(3, 4);
+    assert_eq!(source.dropped(), [2, 3], "what is owed now leads from 1 to 4");
+    source.delete(5);
+    assert_eq!(source.dropped(), [4]);
+    source.add(6);
+    source.update(7, 8);
+    assert_eq!(source.dropped(), [6, 7]);
+    source.delete(9);
+    assert_eq!(source.dropped(), [8, 9]);
+    source.update(10, 11);
+    assert_eq!(source.dropped(), [1, 5], "no store says this, and the newest word counts");
+    let handler = source.registration.lock().take();
+    drop(handler);
+    assert_eq!(source.dropped(), [0, 10, 11], "all that waited goes with the handler");
+}
+
+#[test]
+fn i8_an_object_that_came_to_nothing_is_dropped_when_no_lock_is_held() {
+    let source = Source::new();
+    let options = HandlerOptions::new().threshold(Some(1));
+    let stream = source.processor.events(&options, std::iter::empty);
+    source.add(100);
+    source.add(0);
+    source.delete(1);
+    assert_eq!(source.dropped(), [0, 1]);
+    drop(stream);
+    assert_eq!(source.dropped(), [100]);
+}
+
+#[tokio::test]
+async fn i8_what_a_reader_has_behind_it_is_dropped_when_no_lock_is_held() {
+    let source = Source::new();
+    let mut stream = source.processor.events(&HandlerOptions::default(), std::iter::empty);
+    source.add(0);
+    drop(stream.next().await);
+    assert_eq!(source.dropped(), [0; 0], "the reader has not come back");
+    assert!(stream.next().now_or_never().is_none());
+    assert_eq!(source.dropped(), [0]);
+}
+
+/// A waker that uses the processor and lets go of a stream when it is called, as a task would that ends by it.
+struct Nudge(Mutex<Option<EventStream<Object>>>, SharedProcessor<Object>);
+
+impl futures::task::ArcWake for Nudge {
+    fn wake_by_ref(nudge: &Arc<Self>) {
+        nudge.1.publish(batch(vec![]), || {});
+        let stream = nudge.0.lock().take();
+        drop(stream);
+    }
+}
+
+#[test]
+fn i8_readers_are_woken_when_no_lock_is_held() {
+    let processor = SharedProcessor::new(None);
+    let stream =
+        |processor: &SharedProcessor<Object>| processor.events(&HandlerOptions::default(), std::iter::empty);
+    let (mut reader, other) = (stream(&processor), stream(&processor));
+    let nudge = Arc::new(Nudge(Mutex::new(Some(other)), processor.clone()));
+    let waker = futures::task::waker(Arc::clone(&nudge));
+    let mut context = std::task::Context::from_waker(&waker);
+    assert!(reader.poll_next_unpin(&mut context).is_pending());
+    processor.publish(batch(vec![added("a", 1)]), || {});
+    assert!(nudge.0.lock().is_none(), "it was woken");
+    assert!(reader.poll_next_unpin(&mut context).is_ready());
+}
+
+#[test]
+fn i8_who_publishes_under_a_lock_decides_when_readers_are_woken_and_objects_go() {
+    let source = Source::new();
+    let options = HandlerOptions::new().threshold(Some(1));
+    let mut stream = source.processor.events(&options, std::iter::empty);
+    let (waker, woken) = counting_waker();
+    assert!(stream.poll_next_unpin(&mut std::task::Context::from_waker(&waker)).is_pending());
+    let mut later = Vec::new();
+    for event in [(0, 1), (2, 3), (4, 5)] {
+        let event = Event::Updated { old: source.object(event.0), new: source.object(event.1) };
+        let events = EventBatch { events: vec![event], completes_initial_list: false };
+        later.push(source.processor.publish(events, || {}));
+    }
+    assert_eq!((source.dropped(), woken.load(Ordering::Relaxed)), (vec![], 0));
+    drop(later);
+    assert_eq!((source.dropped(), woken.load(Ordering::Relaxed)), (vec![3, 4], 1));
+}
+
+/// A waker that counts how often it is called.
+fn counting_waker() -> (std::task::Waker, Arc<AtomicUsize>) {
+    struct Count(Arc<AtomicUsize>);
+    impl futures::task::ArcWake for Count {
+        fn wake_by_ref(count: &Arc<Self>) {
+            count.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let woken = Arc::new(AtomicUsize::new(0));
+    (futures::task::waker(Arc::new(Count(Arc::clone(&woken)))), woken)
+}

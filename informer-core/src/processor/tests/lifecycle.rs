@@ -1,0 +1,309 @@
+//! Handlers that come and go, at every stage of their informer's life: client-go's scenarios of
+//! `shared_informer_test.go`, by their names there.
+
+use futures::{FutureExt, StreamExt};
+use tokio::sync::mpsc as channel;
+
+use super::*;
+
+/// Says when it is dropped.
+struct Mortal(channel::UnboundedSender<&'static str>);
+
+impl EventHandler<Object> for Mortal {}
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        _ = self.0.send("dropped");
+    }
+}
+
+fn mortal() -> (Mortal, channel::UnboundedReceiver<&'static str>) {
+    let (send, receive) = channel::unbounded_channel();
+    (Mortal(send), receive)
+}
+
+fn add(processor: &SharedProcessor<Object>, handler: impl EventHandler<Object>) -> HandlerRegistration {
+    processor.add_handler(handler, &HandlerOptions::default(), std::iter::empty)
+}
+
+#[tokio::test]
+async fn i12_nobody_waits_for_a_handler_whose_informer_never_started() {
+    // Lifecycles "never started".
+    let processor = SharedProcessor::new(None);
+    let (handler, mut end) = mortal();
+    add(&processor, handler).remove_and_wait().await;
+    assert_eq!(end.try_recv(), Ok("dropped"), "when the wait is over, the handler is gone");
+    let (handler, mut end) = mortal();
+    let registration = add(&processor, handler);
+    drop(processor);
+    registration.remove_and_wait().await;
+    assert_eq!(end.try_recv(), Ok("dropped"));
+}
+
+#[tokio::test]
+async fn i12_a_handler_can_be_removed_before_its_task_has_run_once() {
+    // Lifecycles "early".
+    let running = Running::start();
+    let (handler, mut end) = mortal();
+    let registration = add(&running.processor, handler);
+    registration.remove_and_wait().await;
+    assert_eq!(end.try_recv(), Ok("dropped"));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i12_a_handler_that_came_late_can_be_removed_while_its_informer_runs() {
+    // Lifecycles "late".
+    let running = Running::start();
+    tokio::task::yield_now().await;
+    running.processor.publish(complete(vec![added("a", 1)]), || {});
+    let (handler, mut end) = mortal();
+    let registration = add(&running.processor, handler);
+    registration.synced().wait().await.expect("it syncs");
+    registration.remove_and_wait().await;
+    assert_eq!(end.try_recv(), Ok("dropped"));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i12_handlers_of_a_stopped_informer_are_gone_and_can_still_be_removed() {
+    // RemoveOnStopped, Shutdown.
+    let running = Running::start();
+    let (served, mut end_served) = mortal();
+    let served = add(&running.processor, served);
+    tokio::task::yield_now().await;
+    let (handler, mut end_unserved) = mortal();
+    running.shutdown.cancel();
+    let unserved = add(&running.processor, handler);
+    running.stop().await;
+    assert_eq!((end_served.try_recv(), end_unserved.try_recv()), (Ok("dropped"), Ok("dropped")));
+    served.remove_and_wait().await;
+    unserved.remove_and_wait().await;
+}
+
+#[tokio::test]
+async fn i12_a_processor_that_has_stopped_leaves_no_task() {
+    // Shutdown: run and remove, late handler, stream, async handler.
+    let before = tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let running = Running::start();
+    let registrations: Vec<_> = (0..10).map(|_| add(&running.processor, Handlers::new())).collect();
+    tokio::task::yield_now().await;
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), before + 11);
+    let _stream = running.processor.events(&HandlerOptions::default(), std::iter::empty);
+    for registration in registrations.into_iter().take(5) {
+        registration.remove_and_wait().await;
+    }
+    running.stop().await;
+    assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), before);
+}
+
+#[tokio::test]
+async fn one_handler_can_be_registered_twice_and_is_served_twice() {
+    // MultipleRegistration.
+    let running = Running::start();
+    let (handler, mut heard) = recorder();
+    let handler = Arc::new(handler);
+    let first = add(&running.processor, Arc::clone(&handler));
+    let second = add(&running.processor, handler);
+    running.processor.publish(batch(vec![added("a", 1)]), || {});
+    for _ in 0..2 {
+        assert_eq!(heard.recv().await.as_deref(), Some("+a=1"));
+    }
+    first.remove_and_wait().await;
+    running.processor.publish(batch(vec![added("b", 1)]), || {});
+    assert_eq!(heard.recv().await.as_deref(), Some("+b=1"));
+    second.remove_and_wait().await;
+    assert_eq!(heard.recv().await, None, "once each, and then no more");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_registration_belongs_to_its_processor_and_leaves_others_alone() {
+    // RemoveForeignHandler, RemovingRemoved: by type, there is nothing to get wrong.
+    let (running, other) = (Running::start(), Running::start());
+    let (handler, mut heard) = recorder();
+    let handler = Arc::new(handler);
+    let _kept = add(&running.processor, Arc::clone(&handler));
+    add(&other.processor, handler).remove_and_wait().await;
+    running.processor.publish(batch(vec![added("a", 1)]), || {});
+    assert_eq!(heard.recv().await.as_deref(), Some("+a=1"));
+    running.stop().await;
+    other.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_hears_nothing_after_its_removal_however_busy_its_informer_is() {
+    // RemoveWhileActive.
+    let running = Running::start();
+    let publisher = tokio::spawn({
+        let (processor, shutdown) = (running.processor.clone(), running.shutdown.clone());
+        async move {
+            let mut value = 0;
+            while !shutdown.is_cancelled() {
+                processor.publish(batch(vec![updated("a", value, value + 1)]), || {});
+                value += 1;
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    for _ in 0..100 {
+        let (handler, mut heard) = recorder();
+        let registration = add(&running.processor, handler);
+        heard.recv().await.expect("events come");
+        registration.remove_and_wait().await;
+        while heard.try_recv().is_ok() {}
+        assert_eq!(heard.recv().await, None);
+    }
+    running.stop().await;
+    publisher.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn i6_a_handler_that_joins_before_the_first_list_is_synced_by_it_and_not_before() {
+    // AddWhileActive.
+    let processor = SharedProcessor::new(None);
+    let early = add(&processor, Handlers::new());
+    assert!(!early.has_synced(), "nothing runs");
+    let shutdown = CancellationToken::new();
+    let task = tokio::spawn({
+        let (processor, shutdown) = (processor.clone(), shutdown.clone());
+        async move { processor.run(shutdown).await }
+    });
+    tokio::task::yield_now().await;
+    processor.publish(batch(vec![added("a", 1)]), || {});
+    let middle =
+        processor.add_handler(Handlers::new(), &HandlerOptions::default(), || [object("a", 1)].into_iter());
+    tokio::task::yield_now().await;
+    assert!(!early.has_synced() && !middle.has_synced(), "part of the list is not the list");
+    processor.publish(complete(vec![added("b", 1)]), || {});
+    for registration in [&early, &middle] {
+        registration.synced().wait().await.expect("it syncs");
+        assert!(registration.has_synced(), "both ways of asking agree");
+    }
+    shutdown.cancel();
+    task.await.expect("no panic");
+    assert!(early.has_synced(), "and it stays so");
+}
+
+#[tokio::test]
+async fn i12_handlers_that_panic_again_and_again_sync_and_are_counted() {
+    // EventPanics: five pods, two handlers, each call of one of them panics.
+    let running = Running::start();
+    let panicking = || Handlers::new().on_add(|_: &Cached<Object>, _| panic!("told to"));
+    let (calm, mut heard) = recorder();
+    let registrations = [add(&running.processor, panicking()), add(&running.processor, calm)];
+    let events = ["a", "b", "c", "d", "e"].map(|name| added(name, 1));
+    running.processor.publish(complete(events.into()), || {});
+    for registration in &registrations {
+        registration.synced().wait().await.expect("it syncs");
+    }
+    let [panicking, calm] = registrations.each_ref().map(HandlerRegistration::stats);
+    assert_eq!((panicking.panicked, panicking.delivered), (5, 0));
+    assert_eq!((calm.panicked, calm.delivered), (0, 5));
+    assert_eq!(std::iter::from_fn(|| heard.try_recv().ok()).count(), 5);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn i12_a_handler_that_panics_during_its_removal_does_not_keep_anybody_waiting() {
+    // RemoveEventHandler_AsynchronousPanic, and _SynchronousShutdown.
+    let running = Running::start();
+    let (entered, mut inside) = channel::unbounded_channel();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let registration = running.add(Handlers::new().on_add(move |_: &Cached<Object>, _| {
+        _ = entered.send(());
+        tokio::task::block_in_place(|| _ = released.lock().recv());
+        panic!("told to");
+    }));
+    running.processor.publish(batch(vec![added("a", 1)]), || {});
+    inside.recv().await.expect("called");
+    let mut removal = std::pin::pin!(registration.remove_and_wait());
+    assert!(removal.as_mut().now_or_never().is_none(), "the call is under way");
+    release.send(()).expect("it waits");
+    removal.await;
+    assert_eq!(inside.recv().await, None, "it is gone");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i12_a_handler_whose_drop_panics_keeps_nobody_waiting() {
+    struct Grim;
+    impl EventHandler<Object> for Grim {}
+    impl Drop for Grim {
+        fn drop(&mut self) {
+            panic!("told to");
+        }
+    }
+    let running = Running::start();
+    let registration = add(&running.processor, Grim);
+    tokio::task::yield_now().await;
+    registration.remove_and_wait().await;
+    let (handler, mut heard) = recorder();
+    let _registration = add(&running.processor, handler);
+    running.processor.publish(batch(vec![added("a", 1)]), || {});
+    assert_eq!(heard.recv().await.as_deref(), Some("+a=1"));
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn i12_a_handler_whose_events_panic_when_they_go_is_out_of_service() {
+    struct Mine(bool);
+    impl Drop for Mine {
+        fn drop(&mut self) {
+            assert!(!self.0, "told to panic");
+        }
+    }
+    let processor = SharedProcessor::<Mine>::new(None);
+    let registration = processor.add_handler(Handlers::new(), &HandlerOptions::default(), || {
+        let key = ObjectKey::cluster_scoped("a");
+        std::iter::once(Cached::from_parts(key, 1.into(), Default::default(), Mine(true)))
+    });
+    let run = processor.run(CancellationToken::new());
+    let synced = registration.synced();
+    // The task that served it has ended, and so does every wait for it.
+    tokio::select! {
+        () = run => unreachable!("nobody stops it"),
+        outcome = synced.wait() => assert!(outcome.is_err()),
+    }
+    registration.remove_and_wait().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_coming_and_going_during_ten_thousand_events_disturb_nothing() {
+    // HandlerAbuse: many workers add and remove, then the informer stops under them.
+    let running = Running::start();
+    let workers: Vec<_> = (0..100)
+        .map(|worker| {
+            let (processor, shutdown) = (running.processor.clone(), running.shutdown.clone());
+            tokio::spawn(async move {
+                while !shutdown.is_cancelled() {
+                    let registration = add(&processor, Handlers::new());
+                    let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
+                    if worker % 2 == 0 {
+                        registration.remove_and_wait().await;
+                    }
+                    stream.next().await;
+                }
+            })
+        })
+        .collect();
+    let (handler, mut heard) = recorder();
+    let options = HandlerOptions::new().threshold(None);
+    let _steady = running.processor.add_handler(handler, &options, std::iter::empty);
+    for value in 0..10_000 {
+        running.processor.publish(batch(vec![updated("a", value, value + 1)]), || {});
+        if value % 100 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    for value in 0..10_000 {
+        assert_eq!(heard.recv().await, Some(format!("a={value}>{}", value + 1)));
+    }
+    let processor = running.processor.clone();
+    running.stop().await;
+    for worker in workers {
+        worker.await.expect("no panic");
+    }
+    assert!(processor.shared.registry.lock().listeners.is_empty());
+}

@@ -1,0 +1,73 @@
+//! What a registration can tell.
+
+use futures::{FutureExt, StreamExt};
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registration_says_what_keeps_it_from_being_synced() {
+    let processor = SharedProcessor::new(None);
+    let (entered, mut inside) = tokio::sync::mpsc::unbounded_channel();
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let handler = Handlers::new().on_add(move |_: &Cached<Object>, _| {
+        _ = entered.send(());
+        tokio::task::block_in_place(|| _ = released.lock().recv());
+    });
+    let options = HandlerOptions::new().name("the-handler");
+    let registration = processor.add_handler(handler, &options, std::iter::empty);
+    let says = |what: &str| assert_eq!(registration.waiting_for().as_deref(), Some(what));
+    says("its informer's first list is not complete");
+    let asked = processor.clone();
+    processor.describe_source(move || format!("pods are forbidden to {asked:?}"));
+    says(
+        "its informer's first list is not complete: pods are forbidden to SharedProcessor { handlers: 1, stopped: false, .. }",
+    );
+    processor.publish(complete(vec![added("a", 1), added("b", 1)]), || {});
+    says("its informer is not running");
+    let shutdown = CancellationToken::new();
+    let task = tokio::spawn({
+        let (processor, shutdown) = (processor.clone(), shutdown.clone());
+        async move { processor.run(shutdown).await }
+    });
+    inside.recv().await.expect("called");
+    says("2 events wait for it");
+    release.send(()).expect("it waits");
+    inside.recv().await.expect("called");
+    says("1 event waits for it");
+    release.send(()).expect("it waits");
+    registration.synced().wait().await.expect("it syncs");
+    assert_eq!((registration.waiting_for(), registration.name()), (None, "the-handler"));
+    shutdown.cancel();
+    task.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn a_registration_that_will_never_be_synced_says_so() {
+    let running = Running::start();
+    let processor = running.processor.clone();
+    let mut stream = processor.events(&HandlerOptions::default(), || [object("a", 1)].into_iter());
+    running.processor.publish(complete(vec![]), || {});
+    assert!(stream.next().now_or_never().is_some());
+    let says = |stream: &EventStream<Object>, what: &str| {
+        assert_eq!(stream.registration().waiting_for().as_deref(), Some(what));
+    };
+    says(&stream, "it is not done with the objects that existed when it joined");
+    running.stop().await;
+    says(&stream, "its informer has stopped");
+    let late = processor.events(&HandlerOptions::default(), std::iter::empty);
+    says(&late, "its informer has stopped");
+    drop(processor);
+    says(&late, "its informer has stopped");
+}
+
+#[tokio::test]
+async fn a_handler_without_a_name_is_called_by_its_type() {
+    let processor = SharedProcessor::<Object>::new(None);
+    let registration = processor.add_handler(Handlers::new(), &HandlerOptions::default(), std::iter::empty);
+    assert!(registration.name().contains("Handlers<u64>"), "{}", registration.name());
+    let stream = processor.events(&HandlerOptions::default(), std::iter::empty);
+    assert!(stream.registration().name().contains("EventStream<u64>"), "{stream:?}");
+    let named = processor.events(&HandlerOptions::new().name("reader"), std::iter::empty);
+    assert_eq!(named.registration().name(), "reader");
+}

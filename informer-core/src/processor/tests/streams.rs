@@ -1,0 +1,167 @@
+//! Events as a stream.
+
+use futures::{FutureExt, StreamExt};
+
+use super::*;
+
+fn shown(event: &Event<Object>) -> String {
+    match event {
+        Event::Added { object, is_in_initial_list } => {
+            format!("+{}={}{}", object.key(), **object, if *is_in_initial_list { "!" } else { "" })
+        }
+        Event::Updated { old, new } => format!("{}={}>{}", new.key(), **old, **new),
+        Event::Resynced(object) => format!("={}", object.key()),
+        Event::Deleted(deleted) => format!("-{}", deleted.key()),
+    }
+}
+
+/// What the stream has at the moment.
+fn ready(stream: &mut EventStream<Object>) -> Vec<String> {
+    std::iter::from_fn(|| stream.next().now_or_never().flatten()).map(|event| shown(&event)).collect()
+}
+
+fn _is_unpin_and_send(stream: EventStream<Object>) -> impl Unpin + Send {
+    stream
+}
+
+#[tokio::test]
+async fn a_stream_yields_what_a_handler_would_be_called_with_and_needs_no_task() {
+    let processor = SharedProcessor::new(None);
+    let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
+    assert_eq!(ready(&mut stream), [""; 0]);
+    processor.publish(batch(vec![added("a", 1), updated("a", 1, 2)]), || {});
+    processor.publish(batch(vec![Event::Deleted(Deleted::exact(object("a", 2)))]), || {});
+    assert_eq!(stream.registration().stats().pending, 3);
+    assert_eq!(ready(&mut stream), ["+a=1", "a=1>2", "-a"]);
+    let stats = stream.registration().stats();
+    assert_eq!((stats.pending, stats.delivered, stats.slowest), (0, 3, Duration::ZERO));
+}
+
+#[tokio::test]
+async fn a_reader_that_waits_is_woken_by_what_is_published() {
+    let processor = SharedProcessor::new(None);
+    let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
+    let reader = tokio::spawn(async move { stream.next().await.map(|event| shown(&event)) });
+    tokio::task::yield_now().await;
+    processor.publish(batch(vec![added("a", 1)]), || {});
+    assert_eq!(reader.await.expect("no panic").as_deref(), Some("+a=1"));
+}
+
+#[tokio::test]
+async fn i5_a_stream_that_joins_late_begins_with_what_exists() {
+    let processor = SharedProcessor::new(None);
+    processor.publish(complete(vec![added("a", 1)]), || {});
+    let mut stream = processor.events(&HandlerOptions::default(), || vec![object("a", 1)].into_iter());
+    processor.publish(batch(vec![updated("a", 1, 2)]), || {});
+    assert_eq!(ready(&mut stream), ["+a=1!", "a=1>2"]);
+    assert!(stream.registration().has_synced());
+}
+
+#[tokio::test]
+async fn i6_a_stream_is_synced_when_its_reader_comes_back_after_the_last_initial_event() {
+    let processor = SharedProcessor::new(None);
+    let mut first = processor.events(&HandlerOptions::default(), std::iter::empty);
+    processor.publish(complete(vec![added("a", 1)]), || {});
+    processor.publish(batch(vec![added("b", 1)]), || {});
+    let mut late = processor.events(&HandlerOptions::default(), || vec![object("a", 1)].into_iter());
+    for stream in [&mut first, &mut late] {
+        assert!(stream.next().now_or_never().flatten().is_some());
+        assert!(!stream.registration().has_synced(), "the reader may not be done with it");
+        _ = stream.next().now_or_never();
+        assert!(stream.registration().has_synced());
+    }
+    first.registration().synced().wait().await.expect("it is synced");
+}
+
+#[tokio::test]
+async fn i11_a_reader_that_is_behind_gets_one_event_per_key() {
+    let processor = SharedProcessor::new(None);
+    let options = HandlerOptions::new().threshold(Some(1));
+    let mut stream = processor.events(&options, std::iter::empty);
+    processor.publish(batch(vec![added("a", 0), added("b", 0)]), || {});
+    for value in 0..100 {
+        processor.publish(batch(vec![updated("a", value, value + 1)]), || {});
+    }
+    assert_eq!(ready(&mut stream), ["+a=0", "+b=0", "a=0>100"]);
+}
+
+#[tokio::test]
+async fn i12_a_stream_ends_when_its_informer_stops_and_wakes_who_waits_for_it() {
+    let running = Running::start();
+    let mut stream = running.processor.events(&HandlerOptions::default(), std::iter::empty);
+    let synced = stream.registration().synced();
+    let reader = tokio::spawn(async move { (stream.next().await.is_none(), stream.next().await.is_none()) });
+    tokio::task::yield_now().await;
+    let processor = running.processor.clone();
+    running.stop().await;
+    assert_eq!(reader.await.expect("no panic"), (true, true), "and it stays so");
+    assert!(synced.wait().await.is_err());
+    let mut late = processor.events(&HandlerOptions::default(), || [object("a", 1)].into_iter());
+    assert!(late.next().await.is_none(), "after the stop there is nothing to come");
+}
+
+#[tokio::test]
+async fn i12_a_stream_ends_with_the_last_handle_on_a_processor_that_never_ran() {
+    let processor = SharedProcessor::<Object>::new(None);
+    let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
+    drop(processor);
+    assert!(stream.next().await.is_none());
+}
+
+#[tokio::test]
+async fn dropping_a_stream_takes_it_out_of_the_processor() {
+    let processor = SharedProcessor::<Object>::new(None);
+    let stream = processor.events(&HandlerOptions::default(), std::iter::empty);
+    let synced = stream.registration().synced();
+    drop(stream);
+    assert!(processor.shared.registry.lock().listeners.is_empty());
+    assert!(synced.wait().await.is_err());
+}
+
+#[tokio::test]
+async fn a_reader_for_whom_there_is_always_something_lets_others_have_their_turn() {
+    let processor = SharedProcessor::new(None);
+    let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
+    processor.publish(batch((0..1_000).map(|value| added("a", value)).collect()), || {});
+    let reader = tokio::spawn(async move {
+        for _ in 0..1_000 {
+            stream.next().await;
+        }
+    });
+    tokio::task::yield_now().await;
+    assert!(!reader.is_finished(), "it was interrupted");
+    reader.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn what_waits_behind_a_replay_is_counted_until_it_is_delivered() {
+    let processor = SharedProcessor::new(None);
+    processor.publish(complete(Vec::new()), || {});
+    let existing = || ["a", "b", "c"].map(|name| object(name, 1)).into_iter();
+    let mut events = processor.events(&HandlerOptions::default(), existing);
+    processor.publish(batch(vec![updated("a", 1, 2), updated("b", 1, 2)]), || {});
+    let mut pending = Vec::new();
+    for _ in 0..5 {
+        events.next().await.expect("an event");
+        pending.push(events.registration().stats().pending);
+    }
+    assert_eq!(pending, [2, 2, 2, 1, 0]);
+}
+
+#[tokio::test]
+async fn i11_resyncs_that_are_for_others_are_not_kept_for_a_reader() {
+    let processor = SharedProcessor::<Arc<()>>::new(None);
+    let events = processor.events(&HandlerOptions::default(), std::iter::empty);
+    let all = Arc::new(());
+    let key = |name: &str| ObjectKey::cluster_scoped(name);
+    for round in 0..100_u64 {
+        let object = |name: &str| {
+            Cached::from_parts(key(name), (round + 1).into(), Default::default(), Arc::clone(&all))
+        };
+        let mut batch = vec![Event::Updated { old: object("a"), new: object("a") }];
+        batch.extend((0..100).map(|n| Event::Resynced(object(&format!("b{n}")))));
+        processor.publish(EventBatch { events: batch, completes_initial_list: false }, || {});
+    }
+    assert_eq!(events.registration().stats().pending, 100);
+    assert!(Arc::strong_count(&all) <= 201, "{} objects are kept", Arc::strong_count(&all) - 1);
+}

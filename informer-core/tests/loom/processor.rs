@@ -1,0 +1,150 @@
+//! The hand-over to a handler: nothing published is missed while its reader goes to sleep, nothing comes after its
+//! removal, and whoever waits is woken when it ends. Streams and handlers with a task share it.
+
+use std::sync::Arc;
+
+use futures::{FutureExt, StreamExt};
+use informer_core::{
+    Cached, Event, EventBatch, EventStream, HandlerOptions, ObjectKey, SharedProcessor, Uid,
+};
+use loom::future::block_on;
+use loom::thread;
+use tokio_util::sync::CancellationToken;
+
+use crate::model;
+
+fn object(value: u64) -> Cached<u64> {
+    Cached::from_parts(ObjectKey::cluster_scoped("a"), (value + 1).into(), Uid::default(), value)
+}
+
+fn publish(processor: &SharedProcessor<u64>, value: u64) {
+    let event = match value {
+        0 => Event::Added { object: object(0), is_in_initial_list: false },
+        _ => Event::Updated { old: object(value - 1), new: object(value) },
+    };
+    processor.publish(EventBatch { events: vec![event], completes_initial_list: true }, || {});
+}
+
+fn events(processor: &SharedProcessor<u64>, threshold: usize) -> EventStream<u64> {
+    processor.events(&HandlerOptions::new().threshold(Some(threshold)), std::iter::empty)
+}
+
+/// Reads until the object has this value; returns all values that were told.
+fn read_until(stream: &mut EventStream<u64>, last: u64) -> Vec<u64> {
+    let mut values = Vec::new();
+    while values.last() != Some(&last) {
+        match block_on(stream.next()).expect("not stopped") {
+            Event::Added { object, .. } => values.push(*object),
+            Event::Updated { old, new } => {
+                assert_eq!(values.last(), Some(&*old), "it follows from what was told before");
+                values.push(*new);
+            }
+            other => panic!("{other:?} was not published"),
+        }
+    }
+    values
+}
+
+fn stop(processor: &SharedProcessor<u64>) {
+    let stopped = CancellationToken::new();
+    stopped.cancel();
+    block_on(processor.run(stopped));
+}
+
+#[test]
+fn i4_a_reader_that_goes_to_sleep_misses_nothing_that_is_published_meanwhile() {
+    model(|| {
+        let processor = SharedProcessor::new(None);
+        let mut stream = events(&processor, 9);
+        let publisher = thread::spawn({
+            let processor = processor.clone();
+            move || (0..2).for_each(|value| publish(&processor, value))
+        });
+        assert_eq!(read_until(&mut stream, 1), [0, 1]);
+        publisher.join().expect("no panic");
+        assert!(stream.next().now_or_never().is_none(), "and nothing twice");
+        assert!(stream.registration().has_synced());
+    });
+}
+
+#[test]
+fn i11_a_reader_that_is_behind_ends_up_with_the_truth() {
+    model(|| {
+        let processor = SharedProcessor::new(None);
+        let mut stream = events(&processor, 1);
+        let publisher = thread::spawn({
+            let processor = processor.clone();
+            move || (0..3).for_each(|value| publish(&processor, value))
+        });
+        let values = read_until(&mut stream, 2);
+        assert!(values.is_sorted(), "{values:?}");
+        publisher.join().expect("no panic");
+    });
+}
+
+#[test]
+fn i12_a_stop_wakes_a_reader_that_waits_and_nothing_comes_after_it() {
+    model(|| {
+        let processor = SharedProcessor::<u64>::new(None);
+        let mut stream = events(&processor, 9);
+        let reader = thread::spawn(move || {
+            let mut count = 0;
+            while block_on(stream.next()).is_some() {
+                count += 1;
+            }
+            assert!(block_on(stream.next()).is_none(), "it has ended for good");
+            count
+        });
+        let publisher = thread::spawn({
+            let processor = processor.clone();
+            move || publish(&processor, 0)
+        });
+        stop(&processor);
+        assert!(reader.join().expect("no panic") <= 1);
+        publisher.join().expect("no panic");
+    });
+}
+
+#[test]
+fn i12_a_stream_can_go_while_something_is_published_and_leaves_nothing_behind() {
+    model(|| {
+        let processor = SharedProcessor::new(None);
+        let stream = events(&processor, 9);
+        let held = Arc::new(());
+        let publisher = thread::spawn({
+            let (processor, held) = (processor.clone(), Arc::clone(&held));
+            move || {
+                publish(&processor, 0);
+                drop(held);
+            }
+        });
+        let synced = stream.registration().synced();
+        drop(stream);
+        assert!(block_on(synced.wait()).is_err(), "nobody waits for it in vain");
+        publisher.join().expect("no panic");
+        assert_eq!(format!("{processor:?}"), "SharedProcessor { handlers: 0, stopped: false, .. }");
+        assert_eq!(Arc::strong_count(&held), 1);
+    });
+}
+
+#[test]
+fn i5_a_stream_that_joins_while_something_is_published_sees_it_once() {
+    model(|| {
+        let processor = SharedProcessor::new(None);
+        let store = Arc::new(loom::sync::Mutex::new(None));
+        let publisher = thread::spawn({
+            let (processor, store) = (processor.clone(), Arc::clone(&store));
+            move || {
+                let event = Event::Added { object: object(0), is_in_initial_list: true };
+                let batch = EventBatch { events: vec![event], completes_initial_list: true };
+                processor.publish(batch, || *store.lock().expect("no panic") = Some(object(0)));
+            }
+        });
+        let stored = || store.lock().expect("no panic").clone().into_iter();
+        let mut stream = processor.events(&HandlerOptions::default(), stored);
+        assert_eq!(read_until(&mut stream, 0), [0]);
+        publisher.join().expect("no panic");
+        assert!(stream.next().now_or_never().is_none(), "not from the snapshot and from the batch");
+        assert!(stream.registration().has_synced());
+    });
+}

@@ -1,0 +1,300 @@
+//! The processor against a naive model: whatever is published in whatever batches, and whenever readers join, read a
+//! little, and leave, each of them hears for every key a story that could be true, and that ends with the truth.
+//!
+//! Readers are streams, which can be stepped one event at a time. Handlers with a task of their own take the same way
+//! up to the last step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use informer_core::{
+    Cached, Deleted, Event, EventBatch, EventStream, HandlerOptions, ObjectKey, Resync, SharedProcessor, Uid,
+};
+use proptest::prelude::*;
+
+const NAMES: u8 = 10;
+
+/// What can happen to an object.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    Put(u8),
+    /// Its deletion is seen, and may bring a last change with it.
+    Delete(u8, bool),
+    /// Its deletion is missed.
+    Lose(u8),
+    /// Another object takes its name.
+    Recreate(u8),
+    /// It is handed out again.
+    Resync(u8),
+}
+
+/// What can happen next.
+#[derive(Debug, Clone)]
+enum Step {
+    Publish {
+        changes: Vec<Change>,
+        completes: bool,
+    },
+    /// The informer's check for resyncs is due.
+    Check,
+    Join {
+        threshold: Option<usize>,
+        resync: bool,
+    },
+    Read {
+        reader: usize,
+        count: usize,
+    },
+    Leave(usize),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        5 => (0..NAMES).prop_map(Change::Put),
+        2 => (0..NAMES, any::<bool>()).prop_map(|(name, changed)| Change::Delete(name, changed)),
+        1 => (0..NAMES).prop_map(Change::Lose),
+        1 => (0..NAMES).prop_map(Change::Recreate),
+        2 => (0..NAMES).prop_map(Change::Resync),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let threshold = prop_oneof![Just(None), (0..20_usize).prop_map(Some)];
+    prop_oneof![
+        8 => (prop::collection::vec(change(), 0..9), prop::bool::weighted(0.1))
+            .prop_map(|(changes, completes)| Step::Publish { changes, completes }),
+        1 => Just(Step::Check),
+        1 => (threshold, any::<bool>()).prop_map(|(threshold, resync)| Step::Join { threshold, resync }),
+        4 => (0..4_usize, 1..30_usize).prop_map(|(reader, count)| Step::Read { reader, count }),
+        1 => (0..8_usize).prop_map(Step::Leave),
+    ]
+}
+
+fn key(name: u8) -> ObjectKey {
+    ObjectKey::namespaced("ns", &name.to_string())
+}
+
+/// The truth, how it came about, and those who hear of it.
+struct World {
+    processor: SharedProcessor<u64>,
+    truth: BTreeMap<ObjectKey, Cached<u64>>,
+    /// Every state that there ever was; values are unique and grow.
+    history: BTreeSet<(ObjectKey, u64)>,
+    value: u64,
+    list_complete: bool,
+    readers: Vec<Reader>,
+}
+
+/// A stream, and what its reader knows from it.
+struct Reader {
+    stream: EventStream<u64>,
+    threshold: Option<usize>,
+    wants_resyncs: bool,
+    /// What existed when it joined and it has not been told of.
+    replay: BTreeMap<ObjectKey, u64>,
+    joined_late: bool,
+    known: BTreeMap<ObjectKey, u64>,
+    /// The newest state of each key that it has ever heard of.
+    newest: BTreeMap<ObjectKey, u64>,
+    largest_batch: usize,
+}
+
+impl World {
+    fn new() -> Self {
+        let processor = SharedProcessor::new(Some(Duration::from_secs(1)));
+        assert!(processor.fix_check_period().is_some());
+        Self {
+            processor,
+            truth: BTreeMap::new(),
+            history: BTreeSet::new(),
+            value: 0,
+            list_complete: false,
+            readers: Vec::new(),
+        }
+    }
+
+    fn state(&mut self, name: u8) -> Cached<u64> {
+        self.value += 1;
+        self.history.insert((key(name), self.value));
+        Cached::from_parts(key(name), self.value.into(), Uid::default(), self.value)
+    }
+
+    fn add(&mut self, name: u8, events: &mut Vec<Event<u64>>) {
+        let object = self.state(name);
+        self.truth.insert(key(name), object.clone());
+        events.push(Event::Added { object, is_in_initial_list: !self.list_complete });
+    }
+
+    /// Makes a change true, and returns what handlers are told of it.
+    fn change(&mut self, change: Change, events: &mut Vec<Event<u64>>) {
+        match change {
+            Change::Put(name) => match self.truth.get(&key(name)).cloned() {
+                None => self.add(name, events),
+                Some(old) => {
+                    let new = self.state(name);
+                    self.truth.insert(key(name), new.clone());
+                    events.push(Event::Updated { old, new });
+                }
+            },
+            Change::Delete(name, changed) => {
+                if let Some(old) = self.truth.remove(&key(name)) {
+                    let last = if changed { self.state(name) } else { old.clone() };
+                    events.push(Event::Deleted(Deleted::exact(last).after(old)));
+                }
+            }
+            Change::Lose(name) => {
+                if let Some(old) = self.truth.remove(&key(name)) {
+                    events.push(Event::Deleted(Deleted::missed(key(name), None).after(old)));
+                }
+            }
+            Change::Recreate(name) => {
+                if self.truth.contains_key(&key(name)) {
+                    self.change(Change::Lose(name), events);
+                    self.add(name, events);
+                }
+            }
+            Change::Resync(name) => {
+                events.extend(self.truth.get(&key(name)).cloned().map(Event::Resynced));
+            }
+        }
+    }
+
+    async fn run(&mut self, step: Step) {
+        match step {
+            Step::Publish { changes, completes } => {
+                let mut events = Vec::new();
+                changes.into_iter().for_each(|change| self.change(change, &mut events));
+                let completes_initial_list = completes && !self.list_complete;
+                self.list_complete |= completes;
+                for reader in &mut self.readers {
+                    reader.largest_batch = reader.largest_batch.max(events.len());
+                }
+                self.processor.publish(EventBatch { events, completes_initial_list }, || {});
+            }
+            Step::Check => {
+                tokio::time::advance(Duration::from_secs(1)).await;
+                let wanted = self.readers.iter().any(|reader| reader.wants_resyncs);
+                assert_eq!(self.processor.check_resync(), wanted);
+            }
+            Step::Join { threshold, resync } => self.join(threshold, resync),
+            Step::Read { reader, count } => {
+                if let Some(reader) = self.readers.get_mut(reader) {
+                    (0..count).for_each(|_| _ = reader.read(&self.history));
+                }
+            }
+            Step::Leave(reader) if reader < self.readers.len() => drop(self.readers.remove(reader)),
+            Step::Leave(_) => {}
+        }
+        self.readers.iter().for_each(|reader| reader.check(self.list_complete));
+    }
+
+    fn join(&mut self, threshold: Option<usize>, wants_resyncs: bool) {
+        let resync = if wants_resyncs { Resync::Default } else { Resync::Never };
+        let options = HandlerOptions::new().threshold(threshold).resync(resync);
+        let existing: Vec<_> = self.truth.values().cloned().collect();
+        self.readers.push(Reader {
+            stream: self.processor.events(&options, move || existing.into_iter()),
+            threshold,
+            wants_resyncs,
+            replay: self.truth.iter().map(|(key, object)| (key.clone(), **object)).collect(),
+            joined_late: self.list_complete,
+            known: BTreeMap::new(),
+            newest: BTreeMap::new(),
+            largest_batch: 0,
+        });
+    }
+}
+
+impl Reader {
+    /// Reads one event, if there is one, and checks that it can be true.
+    fn read(&mut self, history: &BTreeSet<(ObjectKey, u64)>) -> bool {
+        // Unconstrained: otherwise the stream would pause now and then to let other tasks have their turn.
+        let next = tokio::task::unconstrained(self.stream.next()).now_or_never();
+        let Some(event) = next.flatten() else { return false };
+        let key = event.key().clone();
+        let replayed = self.replay.remove(&key);
+        match &event {
+            Event::Added { object, is_in_initial_list } => {
+                // I5: what existed comes first, once, as it was; anything else comes after all of it.
+                assert!(replayed.is_none_or(|value| value == **object && *is_in_initial_list));
+                assert!(
+                    replayed.is_some() || self.replay.is_empty(),
+                    "{event:?} before the replay has ended"
+                );
+                self.hear_of(&key, **object, history);
+                assert_eq!(self.known.insert(key, **object), None, "I4: {event:?} is known already");
+            }
+            Event::Updated { old, new } => {
+                self.hear_of(&key, **new, history);
+                assert_eq!(self.known.insert(key, **new), Some(**old), "I4: {event:?} of another state");
+            }
+            Event::Resynced(object) => {
+                assert!(self.wants_resyncs);
+                assert_eq!(self.known.get(&key), Some(&**object), "{event:?} of another state");
+            }
+            Event::Deleted(deleted) => {
+                let told = self.known.remove(&key);
+                assert_eq!(told, deleted.previous().map(|previous| **previous), "I4: {event:?}");
+                let last = **deleted.last_known().expect("somebody knew it");
+                if Some(last) != told && deleted.is_exact() {
+                    self.hear_of(&key, last, history);
+                }
+            }
+        }
+        assert!(self.replay.is_empty() || replayed.is_some(), "I5: {event:?} before the replay has ended");
+        true
+    }
+
+    /// I1: what is told is a state that there was, and newer than all that was told before.
+    fn hear_of(&mut self, key: &ObjectKey, value: u64, history: &BTreeSet<(ObjectKey, u64)>) {
+        assert!(history.contains(&(key.clone(), value)), "{key} never was {value}");
+        let before = self.newest.insert(key.clone(), value);
+        assert!(before.is_none_or(|before| before < value), "{key} goes back to {value}");
+    }
+
+    fn check(&self, list_complete: bool) {
+        let stats = self.stream.registration().stats();
+        if let Some(threshold) = self.threshold {
+            // I11.
+            let limit = threshold + self.largest_batch + usize::from(NAMES);
+            assert!(stats.pending <= limit, "{stats:?} with a limit of {limit}");
+        }
+        if self.stream.registration().has_synced() {
+            // I6.
+            assert!(list_complete && self.replay.is_empty());
+        } else if self.joined_late && self.known.is_empty() && self.replay.is_empty() {
+            assert!(list_complete);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #[test]
+    fn i1_every_reader_hears_a_true_story_that_ends_with_the_truth(steps in prop::collection::vec(step(), 1..100)) {
+        let clock = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        clock.expect("a runtime").block_on(async {
+            let mut world = World::new();
+            world.join(Some(5), true);
+            for step in steps {
+                world.run(step).await;
+            }
+            let truth: BTreeMap<_, _> = world.truth.iter().map(|(key, object)| (key.clone(), **object)).collect();
+            for reader in &mut world.readers {
+                while reader.read(&world.history) {}
+                assert_eq!(reader.known, truth);
+                assert!(reader.replay.is_empty());
+                let registration = reader.stream.registration();
+                assert_eq!(registration.stats().pending, 0);
+                assert_eq!(registration.has_synced(), world.list_complete);
+                assert_eq!(registration.waiting_for().is_none(), world.list_complete);
+            }
+        });
+    }
+}
+
+/// How many histories to try: two thousand, or what `INFORMER_CASES` says.
+fn cases() -> u32 {
+    std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
+}

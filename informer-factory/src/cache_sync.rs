@@ -1,0 +1,98 @@
+//! Waiting until informers and handlers have what existed at the start, or saying which don't, and why.
+//!
+//! client-go: `WaitForCacheSync` and `WaitFor` of `tools/cache/shared_informer.go`. Nothing is polled here.
+
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use informer_core::{HandlerRegistration, NeverSynced, Synced};
+use thiserror::Error;
+
+use crate::SharedIndexInformer;
+
+/// Something that begins with what existed at the start: an informer's store, or a handler.
+pub trait CacheSync: Send + Sync {
+    /// Returns the promise that it has all of that.
+    fn synced(&self) -> Synced;
+
+    /// Says what it is, and what it is waiting for.
+    fn waiting_for(&self) -> String;
+}
+
+impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
+    fn synced(&self) -> Synced {
+        self.synced()
+    }
+
+    fn waiting_for(&self) -> String {
+        format!("{} ({})", self.status().description(), self.health())
+    }
+}
+
+impl CacheSync for HandlerRegistration {
+    fn synced(&self) -> Synced {
+        self.synced()
+    }
+
+    fn waiting_for(&self) -> String {
+        let reason = self.waiting_for().unwrap_or_else(|| "synced by now".to_owned());
+        format!("handler {} ({reason})", self.name())
+    }
+}
+
+/// Some caches have not synced.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("not synced: {}", pending.join("; "))]
+#[non_exhaustive]
+pub struct NotSynced {
+    /// Each that has not, and what it is waiting for.
+    pub pending: Vec<String>,
+}
+
+impl NotSynced {
+    /// Names those that have not synced; what has synced in the last moment is none of them.
+    pub(crate) fn unless_synced<'a>(caches: impl IntoIterator<Item = &'a dyn CacheSync>) -> Result<(), Self> {
+        let waiting = caches.into_iter().filter(|cache| !cache.synced().has_synced());
+        let mut pending: Vec<_> = waiting.map(CacheSync::waiting_for).collect();
+        pending.sort_unstable();
+        if pending.is_empty() { Ok(()) } else { Err(Self { pending }) }
+    }
+}
+
+/// Waits until all promises are kept. Ends with the first that is given up (I12), whatever its place among them.
+pub(crate) async fn all_kept(promises: impl IntoIterator<Item = Synced>) -> Result<(), NeverSynced> {
+    let waits = promises.into_iter().map(|promise| async move { promise.wait().await });
+    try_join_all(waits).await.map(drop)
+}
+
+/// Waits until all of `caches` have what existed at the start, at most for `timeout`.
+///
+/// A handler is synced later than its informer: once it has returned from the last of its initial adds (I6). Who reads
+/// what handlers have built has to wait for them, and not only for the informer.
+///
+/// ```no_run
+/// # async fn run(pods: informer_factory::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>)
+/// # -> Result<(), informer_factory::NotSynced> {
+/// use std::time::Duration;
+/// use informer_factory::wait_for_cache_sync;
+///
+/// let counted = pods.add_handlers(|handlers| handlers.on_add(|pod, _| println!("+ {}", pod.key())));
+/// wait_for_cache_sync(&[&pods, &counted], Duration::from_secs(30)).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`NotSynced`] with those that are not, and why, when the time is up or one of them has stopped.
+///
+/// # Cancel safety
+/// Nothing is lost if the future is dropped.
+#[doc(alias = "WaitForCacheSync")]
+#[doc(alias = "WaitForNamedCacheSync")]
+pub async fn wait_for_cache_sync(caches: &[&dyn CacheSync], timeout: Duration) -> Result<(), NotSynced> {
+    let all = all_kept(caches.iter().map(|cache| cache.synced()));
+    match tokio::time::timeout(timeout, all).await {
+        Ok(Ok(())) => Ok(()),
+        _ => NotSynced::unless_synced(caches.iter().copied()),
+    }
+}

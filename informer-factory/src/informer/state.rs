@@ -1,0 +1,62 @@
+//! [`InformerState`]: whether an informer is at work, and if not, why.
+
+use tokio::sync::watch;
+
+/// Whether an informer is at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InformerState {
+    /// Its task has not been run yet.
+    Idle,
+    /// It follows the server, or tries to: how that goes is its [health](super::SharedIndexInformer::health).
+    Running,
+    /// It has ended for good. Its store can still be read, and stays as it is.
+    Stopped(StopCause),
+}
+
+/// Why an informer has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StopCause {
+    /// It was told to.
+    Shutdown,
+    /// Its task was dropped, before it was run or in the midst of it.
+    Dropped,
+    /// Its task panicked.
+    Panicked,
+}
+
+/// Keeps the state for all who ask; held by the task, whose end shows in it however that comes about.
+#[derive(Debug)]
+pub(super) struct StateKeeper(watch::Sender<InformerState>);
+
+impl StateKeeper {
+    pub(super) fn new() -> (Self, watch::Receiver<InformerState>) {
+        let (sender, receiver) = watch::channel(InformerState::Idle);
+        (Self(sender), receiver)
+    }
+
+    pub(super) fn running(&self) {
+        self.0.send_replace(InformerState::Running);
+    }
+
+    pub(super) fn shut_down(self) {
+        self.0.send_replace(InformerState::Stopped(StopCause::Shutdown));
+    }
+}
+
+impl Drop for StateKeeper {
+    fn drop(&mut self) {
+        let panicking = std::thread::panicking();
+        self.0.send_if_modified(|state| {
+            let cause = match state {
+                InformerState::Stopped(_) => return false,
+                // One that has not been run can't have panicked, whatever else does at the moment.
+                InformerState::Running if panicking => StopCause::Panicked,
+                InformerState::Idle | InformerState::Running => StopCause::Dropped,
+            };
+            *state = InformerState::Stopped(cause);
+            true
+        });
+    }
+}

@@ -1,0 +1,92 @@
+//! Handlers of every form: what an async handler and the reader of a stream hear is what the server did.
+
+use futures::StreamExt;
+use informer_factory::{
+    AsyncEventHandler, Cached, Deleted, Event, EventHandler, HandlerOptions, InformerOptions, KubeListWatch,
+    SharedIndexInformer, WaitOutcome, wait_for_cache_sync,
+};
+use informer_testing::Replica;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use kube::api::ListParams;
+use serde_json::json;
+
+use crate::cluster::{Cluster, create, delete, patch, run};
+use crate::objects::config_map;
+use crate::witnesses::Witnesses;
+use crate::{PATIENCE, eventually};
+
+/// Lets others go first in each of its calls.
+struct Unhurried(Replica<ConfigMap>);
+
+#[async_trait::async_trait]
+impl AsyncEventHandler<ConfigMap> for Unhurried {
+    async fn on_add(&self, object: &Cached<ConfigMap>, is_in_initial_list: bool) {
+        tokio::task::yield_now().await;
+        self.0.on_add(object, is_in_initial_list);
+    }
+
+    async fn on_update(&self, old: &Cached<ConfigMap>, new: &Cached<ConfigMap>) {
+        tokio::task::yield_now().await;
+        self.0.on_update(old, new);
+    }
+
+    async fn on_delete(&self, object: &Deleted<ConfigMap>) {
+        tokio::task::yield_now().await;
+        self.0.on_delete(object);
+    }
+}
+
+/// Reads the informer's events, and returns what they amount to.
+fn read(informer: &SharedIndexInformer<ConfigMap>) -> Replica<ConfigMap> {
+    let replica = Replica::new();
+    // So few, that much of what follows is coalesced.
+    let mut events = informer.events(&HandlerOptions::new().threshold(Some(4)));
+    let copy = replica.clone();
+    tokio::spawn(async move {
+        while let Some(event) = events.next().await {
+            match event {
+                Event::Added { object, is_in_initial_list } => copy.on_add(&object, is_in_initial_list),
+                Event::Updated { old, new } => copy.on_update(&old, &new),
+                Event::Resynced(object) => copy.on_update(&object, &object),
+                Event::Deleted(deleted) => copy.on_delete(&deleted),
+            }
+        }
+    });
+    replica
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn i4_async_handlers_and_readers_of_streams_agree_with_the_server() {
+    let cluster = Cluster::connect("forms").await;
+    let server = cluster.api::<ConfigMap>();
+    for n in 0..10 {
+        create(&server, &config_map(&format!("old-{n}"))).await;
+    }
+    let list_watch = KubeListWatch::namespaced(cluster.client.clone(), &cluster.namespace);
+    let (informer, _running) = run(list_watch, InformerOptions::new());
+    let witnesses = Witnesses::new(&informer, &server, ListParams::default());
+    let unhurried = Replica::new();
+    let registration = informer.add_async_event_handler(Unhurried(unhurried.clone()));
+    let reader = read(&informer);
+    wait_for_cache_sync(&[&informer, &registration], PATIENCE).await.expect("they sync");
+    let late = read(&informer);
+    for n in 0..10 {
+        delete(&server, &format!("old-{n}")).await;
+        create(&server, &config_map(&format!("new-{n}"))).await;
+        for step in 0..5 {
+            patch(&server, &format!("new-{n}"), json!({ "data": { "step": step.to_string() } })).await;
+        }
+    }
+    let last = patch(&server, "new-0", json!({ "data": { "step": "last" } })).await;
+    assert_eq!(informer.wait_for_write(&last, PATIENCE).await, WaitOutcome::Reached);
+    witnesses.agree().await;
+    let version =
+        |object: &Cached<ConfigMap>| (object.key().to_string(), object.resource_version().to_string());
+    let stored = informer.indexer().list().iter().map(version).collect();
+    for replica in [unhurried, reader, late] {
+        eventually(async || (replica.versions() == stored).then_some(())).await;
+        assert_eq!(replica.violations(), Vec::<String>::new(), "{}", last.name_any());
+    }
+}

@@ -1,0 +1,226 @@
+//! Handlers of every form. Each ends in a [`Witness`], who remembers what it was told and what could not be.
+
+use std::panic::panic_any;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fastrand::Rng;
+use futures::StreamExt;
+use informer_core::{
+    AsyncEventHandler, Cached, Deleted, Event, EventHandler, EventStream, HandlerRegistration, Handlers,
+};
+use informer_factory::Indexer;
+use informer_testing::Replica;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::Intended;
+use crate::item::{Item, Life};
+use crate::world::World;
+
+/// Hears what a handler hears, and remembers what can't be.
+pub(crate) struct Witness {
+    pub(crate) replica: Replica<Item>,
+    pub(crate) indexer: Indexer<Item>,
+    pub(crate) complaints: Arc<Mutex<Vec<String>>>,
+    /// Makes it panic now and then, after it has taken note.
+    pub(crate) panics: Option<Mutex<Rng>>,
+    pub(crate) _life: Life,
+    /// Gone when the handler is.
+    pub(crate) _token: Arc<()>,
+}
+
+impl Witness {
+    fn complain_if(&self, wrong: bool, key: &informer_core::ObjectKey, what: &str) {
+        if wrong {
+            self.complaints.lock().push(format!("{key}: {what}"));
+        }
+    }
+
+    fn panic_now_and_then(&self) {
+        if self.panics.as_ref().is_some_and(|random| random.lock().u8(..32) == 0) {
+            panic_any(Intended);
+        }
+    }
+
+    /// I3: what a handler is told of, the store has had before.
+    fn compare(&self, told: &Cached<Item>) {
+        let stored = self.indexer.get(told.key());
+        let is_early =
+            stored.is_some_and(|stored| told.resource_version().is_newer_than(stored.resource_version()));
+        self.complain_if(is_early, told.key(), "told before it was in the store");
+    }
+}
+
+impl EventHandler<Item> for Witness {
+    fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
+        self.compare(object);
+        self.replica.on_add(object, is_in_initial_list);
+        self.panic_now_and_then();
+    }
+
+    fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
+        self.compare(new);
+        self.replica.on_update(old, new);
+        self.panic_now_and_then();
+    }
+
+    fn on_delete(&self, object: &Deleted<Item>) {
+        let stored = self.indexer.get(object.key());
+        let last = object.last_known().map(Cached::resource_version);
+        let is_there =
+            stored.zip(last).is_some_and(|(stored, last)| last.is_at_least(stored.resource_version()));
+        self.complain_if(is_there, object.key(), "told gone before it was");
+        self.replica.on_delete(object);
+        self.panic_now_and_then();
+    }
+}
+
+/// Waits now and then in the middle of a call: for the others, or, if it stalls, for the next phase.
+pub(crate) struct Pauses {
+    pub(crate) random: Mutex<Rng>,
+    pub(crate) phase: Option<watch::Receiver<u64>>,
+}
+
+impl Pauses {
+    pub(crate) async fn pause(&self) {
+        if let Some(phase) = self.stall() {
+            next_phase(phase).await;
+        } else if self.random.lock().bool() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Now and then, if it stalls at all, what is to be waited for.
+    fn stall(&self) -> Option<watch::Receiver<u64>> {
+        self.phase.clone().filter(|_| self.random.lock().u8(..16) == 0)
+    }
+}
+
+async fn next_phase(mut phase: watch::Receiver<u64>) {
+    let now = *phase.borrow_and_update();
+    // An error means that the test has ended.
+    _ = phase.wait_for(|phase| *phase != now || now == World::NO_MORE_STALLS).await;
+}
+
+/// An async handler.
+pub(crate) struct Asynchronous {
+    pub(crate) witness: Witness,
+    pub(crate) pauses: Pauses,
+}
+
+#[async_trait]
+impl AsyncEventHandler<Item> for Asynchronous {
+    async fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
+        self.pauses.pause().await;
+        self.witness.on_add(object, is_in_initial_list);
+        self.pauses.pause().await;
+    }
+
+    async fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
+        self.pauses.pause().await;
+        self.witness.on_update(old, new);
+        self.pauses.pause().await;
+    }
+
+    async fn on_delete(&self, object: &Deleted<Item>) {
+        self.pauses.pause().await;
+        self.witness.on_delete(object);
+        self.pauses.pause().await;
+    }
+}
+
+/// A sync handler that blocks its thread now and then.
+pub(crate) struct Blocking {
+    pub(crate) witness: Witness,
+    pub(crate) pauses: Pauses,
+}
+
+impl Blocking {
+    fn block(&self) {
+        if let Some(phase) = self.pauses.stall() {
+            // The other tasks of this thread go on elsewhere.
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(next_phase(phase)));
+        }
+    }
+}
+
+impl EventHandler<Item> for Blocking {
+    fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
+        self.witness.on_add(object, is_in_initial_list);
+        self.block();
+    }
+
+    fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
+        self.witness.on_update(old, new);
+        self.block();
+    }
+
+    fn on_delete(&self, object: &Deleted<Item>) {
+        self.witness.on_delete(object);
+        self.block();
+    }
+}
+
+/// A handler that removes itself after some calls.
+pub(crate) struct Leaver {
+    pub(crate) witness: Witness,
+    pub(crate) registration: Arc<Mutex<Option<HandlerRegistration>>>,
+    /// After so many.
+    pub(crate) after: u64,
+}
+
+impl Leaver {
+    fn leave_in_time(&self) {
+        if self.witness.replica.calls() >= self.after {
+            let registration = self.registration.lock().take();
+            drop(registration);
+        }
+    }
+}
+
+impl EventHandler<Item> for Leaver {
+    fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
+        self.witness.on_add(object, is_in_initial_list);
+        self.leave_in_time();
+    }
+
+    fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
+        self.witness.on_update(old, new);
+        self.leave_in_time();
+    }
+
+    fn on_delete(&self, object: &Deleted<Item>) {
+        self.witness.on_delete(object);
+        self.leave_in_time();
+    }
+}
+
+/// A handler made of closures.
+pub(crate) fn closures(witness: Witness) -> Handlers<Item> {
+    let for_adds = Arc::new(witness);
+    let (for_updates, for_deletes) = (Arc::clone(&for_adds), Arc::clone(&for_adds));
+    Handlers::new()
+        .on_add(move |object, is_in_initial_list| for_adds.on_add(object, is_in_initial_list))
+        .on_update(move |old, new| for_updates.on_update(old, new))
+        .on_delete(move |object| for_deletes.on_delete(object))
+}
+
+/// Reads a stream until it is told to stop, or the stream ends.
+pub(crate) async fn read(
+    mut events: EventStream<Item>,
+    witness: Witness,
+    pauses: Pauses,
+    stop: CancellationToken,
+) {
+    while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
+        match &event {
+            Event::Added { object, is_in_initial_list } => witness.on_add(object, *is_in_initial_list),
+            Event::Updated { old, new } => witness.on_update(old, new),
+            Event::Resynced(object) => witness.on_update(object, object),
+            Event::Deleted(deleted) => witness.on_delete(deleted),
+        }
+        stop.run_until_cancelled(pauses.pause()).await;
+    }
+}

@@ -1,0 +1,143 @@
+//! Those who change objects, read what they have written, and make trouble for the watch meanwhile.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+use informer_core::{Cached, ListWatchError, ObjectKey};
+use informer_testing::Error;
+use tokio::task::JoinSet;
+
+use crate::item::{BUCKETS, Item};
+use crate::world::{World, count, refusal, within};
+
+/// How many write.
+const PRODUCERS: u64 = 8;
+
+/// How many objects each has that nobody else writes.
+const OWN_KEYS: u64 = 24;
+
+/// How many objects all write.
+const SHARED_KEYS: u64 = 160;
+
+/// What a write did.
+enum Written {
+    Stored(Cached<Item>),
+    Removed(Cached<Item>),
+    /// Somebody else was faster.
+    Refused,
+}
+
+/// Whether open watches hear of a write.
+#[derive(Clone, Copy)]
+enum Sight {
+    Seen,
+    Unseen,
+}
+
+/// Sets all producers to work.
+pub(crate) fn set_to_work(world: &Arc<World>) -> JoinSet<()> {
+    (0..PRODUCERS).map(|number| produce(Arc::clone(world), number)).collect()
+}
+
+/// Writes until the time is up.
+async fn produce(world: Arc<World>, number: u64) {
+    let mut random = world.random(number);
+    while !world.time_is_up() {
+        for _ in 0..random.u8(1..16) {
+            let key = shared_key(&mut random);
+            write(&world, &mut random, &key, Sight::Seen);
+        }
+        write_and_read(&world, &mut random, number).await;
+        if random.u8(..64) == 0 {
+            make_trouble(&world, &mut random).await;
+        }
+        if random.u8(..32) == 0 {
+            world.phase.send_modify(|phase| *phase += 1);
+        }
+        world.progress.send_modify(|progress| *progress += 1);
+        // Where the informer has stopped, nothing else lets the others have their turn.
+        tokio::task::yield_now().await;
+    }
+}
+
+fn shared_key(random: &mut Rng) -> ObjectKey {
+    let number = random.u64(..SHARED_KEYS);
+    ObjectKey::new(Some(&format!("shared-{}", number % 4)), &number.to_string())
+}
+
+/// Creates, changes or deletes an object; most of what happens to objects is that they change.
+fn write(world: &World, random: &mut Rng, key: &ObjectKey, sight: Sight) -> Written {
+    let source = &world.source;
+    let item = Item::new(key.namespace().unwrap_or_default(), key.name(), random.u8(..BUCKETS), &world.items);
+    let is_there = source.get(key).is_some();
+    let removes = is_there && random.u8(..8) == 0;
+    let outcome = match (sight, is_there) {
+        (Sight::Seen, _) if removes => source.delete(key),
+        (Sight::Unseen, _) if removes => source.delete_unseen(key),
+        (Sight::Seen, true) => source.update(item),
+        (Sight::Unseen, true) => source.update_unseen(item),
+        (Sight::Seen, false) => source.create(item),
+        (Sight::Unseen, false) => source.create_unseen(item),
+    };
+    count(&world.tally.writes);
+    match outcome {
+        Ok(removed) if removes => Written::Removed(removed),
+        Ok(stored) => Written::Stored(stored),
+        Err(Error::Refused(_)) => {
+            count(&world.tally.refused);
+            Written::Refused
+        }
+        Err(other) => panic!("{key}: {other}"),
+    }
+}
+
+/// I9: what one has written is in the store once its version has been reached.
+async fn write_and_read(world: &World, random: &mut Rng, number: u64) {
+    let key = ObjectKey::new(Some("own"), &format!("{number}-{}", random.u64(..OWN_KEYS)));
+    let (version, expected) = match write(world, random, &key, Sight::Seen) {
+        Written::Stored(object) => {
+            let version = object.resource_version().clone();
+            (version.clone(), Some(version))
+        }
+        Written::Removed(object) => (object.resource_version().clone(), None),
+        Written::Refused => panic!("nobody else writes {key}"),
+    };
+    if !world.reach(&version).await {
+        return;
+    }
+    let stored = world.informer.get(&key).map(|object| object.resource_version().clone());
+    assert_eq!(stored, expected, "{key} after version {version} was reached");
+    count(&world.tally.own_writes_read);
+}
+
+/// Does something to the open watch, unless somebody else does.
+async fn make_trouble(world: &World, random: &mut Rng) {
+    let Ok(_alone) = world.trouble.try_lock() else { return };
+    let source = &world.source;
+    let open = world.shutdown.run_until_cancelled(source.wait_for_watches(1));
+    if within("the watch to be open", open).await.is_none() {
+        return;
+    }
+    // What makes the reflector wait is rare, because all else waits with it.
+    match random.u8(..64) {
+        0 => source.fail_watches(refusal(500, "InternalError")),
+        1 => lose_events(world, random, Some(refusal(503, "ServiceUnavailable"))),
+        2..=5 => source.bookmark(),
+        6..=11 => source.fail_watches(ListWatchError::Interrupted("hammered".into())),
+        12..=31 => source.disconnect(),
+        _ => lose_events(world, random, None),
+    }
+    count(&world.tally.troubles);
+}
+
+/// Has the watch miss some changes, and end so that it can't be resumed: only a list can bring them. `list_error` meets
+/// the first list.
+fn lose_events(world: &World, random: &mut Rng, list_error: Option<ListWatchError>) {
+    for _ in 0..random.u8(1..32) {
+        let key = shared_key(random);
+        write(world, random, &key, Sight::Unseen);
+    }
+    list_error.into_iter().for_each(|error| world.source.fail_next_list(error));
+    world.source.expire();
+    world.source.fail_watches(refusal(410, "Expired"));
+}

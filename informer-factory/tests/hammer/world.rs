@@ -1,0 +1,140 @@
+//! What everybody in the hammer test shares: the server, the informer, the time that is left, and the counts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use informer_core::{ListWatchError, ResourceVersion};
+use informer_factory::{InformerOptions, SharedIndexInformer, WaitOutcome};
+use informer_testing::MemorySource;
+use serde_json::json;
+use tokio::sync::{Mutex, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::item::{Census, Item};
+
+/// Long enough for anything that is going to happen at all.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What everybody shares.
+pub(crate) struct World {
+    pub(crate) source: MemorySource<Item>,
+    pub(crate) informer: SharedIndexInformer<Item>,
+    pub(crate) items: Arc<Census>,
+    pub(crate) handlers: Arc<Census>,
+    pub(crate) seed: u64,
+    /// When the producers stop, unless they are told to earlier.
+    pub(crate) deadline: Instant,
+    pub(crate) enough: CancellationToken,
+    /// Stops the informer.
+    pub(crate) shutdown: CancellationToken,
+    /// Set when the producers have stopped.
+    pub(crate) over: CancellationToken,
+    /// Grows while the producers write; paces everybody else.
+    pub(crate) progress: watch::Sender<u64>,
+    /// Stalled handlers go on when it changes, and at [`World::NO_MORE_STALLS`] don't stall again.
+    pub(crate) phase: watch::Sender<u64>,
+    /// Held by who makes trouble, so that no watch is closed unexpectedly between an unseen change and the list after it.
+    pub(crate) trouble: Mutex<()>,
+    pub(crate) tally: Tally,
+}
+
+/// What has happened so far.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) writes: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) own_writes_read: AtomicU64,
+    pub(crate) troubles: AtomicU64,
+    pub(crate) joined: AtomicU64,
+    pub(crate) left: AtomicU64,
+    pub(crate) delivered: AtomicU64,
+    pub(crate) coalesced: AtomicU64,
+    pub(crate) panicked: AtomicU64,
+    pub(crate) indices: AtomicU64,
+    pub(crate) snapshots: AtomicU64,
+}
+
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl World {
+    pub(crate) const NO_MORE_STALLS: u64 = u64::MAX;
+
+    /// Returns a world whose informer runs, in the task that comes with it.
+    pub(crate) fn new(duration: Duration, seed: u64) -> (Arc<Self>, JoinHandle<()>) {
+        let source = MemorySource::new("items");
+        let options = InformerOptions::new().resync_period(Duration::from_secs(1));
+        let (informer, task) = SharedIndexInformer::new(Arc::new(source.clone()), options);
+        let shutdown = CancellationToken::new();
+        let running = tokio::spawn(task.run(shutdown.clone()));
+        let world = Self {
+            source,
+            informer,
+            items: Arc::default(),
+            handlers: Arc::default(),
+            seed,
+            deadline: Instant::now() + duration,
+            enough: CancellationToken::new(),
+            shutdown,
+            over: CancellationToken::new(),
+            progress: watch::Sender::default(),
+            phase: watch::Sender::default(),
+            trouble: Mutex::default(),
+            tally: Tally::default(),
+        };
+        (Arc::new(world), running)
+    }
+
+    /// Whether it is time to stop writing.
+    pub(crate) fn time_is_up(&self) -> bool {
+        self.enough.is_cancelled() || Instant::now() >= self.deadline
+    }
+
+    /// Has the producers stop, and then everybody else.
+    pub(crate) async fn end(&self, producers: JoinSet<()>) {
+        // Panics of theirs come out here.
+        producers.join_all().await;
+        self.over.cancel();
+        self.phase.send_replace(Self::NO_MORE_STALLS);
+    }
+
+    /// Random numbers of somebody's own.
+    pub(crate) fn random(&self, whose: u64) -> fastrand::Rng {
+        fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(whose))
+    }
+
+    /// Waits for the producers to get on; `false` when they have stopped.
+    pub(crate) async fn progress(&self) -> bool {
+        let mut progress = self.progress.subscribe();
+        progress.mark_unchanged();
+        matches!(self.over.run_until_cancelled(progress.changed()).await, Some(Ok(())))
+    }
+
+    /// Waits until the store has reached a version, and fails if it doesn't; `false` if the informer has been stopped
+    /// short of it.
+    pub(crate) async fn reach(&self, version: &ResourceVersion) -> bool {
+        match self.informer.wait_until(version, PATIENCE).await {
+            WaitOutcome::Reached => true,
+            WaitOutcome::Stopped if self.shutdown.is_cancelled() => false,
+            outcome => panic!("{outcome:?} at {version}: {:?}", self.informer),
+        }
+    }
+}
+
+/// Waits, but not for ever; `what` says for what.
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(outcome) => outcome,
+        Err(_) => panic!("waited in vain: {what}"),
+    }
+}
+
+/// An answer of the server that is an error.
+pub(crate) fn refusal(code: u16, reason: &str) -> ListWatchError {
+    let status = json!({ "status": "Failure", "code": code, "reason": reason, "message": "hammered" });
+    let status: Box<kube::core::Status> = serde_json::from_value(status).expect("a status");
+    status.into()
+}

@@ -1,0 +1,124 @@
+//! What becomes of an informer when what it reads from fails, or its objects do.
+
+use std::time::Duration;
+
+use informer_factory::{
+    HandlerOptions, Health, InformerOptions, ListWatchError, ReflectorConfig, StopCause, wait_for_cache_sync,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::time::Instant;
+
+use crate::{Running, config_map, create, key, listen, source, update, value_of};
+
+fn unreachable() -> ListWatchError {
+    ListWatchError::Unreachable("no route to host".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_a_list_can_be_asked_for_while_the_informer_waits_and_is_over_with_the_next() {
+    let source = source();
+    create(&source, "a", "1");
+    source.fail_next_list(unreachable());
+    let running = Running::start(&source, InformerOptions::new());
+    let mut status = running.informer.status().clone();
+    let error = loop {
+        match status.health_changed().await.expect("the informer runs") {
+            Health::BackingOff { error, .. } => break error.to_string(),
+            health => assert!(!health.is_live(), "{health}"),
+        }
+    };
+    assert!(error.contains("no route to host"), "{error}");
+    let health = running.informer.health().to_string();
+    assert!(health.contains("no route to host"), "{health}");
+    assert!(!running.informer.has_synced());
+    wait_for_cache_sync(&[&running.informer], Duration::from_secs(60)).await.expect("it is over");
+    assert_eq!(source.list_count(), 2);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_an_informer_that_waits_after_a_failure_stops_at_once() {
+    let source = source();
+    (0..10).for_each(|_| source.fail_next_list(unreachable()));
+    let running = Running::start(&source, InformerOptions::new());
+    let mut status = running.informer.status().clone();
+    // The tenth wait is between half a minute and a minute.
+    while source.list_count() < 10 || !matches!(running.informer.health(), Health::BackingOff { .. }) {
+        status.health_changed().await.expect("the informer runs");
+    }
+    let told = Instant::now();
+    let informer = running.informer.clone();
+    running.stop().await;
+    assert_eq!(told.elapsed(), Duration::ZERO);
+    assert_eq!(informer.stopped().await, StopCause::Shutdown);
+    assert_eq!(source.list_count(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_fails_is_resumed_and_nothing_that_came_meanwhile_is_missed_or_told_twice() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    assert_eq!(heard.next().await, "+a=1!");
+    source.wait_for_watches(1).await;
+    update(&source, "a", "2");
+    source.fail_watches(ListWatchError::Interrupted("connection reset".into()));
+    source.update_unseen(config_map("a", "3")).expect("it exists");
+    let last = create(&source, "b", "1");
+    running.reach(&last).await;
+    let mut events = vec![heard.next().await];
+    while events.last().is_none_or(|event| event != "+b=1") {
+        events.push(heard.next().await);
+    }
+    assert!(events == ["a=1>2", "a=2>3", "+b=1"] || events == ["a=1>2", "+b=1", "a=2>3"], "{events:?}");
+    assert_eq!(source.list_count(), 1);
+    running.stop().await;
+}
+
+/// Fails for objects whose value is `bad`.
+fn choosy() -> InformerOptions<ConfigMap> {
+    let transform =
+        |object: &mut ConfigMap| if value_of(object) == "bad" { Err("bad value") } else { Ok(()) };
+    InformerOptions::new().reflector(ReflectorConfig::new().transform(transform))
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_an_object_of_a_list_that_cannot_be_transformed_holds_nothing_up_and_comes_when_it_is_good() {
+    let source = source();
+    create(&source, "a", "bad");
+    create(&source, "b", "1");
+    let running = Running::start(&source, choosy()).synced().await;
+    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    assert_eq!(heard.next().await, "+b=1!");
+    let aside = running.informer.status().set_aside();
+    assert_eq!(aside.iter().map(|object| object.key.clone()).collect::<Vec<_>>(), [Some(key("a"))]);
+    assert!(aside[0].error.contains("bad value"), "{}", aside[0].error);
+    running.reach(&update(&source, "a", "2")).await;
+    assert_eq!(heard.next().await, "+a=2");
+    assert!(running.informer.status().set_aside().is_empty());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_an_object_that_cannot_be_transformed_any_more_stays_as_it_was_also_over_a_list() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::start(&source, choosy()).synced().await;
+    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    assert_eq!(heard.next().await, "+a=1!");
+    running.reach(&update(&source, "a", "bad")).await;
+    let stored = || running.informer.get(&key("a")).map(|object| value_of(&object).to_owned());
+    assert_eq!(stored().as_deref(), Some("1"));
+    // The next list has it too, and it is not taken for gone.
+    source.wait_for_watches(1).await;
+    source.create_unseen(config_map("b", "1")).expect("it is new");
+    source.expire();
+    source.disconnect();
+    assert_eq!(heard.next().await, "+b=1");
+    assert_eq!((stored().as_deref(), source.list_count()), (Some("1"), 2));
+    running.reach(&source.delete(&key("a")).expect("it exists")).await;
+    assert_eq!(heard.next().await, "-a=1", "the last good state");
+    assert!(running.informer.status().set_aside().is_empty());
+    running.stop().await;
+}

@@ -1,0 +1,122 @@
+//! Servers that say what they should not, and what handlers hear of it: nothing that makes no sense (I4).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use informer_core::{
+    Bookmark, ListEnd, ListOptions, ListPart, ListStream, WatchEvent, WatchOptions, WatchStream,
+};
+use informer_factory::{HandlerOptions, InformerOptions, ListWatchError, ListerWatcher, Resync};
+use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
+
+use crate::{Running, config_map, create, key, listen, source};
+
+/// A server that lists some objects and then sends some events.
+struct Odd {
+    objects: Vec<ConfigMap>,
+    events: Mutex<Vec<WatchEvent<ConfigMap>>>,
+}
+
+#[async_trait]
+impl ListerWatcher<ConfigMap> for Odd {
+    fn description(&self) -> &str {
+        "configmaps"
+    }
+
+    async fn list(&self, _: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
+        let items = self.objects.iter().cloned().map(Ok).collect();
+        let end = ListEnd { resource_version: "5".into(), ..ListEnd::default() };
+        Ok(stream::iter([Ok(ListPart::Items(items)), Ok(ListPart::End(end))]).boxed())
+    }
+
+    async fn watch(&self, _: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
+        let events = std::mem::take(&mut *self.events.lock());
+        Ok(stream::iter([Ok(events)]).chain(stream::pending()).boxed())
+    }
+}
+
+fn at_version(name: &str, value: &str, version: &str) -> ConfigMap {
+    let mut object = config_map(name, value);
+    object.metadata.uid = Some(format!("uid-of-{name}"));
+    object.metadata.resource_version = Some(version.into());
+    object
+}
+
+fn odd(objects: Vec<ConfigMap>, mut events: Vec<WatchEvent<ConfigMap>>) -> Running {
+    events.push(WatchEvent::Added(at_version("the-end", "", "99")));
+    Running::over(Arc::new(Odd { objects, events: Mutex::new(events) }), InformerOptions::new())
+}
+
+/// What a handler hears up to the end, without what it was told of the end itself.
+async fn story(running: &Running) -> Vec<String> {
+    let options = HandlerOptions::new().resync(Resync::Never);
+    let (_registration, mut heard) = listen(&running.informer, &options);
+    let mut events = Vec::new();
+    loop {
+        match heard.next().await {
+            event if event.starts_with("+the-end") => return events,
+            event => events.push(event),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i4_an_object_that_a_list_has_twice_is_added_once() {
+    let twice = vec![at_version("a", "1", "1"), at_version("b", "1", "2"), at_version("a", "1", "1")];
+    let running = odd(twice, vec![]);
+    assert_eq!(story(&running).await, ["+a=1!", "+b=1!"]);
+    assert_eq!(running.informer.indexer().len(), 3);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i4_a_list_with_two_versions_of_an_object_is_an_add_and_an_update() {
+    let versions = vec![at_version("a", "1", "1"), at_version("a", "2", "3")];
+    let running = odd(versions, vec![]);
+    assert_eq!(story(&running).await, ["+a=1!", "a=1>2"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i4_events_that_do_not_fit_what_is_known_are_told_as_what_they_mean() {
+    let events = vec![
+        WatchEvent::Added(at_version("known", "2", "6")),
+        WatchEvent::Modified(at_version("unknown", "1", "7")),
+        WatchEvent::Deleted(at_version("unheard-of", "1", "8")),
+        WatchEvent::Deleted(at_version("known", "3", "9")),
+        WatchEvent::Deleted(at_version("known", "3", "9")),
+    ];
+    let running = odd(vec![at_version("known", "1", "1")], events);
+    let mut story = story(&running).await;
+    story.sort();
+    assert_eq!(story, ["+known=1!", "+unknown=1", "-known=3", "known=1>2"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_of_an_object_that_nobody_was_told_of_is_told_to_nobody() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    source.wait_for_watches(1).await;
+    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    source.create_unseen(config_map("ghost", "1")).expect("it is new");
+    let gone = source.delete(&key("ghost")).expect("it exists");
+    running.reach(&gone).await;
+    running.reach(&create(&source, "b", "1")).await;
+    assert_eq!([heard.next().await, heard.next().await], ["+a=1!", "+b=1"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_bookmark_without_a_version_leaves_the_watermark_where_it_was() {
+    let bookmark = Bookmark { resource_version: "".into(), initial_events_end: false };
+    let running =
+        odd(vec![], vec![WatchEvent::Added(at_version("a", "1", "7")), WatchEvent::Bookmark(bookmark)]);
+    story(&running).await;
+    assert_eq!(running.informer.watermark(), "99".into());
+    assert_eq!(running.informer.status().last_sync_resource_version(), "99".into());
+    running.stop().await;
+}

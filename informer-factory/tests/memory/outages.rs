@@ -1,0 +1,68 @@
+//! A server that is away for long: how often it is asked, and what follows when it is back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
+use informer_factory::{HandlerOptions, InformerOptions, ListWatchError, ListerWatcher};
+use informer_testing::MemorySource;
+use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::{Running, create, listen, source};
+
+/// A server that can't be reached for some time, counted from the first request, and notes when it was asked.
+struct Away {
+    source: MemorySource<ConfigMap>,
+    back: Instant,
+    asked: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Away {
+    fn answer(&self) -> Result<&MemorySource<ConfigMap>, ListWatchError> {
+        let now = Instant::now();
+        self.asked.lock().push(now);
+        if now < self.back { Err(ListWatchError::Unreachable("away".into())) } else { Ok(&self.source) }
+    }
+}
+
+#[async_trait]
+impl ListerWatcher<ConfigMap> for Away {
+    fn description(&self) -> &str {
+        "configmaps"
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
+        self.answer()?.list(options).await
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
+        self.answer()?.watch(options).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_an_outage_of_ten_minutes_the_waits_grow_and_stay_long() {
+    const OUTAGE: Duration = Duration::from_secs(600);
+    let source = source();
+    create(&source, "a", "1");
+    let asked = Arc::default();
+    let away = Away { source, back: Instant::now() + OUTAGE, asked: Arc::clone(&asked) };
+    let running = Running::over(Arc::new(away), InformerOptions::new()).synced().await;
+    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    assert_eq!(heard.next().await, "+a=1!");
+    let asked = asked.lock().clone();
+    let lists_in_vain = asked.iter().filter(|at| **at < asked[0] + OUTAGE).count();
+    let waits: Vec<_> =
+        asked.windows(2).take(lists_in_vain).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
+    // client-go's figures: from 0.8 s on twice as long each time up to 30 s, and up to as much again by chance.
+    let mut least: f64 = 0.8;
+    for (number, wait) in waits.iter().enumerate() {
+        assert!((least..2.0 * least + 0.01).contains(wait), "wait {number} of {waits:?}");
+        least = (least * 2.0).min(30.0);
+    }
+    assert!((15..=30).contains(&lists_in_vain), "{lists_in_vain} lists in vain");
+    running.stop().await;
+}

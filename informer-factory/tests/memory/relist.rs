@@ -1,0 +1,182 @@
+//! What handlers hear of a relist, and what they find in the store while they hear it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use informer_factory::{
+    Event, HandlerOptions, InformerOptions, ReflectorConfig, ResourceVersion, Resync, WaitOutcome,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::sync::mpsc::unbounded_channel;
+
+use crate::{Running, config_map, create, key, source, value_of};
+
+fn shown(event: &Event<ConfigMap>) -> String {
+    match event {
+        Event::Added { object, is_in_initial_list } => {
+            format!("+{}={}{}", object.name(), value_of(object), if *is_in_initial_list { "!" } else { "" })
+        }
+        Event::Updated { old, new } => format!("{}={}>{}", new.name(), value_of(old), value_of(new)),
+        Event::Resynced(object) => format!("{}={}", object.name(), value_of(object)),
+        Event::Deleted(deleted) => {
+            let last = deleted.last_known().map_or("?", |last| value_of(last));
+            format!("-{}={last}{}", deleted.name(), if deleted.is_exact() { "" } else { "?" })
+        }
+    }
+}
+
+/// Listens from now on, and says of each event what it is and at which version the handler found the store.
+fn listen(
+    running: &Running,
+) -> (informer_factory::HandlerRegistration, tokio::sync::mpsc::UnboundedReceiver<(String, ResourceVersion)>)
+{
+    let (send, heard) = unbounded_channel();
+    let (on_update, on_delete) = (send.clone(), send.clone());
+    let [add, update, delete] = [(); 3].map(|()| running.informer.clone());
+    let registration = running.informer.add_handlers(|handlers| {
+        handlers
+            .on_add(move |object, is_in_initial_list| {
+                assert!(add.get(object.key()).is_some_and(|stored| stored.ptr_eq(object)));
+                let event = Event::Added { object: object.clone(), is_in_initial_list };
+                _ = send.send((shown(&event), add.watermark()));
+            })
+            .on_update(move |old, new| {
+                assert!(update.get(new.key()).is_some_and(|stored| stored.ptr_eq(new)));
+                let event = Event::Updated { old: old.clone(), new: new.clone() };
+                _ = on_update.send((shown(&event), update.watermark()));
+            })
+            .on_delete(move |deleted| {
+                assert!(delete.get(deleted.key()).is_none());
+                _ = on_delete.send((shown(&Event::Deleted(deleted.clone())), delete.watermark()));
+            })
+    });
+    (registration, heard)
+}
+
+#[tokio::test(start_paused = true)]
+async fn i3_each_event_of_a_relist_finds_the_store_at_the_lists_version() {
+    let source = source();
+    ["a", "b", "c"].into_iter().for_each(|name| _ = create(&source, name, "1"));
+    let running = Running::start(&source, InformerOptions::new());
+    let (_registration, mut heard) = listen(&running);
+    let first_list = source.resource_version();
+    for expected in ["+a=1!", "+b=1!", "+c=1!"] {
+        assert_eq!(heard.recv().await, Some((expected.to_owned(), first_list.clone())));
+    }
+    // Nobody hears of this but by the next list.
+    source.delete_unseen(&key("a")).expect("it exists");
+    source.update_unseen(config_map("b", "2")).expect("it exists");
+    source.create_unseen(config_map("d", "1")).expect("it is new");
+    source.expire();
+    source.disconnect();
+    let mut events = Vec::new();
+    for _ in 0..3 {
+        let (event, found_at) = heard.recv().await.expect("three changes");
+        assert_eq!(found_at, source.resource_version(), "{event}");
+        events.push(event);
+    }
+    events.sort();
+    assert_eq!(events, ["+d=1", "-a=1?", "b=1>2"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relist_of_an_empty_cluster_deletes_everything() {
+    let source = source();
+    ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
+    let running = Running::start(&source, InformerOptions::new());
+    let (_registration, mut heard) = listen(&running);
+    for _ in 0..2 {
+        heard.recv().await.expect("an initial add");
+    }
+    ["a", "b"].into_iter().for_each(|name| _ = source.delete_unseen(&key(name)).expect("it exists"));
+    source.expire();
+    source.disconnect();
+    let mut events = [heard.recv().await, heard.recv().await].map(|event| event.expect("a deletion").0);
+    events.sort();
+    assert_eq!(events, ["-a=1?", "-b=1?"]);
+    assert!(running.informer.indexer().is_empty());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_missed_while_the_watch_was_down_comes_as_ordinary_news() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let (_registration, mut heard) = listen(&running);
+    assert_eq!(heard.recv().await.map(|(event, _)| event).as_deref(), Some("+a=1!"));
+    source.update_unseen(config_map("a", "2")).expect("it exists");
+    source.create_unseen(config_map("b", "1")).expect("it is new");
+    source.disconnect();
+    for expected in ["a=1>2", "+b=1"] {
+        assert_eq!(heard.recv().await.map(|(event, _)| event).as_deref(), Some(expected));
+    }
+    assert_eq!(source.list_count(), 1, "the watch goes on where it ended");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_deleted_and_created_again_unseen_is_a_deletion_and_an_add() {
+    let source = source();
+    let first = create(&source, "a", "1");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let mut events = running.informer.events(&HandlerOptions::new());
+    assert_eq!(shown(&events.next().await.expect("an initial add")), "+a=1!");
+    source.delete_unseen(first.key()).expect("it exists");
+    source.create_unseen(config_map("a", "2")).expect("it is gone");
+    source.expire();
+    source.disconnect();
+    for expected in ["-a=1?", "+a=2"] {
+        assert_eq!(shown(&events.next().await.expect("more to come")), expected);
+    }
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_the_watermark_follows_updates_and_deletions() {
+    let source = source();
+    let object = create(&source, "a", "1");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    assert_eq!(&running.informer.watermark(), object.resource_version());
+    let updated = source.modify(object.key(), |_| {}).expect("it exists");
+    let wait = running.informer.wait_until(updated.resource_version(), Duration::from_secs(1));
+    assert_eq!(wait.await, WaitOutcome::Reached);
+    assert_eq!(&running.informer.watermark(), updated.resource_version());
+    let deleted = source.delete(object.key()).expect("it exists");
+    assert!(deleted.resource_version().is_newer_than(updated.resource_version()));
+    let wait = running.informer.wait_until(deleted.resource_version(), Duration::from_secs(1));
+    assert_eq!(wait.await, WaitOutcome::Reached);
+    assert!(running.informer.indexer().is_empty());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_an_object_is_transformed_once_per_version_however_often_it_is_handed_out() {
+    let source = source();
+    ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
+    let transformed = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&transformed);
+    let reflector = ReflectorConfig::new().transform(move |object: &mut ConfigMap| {
+        count.fetch_add(1, Ordering::Relaxed);
+        object.data.get_or_insert_default().insert("seen".into(), "yes".into());
+        Ok::<_, std::convert::Infallible>(())
+    });
+    let running = Running::start(&source, InformerOptions::new().reflector(reflector));
+    let (send, mut heard) = unbounded_channel();
+    let resyncing = HandlerOptions::new().resync(Resync::Every(Duration::from_secs(1)));
+    let handlers =
+        informer_factory::Handlers::new().on_update(move |_, new: &informer_factory::Cached<ConfigMap>| {
+            _ = send.send(new.data.as_ref().is_some_and(|data| data.contains_key("seen")));
+        });
+    let _registration = running.informer.add_event_handler_with(handlers, &resyncing);
+    let running = running.synced().await;
+    source.modify(&key("a"), |object| object.immutable = Some(false)).expect("it exists");
+    for _ in 0..20 {
+        assert_eq!(heard.recv().await, Some(true));
+    }
+    assert_eq!(transformed.load(Ordering::Relaxed), 3);
+    running.stop().await;
+}

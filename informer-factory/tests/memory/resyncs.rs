@@ -1,0 +1,94 @@
+//! Resyncs of an informer that runs: client-go's `TestListenerResyncPeriods`, and what they are not.
+
+use std::time::Duration;
+
+use informer_factory::{HandlerOptions, InformerOptions, ReflectorConfig, Resync};
+use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::time::Instant;
+
+use crate::{Running, config_map, create, idle, key, listen, source, update, value_of};
+
+fn every(seconds: u64) -> HandlerOptions {
+    HandlerOptions::new().resync(Resync::Every(Duration::from_secs(seconds)))
+}
+
+fn never() -> HandlerOptions {
+    HandlerOptions::new().resync(Resync::Never)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_handler_of_a_running_informer_is_resynced_in_its_own_time_or_never() {
+    let source = source();
+    create(&source, "a", "1");
+    create(&source, "b", "1");
+    let (informer, task) = idle(&source);
+    let (_never, mut heard_never) = listen(&informer, &never());
+    let (_two, mut heard_two) = listen(&informer, &every(2));
+    let (_four, mut heard_four) = listen(&informer, &every(4));
+    let started = Instant::now();
+    let running = Running::run((informer, task));
+    for heard in [&mut heard_never, &mut heard_two, &mut heard_four] {
+        assert_eq!(heard.sorted(2).await, ["+a=1!", "+b=1!"]);
+    }
+    for seconds in [2, 4] {
+        assert_eq!(heard_two.sorted(2).await, ["a=1>1", "b=1>1"]);
+        assert_eq!(started.elapsed().as_secs(), seconds);
+    }
+    assert_eq!(heard_four.sorted(2).await, ["a=1>1", "b=1>1"]);
+    assert_eq!(started.elapsed().as_secs(), 4);
+    assert_eq!((heard_never.rest().len(), heard_two.rest().len(), heard_four.rest().len()), (0, 0, 0));
+    assert_eq!((source.list_count(), source.watch_count()), (1, 1), "a resync asks nothing of the server");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_disruption_a_handler_hears_of_what_changed_and_one_with_resyncs_of_everything() {
+    let source = source();
+    for name in ["kept", "changed", "gone"] {
+        create(&source, name, "1");
+    }
+    // So long that no resync but the list's comes into it.
+    let options = InformerOptions::new().resync_period(Duration::from_secs(3600));
+    let running = Running::start(&source, options).synced().await;
+    let (plain, mut heard) = listen(&running.informer, &never());
+    let (resynced, mut heard_all) = listen(&running.informer, &HandlerOptions::new());
+    for (registration, heard) in [(&plain, &mut heard), (&resynced, &mut heard_all)] {
+        registration.synced().wait().await.expect("it syncs");
+        assert_eq!(heard.rest().len(), 3);
+    }
+    source.update_unseen(config_map("changed", "2")).expect("it exists");
+    source.delete_unseen(&key("gone")).expect("it exists");
+    source.create_unseen(config_map("new", "1")).expect("it is new");
+    source.expire();
+    source.disconnect();
+    assert_eq!(heard.sorted(3).await, ["+new=1", "-gone=1", "changed=1>2"]);
+    assert_eq!(heard_all.sorted(4).await, ["+new=1", "-gone=1", "changed=1>2", "kept=1>1"]);
+    running.reach(&update(&source, "kept", "2")).await;
+    assert_eq!((heard.next().await, heard_all.next().await), ("kept=1>2".into(), "kept=1>2".into()));
+    assert_eq!((heard.rest().len(), heard_all.rest().len()), (0, 0));
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_transformed_comes_transformed_to_the_store_and_to_handlers_and_a_resync_leaves_it_alone() {
+    let source = source();
+    create(&source, "a", "1");
+    let twice = |object: &mut ConfigMap| {
+        object.data.iter_mut().flat_map(|data| data.values_mut()).for_each(|value| *value = value.repeat(2));
+        Ok::<_, String>(())
+    };
+    let options = InformerOptions::new()
+        .resync_period(Duration::from_secs(2))
+        .reflector(ReflectorConfig::new().transform(twice));
+    let running = Running::start(&source, options).synced().await;
+    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    for expected in ["+a=11!", "a=11>11", "a=11>11"] {
+        assert_eq!(heard.next().await, expected);
+    }
+    running.reach(&update(&source, "a", "2")).await;
+    assert_eq!(heard.next().await, "a=11>22");
+    assert_eq!(running.informer.get(&key("a")).as_deref().map(value_of), Some("22"));
+    running.reach(&source.delete(&key("a")).expect("it exists")).await;
+    assert_eq!(heard.next().await, "-a=22");
+    running.stop().await;
+}

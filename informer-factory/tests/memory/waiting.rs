@@ -1,0 +1,139 @@
+//! Waiting: for a resource version, and for informers and handlers to be synced.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use informer_factory::{
+    CacheSync, InformerOptions, SharedIndexInformer, Synced, WaitOutcome, wait_for_cache_sync,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::Status;
+
+use crate::{Running, create, source};
+
+const SOON: Duration = Duration::from_secs(5);
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_wait_for_a_version_ends_when_it_is_reached_or_the_time_is_up_or_it_never_will() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let informer = running.informer.clone();
+    let written = create(&source, "b", "2");
+    assert_eq!(informer.wait_until(written.resource_version(), SOON).await, WaitOutcome::Reached);
+    assert!(informer.get(written.key()).is_some());
+    assert_eq!(informer.wait_until(&1_000_000.into(), SOON).await, WaitOutcome::TimedOut);
+    for version in ["", "0", "not-a-number"] {
+        assert_eq!(informer.wait_until(&version.into(), SOON).await, WaitOutcome::NotComparable);
+    }
+    let wait = tokio::spawn({
+        let informer = informer.clone();
+        async move { informer.wait_until(&1_000_000.into(), SOON).await }
+    });
+    tokio::task::yield_now().await;
+    running.stop().await;
+    assert_eq!(wait.await.expect("no panic"), WaitOutcome::Stopped);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_bookmark_is_enough_to_reach_a_version() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    source.wait_for_watches(1).await;
+    let unseen =
+        source.modify(&informer_factory::ObjectKey::namespaced("shop", "a"), |_| {}).expect("it exists");
+    source.bookmark();
+    assert_eq!(running.informer.wait_until(unseen.resource_version(), SOON).await, WaitOutcome::Reached);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_write_can_be_waited_for_by_the_object_that_came_back_from_it() {
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let written = create(&source, "a", "1");
+    assert_eq!(running.informer.wait_for_write(&written, SOON).await, WaitOutcome::Reached);
+    assert!(running.informer.get(written.key()).is_some_and(|stored| stored.same_version(&written)));
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_informers_and_handlers_ends_when_all_are_synced() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::start(&source, InformerOptions::new());
+    let handler = running.informer.add_handlers(|handlers| handlers);
+    wait_for_cache_sync(&[&running.informer, &handler], SOON).await.expect("they sync");
+    assert!(running.informer.has_synced() && handler.has_synced());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_in_vain_names_what_is_not_synced_and_why() {
+    let refusing = source();
+    let status = Status::failure("pods are not for you", "Forbidden").with_code(403);
+    for _ in 0..20 {
+        refusing.fail_next_list(Box::new(status.clone()).into());
+    }
+    let refused = Running::start(&refusing, InformerOptions::new());
+    let good = source();
+    let running = Running::start(&good, InformerOptions::new());
+    let options = informer_factory::HandlerOptions::new().name("bookkeeper");
+    let handler = refused.informer.add_event_handler_with(informer_factory::Handlers::new(), &options);
+    let error = wait_for_cache_sync(&[&running.informer, &refused.informer, &handler], SOON)
+        .await
+        .expect_err("one is refused");
+    assert_eq!(error.pending.len(), 2, "{error}");
+    for part in ["configmaps", "pods are not for you", "bookkeeper"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    running.stop().await;
+    refused.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_waiting_ends_when_an_informer_has_stopped() {
+    let (informer, task) = SharedIndexInformer::<ConfigMap>::new(
+        std::sync::Arc::new(source()),
+        informer_factory::InformerOptions::new(),
+    );
+    drop(task);
+    let error = wait_for_cache_sync(&[&informer], Duration::MAX).await.expect_err("it has stopped");
+    assert!(error.to_string().contains("configmaps"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_waiting_ends_when_any_has_stopped_also_behind_one_that_never_syncs() {
+    let (refusing, _never_run) =
+        SharedIndexInformer::<ConfigMap>::new(std::sync::Arc::new(source()), Default::default());
+    let (stopped, task) =
+        SharedIndexInformer::<ConfigMap>::new(std::sync::Arc::new(source()), Default::default());
+    drop(task);
+    let begin = tokio::time::Instant::now();
+    let error = wait_for_cache_sync(&[&refusing, &stopped], 60 * SOON).await.expect_err("one has stopped");
+    assert_eq!((error.pending.len(), begin.elapsed()), (2, Duration::ZERO), "{error}");
+}
+
+/// A cache that syncs just when the time is up.
+#[derive(Default)]
+struct LastMoment(AtomicBool);
+
+impl CacheSync for LastMoment {
+    fn synced(&self) -> Synced {
+        let synced = Synced::new();
+        if self.0.swap(true, Ordering::Relaxed) {
+            synced.set();
+        }
+        synced
+    }
+
+    fn waiting_for(&self) -> String {
+        "nothing".to_owned()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_syncs_in_the_last_moment_is_synced() {
+    wait_for_cache_sync(&[&LastMoment::default()], SOON).await.expect("there is nothing left to name");
+}

@@ -1,0 +1,63 @@
+//! Waiting for one's own writes, and informers of one type with different namespaces and selectors side by side.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_factory::{
+    InformerOptions, KubeListWatch, SharedIndexInformer, WaitOutcome, wait_for_cache_sync,
+};
+use informer_testing::StoredObject;
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{PATIENCE, pod, simulator};
+
+fn run(lister_watcher: KubeListWatch<Pod>) -> SharedIndexInformer<Pod> {
+    let (informer, task) = SharedIndexInformer::new(Arc::new(lister_watcher), InformerOptions::new());
+    tokio::spawn(task.run(CancellationToken::new()));
+    informer
+}
+
+fn labelled(name: &str, app: &str) -> serde_json::Value {
+    let mut pod = pod(name, "n1");
+    pod["metadata"]["labels"] = json!({ "app": app });
+    pod
+}
+
+/// The object of a write as a client would get it back.
+fn pod_of(written: &StoredObject) -> Pod {
+    written.parse().expect("a pod")
+}
+
+#[tokio::test]
+async fn i9_a_write_outside_an_informers_scope_is_told_at_once_and_one_inside_is_waited_for() {
+    let simulator = simulator().await;
+    let client = simulator.client().expect("a client");
+    let all = run(KubeListWatch::all(client.clone()));
+    let elsewhere = run(KubeListWatch::namespaced(client.clone(), "else"));
+    let databases = run(KubeListWatch::all(client.clone()).label_selector("app in (db, cache)"));
+    let one = run(KubeListWatch::all(client).field_selector("metadata.name=other"));
+    let informers = [&all, &elsewhere, &databases, &one];
+    wait_for_cache_sync(&informers.map(|informer| informer as _), PATIENCE).await.expect("they sync");
+
+    let pod = pod_of(&simulator.create(&labelled("p", "web")).expect("a new pod"));
+    // Not a matter of time: they never will have it.
+    for informer in [&elsewhere, &databases, &one] {
+        assert_eq!(informer.wait_for_write(&pod, Duration::MAX).await, WaitOutcome::NotCovered);
+    }
+    assert_eq!(all.wait_for_write(&pod, PATIENCE).await, WaitOutcome::Reached);
+    assert!(all.indexer().get_by_key("shop/p").is_some());
+}
+
+#[tokio::test]
+async fn i9_a_write_that_takes_an_object_out_of_the_selector_is_waited_for() {
+    let simulator = simulator().await;
+    let databases = run(KubeListWatch::all(simulator.client().expect("a client")).label_selector("app=db"));
+    wait_for_cache_sync(&[&databases], PATIENCE).await.expect("it syncs");
+    let pod = pod_of(&simulator.create(&labelled("p", "db")).expect("a new pod"));
+    assert_eq!(databases.wait_for_write(&pod, PATIENCE).await, WaitOutcome::Reached);
+    let changed = pod_of(&simulator.update(&labelled("p", "web")).expect("it exists"));
+    assert_eq!(databases.wait_for_write(&changed, PATIENCE).await, WaitOutcome::Reached);
+    assert!(databases.indexer().is_empty());
+}

@@ -1,0 +1,124 @@
+//! [`Coverage`]: which objects a list or watch can have in it, as far as their metadata tells.
+//!
+//! It answers where waiting would be in vain, so it only says no where that is certain.
+
+use std::collections::BTreeMap;
+
+use informer_core::parse_selector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{Selector, SelectorExt};
+
+/// A namespace, a label selector and what a field selector says of name and namespace.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Coverage {
+    namespace: Option<String>,
+    labels: Selector,
+    fields: Vec<FieldRequirement>,
+}
+
+#[derive(Debug, Clone)]
+struct FieldRequirement {
+    field: Field,
+    value: String,
+    equal: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Field {
+    Name,
+    Namespace,
+}
+
+impl Coverage {
+    pub(super) fn new(namespace: Option<&str>) -> Self {
+        Self { namespace: namespace.map(str::to_owned), ..Self::default() }
+    }
+
+    /// A selector that isn't understood here may select anything; if it is none at all, the server will say so.
+    pub(super) fn set_label_selector(&mut self, selector: &str) {
+        self.labels = parse_selector(selector).unwrap_or_default();
+    }
+
+    pub(super) fn set_field_selector(&mut self, selector: &str) {
+        self.fields = selector.split(',').filter_map(FieldRequirement::parse).collect();
+    }
+
+    pub(super) fn includes(&self, object: &ObjectMeta) -> bool {
+        let no_labels = BTreeMap::new();
+        self.namespace.as_deref().is_none_or(|namespace| object.namespace.as_deref() == Some(namespace))
+            && self.labels.matches(object.labels.as_ref().unwrap_or(&no_labels))
+            && self.fields.iter().all(|field| field.holds(object))
+    }
+}
+
+impl FieldRequirement {
+    /// Reads one requirement, if it is about a field that every object has.
+    fn parse(text: &str) -> Option<Self> {
+        let (field, value, equal) = if let Some((field, value)) = text.split_once("!=") {
+            (field, value, false)
+        } else {
+            let (field, value) = text.split_once("==").or_else(|| text.split_once('='))?;
+            (field, value, true)
+        };
+        let field = match field.trim() {
+            "metadata.name" => Field::Name,
+            "metadata.namespace" => Field::Namespace,
+            _ => return None,
+        };
+        Some(Self { field, value: value.trim().to_owned(), equal })
+    }
+
+    fn holds(&self, object: &ObjectMeta) -> bool {
+        let value = match self.field {
+            Field::Name => &object.name,
+            Field::Namespace => &object.namespace,
+        };
+        (value.as_deref().unwrap_or_default() == self.value) == self.equal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(namespace: &str, name: &str, app: &str) -> ObjectMeta {
+        ObjectMeta {
+            namespace: Some(namespace.into()),
+            name: Some(name.into()),
+            labels: Some([("app".to_owned(), app.to_owned())].into()),
+            ..ObjectMeta::default()
+        }
+    }
+
+    #[test]
+    fn an_object_is_covered_if_namespace_labels_and_name_match() {
+        let table = [
+            (None, "", "", true),
+            (Some("shop"), "", "", true),
+            (Some("else"), "", "", false),
+            (None, "app=web", "", true),
+            (None, "app in (db),tier", "", false),
+            (None, "app!=web", "", false),
+            (None, "", "metadata.name=a", true),
+            (None, "", "metadata.name==b", false),
+            (None, "", "metadata.name!=a", false),
+            (None, "", "metadata.namespace=else", false),
+            (Some("shop"), "app=web", "spec.nodeName=n1,metadata.namespace!=else", true),
+        ];
+        for (namespace, labels, fields, expected) in table {
+            let mut coverage = Coverage::new(namespace);
+            coverage.set_label_selector(labels);
+            coverage.set_field_selector(fields);
+            let covered = coverage.includes(&object("shop", "a", "web"));
+            assert_eq!(covered, expected, "{namespace:?} {labels:?} {fields:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_covers_everything() {
+        let mut coverage = Coverage::default();
+        coverage.set_label_selector("app>>5");
+        coverage.set_field_selector("status.phase=Running,nonsense");
+        assert!(coverage.includes(&ObjectMeta::default()));
+    }
+}

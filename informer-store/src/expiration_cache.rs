@@ -1,0 +1,196 @@
+//! [`ExpirationCache`]: objects that are forgotten after a while.
+//!
+//! client-go: `NewTTLStore` and `NewExpirationStore` of `tools/cache/expiration_cache.go`. There every read takes an
+//! exclusive lock, and the list of keys has expired ones in it; here reads don't wait for each other, and what has
+//! expired is not seen by any of them.
+//!
+//! It is a store of entries with a time each. Locks: the writer's, then those of the store; the policy and the clock run
+//! with none held (I8), and objects are dropped with none held.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use informer_core::{Cached, ObjectKey, ResourceVersion, Uid};
+use parking_lot::Mutex;
+
+use crate::clock::Clock;
+use crate::{Change, Indexer, StoreWriter, store};
+
+type Policy<K> = Box<dyn Fn(&Cached<K>, Duration) -> bool + Send + Sync>;
+
+/// A cache of any objects, each of which expires some time after it was put in.
+///
+/// Reading never shows an expired object, and removes it; until it is read or [listed](Self::list), it takes memory.
+/// Everything takes `&self`: share the cache between threads in an `Arc`. The key of an object is that of its
+/// [`Cached`], so objects and keys can be of any kind ([`Cached::from_parts`]).
+///
+/// It is for what no watch tells of: answers of other services, objects fetched one by one, decisions to be taken again
+/// after some time. For Kubernetes objects that are read often, an informer is the better cache: it is told of changes,
+/// where this one guesses. To bridge the time until an informer has one's own writes, there are `wait_until` and
+/// [`MutationCache`](crate::MutationCache).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use informer_core::{Cached, ObjectKey, ResourceVersion, Uid};
+/// use informer_store::ExpirationCache;
+///
+/// let addresses = ExpirationCache::new(Duration::from_secs(30));
+/// let key = ObjectKey::from_text("registry.example.com".into());
+/// addresses.put(Cached::from_parts(key.clone(), ResourceVersion::empty(), Uid::default(), [203, 0, 113, 7]));
+/// assert_eq!(addresses.get(&key).map(|address| *address), Some([203, 0, 113, 7]));
+/// ```
+#[doc(alias = "TTLStore")]
+#[doc(alias = "NewTTLStore")]
+pub struct ExpirationCache<K> {
+    writer: Mutex<StoreWriter<Entry<K>>>,
+    entries: Indexer<Entry<K>>,
+    policy: Policy<K>,
+    clock: Clock,
+}
+
+/// An object, and when it was put in.
+struct Entry<K> {
+    object: Cached<K>,
+    since: Instant,
+}
+
+impl<K: Send + Sync + 'static> ExpirationCache<K> {
+    /// Returns an empty cache whose objects expire when they have been there for longer than `ttl`; if that is zero,
+    /// they never do.
+    #[must_use]
+    #[doc(alias = "TTLPolicy")]
+    pub fn new(ttl: Duration) -> Self {
+        Self::with_policy(move |_, age| !ttl.is_zero() && age > ttl)
+    }
+
+    /// Returns an empty cache in which an object has expired when `is_expired` says so, given the time that has passed
+    /// since it was put in.
+    ///
+    /// It is asked at each read, from any thread. While it says no, the object is there, so it can change its mind about
+    /// an object until that is read.
+    #[must_use]
+    #[doc(alias = "NewExpirationStore")]
+    #[doc(alias = "ExpirationPolicy")]
+    pub fn with_policy(is_expired: impl Fn(&Cached<K>, Duration) -> bool + Send + Sync + 'static) -> Self {
+        let (writer, entries) = store();
+        Self { writer: Mutex::new(writer), entries, policy: Box::new(is_expired), clock: Clock::default() }
+    }
+
+    /// Takes the time from `clock`, for tests.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
+        self.clock = Clock::new(clock);
+        self
+    }
+
+    /// Puts an object in, new or instead of one with the same key. Its time begins now.
+    #[doc(alias = "Add")]
+    #[doc(alias = "Update")]
+    pub fn put(&self, object: Cached<K>) {
+        let entry = entry(object, self.clock.now());
+        // I8: what is replaced is held until the lock has been released, so that it is not dropped under it.
+        let _old = {
+            let mut writer = self.writer.lock();
+            let old = self.entries.get(entry.key());
+            writer.transaction(vec![Change::Put(entry)], None);
+            old
+        };
+    }
+
+    /// Returns the object with this key, if it has not expired.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
+        self.unless_expired(self.entries.get(key)?)
+    }
+
+    /// Returns the object with this key, given as text, if it has not expired.
+    #[must_use]
+    #[doc(alias = "GetByKey")]
+    pub fn get_by_key(&self, key: &str) -> Option<Cached<K>> {
+        self.unless_expired(self.entries.get_by_key(key)?)
+    }
+
+    /// Returns the objects that have not expired, in no particular order, and removes all others.
+    #[must_use]
+    pub fn list(&self) -> Vec<Cached<K>> {
+        let now = self.clock.now();
+        let (expired, alive): (Vec<_>, Vec<_>) =
+            self.entries.list().into_iter().partition(|entry| self.is_expired(entry, now));
+        self.remove_entries(&expired);
+        alive.iter().map(|entry| entry.object.clone()).collect()
+    }
+
+    /// Returns the keys of the objects that have not expired, and removes all others.
+    #[must_use]
+    #[doc(alias = "ListKeys")]
+    pub fn keys(&self) -> Vec<ObjectKey> {
+        self.list().iter().map(|object| object.key().clone()).collect()
+    }
+
+    /// Removes an object, and returns it if it was there and had not expired.
+    #[doc(alias = "Delete")]
+    pub fn remove(&self, key: &ObjectKey) -> Option<Cached<K>> {
+        let now = self.clock.now();
+        let entry = {
+            let mut writer = self.writer.lock();
+            let entry = self.entries.get(key)?;
+            writer.transaction(vec![Change::Remove(key.clone())], None);
+            entry
+        };
+        (!self.is_expired(&entry, now)).then(|| entry.object.clone())
+    }
+
+    /// Makes `objects` the whole content, in one step. Their time begins now. Of several with one key the last counts.
+    #[doc(alias = "Replace")]
+    pub fn replace(&self, objects: impl IntoIterator<Item = Cached<K>>) {
+        let now = self.clock.now();
+        let entries: Vec<_> = objects.into_iter().map(|object| entry(object, now)).collect();
+        // I8: held until the lock has been released, so that no object is dropped under it.
+        let _new = entries.clone();
+        let _old = {
+            let mut writer = self.writer.lock();
+            let old = self.entries.list();
+            writer.replace(entries, &ResourceVersion::empty());
+            old
+        };
+    }
+
+    fn is_expired(&self, entry: &Entry<K>, now: Instant) -> bool {
+        (self.policy)(&entry.object, now.saturating_duration_since(entry.since))
+    }
+
+    fn unless_expired(&self, entry: Cached<Entry<K>>) -> Option<Cached<K>> {
+        if self.is_expired(&entry, self.clock.now()) {
+            self.remove_entries(&[entry]);
+            return None;
+        }
+        Some(entry.object.clone())
+    }
+
+    /// Removes those of these entries that are still there; what has been put in meanwhile stays.
+    fn remove_entries(&self, expired: &[Cached<Entry<K>>]) {
+        if expired.is_empty() {
+            return;
+        }
+        let mut writer = self.writer.lock();
+        let still_there = |expired: &&Cached<Entry<K>>| {
+            self.entries.get(expired.key()).is_some_and(|entry| entry.ptr_eq(expired))
+        };
+        let removals = expired.iter().filter(still_there);
+        let removals = removals.map(|expired| Change::Remove(expired.key().clone())).collect();
+        writer.transaction(removals, None);
+    }
+}
+
+/// Has no version, so that each entry is a change, also one with an object that was there before.
+fn entry<K>(object: Cached<K>, since: Instant) -> Cached<Entry<K>> {
+    let key = object.key().clone();
+    Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), Entry { object, since })
+}
+
+impl<K> fmt::Debug for ExpirationCache<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExpirationCache").finish_non_exhaustive()
+    }
+}

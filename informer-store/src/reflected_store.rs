@@ -1,0 +1,109 @@
+//! [`ReflectedStore`]: a store as the direct end of a reflector, with no queue between.
+//!
+//! client-go: `NewReflector` over a `NewStore`; kube-rs: `reflector()`. For those who want a local copy to look things up
+//! in, and no handlers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use informer_core::{Delta, ObjectKey, ReflectorStore, Replacement, ResourceVersion, Synced};
+
+use crate::shared::Shared;
+use crate::{Change, IndexFailure, Indexer, StoreWriter};
+
+/// Puts what a reflector learns into a store at once, each call in one transaction.
+///
+/// The store equals the server's state at its watermark (I9), apart from objects that the reflector has set aside, which
+/// stay as they were known last. Resyncs are of no concern to a store. What an index function can't place is logged, and
+/// listed in [`Indexer::index_failures`].
+///
+/// Calls must not overlap: a store has one writer, and here that is the reflector.
+///
+/// ```
+/// use std::sync::Arc;
+/// use informer_core::ReflectorStore;
+/// use informer_store::{ReflectedStore, store};
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let (writer, pods) = store::<Pod>();
+/// let store = Arc::new(ReflectedStore::new(writer));
+/// let synced = store.synced();
+/// let for_the_reflector: Arc<dyn ReflectorStore<Pod>> = store;
+/// // Once a reflector runs with it: `synced.wait().await`, and then look things up in `pods`.
+/// # assert!(!synced.has_synced() && pods.is_empty());
+/// ```
+pub struct ReflectedStore<K> {
+    shared: Arc<Shared<K>>,
+    synced: Synced,
+}
+
+impl<K: Send + Sync + 'static> ReflectedStore<K> {
+    /// Hands a store over to a reflector.
+    #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "there is one writer, and from now on it is here")]
+    pub fn new(writer: StoreWriter<K>) -> Self {
+        Self { shared: Arc::clone(writer.shared()), synced: Synced::new() }
+    }
+
+    /// Returns a read handle.
+    #[must_use]
+    pub fn indexer(&self) -> Indexer<K> {
+        Indexer::from_shared(Arc::clone(&self.shared))
+    }
+
+    /// Returns what tells whether the first list is in the store.
+    #[must_use]
+    pub fn synced(&self) -> Synced {
+        self.synced.clone()
+    }
+
+    /// A writer for one call; so none has to be locked while index functions run (I8).
+    fn writer(&self) -> StoreWriter<K> {
+        StoreWriter::over(Arc::clone(&self.shared))
+    }
+
+    /// What a reported change means for the store.
+    fn change(delta: Delta<K>) -> Option<Change<K>> {
+        match delta {
+            Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
+                Some(Change::Put(object))
+            }
+            Delta::Sync(_) => None,
+            Delta::Deleted(deleted) => Some(Change::Remove(deleted.key().clone())),
+        }
+    }
+}
+
+/// I10: nothing is left out in silence.
+fn report(failures: Vec<IndexFailure>) {
+    for failure in failures {
+        tracing::warn!("{failure}");
+    }
+}
+
+impl<K: Send + Sync + 'static> ReflectorStore<K> for ReflectedStore<K> {
+    fn apply(&self, changes: Vec<Delta<K>>, resource_version: &ResourceVersion) {
+        let changes: Vec<Change<K>> = changes.into_iter().filter_map(Self::change).collect();
+        let watermark = (!resource_version.is_empty()).then_some(resource_version);
+        if !changes.is_empty() || watermark.is_some() {
+            report(self.writer().transaction(changes, watermark));
+        }
+    }
+
+    fn replace(&self, replacement: Replacement<K>) {
+        let Replacement { objects, mut set_aside, complete, resource_version } = replacement;
+        set_aside.sort_unstable();
+        let is_kept = |key: &ObjectKey| !complete || set_aside.binary_search(key).is_ok();
+        report(self.writer().replace_but(objects, &resource_version, is_kept));
+        self.synced.set();
+    }
+}
+
+impl<K> fmt::Debug for ReflectedStore<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReflectedStore")
+            .field("indexer", &Indexer::from_shared(Arc::clone(&self.shared)))
+            .field("has_synced", &self.synced.has_synced())
+            .finish()
+    }
+}

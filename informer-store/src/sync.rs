@@ -1,0 +1,44 @@
+//! The locks of this crate: those of `parking_lot`; or, under `--cfg informer_loom`, loom's with the same signatures, so that
+//! `tests/loom.rs` can try every order in which threads may come to them.
+
+#[cfg(not(informer_loom))]
+pub(crate) use parking_lot::{Mutex, RwLock};
+
+#[cfg(informer_loom)]
+pub(crate) use modelled::{Mutex, RwLock};
+
+#[cfg(informer_loom)]
+mod modelled {
+    use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+    /// What a lock says that a panicking thread has left behind; in a model there is none.
+    const POISONED: &str = "no thread of a model panics while it holds a lock";
+
+    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(loom::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().expect(POISONED)
+        }
+    }
+
+    pub(crate) struct RwLock<T>(loom::sync::RwLock<T>);
+
+    impl<T> RwLock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(loom::sync::RwLock::new(value))
+        }
+
+        pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
+            self.0.read().expect(POISONED)
+        }
+
+        pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
+            self.0.write().expect(POISONED)
+        }
+    }
+}

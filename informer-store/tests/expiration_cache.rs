@@ -1,0 +1,249 @@
+//! When objects of an expiration cache are there, and when they are not.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex, Weak, mpsc};
+use std::time::{Duration, Instant};
+
+use informer_core::{Cached, ObjectKey, ResourceVersion, Uid};
+use informer_store::ExpirationCache;
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::from_text(name.into())
+}
+
+fn object<K>(name: &str, value: K) -> Cached<K> {
+    Cached::from_parts(key(name), ResourceVersion::from("1"), Uid::from("a"), value)
+}
+
+/// A clock that is set by hand, in seconds.
+#[derive(Clone, Default)]
+struct Time(Arc<AtomicU64>);
+
+impl Time {
+    fn clock(&self) -> impl Fn() -> Instant + Send + Sync + 'static {
+        let (start, seconds) = (Instant::now(), Arc::clone(&self.0));
+        move || start + Duration::from_secs(seconds.load(Ordering::Relaxed))
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.0.fetch_add(seconds, Ordering::Relaxed);
+    }
+}
+
+fn with_ttl(seconds: u64) -> (ExpirationCache<u32>, Time) {
+    let time = Time::default();
+    (ExpirationCache::new(Duration::from_secs(seconds)).with_clock(time.clock()), time)
+}
+
+/// A cache in which everything has expired but the names in the set, and a handle to tell what it still holds.
+fn with_immortals() -> (ExpirationCache<u32>, Arc<Mutex<BTreeSet<String>>>) {
+    let immortals = Arc::new(Mutex::new(BTreeSet::<String>::new()));
+    let kept = Arc::clone(&immortals);
+    let policy = move |object: &Cached<u32>, _age| {
+        !kept.lock().expect("no panic while locked").contains(object.name())
+    };
+    (ExpirationCache::with_policy(policy), immortals)
+}
+
+fn keep(immortals: &Mutex<BTreeSet<String>>, name: &str) {
+    immortals.lock().expect("no panic while locked").insert(name.to_owned());
+}
+
+// client-go: TestTTLExpirationBasic.
+#[test]
+fn an_expired_object_is_not_found_and_is_removed_when_it_is_looked_for() {
+    let (cache, immortals) = with_immortals();
+    cache.put(object("foo", 1));
+    assert!(cache.get(&key("foo")).is_none());
+    keep(&immortals, "foo");
+    assert!(cache.get(&key("foo")).is_none(), "it is gone, not hidden");
+}
+
+// client-go: TestReAddExpiredItem.
+#[test]
+fn an_expired_object_can_be_put_in_again() {
+    let (cache, immortals) = with_immortals();
+    cache.put(object("foo", 1));
+    assert!(cache.get(&key("foo")).is_none());
+    cache.put(object("foo", 2));
+    keep(&immortals, "foo");
+    assert_eq!(cache.get_by_key("foo").map(|object| *object), Some(2));
+}
+
+// client-go: TestTTLList.
+#[test]
+fn a_list_has_what_has_not_expired_and_removes_the_rest() {
+    let (cache, immortals) = with_immortals();
+    for name in ["foo", "foo1", "foo2"] {
+        cache.put(object(name, 1));
+    }
+    keep(&immortals, "foo1");
+    let names: Vec<_> = cache.list().iter().map(|object| object.name().to_owned()).collect();
+    assert_eq!(names, ["foo1"]);
+    keep(&immortals, "foo");
+    assert_eq!(cache.list().len(), 1);
+}
+
+// client-go: TestTTLPolicy.
+#[test]
+fn an_object_expires_when_it_is_older_than_its_time() {
+    let (cache, time) = with_ttl(30);
+    cache.put(object("foo", 1));
+    assert!(cache.get_by_key("foo").is_some());
+    time.pass(30);
+    assert!(cache.get_by_key("foo").is_some(), "not yet when it has just that age");
+    time.pass(1);
+    assert!(cache.get_by_key("foo").is_none());
+}
+
+#[test]
+fn with_a_time_of_zero_nothing_expires() {
+    let (cache, time) = with_ttl(0);
+    cache.put(object("foo", 1));
+    time.pass(1_000_000);
+    assert!(cache.get_by_key("foo").is_some());
+}
+
+#[test]
+fn putting_an_object_in_again_makes_it_young() {
+    let (cache, time) = with_ttl(30);
+    let foo = object("foo", 1);
+    cache.put(foo.clone());
+    time.pass(20);
+    cache.put(foo);
+    time.pass(20);
+    assert!(cache.get_by_key("foo").is_some(), "also where nothing about it has changed");
+    time.pass(11);
+    assert!(cache.get_by_key("foo").is_none());
+}
+
+#[test]
+fn reading_an_object_does_not_make_it_young() {
+    let (cache, time) = with_ttl(30);
+    cache.put(object("foo", 1));
+    time.pass(20);
+    assert!(cache.get_by_key("foo").is_some());
+    time.pass(11);
+    assert!(cache.get_by_key("foo").is_none());
+}
+
+#[test]
+fn keys_of_expired_objects_are_not_listed() {
+    let (cache, time) = with_ttl(30);
+    cache.put(object("old", 1));
+    time.pass(20);
+    cache.put(object("young", 1));
+    time.pass(20);
+    assert_eq!(cache.keys(), [key("young")]);
+}
+
+#[test]
+fn each_object_can_have_a_time_of_its_own() {
+    let time = Time::default();
+    let own_time = |object: &Cached<u64>, age| age >= Duration::from_secs(**object);
+    let cache = ExpirationCache::with_policy(own_time).with_clock(time.clock());
+    cache.put(object("short", 5));
+    cache.put(object("long", 50));
+    time.pass(5);
+    assert_eq!(cache.keys(), [key("long")]);
+}
+
+#[test]
+fn a_removed_object_is_returned_unless_it_had_expired() {
+    let (cache, time) = with_ttl(30);
+    cache.put(object("foo", 1));
+    assert_eq!(cache.remove(&key("foo")).map(|object| *object), Some(1));
+    assert!(cache.remove(&key("foo")).is_none());
+    cache.put(object("foo", 2));
+    time.pass(31);
+    assert!(cache.remove(&key("foo")).is_none());
+}
+
+#[test]
+fn a_replacement_is_the_whole_content_and_young() {
+    let (cache, time) = with_ttl(30);
+    let kept = object("kept", 1);
+    cache.put(kept.clone());
+    cache.put(object("dropped", 1));
+    time.pass(20);
+    cache.replace([kept, object("new", 1), object("new", 2)]);
+    time.pass(20);
+    let mut keys = cache.keys();
+    keys.sort();
+    assert_eq!(keys, [key("kept"), key("new")]);
+    assert_eq!(cache.get_by_key("new").map(|object| *object), Some(2));
+}
+
+#[test]
+fn what_is_put_in_while_its_predecessor_expires_stays() {
+    // The policy is in the midst of a decision on the old object when the new one comes.
+    let (asked, answer) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (policy_asked, policy_answer) = (Arc::clone(&asked), Arc::clone(&answer));
+    let cache = Arc::new(ExpirationCache::with_policy(move |object: &Cached<u32>, _age| {
+        if **object == 1 {
+            policy_asked.wait();
+            policy_answer.wait();
+        }
+        **object == 1
+    }));
+    cache.put(object("foo", 1));
+    let reader = std::thread::spawn({
+        let cache = Arc::clone(&cache);
+        move || cache.get_by_key("foo").is_some()
+    });
+    asked.wait();
+    cache.put(object("foo", 2));
+    answer.wait();
+    assert!(!reader.join().expect("no panic"), "this reader has found the old one");
+    assert_eq!(cache.get_by_key("foo").map(|object| *object), Some(2));
+}
+
+/// An object that reads and writes the cache when it is dropped.
+struct Nosy(Weak<ExpirationCache<Nosy>>);
+
+impl Drop for Nosy {
+    fn drop(&mut self) {
+        if let Some(cache) = self.0.upgrade() {
+            let _ = cache.get_by_key("foo");
+            cache.put(object("noted", Nosy(Weak::new())));
+        }
+    }
+}
+
+#[test]
+fn i8_objects_are_dropped_and_the_policy_asked_with_no_lock_held() {
+    let (done, finished) = mpsc::channel();
+    std::thread::spawn(move || {
+        let time = Time::default();
+        let cache = Arc::new_cyclic(|cache: &Weak<ExpirationCache<Nosy>>| {
+            let asked = cache.clone();
+            let policy = move |_: &Cached<Nosy>, age| {
+                if let Some(cache) = asked.upgrade() {
+                    cache.put(object("asked", Nosy(Weak::new())));
+                }
+                age > Duration::from_secs(30)
+            };
+            ExpirationCache::with_policy(policy).with_clock(time.clock())
+        });
+        let nosy = || object("foo", Nosy(Arc::downgrade(&cache)));
+        // Replaced, removed, replaced with all others, twice in one replacement, expired when got, when listed.
+        cache.put(nosy());
+        cache.put(nosy());
+        drop(cache.remove(&key("foo")));
+        cache.put(nosy());
+        cache.replace([nosy(), nosy()]);
+        cache.replace([]);
+        cache.put(nosy());
+        time.pass(31);
+        assert!(cache.get_by_key("foo").is_none());
+        cache.put(nosy());
+        time.pass(31);
+        assert!(!cache.list().iter().any(|object| object.name() == "foo"));
+        assert!(cache.get_by_key("noted").is_some() && cache.get_by_key("asked").is_some());
+        let _ = done.send(());
+    });
+    finished
+        .recv_timeout(Duration::from_secs(30))
+        .expect("something has met a lock, or the thread has panicked");
+}

@@ -1,0 +1,61 @@
+//! What is dropped while a queue asks the store what it knows (I8).
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use informer_core::{Cached, DeltaFifo, KnownObjects, ObjectKey, ReflectorStore, Replacement, Uid};
+use informer_store::{Indexer, StoreWriter, store};
+use parking_lot::Mutex;
+
+/// An object that asks the queue something when it goes.
+struct Nosy(Option<(DeltaFifo<Nosy>, mpsc::Sender<bool>)>);
+
+impl Drop for Nosy {
+    fn drop(&mut self) {
+        if let Some((queue, answers)) = self.0.take() {
+            let (send, answered) = mpsc::channel();
+            std::thread::spawn(move || send.send(queue.len()));
+            _ = answers.send(answered.recv_timeout(Duration::from_secs(2)).is_ok());
+        }
+    }
+}
+
+/// A store that is written to while the queue looks at it, as by the consumer of the queue.
+struct Written {
+    indexer: Indexer<Nosy>,
+    meanwhile: Mutex<Option<(StoreWriter<Nosy>, Cached<Nosy>)>>,
+}
+
+impl KnownObjects<Nosy> for Written {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<Nosy>> {
+        self.indexer.get(key)
+    }
+
+    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<Nosy>)) -> Option<Box<dyn std::any::Any + Send>> {
+        self.indexer.for_each_known(&mut |object| {
+            let meanwhile = self.meanwhile.lock().take();
+            meanwhile.into_iter().for_each(|(mut writer, newer)| _ = writer.put(newer));
+            visit(object);
+        })
+    }
+}
+
+#[test]
+fn i8_objects_that_change_while_the_queue_looks_at_the_store_go_when_it_is_not_locked() {
+    let (mut writer, indexer) = store();
+    let object = |version: u64, nosy| {
+        Cached::from_parts(ObjectKey::cluster_scoped("a"), version.into(), Uid::default(), Nosy(nosy))
+    };
+    let known = std::sync::Arc::new(Written { indexer, meanwhile: Mutex::new(None) });
+    let queue = DeltaFifo::with_known_objects(known.clone());
+    let (answers, answered) = mpsc::channel();
+    writer.put(object(1, Some((queue.clone(), answers))));
+    *known.meanwhile.lock() = Some((writer, object(2, None)));
+    queue.replace(Replacement {
+        objects: vec![object(3, None)],
+        set_aside: Vec::new(),
+        complete: true,
+        resource_version: 3.into(),
+    });
+    assert_eq!(answered.recv_timeout(Duration::from_secs(9)), Ok(true), "the queue was locked");
+}

@@ -1,0 +1,116 @@
+//! A store as the direct end of a reflector: what each call of the reflector's makes of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use informer_core::{Cached, Deleted, Delta, ObjectKey, ReflectorStore, Replacement, ResourceVersion, Uid};
+use informer_store::{Indexer, ReflectedStore, store};
+
+fn item(name: &str, version: u64) -> Cached<u64> {
+    Cached::from_parts(ObjectKey::cluster_scoped(name), version.into(), Uid::default(), version)
+}
+
+fn list(names: &[(&str, u64)], version: u64) -> Replacement<u64> {
+    Replacement {
+        objects: names.iter().map(|(name, version)| item(name, *version)).collect(),
+        set_aside: Vec::new(),
+        complete: true,
+        resource_version: version.into(),
+    }
+}
+
+fn content(indexer: &Indexer<u64>) -> BTreeSet<(String, u64)> {
+    indexer.list().iter().map(|object| (object.key().to_string(), **object)).collect()
+}
+
+fn set(objects: &[(&str, u64)]) -> BTreeSet<(String, u64)> {
+    objects.iter().map(|(name, version)| ((*name).to_owned(), *version)).collect()
+}
+
+fn reflected() -> (Arc<dyn ReflectorStore<u64>>, Indexer<u64>, informer_core::Synced) {
+    let (writer, indexer) = store::<u64>();
+    let store = ReflectedStore::new(writer);
+    let synced = store.synced();
+    (Arc::new(store), indexer, synced)
+}
+
+#[test]
+fn i9_after_each_call_the_store_has_the_state_of_its_watermark() {
+    let (store, indexer, synced) = reflected();
+    assert!(!synced.has_synced());
+    store.replace(list(&[("a", 1), ("b", 2)], 5));
+    assert!(synced.has_synced());
+    assert_eq!((content(&indexer), indexer.watermark()), (set(&[("a", 1), ("b", 2)]), 5.into()));
+
+    let changes = vec![
+        Delta::Updated(item("a", 6)),
+        Delta::Added(item("c", 7)),
+        Delta::Deleted(Deleted::exact(item("b", 8))),
+        Delta::Updated(item("c", 9)),
+    ];
+    store.apply(changes, &9.into());
+    assert_eq!((content(&indexer), indexer.watermark()), (set(&[("a", 6), ("c", 9)]), 9.into()));
+
+    store.apply(vec![], &12.into());
+    assert_eq!(indexer.watermark(), 12.into(), "a bookmark");
+    store.apply(vec![Delta::Added(item("d", 13))], &ResourceVersion::empty());
+    assert_eq!(indexer.watermark(), 12.into(), "nothing can be said of it");
+
+    let unchanged = indexer.get_by_key("d").expect("it was added");
+    store.replace(list(&[("d", 13), ("e", 14)], 20));
+    assert_eq!((content(&indexer), indexer.watermark()), (set(&[("d", 13), ("e", 14)]), 20.into()));
+    assert!(unchanged.ptr_eq(&indexer.get_by_key("d").expect("it is listed")), "its new copy is not kept");
+}
+
+#[test]
+fn what_a_list_sets_aside_stays_as_it_was_known_last() {
+    let (store, indexer, _) = reflected();
+    store.replace(list(&[("a", 1), ("b", 2), ("c", 3)], 5));
+    let set_aside = vec![ObjectKey::cluster_scoped("unknown"), ObjectKey::cluster_scoped("b")];
+    store.replace(Replacement { set_aside, ..list(&[("a", 6)], 9) });
+    assert_eq!(content(&indexer), set(&[("a", 6), ("b", 2)]), "c is gone, b exists but could not be decoded");
+}
+
+#[test]
+fn a_list_with_an_object_that_nobody_can_name_removes_nothing() {
+    let (store, indexer, _) = reflected();
+    store.replace(list(&[("a", 1), ("b", 2)], 5));
+    store.replace(Replacement { complete: false, ..list(&[("a", 6)], 9) });
+    assert_eq!((content(&indexer), indexer.watermark()), (set(&[("a", 6), ("b", 2)]), 9.into()));
+}
+
+#[test]
+fn a_resync_changes_nothing() {
+    let (store, indexer, _) = reflected();
+    store.replace(list(&[("a", 2)], 5));
+    store.apply(vec![Delta::Sync(item("a", 1)), Delta::Sync(item("gone", 1))], &ResourceVersion::empty());
+    assert_eq!(content(&indexer), set(&[("a", 2)]));
+}
+
+#[test]
+fn i10_what_an_index_can_t_place_is_listed_and_comes_back() {
+    let (store, indexer, _) = reflected();
+    let odd = indexer
+        .try_add_index("odd", |version: &u64| if version % 2 == 1 { Ok(Some(*version)) } else { Err("even") })
+        .expect("a free name");
+    store.replace(list(&[("a", 1), ("b", 2)], 5));
+    assert_eq!(indexer.index_failures().len(), 1);
+    store.apply(vec![Delta::Updated(item("b", 7))], &7.into());
+    assert!(indexer.index_failures().is_empty());
+    assert_eq!(odd.count(&7), 1);
+}
+
+#[test]
+fn i8_an_index_function_may_add_an_index_while_a_reflector_writes() {
+    let (store, indexer, _) = reflected();
+    let same_store = indexer.clone();
+    let _outer = indexer
+        .add_index("outer", move |_: &u64| {
+            // Whoever comes first adds it.
+            Some(same_store.add_index("inner", |version: &u64| Some(*version)).is_ok())
+        })
+        .expect("a free name");
+    store.replace(list(&[("a", 1), ("b", 2)], 5));
+    let inner = indexer.index::<u64>("inner").expect("it was added");
+    assert_eq!((inner.count(&1), inner.count(&2)), (1, 1));
+}

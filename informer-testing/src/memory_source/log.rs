@@ -1,0 +1,141 @@
+//! [`Log`]: what has happened, in order, and how far each open watch has read it.
+//!
+//! Watches pull: a change is one entry, whatever the number of watches. What is for open watches only, such as their
+//! end, is an entry too, so that it comes behind all events before it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use informer_core::{Cached, ListWatchError};
+
+/// One thing that happened.
+pub(super) struct Entry<K> {
+    /// The version it made; the latest one at that time if it made none. It never falls from entry to entry.
+    version: u64,
+    what: What<K>,
+}
+
+pub(super) enum What<K> {
+    Change {
+        kind: ChangeKind,
+        object: Cached<K>,
+        /// Whether watches that were open at the time are told.
+        seen: bool,
+    },
+    /// For watches that were open at the time.
+    Bookmark,
+    /// For watches that were open at the time.
+    Closed,
+    /// For watches that were open at the time.
+    Failed(Arc<ListWatchError>),
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// What a watch sends.
+pub(super) enum News<K> {
+    Change(ChangeKind, Cached<K>),
+    Bookmark(u64),
+}
+
+/// What a watch finds when it looks.
+pub(super) enum Reading<K> {
+    /// What is there; may be nothing.
+    News(Vec<News<K>>),
+    Closed,
+    Failed(Arc<ListWatchError>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ReaderId(u64);
+
+/// How far a watch has come.
+struct Reader {
+    /// The number of the next entry to read.
+    cursor: u64,
+    /// The number of the first entry since it is open.
+    opened: u64,
+    /// Changes up to this version are not for it. It may lie in the future.
+    after: u64,
+    bookmarks: bool,
+}
+
+/// Entries are numbered without gaps.
+pub(super) struct Log<K> {
+    entries: VecDeque<Entry<K>>,
+    /// The number of the oldest entry that is still there.
+    first: u64,
+    readers: BTreeMap<ReaderId, Reader>,
+    next_reader: u64,
+}
+
+impl<K> Log<K> {
+    pub(super) fn new() -> Self {
+        Self { entries: VecDeque::new(), first: 0, readers: BTreeMap::new(), next_reader: 0 }
+    }
+
+    pub(super) fn push(&mut self, version: u64, what: What<K>) {
+        self.entries.push_back(Entry { version, what });
+    }
+
+    fn end(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    /// Opens a watch of what came, and will come, after a version.
+    pub(super) fn open_after(&mut self, version: u64, bookmarks: bool) -> ReaderId {
+        let older = self.entries.partition_point(|entry| entry.version <= version);
+        let cursor = self.first + older as u64;
+        let id = ReaderId(self.next_reader);
+        self.next_reader += 1;
+        self.readers.insert(id, Reader { cursor, opened: self.end(), after: version, bookmarks });
+        id
+    }
+
+    pub(super) fn close(&mut self, id: ReaderId) {
+        self.readers.remove(&id);
+    }
+
+    pub(super) fn readers(&self) -> usize {
+        self.readers.len()
+    }
+
+    /// Gives a watch all that has happened since it last looked, up to its end.
+    pub(super) fn read(&mut self, id: ReaderId) -> Reading<K> {
+        let Some(reader) = self.readers.get_mut(&id) else { return Reading::Closed };
+        let mut news = Vec::new();
+        let unread = self.entries.range((reader.cursor - self.first) as usize..);
+        for Entry { version, what } in unread {
+            let is_open = reader.cursor >= reader.opened;
+            let is_after = *version > reader.after;
+            match what {
+                What::Change { kind, object, seen } if is_after && (*seen || !is_open) => {
+                    news.push(News::Change(*kind, object.clone()));
+                }
+                What::Bookmark if is_after && is_open && reader.bookmarks => {
+                    news.push(News::Bookmark(*version));
+                }
+                // What came before goes out first; the end is found again the next time.
+                What::Closed | What::Failed(_) if is_open && !news.is_empty() => break,
+                What::Closed if is_open => return Reading::Closed,
+                What::Failed(error) if is_open => return Reading::Failed(Arc::clone(error)),
+                _ => {}
+            }
+            reader.cursor += 1;
+        }
+        Reading::News(news)
+    }
+
+    /// Takes out what no open watch has yet to read.
+    pub(super) fn trim(&mut self) -> Vec<Entry<K>> {
+        let needed = self.readers.values().map(|reader| reader.cursor).min().unwrap_or(self.end());
+        let count = (needed - self.first) as usize;
+        self.first = needed;
+        self.entries.drain(..count).collect()
+    }
+}

@@ -1,0 +1,362 @@
+//! [`MemorySource`]: objects in memory, changed by the test, for whatever takes a `ListerWatcher`.
+//!
+//! client-go: `FakeControllerSource` of `tools/cache/testing/fake_controller_source.go`. As there, a change that open
+//! watches don't see is in the history all the same: a watch that is opened later, from an older version, replays it.
+//!
+//! The lock is held for bookkeeping only: objects are cloned, and as far as this holds the last handle on them
+//! dropped, outside it.
+
+mod log;
+mod seam;
+mod state;
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::StatusCode;
+use informer_core::{Cached, ListWatchError, ObjectKey, ResourceVersion};
+use kube::Resource;
+use kube::core::response::reason;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::Error;
+use crate::status::{self, Refusal};
+use log::{ChangeKind, What};
+use state::State;
+
+/// A [`ListerWatcher`](informer_core::ListerWatcher) whose objects a test keeps in memory and changes as it likes: no HTTP, no JSON, no tasks, and
+/// nothing that depends on time.
+///
+/// Clones share everything: give one to the informer, and change objects through the other. Each object gets a new
+/// `metadata.resourceVersion` with each change, and a `metadata.uid` if it has none; versions are decimal numbers that
+/// count all changes. What an object's own resource version says is ignored: the last write wins.
+///
+/// It differs from an API server in these ways, each of which a server may show too. A list comes in one page, whatever
+/// limit was asked for. A list of exactly an older state, and every continue token, is refused with 410. Watches have
+/// no time limit; they end when the test says so. History is kept until [`expire`](Self::expire).
+///
+/// ```
+/// use futures::StreamExt;
+/// use informer_core::{ListerWatcher, WatchEvent, WatchOptions};
+/// use informer_testing::MemorySource;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use std::time::Duration;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let source = MemorySource::new("configmaps");
+/// let mut limits = ConfigMap::default();
+/// limits.metadata.namespace = Some("payments".into());
+/// limits.metadata.name = Some("limits".into());
+/// let created = source.create(limits)?;
+///
+/// // An informer does this by itself: `SharedIndexInformer::new(Arc::new(source.clone()), options)`.
+/// let mut watch = source
+///     .watch(WatchOptions {
+///         resource_version: created.resource_version().clone(),
+///         timeout: Duration::from_secs(300),
+///         allow_bookmarks: true,
+///         send_initial_events: false,
+///     })
+///     .await?;
+/// source.modify(created.key(), |limits| limits.immutable = Some(true))?;
+/// source.delete(created.key())?;
+///
+/// let events = watch.next().await.expect("the watch goes on")?;
+/// assert!(matches!(&events[..], [WatchEvent::Modified(_), WatchEvent::Deleted(_)]));
+/// # Ok(())
+/// # }
+/// ```
+#[doc(alias = "FakeControllerSource")]
+pub struct MemorySource<K> {
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K> {
+    description: String,
+    state: Mutex<State<K>>,
+    /// Wakes watches that have nothing to send, and tests that wait for watches.
+    changed: watch::Sender<()>,
+}
+
+/// Whether an object is expected to exist before a change.
+#[derive(Clone, Copy)]
+enum Before {
+    Absent,
+    Present,
+}
+
+/// Objects.
+impl<K: Resource + Clone> MemorySource<K> {
+    /// Returns a source without objects. `description` names what it holds, in messages: `pods`.
+    #[must_use]
+    pub fn new(description: impl Into<String>) -> Self {
+        let shared = Shared {
+            description: description.into(),
+            state: Mutex::new(State::new()),
+            changed: watch::Sender::new(()),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Adds an object, and returns it as it is stored.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it exists or has no name.
+    #[doc(alias = "Add")]
+    pub fn create(&self, object: K) -> Result<Cached<K>, Error> {
+        self.put(object, Before::Absent, true)
+    }
+
+    /// Does what [`create`](Self::create) does, but open watches don't hear of it.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it exists or has no name.
+    #[doc(alias = "AddDropWatch")]
+    pub fn create_unseen(&self, object: K) -> Result<Cached<K>, Error> {
+        self.put(object, Before::Absent, false)
+    }
+
+    /// Replaces an object, and returns it as it is stored. Without a UID it keeps the one it had.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no object of this name, or the object has none.
+    #[doc(alias = "Modify")]
+    pub fn update(&self, object: K) -> Result<Cached<K>, Error> {
+        self.put(object, Before::Present, true)
+    }
+
+    /// Does what [`update`](Self::update) does, but open watches don't hear of it.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no object of this name, or the object has none.
+    #[doc(alias = "ModifyDropWatch")]
+    pub fn update_unseen(&self, object: K) -> Result<Cached<K>, Error> {
+        self.put(object, Before::Present, false)
+    }
+
+    /// Changes a copy of an object with `change`, and stores it; a change by somebody else in between is overwritten.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such object, or if `change` has given it a name that none has.
+    pub fn modify(&self, key: &ObjectKey, change: impl FnOnce(&mut K)) -> Result<Cached<K>, Error> {
+        let stored = self.get(key).ok_or_else(|| self.not_found(key))?;
+        let mut object = K::clone(&stored);
+        change(&mut object);
+        self.update(object)
+    }
+
+    /// Removes an object, and returns its last state with the resource version of the deletion.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such object.
+    pub fn delete(&self, key: &ObjectKey) -> Result<Cached<K>, Error> {
+        self.remove(key, true)
+    }
+
+    /// Does what [`delete`](Self::delete) does, but open watches don't hear of it.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if there is no such object.
+    #[doc(alias = "DeleteDropWatch")]
+    pub fn delete_unseen(&self, key: &ObjectKey) -> Result<Cached<K>, Error> {
+        self.remove(key, false)
+    }
+
+    fn put(&self, mut object: K, expected: Before, seen: bool) -> Result<Cached<K>, Error> {
+        let key = key_of(&object)?;
+        let (stored, _replaced) = {
+            let mut state = self.shared.state.lock();
+            let before = state.objects.get(&key).cloned();
+            let kind = match (expected, &before) {
+                (Before::Absent, None) => ChangeKind::Added,
+                (Before::Present, Some(_)) => ChangeKind::Modified,
+                (Before::Absent, Some(_)) => return Err(self.already_exists(&key).into()),
+                (Before::Present, None) => return Err(self.not_found(&key).into()),
+            };
+            let version = state.next_version();
+            stamp(&mut object, version, before.as_deref());
+            let uid = object.meta().uid.as_deref().into();
+            let stored = Cached::from_parts(key.clone(), version.into(), uid, object);
+            state.objects.insert(key, stored.clone());
+            state.log.push(version, What::Change { kind, object: stored.clone(), seen });
+            (stored, before)
+        };
+        self.shared.changed.send_replace(());
+        Ok(stored)
+    }
+
+    fn remove(&self, key: &ObjectKey, seen: bool) -> Result<Cached<K>, Error> {
+        let deleted = loop {
+            let seen_last = self.get(key).ok_or_else(|| self.not_found(key))?;
+            let mut last = K::clone(&seen_last);
+            let mut state = self.shared.state.lock();
+            // The copy was made without the lock, so the object may have changed or gone meanwhile.
+            if state.objects.get(key).is_none_or(|stored| !stored.ptr_eq(&seen_last)) {
+                continue;
+            }
+            let version = state.next_version();
+            last.meta_mut().resource_version = Some(version.to_string());
+            let deleted = Cached::from_parts(key.clone(), version.into(), seen_last.uid().clone(), last);
+            let change = What::Change { kind: ChangeKind::Deleted, object: deleted.clone(), seen };
+            state.objects.remove(key);
+            state.log.push(version, change);
+            break deleted;
+        };
+        self.shared.changed.send_replace(());
+        Ok(deleted)
+    }
+
+    fn already_exists(&self, key: &ObjectKey) -> Refusal {
+        let message = format!("{} \"{key}\" already exists", self.shared.description);
+        status::failure(StatusCode::CONFLICT, reason::ALREADY_EXISTS, message)
+    }
+
+    fn not_found(&self, key: &ObjectKey) -> Refusal {
+        let message = format!("{} \"{key}\" not found", self.shared.description);
+        status::failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message)
+    }
+}
+
+/// What there is, and what was asked.
+impl<K> MemorySource<K> {
+    /// Returns the object with this key.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
+        self.shared.state.lock().objects.get(key).cloned()
+    }
+
+    /// Returns all objects, in the order of their keys.
+    #[must_use]
+    pub fn objects(&self) -> Vec<Cached<K>> {
+        self.shared.state.lock().objects.values().cloned().collect()
+    }
+
+    /// Returns the version of the last change or bookmark; `1` before the first.
+    #[must_use]
+    pub fn resource_version(&self) -> ResourceVersion {
+        self.shared.state.lock().version().into()
+    }
+
+    /// Counts the lists that were asked for, refused ones included.
+    #[must_use]
+    pub fn list_count(&self) -> usize {
+        self.shared.state.lock().lists
+    }
+
+    /// Counts the watches that were asked for, refused ones included.
+    #[must_use]
+    pub fn watch_count(&self) -> usize {
+        self.shared.state.lock().watches
+    }
+
+    /// Counts the watches that are open.
+    #[must_use]
+    pub fn open_watches(&self) -> usize {
+        self.shared.state.lock().log.readers()
+    }
+
+    /// Waits until exactly this many watches are open.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the call is dropped.
+    pub async fn wait_for_watches(&self, count: usize) {
+        let mut changed = self.shared.changed.subscribe();
+        while self.open_watches() != count {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Trouble.
+impl<K> MemorySource<K> {
+    /// Ends the open watches in good order, behind all events that have happened so far.
+    #[doc(alias = "ResetWatch")]
+    pub fn disconnect(&self) {
+        self.tell_open_watches(What::Closed);
+    }
+
+    /// Ends the open watches with an error, behind all events that have happened so far.
+    ///
+    /// Each gets an error that says the same; what an [`Unreachable`](ListWatchError::Unreachable) or
+    /// [`Interrupted`](ListWatchError::Interrupted) has as its source is passed on as text.
+    pub fn fail_watches(&self, error: ListWatchError) {
+        self.tell_open_watches(What::Failed(Arc::new(error)));
+    }
+
+    /// Sends a bookmark to the open watches that allow them. Its version is a new one, as if an object of another
+    /// resource had changed; [`resource_version`](Self::resource_version) tells which.
+    pub fn bookmark(&self) {
+        {
+            let mut state = self.shared.state.lock();
+            let version = state.next_version();
+            state.log.push(version, What::Bookmark);
+        }
+        self.shared.changed.send_replace(());
+    }
+
+    /// Forgets the past, as etcd does every five minutes: a watch from before now is refused with 410 `Expired`. Open
+    /// watches go on.
+    ///
+    /// So this makes a reflector list again, and find out only then that an object is gone:
+    /// `delete_unseen`, `expire`, `disconnect`.
+    pub fn expire(&self) {
+        let forgotten = self.shared.state.lock().expire();
+        drop(forgotten);
+    }
+
+    /// Refuses the next list with `error`. Called several times, it refuses as many lists, in this order.
+    pub fn fail_next_list(&self, error: ListWatchError) {
+        self.shared.state.lock().list_errors.push_back(error);
+    }
+
+    fn tell_open_watches(&self, what: What<K>) {
+        {
+            let mut state = self.shared.state.lock();
+            let version = state.version();
+            state.log.push(version, what);
+        }
+        self.shared.changed.send_replace(());
+    }
+}
+
+fn key_of<K: Resource>(object: &K) -> Result<ObjectKey, Refusal> {
+    let meta = object.meta();
+    match meta.name.as_deref() {
+        Some(name) if !name.is_empty() => Ok(ObjectKey::new(meta.namespace.as_deref(), name)),
+        _ => {
+            let message = "metadata.name: Required value: name or generateName is required";
+            Err(status::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message))
+        }
+    }
+}
+
+/// Gives an object what a server gives it.
+fn stamp<K: Resource>(object: &mut K, version: u64, before: Option<&K>) {
+    let meta = object.meta_mut();
+    meta.resource_version = Some(version.to_string());
+    if meta.uid.as_deref().is_none_or(str::is_empty) {
+        let kept = before.and_then(|before| before.meta().uid.clone());
+        meta.uid = Some(kept.unwrap_or_else(|| format!("00000000-0000-4000-8000-{version:012x}")));
+    }
+}
+
+impl<K> Clone for MemorySource<K> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<K> fmt::Debug for MemorySource<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.shared.state.lock();
+        f.debug_struct("MemorySource")
+            .field("description", &self.shared.description)
+            .field("objects", &state.objects.len())
+            .field("resource_version", &state.version())
+            .finish_non_exhaustive()
+    }
+}

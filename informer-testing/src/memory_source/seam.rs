@@ -1,0 +1,109 @@
+//! [`MemorySource`] as a [`ListerWatcher`].
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use informer_core::{
+    Bookmark, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher, WatchEvent,
+    WatchOptions, WatchStream,
+};
+use kube::Resource;
+use tokio::sync::watch;
+
+use super::log::{ChangeKind, News, ReaderId, Reading};
+use super::state::Listed;
+use super::{MemorySource, Shared};
+
+#[async_trait]
+impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySource<K> {
+    fn description(&self) -> &str {
+        &self.shared.description
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {
+        let Listed { objects, version } = self.shared.state.lock().list(&options)?;
+        let items = objects.iter().map(|object| Ok(K::clone(object))).collect();
+        let end = ListEnd { resource_version: version.into(), ..ListEnd::default() };
+        Ok(stream::iter([Ok(ListPart::Items(items)), Ok(ListPart::End(end))]).boxed())
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, ListWatchError> {
+        let opened = self.shared.state.lock().watch(&options)?;
+        let changed = self.shared.changed.subscribe();
+        let watch = Watch { shared: Arc::clone(&self.shared), reader: opened.reader, changed };
+        // Those who wait for watches look again.
+        self.shared.changed.send_replace(());
+        let ends_with_bookmark = options.send_initial_events && options.allow_bookmarks;
+        let initial = opened.initial.map(|listed| initial_events(&listed, ends_with_bookmark));
+        let initial = initial.filter(|events| !events.is_empty()).map(Ok);
+        Ok(stream::iter(initial).chain(stream::unfold(Some(watch), next)).boxed())
+    }
+}
+
+/// The objects that exist, as a watch reports them.
+fn initial_events<K: Clone>(listed: &Listed<K>, ends_with_bookmark: bool) -> Vec<WatchEvent<K>> {
+    let mut events: Vec<_> =
+        listed.objects.iter().map(|object| WatchEvent::Added(K::clone(object))).collect();
+    if ends_with_bookmark {
+        let bookmark = Bookmark { resource_version: listed.version.into(), initial_events_end: true };
+        events.push(WatchEvent::Bookmark(bookmark));
+    }
+    events
+}
+
+/// An open watch; dropping it closes it.
+struct Watch<K> {
+    shared: Arc<Shared<K>>,
+    reader: ReaderId,
+    changed: watch::Receiver<()>,
+}
+
+type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
+
+/// Gives what there is, or waits for something; nothing more after an error.
+async fn next<K: Clone>(watch: Option<Watch<K>>) -> Option<(Piece<K>, Option<Watch<K>>)> {
+    let mut watch = watch?;
+    loop {
+        // Before looking, so that what happens after it wakes us.
+        watch.changed.mark_unchanged();
+        let reading = watch.shared.state.lock().log.read(watch.reader);
+        match reading {
+            Reading::News(news) if news.is_empty() => watch.changed.changed().await.ok()?,
+            Reading::News(news) => return Some((Ok(news.into_iter().map(event).collect()), Some(watch))),
+            Reading::Failed(error) => return Some((Err(same(&error)), None)),
+            Reading::Closed => return None,
+        }
+    }
+}
+
+fn event<K: Clone>(news: News<K>) -> WatchEvent<K> {
+    match news {
+        News::Change(ChangeKind::Added, object) => WatchEvent::Added(K::clone(&object)),
+        News::Change(ChangeKind::Modified, object) => WatchEvent::Modified(K::clone(&object)),
+        News::Change(ChangeKind::Deleted, object) => WatchEvent::Deleted(K::clone(&object)),
+        News::Bookmark(version) => {
+            WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end: false })
+        }
+    }
+}
+
+/// Returns an error that says the same, for one more watch.
+fn same(error: &ListWatchError) -> ListWatchError {
+    match error {
+        ListWatchError::Status { status, retry_after } => {
+            ListWatchError::Status { status: status.clone(), retry_after: *retry_after }
+        }
+        ListWatchError::Unreachable(source) => ListWatchError::Unreachable(source.to_string().into()),
+        ListWatchError::Interrupted(source) => ListWatchError::Interrupted(source.to_string().into()),
+        ListWatchError::Protocol(message) => ListWatchError::Protocol(message.clone()),
+        other => ListWatchError::Protocol(other.to_string()),
+    }
+}
+
+impl<K> Drop for Watch<K> {
+    fn drop(&mut self) {
+        self.shared.state.lock().log.close(self.reader);
+        self.shared.changed.send_replace(());
+    }
+}

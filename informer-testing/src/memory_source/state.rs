@@ -1,0 +1,126 @@
+//! What a source holds: objects, history, and how often it was asked. No lock, no waiting.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use informer_core::{
+    Cached, ListOptions, ListWatchError, ObjectKey, ResourceVersion, ResourceVersionMatch, WatchOptions,
+};
+
+use super::log::{Entry, Log, ReaderId};
+use crate::status::{self, Refusal};
+
+/// The version before the first change; `0` would mean any.
+const FIRST_VERSION: u64 = 1;
+
+pub(super) struct State<K> {
+    pub(super) objects: BTreeMap<ObjectKey, Cached<K>>,
+    pub(super) log: Log<K>,
+    version: u64,
+    /// The oldest version from which a watch can start.
+    floor: u64,
+    /// What the next lists are refused with.
+    pub(super) list_errors: VecDeque<ListWatchError>,
+    pub(super) lists: usize,
+    pub(super) watches: usize,
+}
+
+/// A state to be sent, with its version.
+pub(super) struct Listed<K> {
+    pub(super) objects: Vec<Cached<K>>,
+    pub(super) version: u64,
+}
+
+/// A watch as it begins.
+pub(super) struct Opened<K> {
+    pub(super) reader: ReaderId,
+    /// The objects to be sent first.
+    pub(super) initial: Option<Listed<K>>,
+}
+
+impl<K> State<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            log: Log::new(),
+            version: FIRST_VERSION,
+            floor: FIRST_VERSION,
+            list_errors: VecDeque::new(),
+            lists: 0,
+            watches: 0,
+        }
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    /// Forgets the past, and returns what is left of it, to be dropped without the lock.
+    pub(super) fn expire(&mut self) -> Vec<Entry<K>> {
+        self.floor = self.version;
+        self.log.trim()
+    }
+
+    /// Answers a list.
+    pub(super) fn list(&mut self, options: &ListOptions) -> Result<Listed<K>, ListWatchError> {
+        self.lists += 1;
+        if let Some(error) = self.list_errors.pop_front() {
+            return Err(error);
+        }
+        if options.continue_token.is_some() {
+            return Err(status::expired("The provided continue parameter is too old").into());
+        }
+        let wanted = options.resource_version.as_ref().map_or(Ok(0), parse)?;
+        // With a limit and no word on how it is meant, a version means exactly that one.
+        let exactly = match options.resource_version_match {
+            Some(how) => how == ResourceVersionMatch::Exact,
+            None => options.limit.is_some(),
+        };
+        self.check_reached(wanted)?;
+        if exactly && wanted != 0 && wanted < self.version {
+            let message = format!("too old resource version: {wanted} ({})", self.version);
+            return Err(status::expired(message).into());
+        }
+        Ok(self.everything())
+    }
+
+    /// Begins a watch.
+    pub(super) fn watch(&mut self, options: &WatchOptions) -> Result<Opened<K>, ListWatchError> {
+        self.watches += 1;
+        let from = parse(&options.resource_version)?;
+        if from == 0 || options.send_initial_events {
+            self.check_reached(from)?;
+            let reader = self.log.open_after(self.version, options.allow_bookmarks);
+            return Ok(Opened { reader, initial: Some(self.everything()) });
+        }
+        if from < self.floor {
+            let message = format!("too old resource version: {from} ({})", self.floor);
+            return Err(status::expired(message).into());
+        }
+        Ok(Opened { reader: self.log.open_after(from, options.allow_bookmarks), initial: None })
+    }
+
+    fn check_reached(&self, wanted: u64) -> Result<(), Refusal> {
+        if wanted > self.version {
+            return Err(status::too_large_resource_version(wanted, self.version));
+        }
+        Ok(())
+    }
+
+    fn everything(&self) -> Listed<K> {
+        Listed { objects: self.objects.values().cloned().collect(), version: self.version }
+    }
+}
+
+/// Reads a version; an empty one is as good as `0`, any.
+fn parse(version: &ResourceVersion) -> Result<u64, Refusal> {
+    if version.is_empty() {
+        return Ok(0);
+    }
+    let text = version.to_string();
+    text.parse().map_err(|_| status::bad_request(format!("invalid resource version {text:?}: not a number")))
+}

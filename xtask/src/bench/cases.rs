@@ -1,0 +1,155 @@
+//! What is compared: each case with its names on both sides and its goal.
+
+/// One line of the table.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) title: &'static str,
+    pub(crate) unit: Unit,
+    /// The name that client-go's program prints it under; none where client-go has nothing like it.
+    pub(crate) client_go: Option<&'static str>,
+    /// The name that our program prints it under, or that criterion knows it by.
+    pub(crate) ours: &'static str,
+    /// In `unit`.
+    pub(crate) goal: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Nanoseconds,
+    Microseconds,
+    Milliseconds,
+    Megabytes,
+    /// Events a second: more is better.
+    Events,
+    /// Of the speed without a disturbance: more is better.
+    Percent,
+}
+
+impl Unit {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Microseconds => "µs",
+            Self::Milliseconds => "ms",
+            Self::Megabytes => "MB",
+            Self::Events => "events/s",
+            Self::Percent => "%",
+        }
+    }
+
+    /// How many nanoseconds one is, if it is a time.
+    pub(crate) fn nanoseconds(self) -> Option<f64> {
+        match self {
+            Self::Nanoseconds => Some(1.0),
+            Self::Microseconds => Some(1e3),
+            Self::Milliseconds => Some(1e6),
+            Self::Megabytes | Self::Events | Self::Percent => None,
+        }
+    }
+
+    pub(crate) fn more_is_better(self) -> bool {
+        matches!(self, Self::Events | Self::Percent)
+    }
+}
+
+/// What is measured by one program of ours, and at the same time by client-go's.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) package: &'static str,
+    pub(crate) bench: &'static str,
+    /// Whether it is written with criterion, whose arguments and results are its own.
+    pub(crate) is_criterion: bool,
+    /// Words of the names of client-go's cases that belong to it.
+    pub(crate) client_go: &'static [&'static str],
+}
+
+pub(crate) const PARTS: &[Part] = &[
+    Part {
+        package: "informer-store",
+        bench: "store",
+        is_criterion: true,
+        client_go: &["get by key", "by_index", "list of", "update,", "replace"],
+    },
+    Part {
+        package: "informer-core",
+        bench: "pipeline",
+        is_criterion: true,
+        client_go: &["DeltaFIFO", "RealFIFO"],
+    },
+    Part { package: "informer-factory", bench: "informer", is_criterion: false, client_go: &["informer to"] },
+    Part {
+        package: "informer-factory",
+        bench: "stalled",
+        is_criterion: false,
+        client_go: &["stalled handler"],
+    },
+];
+
+const fn case(
+    title: &'static str,
+    unit: Unit,
+    client_go: Option<&'static str>,
+    ours: &'static str,
+    goal: Option<f64>,
+) -> Case {
+    Case { title, unit, client_go, ours, goal }
+}
+
+const NS: Unit = Unit::Nanoseconds;
+const US: Unit = Unit::Microseconds;
+const MS: Unit = Unit::Milliseconds;
+const RATE: Unit = Unit::Events;
+
+const ONE: Option<&str> = Some("informer to 1 handlers");
+const TEN: Option<&str> = Some("informer to 10 handlers");
+const HUNDRED: Option<&str> = Some("informer to 100 handlers");
+const SHALLOW: &str = "queue, add and pop at depth 1";
+const DEEP: &str = "queue, add and pop at depth 1,000";
+
+#[rustfmt::skip]
+pub(crate) const CASES: [Case; 44] = [
+    case("get by key, random order", NS, Some("get by key, random"), "get by key", Some(40.0)),
+    case("get by key, in order", NS, Some("get by key, sequential"), "get by key, in the order of the list", Some(40.0)),
+    case("by_index with 500 results, each visited", US, Some("by_index with 500 results"), "by_index with 500 results, each visited", Some(5.0)),
+    case("list of 100,000, iterated", MS, Some("list of 100,000"), "list of 100,000, iterated", Some(0.5)),
+    case("list of 100,000, handles copied", MS, Some("list of 100,000"), "list of 100,000, handles copied", None),
+    case("update, same index value", US, Some("update, same index value"), "update, index value unchanged", Some(0.6)),
+    case("update, other index value", US, Some("update, other index value"), "update, index value changed", Some(0.9)),
+    case("replace of 100,000, all changed", MS, Some("replace of 100,000, all changed"), "replace of 100,000/all changed", Some(60.0)),
+    case("replace of 100,000, none changed", MS, Some("replace of 100,000, none changed"), "replace of 100,000/none changed", Some(10.0)),
+    case("longest stall of a reader in five replaces", MS, Some("longest stall of a reader during a replace"), "longest get beside five replaces, with waiting for a core", Some(1.0)),
+    case("the same without waiting for a core", MS, None, "longest get beside five replaces", Some(1.0)),
+    case("the same with nobody writing, with waiting for a core", MS, None, "longest get beside nobody, with waiting for a core", None),
+    case("the same beside a thread that only computes", MS, None, "longest get beside a thread that computes, with waiting for a core", None),
+    case("queue, add and pop at depth 1; `DeltaFIFO`", NS, Some("DeltaFIFO, add and pop at depth 1"), SHALLOW, Some(150.0)),
+    case("queue, add and pop at depth 1; `RealFIFO`", NS, Some("RealFIFO, add and pop at depth 1"), SHALLOW, Some(150.0)),
+    case("queue, add and pop at depth 1,000; `DeltaFIFO`", NS, Some("DeltaFIFO, add and pop at depth 1,000"), DEEP, Some(150.0)),
+    case("queue, add and pop at depth 1,000; `RealFIFO`", NS, Some("RealFIFO, add and pop at depth 1,000"), DEEP, Some(150.0)),
+    case("queue, 1,000 adds and one batch, per add", NS, Some("RealFIFO, batches of 1,000, per add"), "queue, add of 1,000 and one pop_batch, per add", None),
+    case("informer to 1 handler, one event at a time", RATE, ONE, "informer to 1 handlers, batches of 1", Some(2e6)),
+    case("informer to 1 handler, 100 at a time", RATE, ONE, "informer to 1 handlers, batches of 100", Some(2e6)),
+    case("informer to 1 handler, 1,000 at a time", RATE, ONE, "informer to 1 handlers, batches of 1000", Some(2e6)),
+    case("informer to 1 handler, up to date", RATE, ONE, "informer to 1 handlers, up to date", None),
+    case("the same with slim views, one event at a time", RATE, None, "informer of slim views to 1 handlers, batches of 1", Some(2e6)),
+    case("the same with slim views, 100 at a time", RATE, None, "informer of slim views to 1 handlers, batches of 100", Some(2e6)),
+    case("the same with slim views, 1,000 at a time", RATE, None, "informer of slim views to 1 handlers, batches of 1000", Some(2e6)),
+    case("informer to 10 handlers, one event at a time", RATE, TEN, "informer to 10 handlers, batches of 1", Some(1.5e6)),
+    case("informer to 10 handlers, 100 at a time", RATE, TEN, "informer to 10 handlers, batches of 100", Some(1.5e6)),
+    case("informer to 10 handlers, 1,000 at a time", RATE, TEN, "informer to 10 handlers, batches of 1000", Some(1.5e6)),
+    case("informer to 10 handlers, up to date", RATE, TEN, "informer to 10 handlers, up to date", None),
+    case("the same with slim views, one event at a time", RATE, None, "informer of slim views to 10 handlers, batches of 1", Some(1.5e6)),
+    case("the same with slim views, 100 at a time", RATE, None, "informer of slim views to 10 handlers, batches of 100", Some(1.5e6)),
+    case("the same with slim views, 1,000 at a time", RATE, None, "informer of slim views to 10 handlers, batches of 1000", Some(1.5e6)),
+    case("informer to 100 handlers, one event at a time", RATE, HUNDRED, "informer to 100 handlers, batches of 1", Some(2e5)),
+    case("informer to 100 handlers, 100 at a time", RATE, HUNDRED, "informer to 100 handlers, batches of 100", Some(2e5)),
+    case("informer to 100 handlers, 1,000 at a time", RATE, HUNDRED, "informer to 100 handlers, batches of 1000", Some(2e5)),
+    case("informer to 100 handlers, up to date", RATE, HUNDRED, "informer to 100 handlers, up to date", None),
+    case("the same with slim views, one event at a time", RATE, None, "informer of slim views to 100 handlers, batches of 1", Some(2e5)),
+    case("the same with slim views, 100 at a time", RATE, None, "informer of slim views to 100 handlers, batches of 100", Some(2e5)),
+    case("the same with slim views, 1,000 at a time", RATE, None, "informer of slim views to 100 handlers, batches of 1000", Some(2e5)),
+    case("one stalled handler among ten: memory", Unit::Megabytes, Some("stalled handler, memory"), "stalled handler, memory", Some(3.0)),
+    case("the same, beyond the objects it was last told of", Unit::Megabytes, None, "stalled handler, memory beyond the objects it was last told of", Some(3.0)),
+    case("the same: speed of the nine others", Unit::Percent, Some("stalled handler, speed of the nine others"), "stalled handler, speed of the nine others", None),
+    case("the same with slim views: memory", Unit::Megabytes, None, "stalled handler of slim views, memory", Some(3.0)),
+    case("the same, beyond the objects", Unit::Megabytes, None, "stalled handler of slim views, memory beyond the objects it was last told of", Some(3.0)),
+];

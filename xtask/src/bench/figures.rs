@@ -1,0 +1,142 @@
+//! What the programs have measured, by the names of their cases, and how it is read.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::Context;
+use serde::Deserialize;
+
+use super::cases::Unit;
+
+/// The figures of one side, from all rounds.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    by_case: HashMap<String, Vec<Figure>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Figure {
+    Nanoseconds(f64),
+    /// In the unit that the case has.
+    Plain(f64),
+}
+
+/// As much as we need of criterion's `estimates.json`.
+#[derive(Debug, Deserialize)]
+struct Estimates {
+    median: Estimate,
+}
+
+#[derive(Debug, Deserialize)]
+struct Estimate {
+    point_estimate: f64,
+}
+
+impl Figures {
+    /// The median of a case in this unit; nothing if it was not measured.
+    pub(crate) fn median(&self, case: &str, unit: Unit) -> Option<f64> {
+        let figures = self.by_case.get(case)?;
+        let mut values: Vec<f64> = figures.iter().map(|figure| figure.value(unit)).collect();
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        let is_even = values.len().is_multiple_of(2);
+        Some(if is_even { (values[middle - 1] + values[middle]) / 2.0 } else { values[middle] })
+    }
+
+    /// Takes over what a program has printed: `bench: CASE = VALUE UNIT`, or `CASE: DURATION`.
+    pub(crate) fn take_output(&mut self, output: &str) {
+        for (case, figure) in output.lines().filter_map(read_line) {
+            self.by_case.entry(case.to_owned()).or_default().push(figure);
+        }
+    }
+
+    /// Takes over what criterion has written to its folder: one folder a case, or one a group and in it one a case.
+    pub(crate) fn take_criterion(&mut self, folder: &Path) -> anyhow::Result<()> {
+        self.take_folder(folder, "")
+    }
+
+    fn take_folder(&mut self, folder: &Path, group: &str) -> anyhow::Result<()> {
+        let entries = std::fs::read_dir(folder)
+            .with_context(|| format!("criterion has written nothing to {}", folder.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let case = if group.is_empty() { name } else { format!("{group}/{name}") };
+            let estimates = path.join("new/estimates.json");
+            if estimates.is_file() {
+                let text = std::fs::read_to_string(&estimates)?;
+                let Estimates { median } = serde_json::from_str(&text)
+                    .with_context(|| format!("{} is not as expected", estimates.display()))?;
+                let figure = Figure::Nanoseconds(median.point_estimate);
+                self.by_case.entry(case).or_default().push(figure);
+            } else if path.is_dir() && group.is_empty() {
+                self.take_folder(&path, &case)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Figure {
+    fn value(self, unit: Unit) -> f64 {
+        match self {
+            Self::Plain(value) => value,
+            Self::Nanoseconds(value) => value / unit.nanoseconds().unwrap_or(1.0),
+        }
+    }
+}
+
+fn read_line(line: &str) -> Option<(&str, Figure)> {
+    if let Some((case, figure)) = line.strip_prefix("bench: ").and_then(|line| line.rsplit_once(" = ")) {
+        let value = figure.split(' ').next()?.parse().ok()?;
+        return Some((case, Figure::Plain(value)));
+    }
+    let (case, duration) = line.rsplit_once(": ")?;
+    Some((case, Figure::Nanoseconds(read_duration(duration)?)))
+}
+
+/// Reads a duration as Rust prints it: `1.5ms`.
+fn read_duration(text: &str) -> Option<f64> {
+    // The longer ones first: each of them ends in `s`.
+    let units = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let (number, scale) = units.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;
+    number.parse::<f64>().ok().map(|number| number * scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_kinds_of_lines_are_read_and_others_passed_over() {
+        let mut figures = Figures::default();
+        figures
+            .take_output("hello\nbench: a, b = 2.5 events/s\nlongest stall: 1.5ms\nlongest stall: 4.5ms\n");
+        assert_eq!(figures.median("a, b", Unit::Events), Some(2.5));
+        assert_eq!(figures.median("longest stall", Unit::Milliseconds), Some(3.0));
+        assert_eq!(figures.median("hello", Unit::Events), None);
+    }
+
+    #[test]
+    fn durations_are_read_as_rust_prints_them() {
+        for nanoseconds in [7, 1_500, 2_500_000, 3_000_000_000] {
+            let text = format!("{:?}", std::time::Duration::from_nanos(nanoseconds));
+            assert_eq!(read_duration(&text), Some(nanoseconds as f64), "{text}");
+        }
+    }
+
+    #[test]
+    fn criterions_medians_are_found_by_case_and_by_group() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (case, median) in [("get", "40.5"), ("replace/all", "2e6")] {
+            let path = folder.path().join(case).join("new");
+            std::fs::create_dir_all(&path).expect("it can be written");
+            let json = format!(r#"{{"mean":{{}},"median":{{"point_estimate":{median}}}}}"#);
+            std::fs::write(path.join("estimates.json"), json).expect("it can be written");
+        }
+        let mut figures = Figures::default();
+        figures.take_criterion(folder.path()).expect("it is as criterion writes it");
+        assert_eq!(figures.median("get", Unit::Nanoseconds), Some(40.5));
+        assert_eq!(figures.median("replace/all", Unit::Milliseconds), Some(2.0));
+    }
+}

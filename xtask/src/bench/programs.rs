@@ -1,0 +1,136 @@
+//! The programs that measure: our benches, built by cargo, and client-go's, built by Go from `xtask/clientgo`.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use tempfile::TempDir;
+
+use super::cases::{CASES, PARTS, Part};
+use super::figures::Figures;
+use crate::signals::Signals;
+use crate::{process, workspace};
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    Glance,
+    Whole,
+}
+
+/// Builds our benches, so that no compiler runs while something is measured.
+pub(crate) fn build_ours(signals: &Signals) -> anyhow::Result<()> {
+    for part in PARTS {
+        let mut command = cargo_bench(part);
+        command.arg("--no-run");
+        if !process::run(&mut command, signals, || Ok(()))?.success() {
+            bail!("bench `{}` of {} does not build; see the message above", part.bench, part.package);
+        }
+    }
+    Ok(())
+}
+
+/// Runs one of our benches and takes over what it says.
+pub(crate) fn measure_ours(
+    part: &Part,
+    effort: Effort,
+    figures: &mut Figures,
+    signals: &Signals,
+) -> anyhow::Result<()> {
+    eprintln!("ours: {}", part.bench);
+    // Its own folder, so that no figures of another run are taken for this one's.
+    let criterion = TempDir::new().context("cannot make a temporary folder")?;
+    let mut command = cargo_bench(part);
+    command.arg("--").env("CRITERION_HOME", criterion.path());
+    if part.is_criterion {
+        command.args(match effort {
+            Effort::Glance => ["--warm-up-time=0.1", "--measurement-time=0.2", "--sample-size=10"],
+            Effort::Whole => ["--warm-up-time=0.5", "--measurement-time=1.5", "--sample-size=30"],
+        });
+        command.arg(our_cases());
+    } else if effort == Effort::Glance {
+        command.arg("--quick");
+    }
+    figures.take_output(&output_of(&mut command, signals)?);
+    if part.is_criterion {
+        figures.take_criterion(criterion.path())?;
+    }
+    Ok(())
+}
+
+/// The pattern that chooses what is in the table among all that criterion would measure.
+fn our_cases() -> String {
+    let names: Vec<&str> = CASES.iter().map(|case| case.ours).collect();
+    format!("^({})$", names.join("|"))
+}
+
+fn cargo_bench(part: &Part) -> Command {
+    let mut command = workspace::cargo();
+    command.args(["bench", "--quiet", "--package", part.package, "--bench", part.bench]);
+    command
+}
+
+/// The program that measures client-go.
+#[derive(Debug)]
+pub(crate) struct ClientGo {
+    path: PathBuf,
+}
+
+impl ClientGo {
+    /// Builds it; `None` where there is no Go.
+    pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Self>> {
+        let version = Command::new("go").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if !version.is_ok_and(|status| status.success()) {
+            eprintln!("there is no Go here, so client-go is not measured; Go 1.26 or newer would do");
+            return Ok(None);
+        }
+        let path = workspace::root().join("target/clientgobench");
+        let mut command = Command::new("go");
+        command
+            .args(["build", "-trimpath", "-buildvcs=false", "-o"])
+            .arg(&path)
+            .arg(".")
+            .current_dir(workspace::root().join("xtask/clientgo"))
+            .env("CGO_ENABLED", "0")
+            // A workspace file further up would replace our module's versions.
+            .env("GOWORK", "off")
+            .stdin(Stdio::null());
+        if !process::run(&mut command, signals, || Ok(()))?.success() {
+            bail!(
+                "`go build` failed, see its message above; it needs Go 1.26 or newer and reach of a Go module \
+                 proxy. `--without-go` measures ours alone"
+            );
+        }
+        Ok(Some(Self { path }))
+    }
+
+    /// Runs what belongs to a part and takes over what it says.
+    pub(crate) fn measure(
+        &self,
+        part: &Part,
+        effort: Effort,
+        figures: &mut Figures,
+        signals: &Signals,
+    ) -> anyhow::Result<()> {
+        eprintln!("client-go: {}", part.bench);
+        let mut command = Command::new(&self.path);
+        command.args(part.client_go);
+        if effort == Effort::Glance {
+            command.arg("--quick");
+        }
+        figures.take_output(&output_of(&mut command, signals)?);
+        Ok(())
+    }
+}
+
+/// Runs a program to its end and returns what it has printed.
+fn output_of(command: &mut Command, signals: &Signals) -> anyhow::Result<String> {
+    // A file takes any amount while we only wait; a pipe would have to be read meanwhile.
+    let file = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
+    command.stdout(file.reopen()?);
+    let status = process::run(command, signals, || Ok(()))?;
+    if !status.success() {
+        bail!("`{}` failed ({status}); see its message above", command.get_program().to_string_lossy());
+    }
+    std::fs::read_to_string(file.path()).context("a benchmark printed something that is not text")
+}

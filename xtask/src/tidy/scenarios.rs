@@ -1,0 +1,71 @@
+//! The tests that docs/scenarios.md names, as in `crate: file::test`: they exist.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::Finding;
+use super::sources::Source;
+
+/// The file with the tables.
+const FILE: &str = "docs/scenarios.md";
+
+/// What a name of a test contains, and other code in the tables doesn't.
+const MARK: &str = ".rs::";
+
+/// Looks for each test that the tables, if there are any yet, name.
+pub(crate) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Finding>> {
+    let path = root.join(FILE);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {FILE}"))?;
+    Ok(compare(&text, sources))
+}
+
+fn compare(text: &str, sources: &[Source]) -> Vec<Finding> {
+    let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line));
+    let named = lines.flat_map(|(number, line)| {
+        let code = line.split('`').skip(1).step_by(2);
+        code.filter(|code| code.contains(MARK)).map(move |name| (number, name))
+    });
+    let missing = named.filter(|(_, name)| !exists(name, sources));
+    let remedy = |name| format!("there is no test `{name}`: correct its name, or write it");
+    missing.map(|(number, name)| Finding::new(FILE, number, remedy(name))).collect()
+}
+
+fn exists(name: &str, sources: &[Source]) -> bool {
+    let Some((place, test)) = name.rsplit_once("::") else { return false };
+    let path = place.replacen(": ", "/", 1);
+    let start = format!("fn {test}(");
+    let is_test = |source: &Source| {
+        source.lines().any(|(number, line)| source.is_test(number) && line.contains(&start))
+    };
+    sources.iter().any(|source| source.path == Path::new(&path) && is_test(source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources() -> [Source; 1] {
+        [Source::new("a/tests/b.rs", "//! B.\nasync fn it_works() {}\n")]
+    }
+
+    #[test]
+    fn a_test_that_exists_passes_and_other_code_is_not_taken_for_one() {
+        assert_eq!(compare("| x | see `Y::z`: `a: tests/b.rs::it_works` |", &sources()), []);
+    }
+
+    #[test]
+    fn a_test_that_does_not_exist_is_found() {
+        for name in ["a: tests/b.rs::it_breaks", "a: tests/c.rs::it_works", "tests/b.rs::it_works"] {
+            assert_eq!(compare(&format!("\n| x | `{name}` |"), &sources())[0].line, 2, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_begins_like_a_test_is_not_that_test() {
+        assert_eq!(compare("`a: tests/b.rs::it_work`", &sources()).len(), 1);
+    }
+}
