@@ -50,9 +50,10 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// for `timeout` (I9). So a controller can read its own writes.
     ///
     /// Answers [`WaitOutcome::NotCovered`] at once for an object that the store does not have and, as it was written, will
-    /// not get, because it is in another namespace or its labels don't match. If an earlier version did match and is still
-    /// on its way, the store may yet have that one for a moment. A field selector is only understood where it is about
-    /// `metadata.name` and `metadata.namespace`; for others the answer comes with the timeout.
+    /// not get, because it is in another namespace or its labels don't match. A write that takes an object out of the
+    /// selector is reached when the store has let go of it, and not covered from then on. If an earlier version did
+    /// match and is still on its way, the store may yet have that one for a moment. A field selector is only understood
+    /// where it is about `metadata.name` and `metadata.namespace`; for others the answer comes with the timeout.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.

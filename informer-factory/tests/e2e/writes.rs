@@ -51,9 +51,11 @@ async fn i9_a_write_is_waited_for_where_it_belongs_and_told_to_be_elsewhere_at_o
     let inside = relabel(&server, "a", LABEL, "in").await;
     assert_eq!(selected.wait_for_write(&inside, PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(selected.indexer().len(), 1);
-    // What takes it out of the selector reaches the informer as its deletion, at that version.
+    // What takes it out of the selector reaches the informer as its deletion, at that version. When that was quicker than
+    // the call, the object is one like any other that the store won't have.
     let outside = relabel(&server, "a", LABEL, "out").await;
-    assert_eq!(selected.wait_for_write(&outside, PATIENCE).await, WaitOutcome::Reached);
+    let outcome = selected.wait_for_write(&outside, PATIENCE).await;
+    assert!(matches!(outcome, WaitOutcome::Reached | WaitOutcome::NotCovered), "it was {outcome:?}");
     assert!(selected.indexer().is_empty());
     delete(&server, "a").await;
 }
