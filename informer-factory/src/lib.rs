@@ -21,12 +21,18 @@
 //! `informer-store` (store and indices), `informer-reflector` (listing and watching). What most users need of them is
 //! exported here too.
 
+#[doc(hidden)]
+#[path = "private/mod.rs"]
+pub mod __private;
 mod cache_sync;
 mod controller;
 mod factory;
 pub mod groups;
 mod informer;
+#[cfg(doctest)]
+mod readme;
 
+pub use informer_macros::Informer;
 pub use {informer_core, informer_reflector, informer_store};
 
 pub use cache_sync::{CacheSync, NotSynced, wait_for_cache_sync};

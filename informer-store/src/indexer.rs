@@ -224,6 +224,37 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         install(&self.shared, Definition::of_object(name.to_owned(), function))
     }
 
+    /// Returns the handle of the index named `name`; where there is none, adds it as
+    /// [`try_add_index`](Self::try_add_index) does. Where another thread is just adding it, waits until it is complete.
+    ///
+    /// An index that is there keeps its function, whatever `values` is.
+    ///
+    /// # Errors
+    /// [`IndexError::WrongType`] if there is one whose values are not `V`s, [`IndexError::Unknown`] if the other thread
+    /// could not complete it, or it has been removed at this moment.
+    pub fn index_or_try_add<V, I, E>(
+        &self,
+        name: &str,
+        values: impl Fn(&K) -> Result<I, E> + Send + Sync + 'static,
+    ) -> Result<Index<K, V>, IndexError>
+    where
+        V: IndexValue,
+        I: IntoIterator<Item = V>,
+        E: fmt::Display,
+    {
+        match self.index(name) {
+            Err(IndexError::Unknown { .. }) => {}
+            found => return found,
+        }
+        match self.try_add_index(name, values) {
+            Err(IndexError::Duplicate { .. }) => {
+                self.shared.wait_while_joining(name);
+                self.index(name)
+            }
+            added => added,
+        }
+    }
+
     /// Removes an index; its handles find nothing from now on. The index by namespace stays.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use informer_core::{Cached, ObjectKey, ResourceVersion};
 
 use crate::index::{AnyIndex, AnyIndexState, Joining, ValuesBySlot};
 use crate::slot_map::SlotMap;
-use crate::sync::{Mutex, RwLock};
+use crate::sync::{Condvar, Mutex, RwLock};
 use crate::{Change, IndexFailure};
 
 /// Names an index for as long as it exists, also if another takes its name later.
@@ -28,6 +28,18 @@ impl IndexId {
 pub(crate) struct Shared<K> {
     pub(crate) state: RwLock<State<K>>,
     pub(crate) write: Mutex<WriterNotes<K>>,
+    /// Told, together with `write`, whenever an index under construction is one no longer.
+    pub(crate) joined: Condvar,
+}
+
+impl<K> Shared<K> {
+    /// Waits while somebody else is just adding an index of this name.
+    pub(crate) fn wait_while_joining(&self, name: &str) {
+        let mut notes = self.write.lock();
+        while notes.joining.iter().any(|joining| joining.definition.name() == name) {
+            notes = self.joined.wait(notes);
+        }
+    }
 }
 
 /// One state of the store: objects, indices and watermark. Copying it costs a few reference counts.

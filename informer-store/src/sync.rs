@@ -2,14 +2,40 @@
 //! `tests/loom.rs` can try every order in which threads may come to them.
 
 #[cfg(not(informer_loom))]
-pub(crate) use parking_lot::{Mutex, RwLock};
+pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
+#[cfg(not(informer_loom))]
+pub(crate) use unmodelled::Condvar;
 
 #[cfg(informer_loom)]
-pub(crate) use modelled::{Mutex, RwLock};
+pub(crate) use modelled::{Condvar, Mutex, MutexGuard, RwLock};
+
+#[cfg(not(informer_loom))]
+mod unmodelled {
+    use super::MutexGuard;
+
+    /// `parking_lot`'s, with a guard that is passed on.
+    pub(crate) struct Condvar(parking_lot::Condvar);
+
+    impl Condvar {
+        pub(crate) fn new() -> Self {
+            Self(parking_lot::Condvar::new())
+        }
+
+        pub(crate) fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(&mut guard);
+            guard
+        }
+
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
+        }
+    }
+}
 
 #[cfg(informer_loom)]
 mod modelled {
-    use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+    pub(crate) use loom::sync::MutexGuard;
+    use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
 
     /// What a lock says that a panicking thread has left behind; in a model there is none.
     const POISONED: &str = "no thread of a model panics while it holds a lock";
@@ -23,6 +49,22 @@ mod modelled {
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             self.0.lock().expect(POISONED)
+        }
+    }
+
+    pub(crate) struct Condvar(loom::sync::Condvar);
+
+    impl Condvar {
+        pub(crate) fn new() -> Self {
+            Self(loom::sync::Condvar::new())
+        }
+
+        pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            self.0.wait(guard).expect(POISONED)
+        }
+
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
         }
     }
 

@@ -17,7 +17,7 @@ use crate::index::{
 };
 use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared, State, WriterNotes};
 use crate::slot_map::{Cursor, SlotMap};
-use crate::sync::{Mutex, RwLock};
+use crate::sync::{Condvar, Mutex, RwLock};
 use crate::{IndexFailure, Indexer};
 
 /// Up to so many changes are made in place, which takes some hundred microseconds at most.
@@ -84,7 +84,8 @@ pub fn store<K: Send + Sync + 'static>() -> (StoreWriter<K>, Indexer<K>) {
     };
     let notes =
         WriterNotes { indices: vec![IndexNotes::new(by_namespace)], joining: Vec::new(), generation: 0 };
-    let shared = Arc::new(Shared { state: RwLock::new(state), write: Mutex::new(notes) });
+    let shared =
+        Arc::new(Shared { state: RwLock::new(state), write: Mutex::new(notes), joined: Condvar::new() });
     (StoreWriter::over(Arc::clone(&shared)), Indexer::from_shared(shared))
 }
 

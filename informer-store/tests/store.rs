@@ -606,3 +606,40 @@ fn i8_the_function_that_finds_what_an_object_shares_may_use_the_store() {
     put(&mut writer, "a", 1, &[]);
     assert_eq!(by_size.sharing(&item("b", 2, &[])).map(|found| found.len()), Ok(0), "a was put at size 0");
 }
+
+#[test]
+fn an_index_that_another_thread_is_just_adding_is_waited_for() {
+    let (mut writer, indexer) = store::<Item>();
+    put(&mut writer, "a", 1, &[1]);
+    let (looking, looks) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let may_go_on = Mutex::new(may_go_on);
+    let adding = std::thread::spawn({
+        let indexer = indexer.clone();
+        // Stays with each object until it is told to go on.
+        let slow = move |item: &Item| {
+            looking.send(()).expect("the test is there");
+            may_go_on.lock().expect("no panic").recv().expect("the test is there");
+            Ok::<_, String>(item.tags.clone())
+        };
+        move || indexer.index_or_try_add("tag", slow).expect("a free name")
+    });
+    looks.recv().expect("the first object is looked at");
+    // Missed by the first look; the second is with the index half in place.
+    put(&mut writer, "b", 2, &[2]);
+    go_on.send(()).expect("it waits");
+    looks.recv().expect("the second object is looked at");
+    let released = std::thread::spawn(move || {
+        go_on.send(()).expect("it waits");
+        go_on
+    });
+    let unused = |_: &Item| -> Result<Vec<u8>, String> { unreachable!("there is an index already") };
+    let by_tag = indexer.index_or_try_add("tag", unused).expect("it is waited for");
+    assert_eq!((by_tag.count(&1), by_tag.count(&2)), (1, 1));
+    drop(released.join());
+    assert_eq!(adding.join().expect("no panic").count(&1), 1);
+    assert!(matches!(
+        indexer.index_or_try_add("tag", |_: &Item| Ok::<_, String>(["text"])),
+        Err(IndexError::WrongType { .. })
+    ));
+}

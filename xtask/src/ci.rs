@@ -26,7 +26,7 @@ enum Step {
 }
 
 /// The steps, those that fail soonest first.
-const STEPS: [(&str, Step); 9] = [
+const STEPS: [(&str, Step); 12] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("tidy", Step::Tidy),
@@ -35,6 +35,9 @@ const STEPS: [(&str, Step); 9] = [
     ("doc", Step::Doc),
     ("loom", Step::Loom),
     ("quickstart", Step::Cargo(&["run", "--release", "--example", "quickstart", "--", "--for", "5s"])),
+    ("example custom_resource", Step::Cargo(&["run", "--example", "custom_resource"])),
+    ("example index_lookup", Step::Cargo(&["run", "--example", "index_lookup"])),
+    ("example slim_view", Step::Cargo(&["run", "--example", "slim_view"])),
     ("e2e", Step::E2e),
 ];
 

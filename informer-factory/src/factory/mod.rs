@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::{InformerOptions, SharedIndexInformer};
+use crate::{InformerOptions, InformerTask, SharedIndexInformer};
 pub use builder::FactoryBuilder;
 use registry::{Entry, InformerKey, Registry};
 pub use scope::InformerScope;
@@ -97,38 +97,84 @@ impl SharedInformerFactory {
     /// informer of its own.
     #[doc(alias = "InformerFor")]
     #[must_use]
-    #[expect(clippy::missing_panics_doc, reason = "the key has the type in it, so the entry is of that type")]
     pub fn informer<K>(&self) -> SharedIndexInformer<K>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+        K::Scope: InformerScope,
+    {
+        self.informer_with(|list_watch, options| SharedIndexInformer::new(Arc::new(list_watch), options))
+    }
+
+    /// Returns the informer of a resource as [`informer`](Self::informer) does, but lets `make` make it on first use: from
+    /// another source, with a selector, with other options, or with indices and handlers that are to be there from the
+    /// start. `make` is given what the factory would use itself.
+    ///
+    /// Whoever asks first settles what everybody gets: `make` is not called where there is an informer already. It is
+    /// called with no lock held, so where two ask at the same time, what one of them has made is dropped.
+    ///
+    /// ```no_run
+    /// # fn run(factory: &informer_factory::SharedInformerFactory) {
+    /// use std::sync::Arc;
+    /// use informer_factory::SharedIndexInformer;
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let web = factory.informer_with::<Pod>(|list_watch, options| {
+    ///     SharedIndexInformer::new(Arc::new(list_watch.label_selector("app=web")), options)
+    /// });
+    /// # drop(web);
+    /// # }
+    /// ```
+    #[doc(alias = "InformerFor")]
+    #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "the key has the type in it, so the entry is of that type")]
+    pub fn informer_with<K>(
+        &self,
+        make: impl FnOnce(KubeListWatch<K>, InformerOptions<K>) -> (SharedIndexInformer<K>, InformerTask<K>),
+    ) -> SharedIndexInformer<K>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
         K::Scope: InformerScope,
     {
         let namespace = K::Scope::namespace(self.inner.config.namespace.as_deref());
         let key = InformerKey { object: TypeId::of::<K>(), namespace: namespace.map(str::to_owned) };
-        let entry = self.inner.informers.entry(key).or_insert_with(|| self.make::<K>(namespace));
-        let informer = entry.informer().expect("an informer is registered under the type of its objects");
-        let never_to_run = self.inner.shutdown.is_cancelled().then(|| entry.take_task());
-        // I8: handlers may go with it, so it goes when the registry is free again.
-        drop(entry);
-        drop(never_to_run);
-        informer
+        let existing = self.inner.informers.get(&key).map(|entry| entry.informer());
+        let informer = existing.unwrap_or_else(|| {
+            let (list_watch, options) = self.defaults(namespace);
+            // I8: with no lock on the registry.
+            let (informer, task) = make(list_watch, options);
+            self.register(key, Entry::new(informer, task))
+        });
+        informer.expect("an informer is registered under the type of its objects")
     }
 
-    fn make<K>(&self, namespace: Option<&str>) -> Entry
+    /// What an informer is made of where nobody says otherwise.
+    fn defaults<K>(&self, namespace: Option<&str>) -> (KubeListWatch<K>, InformerOptions<K>)
     where
-        K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+        K: Resource<DynamicType = ()>,
     {
         let client = self.inner.client.clone();
-        let lister_watcher = match namespace {
-            Some(namespace) => KubeListWatch::<K>::namespaced(client, namespace),
-            None => KubeListWatch::<K>::all(client),
+        let list_watch = match namespace {
+            Some(namespace) => KubeListWatch::namespaced(client, namespace),
+            None => KubeListWatch::all(client),
         };
         let mut options = InformerOptions::new();
         if let Some(period) = self.inner.config.resync_period {
             options = options.resync_period(period);
         }
-        let (informer, task) = SharedIndexInformer::new(Arc::new(lister_watcher), options);
-        Entry::new(informer, task)
+        (list_watch, options)
+    }
+
+    /// Puts an informer into the registry, unless somebody else has been quicker; returns the one that is there.
+    fn register<K: 'static>(&self, key: InformerKey, new: Entry) -> Option<SharedIndexInformer<K>> {
+        let mut new = Some(new);
+        let entry = self.inner.informers.entry(key);
+        let entry = entry.or_insert_with(|| new.take().expect("this is called but once"));
+        let informer = entry.informer();
+        let never_to_run = self.inner.shutdown.is_cancelled().then(|| entry.take_task());
+        // I8: handlers may go with these, so they go when the registry is free again.
+        drop(entry);
+        drop((never_to_run, new));
+        informer
     }
 
     /// Starts the informers that have not been started yet; to be called again after others were asked for. Does

@@ -11,7 +11,7 @@ pub struct AppsV1<'a> {
     pub(super) factory: &'a SharedInformerFactory,
 }
 
-impl AppsV1<'_> {
+impl<'a> AppsV1<'a> {
     /// Returns the shared informer of controller revisions (`ControllerRevision`, `apps/v1`, namespaced).
     #[must_use]
     pub fn controller_revisions(&self) -> SharedIndexInformer<v1::ControllerRevision> {
@@ -40,5 +40,11 @@ impl AppsV1<'_> {
     #[must_use]
     pub fn stateful_sets(&self) -> SharedIndexInformer<v1::StatefulSet> {
         self.factory.informer()
+    }
+
+    /// Returns the factory, for accessors of one's own.
+    #[must_use]
+    pub fn factory(&self) -> &'a SharedInformerFactory {
+        self.factory
     }
 }

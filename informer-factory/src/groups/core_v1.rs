@@ -11,7 +11,7 @@ pub struct CoreV1<'a> {
     pub(super) factory: &'a SharedInformerFactory,
 }
 
-impl CoreV1<'_> {
+impl<'a> CoreV1<'a> {
     /// Returns the shared informer of config maps (`ConfigMap`, `v1`, namespaced).
     #[must_use]
     pub fn config_maps(&self) -> SharedIndexInformer<v1::ConfigMap> {
@@ -100,5 +100,11 @@ impl CoreV1<'_> {
     #[must_use]
     pub fn services(&self) -> SharedIndexInformer<v1::Service> {
         self.factory.informer()
+    }
+
+    /// Returns the factory, for accessors of one's own.
+    #[must_use]
+    pub fn factory(&self) -> &'a SharedInformerFactory {
+        self.factory
     }
 }

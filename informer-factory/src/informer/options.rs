@@ -24,6 +24,12 @@ impl<K> InformerOptions<K> {
         self
     }
 
+    /// Sets how often handlers get every object handed out again, unless that has been set.
+    pub(crate) fn resync_period_unless_set(mut self, period: Duration) -> Self {
+        self.resync_period.get_or_insert(period);
+        self
+    }
+
     /// Sets how objects are listed, watched and transformed.
     pub fn reflector(mut self, config: ReflectorConfig<K>) -> Self {
         self.reflector = config;

@@ -7,6 +7,7 @@
 mod cluster;
 mod credentials;
 mod custom_resources;
+mod derived;
 mod expiry;
 mod following;
 mod forms;

@@ -1,8 +1,9 @@
 //! The factory: sharing, starting, stopping.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use informer_factory::{InformerState, SharedInformerFactory, StopCause};
+use informer_factory::{InformerState, SharedIndexInformer, SharedInformerFactory, StopCause};
 use informer_testing::{RequestFilter, Verb};
 use k8s_openapi::api::core::v1::Pod;
 
@@ -30,6 +31,45 @@ async fn whoever_asks_for_the_same_resource_shares_one_watch_and_one_store() {
     assert_eq!(second.indexer().len(), 1);
     assert_eq!(simulator.request_count(&lists()), 1);
     factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn whoever_asks_first_settles_how_an_informer_is_made() {
+    let simulator = simulator().await;
+    for (name, node) in [("p", "n1"), ("q", "n2")] {
+        simulator.create(&pod(name, node)).expect("a new pod");
+    }
+    let factory = factory(&simulator);
+    let on_n1 = factory.informer_with::<Pod>(|list_watch, options| {
+        let list_watch = list_watch.field_selector("spec.nodeName=n1");
+        SharedIndexInformer::new(Arc::new(list_watch), options)
+    });
+    let unused = factory.informer_with::<Pod>(|_, _| unreachable!("there is an informer already"));
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    let names = |informer: &SharedIndexInformer<Pod>| -> Vec<String> {
+        informer.indexer().keys().iter().map(|key| key.name().to_owned()).collect()
+    };
+    assert_eq!(names(&on_n1), ["p"]);
+    assert_eq!(names(&unused), ["p"]);
+    assert_eq!(names(&factory.core().v1().pods()), ["p"]);
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn i8_what_makes_an_informer_may_ask_the_factory_for_others_and_for_the_same() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let mut inner = None;
+    let pods = factory.informer_with::<Pod>(|list_watch, options| {
+        assert!(factory.core().v1().nodes().indexer().is_empty());
+        inner = Some(factory.core().v1().pods());
+        SharedIndexInformer::new(Arc::new(list_watch), options)
+    });
+    // The one that was there first counts.
+    let by_node = pods.add_index("node", crate::node_of).expect("a free name");
+    let names = inner.expect("it was called").indexer().index_names();
+    assert!(names.contains(&by_node.name().to_owned()), "{names:?}");
 }
 
 #[tokio::test]

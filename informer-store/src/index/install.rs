@@ -116,6 +116,7 @@ impl<'a, K> Join<'a, K> {
         notes.indices.push(IndexNotes { definition: Arc::clone(&definition), by_slot, failures });
         self.shared.state.write().indices.push(NamedIndex { id: self.id, definition, index });
         drop(notes);
+        self.shared.joined.notify_all();
         // I8: values and objects may be the user's, with a drop of their own.
         drop((joined, covered));
         self.id
@@ -130,6 +131,7 @@ impl<K> Drop for Join<'_, K> {
             notes.generation += 1;
             let abandoned = notes.joining.remove(position);
             drop(notes);
+            self.shared.joined.notify_all();
             drop(abandoned);
         }
     }

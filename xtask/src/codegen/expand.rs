@@ -54,7 +54,17 @@ pub(crate) fn version(group: &Group, version: &Version) -> Module {
                 pub(super) factory: &'a SharedInformerFactory,
             }
         },
-        quote!(impl #type_name<'_> { #(#accessors)* }),
+        quote! {
+            impl<'a> #type_name<'a> {
+                #(#accessors)*
+
+                /// Returns the factory, for accessors of one's own.
+                #[must_use]
+                pub fn factory(&self) -> &'a SharedInformerFactory {
+                    self.factory
+                }
+            }
+        },
     ];
     Module { docs: vec![format!("The informers of the kinds in `{api_version}`.")], parts }
 }

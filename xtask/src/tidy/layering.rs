@@ -22,7 +22,7 @@ struct Layer {
 /// What makes HTTP requests.
 const CLIENTS: &[&str] = &["kube-client", "hyper", "hyper-util", "reqwest", "ureq", "isahc", "curl"];
 
-const LAYERS: [Layer; 2] = [
+const LAYERS: [Layer; 3] = [
     Layer {
         name: "informer-core",
         never: CLIENTS,
@@ -34,6 +34,12 @@ const LAYERS: [Layer; 2] = [
         never: CLIENTS,
         not_directly: &["tokio"],
         because: "the store must work without a runtime",
+    },
+    Layer {
+        name: "informer-macros",
+        never: &["informer-core", "informer-factory", "informer-reflector", "informer-store", "kube-core"],
+        not_directly: &[],
+        because: "what it generates must name nothing but the front door",
     },
 ];
 
@@ -96,12 +102,13 @@ mod tests {
     #[test]
     fn what_a_layer_must_not_use_is_found() {
         let names = |names: &[&str]| -> Vec<String> { names.iter().map(|n| (*n).into()).collect() };
-        let [core, store] = &LAYERS;
+        let [core, store, macros] = &LAYERS;
         let all = names(&["informer-store", "informer-core", "tokio"]);
         assert_eq!(offenders(core, &all, &all), [""; 0]);
         assert_eq!(offenders(store, &all, &names(&["informer-core"])), [""; 0]);
         assert_eq!(offenders(store, &all, &all), ["tokio"]);
         assert_eq!(offenders(core, &names(&["hyper"]), &[]), ["hyper"]);
+        assert_eq!(offenders(macros, &all, &[]), ["informer-core", "informer-store"]);
     }
 
     #[test]

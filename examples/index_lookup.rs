@@ -1,0 +1,78 @@
+//! Looking objects up by what is in them: indices with values of any type, typed handles, and several queries on one
+//! state of the store.
+//!
+//! ```text
+//! cargo run --example index_lookup
+//! ```
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use informer_factory::SharedInformerFactory;
+use informer_testing::{ClusterSpec, Simulator};
+use k8s_openapi::api::core::v1::Pod;
+
+/// A value of an index may be of any type that can be hashed and compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Phase {
+    Waiting,
+    Running,
+    Ended,
+}
+
+fn phase_of(pod: &Pod) -> Option<Phase> {
+    let phase = pod.status.as_ref()?.phase.as_deref()?;
+    Some(match phase {
+        "Running" => Phase::Running,
+        "Succeeded" | "Failed" => Phase::Ended,
+        _ => Phase::Waiting,
+    })
+}
+
+/// An object can have several values.
+fn images_of(pod: &Pod) -> Vec<String> {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    containers.filter_map(|container| container.image.clone()).collect()
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let simulator = Simulator::builder().built_in_kinds().start().await?;
+    simulator.populate(&ClusterSpec { nodes: 3, pods: 100, ..ClusterSpec::default() })?;
+
+    let factory = SharedInformerFactory::new(simulator.client()?);
+    let pods = factory.core().v1().pods();
+    let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
+    let by_phase = pods.add_index("phase", phase_of)?;
+    factory.start();
+    factory.wait_for_cache_sync().await?;
+
+    // Indices can be added later, too.
+    let by_image = pods.add_index("image", images_of)?;
+
+    // Each query sees one state of the store. For several on one state there is a snapshot.
+    let snapshot = pods.indexer().snapshot();
+    let mut nodes = by_node.values();
+    nodes.sort_unstable();
+    for node in nodes {
+        let mut phases = BTreeMap::new();
+        for pod in &by_node.get_in(&snapshot, &node) {
+            *phases.entry(phase_of(pod)).or_insert(0) += 1;
+        }
+        println!("{node}: {phases:?}");
+    }
+    println!("{} pods are running, of {} images", by_phase.count(&Phase::Running), by_image.values().len());
+
+    // What shares an image with some pod.
+    if let Some(pod) = by_phase.get(&Phase::Running).iter().next() {
+        println!("{} pods run an image of {}", by_image.sharing(pod)?.len(), pod.key());
+    }
+    let on_nodes: usize = by_node.values().iter().map(|node| by_node.count(node)).sum();
+    assert!(on_nodes > 0 && on_nodes <= pods.indexer().len());
+    assert!(pods.indexer().index_failures().is_empty());
+
+    factory.shutdown().await;
+    drop((pods, factory));
+    simulator.shutdown().await;
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! A slim view of a built-in kind: a type with only the fields that a program needs, here of pods.
+//!
+//! ```text
+//! cargo run --example slim_view
+//! ```
+
+use std::error::Error;
+
+use informer_factory::{Informer, SharedInformerFactory};
+use informer_testing::{ClusterSpec, Simulator};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+
+/// Where a pod runs and what it asks for. The decoder steps over everything else, so this is what a pod costs here.
+#[derive(Informer, Deserialize, Clone, Debug)]
+#[informer(group = "", version = "v1", kind = "Pod", namespaced)]
+#[informer(
+    index(name = "by_node", path = "spec.node_name"),
+    index(name = "by_image", path = "spec.containers.image")
+)]
+// Of the metadata, too, not everything is needed.
+#[informer(prune("metadata.annotations", "metadata.labels", "metadata.ownerReferences"))]
+struct PodPlacement {
+    metadata: ObjectMeta,
+    spec: Placement,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+struct Placement {
+    node_name: Option<String>,
+    containers: Vec<Container>,
+}
+
+#[derive(Deserialize, Clone, Debug)]
+struct Container {
+    image: Option<String>,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let simulator = Simulator::builder().built_in_kinds().start().await?;
+    simulator.populate(&ClusterSpec { nodes: 5, pods: 200, ..ClusterSpec::default() })?;
+
+    let factory = SharedInformerFactory::new(simulator.client()?);
+    // The accessor is called after the type; `pods()` is that of the whole kind.
+    let placements = factory.core().v1().pod_placements();
+    factory.start();
+    factory.wait_for_cache_sync().await?;
+
+    let by_node = placements.by_node_index();
+    let mut nodes = by_node.values();
+    nodes.sort_unstable();
+    for node in nodes {
+        println!("{node}: {} pods", by_node.count(&node));
+    }
+    let images = placements.by_image_index().values();
+    println!("{} pods with {} images", placements.indexer().len(), images.len());
+
+    let objects = placements.indexer().list();
+    assert_eq!(objects.len(), 200);
+    assert!(objects.iter().all(|pod| pod.metadata.labels.is_none() && !pod.spec.containers.is_empty()));
+    assert!(objects.iter().any(|pod| pod.spec.containers.iter().any(|container| container.image.is_some())));
+
+    factory.shutdown().await;
+    drop(factory);
+    simulator.shutdown().await;
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! [`Placed`]: where a kind's accessor is, for kinds that stand beside it.
+
+/// A kind whose accessor is in a group that a derive has opened.
+#[diagnostic::on_unimplemented(
+    message = "there is no accessor of `{Self}` to stand beside",
+    note = "`beside` and `group_of` name a type with `#[derive(Informer)]`, of a group that isn't Kubernetes' own; for a \
+            custom resource the type that kube makes, not its spec"
+)]
+pub trait Placed {
+    /// The group.
+    const GROUP: &'static str;
+    /// The version.
+    const VERSION: &'static str;
+    /// What `factory.<group>()` returns.
+    type Group<'a>;
+    /// What `factory.<group>().<version>()` returns.
+    type Version<'a>;
+}
+
+/// Refuses `beside` for a kind of another version.
+///
+/// # Panics
+/// If it is of another version; when compiling.
+pub const fn same_version<K: Placed>(group: &str, version: &str) {
+    assert!(
+        equal(K::GROUP, group),
+        "`beside` names a kind of another group; name one of the same group, or take `beside` out"
+    );
+    assert!(
+        equal(K::VERSION, version),
+        "`beside` names a kind of another version; name one of the same version, or write `group_of` for the first of a version"
+    );
+}
+
+/// Refuses `group_of` for a kind of the same version.
+///
+/// # Panics
+/// If it is of the same version, or of another group; when compiling.
+pub const fn other_version<K: Placed>(group: &str, version: &str) {
+    assert!(
+        equal(K::GROUP, group),
+        "`group_of` names a kind of another group; name one of the same group, or take `group_of` out"
+    );
+    assert!(
+        !equal(K::VERSION, version),
+        "`group_of` names a kind of the same version; write `beside` in its place"
+    );
+}
+
+const fn equal(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}

@@ -1,0 +1,160 @@
+//! The derive on a spec with `#[derive(CustomResource)]`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_factory::{Informer, InformerOptions, KubeListWatch};
+use informer_testing::{MemorySource, RequestFilter, Simulator, Verb};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{names, start, synced, within};
+
+#[derive(CustomResource, Informer, Deserialize, Serialize, Clone, Debug, JsonSchema)]
+#[kube(group = "stable.example.com", version = "v1", kind = "CronTab", namespaced)]
+#[kube(status = "CronTabStatus", printcolumn(name = "Image", type_ = "string", json_path = ".spec.image"))]
+#[informer(
+    index(name = "by_image", path = "spec.image"),
+    index(name = "by_owner", with = owners),
+    prune("spec.history"),
+    default_resync = "10m"
+)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CronTabSpec {
+    pub(crate) image: String,
+    #[serde(default)]
+    pub(crate) history: Vec<String>,
+}
+
+#[derive(Deserialize, Serialize, Clone, Debug, Default, JsonSchema)]
+pub(crate) struct CronTabStatus {
+    ready: bool,
+}
+
+fn owners(tab: &CronTab) -> Vec<String> {
+    tab.metadata.owner_references.iter().flatten().map(|owner| owner.uid.clone()).collect()
+}
+
+fn cron_tab(name: &str, image: &str) -> Value {
+    json!({
+        "apiVersion": "stable.example.com/v1", "kind": "CronTab",
+        "metadata": {
+            "namespace": "shop", "name": name,
+            "ownerReferences": [{ "apiVersion": "v1", "kind": "Node", "name": "n", "uid": format!("uid-of-{name}") }],
+        },
+        "spec": { "image": image, "history": ["yesterday"] },
+    })
+}
+
+fn create(simulator: &Simulator) {
+    for (name, image) in [("a", "nginx"), ("b", "nginx"), ("c", "redis")] {
+        simulator.create(&cron_tab(name, image)).expect("a new object");
+    }
+}
+
+#[tokio::test]
+async fn a_custom_resource_has_an_accessor_and_a_method_for_each_index() {
+    let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
+    create(&simulator);
+    let cron_tabs = factory.stable().v1().cron_tabs();
+    assert_eq!(cron_tabs.indexer().index_names(), ["namespace", "by_image", "by_owner"]);
+    synced(&factory).await;
+    assert_eq!(names(&cron_tabs.by_image("nginx")), ["a", "b"]);
+    assert_eq!(names(&cron_tabs.by_owner("uid-of-c")), ["c"]);
+    assert!(cron_tabs.by_image("postgres").is_empty());
+    assert_eq!(cron_tabs.by_image_index().count("redis"), 1);
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn fields_that_the_derive_prunes_are_not_decoded() {
+    let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
+    create(&simulator);
+    let cron_tabs = factory.stable().v1().cron_tabs();
+    synced(&factory).await;
+    assert!(cron_tabs.indexer().list().iter().all(|tab| tab.spec.history.is_empty()));
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn whoever_asks_by_type_shares_the_informer_of_the_accessor() {
+    let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
+    create(&simulator);
+    let by_type = factory.informer::<CronTab>();
+    assert_eq!(by_type.indexer().index_names(), ["namespace"]);
+    let by_accessor = factory.stable().v1().cron_tabs();
+    assert_eq!(by_type.indexer().index_names(), ["namespace", "by_image", "by_owner"]);
+    synced(&factory).await;
+    assert_eq!(names(&by_type.by_image("nginx")), names(&by_accessor.by_image("nginx")));
+    assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::List)), 1);
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn an_index_is_added_by_the_first_use_of_its_method_where_nobody_has_before() {
+    let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
+    create(&simulator);
+    let cron_tabs = factory.informer::<CronTab>();
+    synced(&factory).await;
+    assert_eq!(names(&cron_tabs.by_image("nginx")), ["a", "b"]);
+    assert_eq!(cron_tabs.indexer().index_names(), ["namespace", "by_image"]);
+    cron_tabs.indexer().remove_index("by_image").expect("it is there");
+    assert_eq!(names(&cron_tabs.by_image("nginx")), ["a", "b"]);
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+#[should_panic(expected = "the index \"by_image\" holds values of another type")]
+async fn an_index_of_the_same_name_with_other_values_is_named() {
+    let (_simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
+    let cron_tabs = factory.informer::<CronTab>();
+    cron_tabs.add_index("by_image", |tab: &CronTab| [tab.spec.image.len()]).expect("a free name");
+    _ = cron_tabs.by_image("nginx");
+}
+
+#[tokio::test]
+async fn without_a_factory_new_informer_has_the_indices_and_prunes_too() {
+    let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
+    create(&simulator);
+    let client = simulator.client().expect("a client");
+    let list_watch = KubeListWatch::namespaced(client, "shop").field_selector("metadata.name!=b");
+    let (cron_tabs, task) = CronTab::new_informer(list_watch, InformerOptions::new());
+    assert_eq!(cron_tabs.indexer().index_names(), ["namespace", "by_image", "by_owner"]);
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(task.run(shutdown.clone()));
+    within(cron_tabs.synced().wait()).await.expect("it syncs");
+    assert_eq!(names(&cron_tabs.by_image("nginx")), ["a"]);
+    assert!(cron_tabs.indexer().list().iter().all(|tab| tab.spec.history.is_empty()));
+    shutdown.cancel();
+    within(running).await.expect("it ends");
+    factory.shutdown().await;
+}
+
+/// How long it takes, on a paused clock, until an object that nobody changes is handed out again.
+async fn first_resync(options: InformerOptions<CronTab>) -> u64 {
+    let source = MemorySource::new("cron tabs");
+    source.create(serde_json::from_value(cron_tab("a", "nginx")).expect("a cron tab")).expect("a new object");
+    let (cron_tabs, task) = CronTab::new_informer_from(Arc::new(source), options);
+    let (sender, mut resyncs) = mpsc::unbounded_channel();
+    let handlers = cron_tabs.add_handlers(|handlers| handlers.on_update(move |_, _| _ = sender.send(())));
+    let started = Instant::now();
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(task.run(shutdown.clone()));
+    resyncs.recv().await.expect("the handler is there");
+    assert_eq!(names(&cron_tabs.by_image("nginx")), ["a"]);
+    drop(handlers);
+    shutdown.cancel();
+    running.await.expect("it ends");
+    started.elapsed().as_secs()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_resync_period_of_the_derive_counts_where_the_options_have_none() {
+    assert_eq!(first_resync(InformerOptions::new()).await, 600);
+    assert_eq!(first_resync(InformerOptions::new().resync_period(Duration::from_secs(90))).await, 90);
+}

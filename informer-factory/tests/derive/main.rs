@@ -1,0 +1,39 @@
+//! `#[derive(Informer)]` on each form of type, against the API server simulator or a source in memory.
+
+mod custom_resource;
+mod indices;
+mod own_resource;
+mod several_kinds;
+mod trouble;
+mod views;
+
+use std::time::Duration;
+
+use informer_factory::{Cached, Objects, SharedInformerFactory};
+use informer_testing::{Simulator, SimulatorBuilder};
+
+/// Long enough for anything that is going to happen at all.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn start(builder: SimulatorBuilder) -> (Simulator, SharedInformerFactory) {
+    let simulator = builder.start().await.expect("a free port");
+    let factory = SharedInformerFactory::new(simulator.client().expect("a client"));
+    (simulator, factory)
+}
+
+async fn synced(factory: &SharedInformerFactory) {
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+}
+
+async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it should have happened by now")
+}
+
+/// The names of some objects, in order.
+fn names<K>(objects: &Objects<K>) -> Vec<String> {
+    let mut names: Vec<String> =
+        objects.iter().map(|object: &Cached<K>| object.key().name().to_owned()).collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,67 @@
+//! What only shows when the program runs: a kind that the server doesn't have, and one that lives elsewhere.
+
+use informer_factory::{Health, Informer, SharedIndexInformer, SharedInformerFactory};
+use informer_testing::{ResourceKind, Simulator};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{start, synced, within};
+
+#[derive(Informer, Deserialize)]
+#[informer(group = "absent.example.com", version = "v1", kind = "Absent", namespaced)]
+struct Absent {
+    metadata: ObjectMeta,
+}
+
+/// Nodes are in no namespace.
+#[derive(Informer, Deserialize)]
+#[informer(group = "", version = "v1", kind = "Node", namespaced)]
+struct MisplacedNode {
+    metadata: ObjectMeta,
+}
+
+async fn not_served<K: kube::Resource + Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> Health {
+    let mut status = informer.status().clone();
+    within(async {
+        let mut health = status.health();
+        while !matches!(health, Health::NotServed { .. }) {
+            health = status.health_changed().await.expect("it runs");
+        }
+        health
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_installed_is_not_served_and_comes_to_life_when_it_is() {
+    let (simulator, factory) = start(Simulator::builder()).await;
+    let absent = factory.absent().v1().absents();
+    factory.start();
+    let health = not_served(&absent).await;
+    assert!(health.to_string().contains("404"), "{health}");
+    simulator.register(ResourceKind::of::<Absent>());
+    simulator
+        .create(&json!({
+            "apiVersion": "absent.example.com/v1", "kind": "Absent", "metadata": { "namespace": "a", "name": "b" },
+        }))
+        .expect("a new object");
+    within(absent.synced().wait()).await.expect("it syncs");
+    assert_eq!(absent.indexer().len(), 1);
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_namespaced_view_of_a_cluster_scoped_kind_is_not_served_in_a_namespace_and_right_in_all() {
+    let (simulator, everywhere) = start(Simulator::builder().built_in_kinds()).await;
+    let client = simulator.client().expect("a client");
+    let shop = SharedInformerFactory::builder(client).namespace("shop").build();
+    let misplaced = shop.core().v1().misplaced_nodes();
+    shop.start();
+    not_served(&misplaced).await;
+    let whole = everywhere.core().v1().misplaced_nodes();
+    synced(&everywhere).await;
+    assert!(whole.has_synced());
+    shop.shutdown().await;
+    everywhere.shutdown().await;
+}

@@ -1,0 +1,196 @@
+//! `#[informer(...)]` as it is written: every value with its place in the source, so that a mistake is reported there.
+//! What the values mean is settled in `model.rs`.
+
+use proc_macro2::Span;
+use syn::meta::ParseNestedMeta;
+use syn::parse::Parse;
+use syn::spanned::Spanned;
+use syn::{Attribute, Expr, LitStr, Path, Result, Token, Type};
+
+use crate::mistake::{mistake, nearest};
+
+/// Every name that `#[informer(...)]` knows.
+const NAMES: [&str; 15] = [
+    "accessor",
+    "beside",
+    "cluster",
+    "crate",
+    "default_resync",
+    "group",
+    "group_accessor",
+    "group_of",
+    "index",
+    "kind",
+    "namespaced",
+    "own_resource",
+    "plural",
+    "prune",
+    "version",
+];
+
+/// Every name that `index(...)` knows.
+const INDEX_NAMES: [&str; 4] = ["name", "path", "value", "with"];
+
+/// The attributes of one derive; each `None` where it isn't given.
+#[derive(Default)]
+pub(crate) struct Attributes {
+    pub(crate) group: Option<LitStr>,
+    pub(crate) version: Option<LitStr>,
+    pub(crate) kind: Option<LitStr>,
+    pub(crate) plural: Option<LitStr>,
+    pub(crate) accessor: Option<LitStr>,
+    pub(crate) group_accessor: Option<LitStr>,
+    pub(crate) default_resync: Option<LitStr>,
+    pub(crate) namespaced: Option<Span>,
+    pub(crate) cluster: Option<Span>,
+    pub(crate) own_resource: Option<Span>,
+    pub(crate) beside: Option<Path>,
+    pub(crate) group_of: Option<Path>,
+    pub(crate) door: Option<Path>,
+    pub(crate) prune: Vec<LitStr>,
+    pub(crate) indices: Vec<IndexAttribute>,
+}
+
+/// `index(...)`.
+pub(crate) struct IndexAttribute {
+    /// Of the word `index`.
+    pub(crate) span: Span,
+    pub(crate) name: Option<LitStr>,
+    pub(crate) path: Option<LitStr>,
+    pub(crate) with: Option<Expr>,
+    pub(crate) value: Option<Type>,
+}
+
+impl Attributes {
+    /// Reads all `#[informer(...)]` among the attributes of an item.
+    pub(crate) fn read(attributes: &[Attribute]) -> Result<Self> {
+        let mut read = Self::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("informer")) {
+            attribute.parse_nested_meta(|meta| read.read_one(&meta))?;
+        }
+        Ok(read)
+    }
+
+    fn read_one(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        match name.as_str() {
+            "group" => once(&mut self.group, meta, text(meta, "example.com")?),
+            "version" => once(&mut self.version, meta, text(meta, "v1")?),
+            "kind" => once(&mut self.kind, meta, text(meta, "CronTab")?),
+            "plural" => once(&mut self.plural, meta, text(meta, "crontabs")?),
+            "accessor" => once(&mut self.accessor, meta, text(meta, "cron_tabs")?),
+            "group_accessor" => once(&mut self.group_accessor, meta, text(meta, "stable")?),
+            "default_resync" => once(&mut self.default_resync, meta, text(meta, "10m")?),
+            "namespaced" => once(&mut self.namespaced, meta, flag(meta)?),
+            "cluster" => once(&mut self.cluster, meta, flag(meta)?),
+            "own_resource" => once(&mut self.own_resource, meta, flag(meta)?),
+            "beside" => once(&mut self.beside, meta, unquoted(meta, "crate::CronTab")?),
+            "group_of" => once(&mut self.group_of, meta, unquoted(meta, "crate::CronTab")?),
+            "crate" => once(&mut self.door, meta, unquoted(meta, "my_crate::informer_factory")?),
+            "prune" => self.read_prune(meta),
+            "index" => {
+                self.indices.push(IndexAttribute::read(meta)?);
+                Ok(())
+            }
+            _ => Err(unknown(meta, "#[informer(...)]", &NAMES)),
+        }
+    }
+
+    fn read_prune(&mut self, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        const FORM: &str = r#"write `prune("spec.template", "status")`"#;
+        if !meta.input.peek(syn::token::Paren) {
+            return Err(meta.error(FORM));
+        }
+        let content;
+        syn::parenthesized!(content in meta.input);
+        let paths = content
+            .parse_terminated(<LitStr as Parse>::parse, Token![,])
+            .map_err(|error| mistake(error.span(), FORM))?;
+        if paths.is_empty() {
+            return Err(meta.error(format!("no path is given; {FORM}")));
+        }
+        self.prune.extend(paths);
+        Ok(())
+    }
+}
+
+impl IndexAttribute {
+    fn read(meta: &ParseNestedMeta<'_>) -> Result<Self> {
+        if !meta.input.peek(syn::token::Paren) {
+            return Err(meta.error(r#"write `index(name = "by_image", path = "spec.image")`"#));
+        }
+        let span = meta.path.span();
+        let mut index = Self { span, name: None, path: None, with: None, value: None };
+        meta.parse_nested_meta(|meta| {
+            let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+            match name.as_str() {
+                "name" => once(&mut index.name, &meta, text(&meta, "by_image")?),
+                "path" => once(&mut index.path, &meta, text(&meta, "spec.image")?),
+                "with" => once(&mut index.with, &meta, unquoted(&meta, "images_of")?),
+                "value" => once(&mut index.value, &meta, unquoted(&meta, "i32")?),
+                _ => Err(unknown(&meta, "index(...)", &INDEX_NAMES)),
+            }
+        })?;
+        Ok(index)
+    }
+}
+
+/// Takes a value in, unless there is one.
+fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Result<()> {
+    if place.is_some() {
+        let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        return Err(meta.error(format!("`{name}` is given twice; take one out")));
+    }
+    *place = Some(value);
+    Ok(())
+}
+
+/// Reads `= "text"`.
+fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
+    let form = || format!("write `{} = \"{example}\"`", name_of(&meta.path));
+    if !meta.input.peek(Token![=]) {
+        return Err(meta.error(form()));
+    }
+    let value = meta.value()?;
+    value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
+}
+
+/// Reads `= something` that is Rust, and not text.
+fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
+    let form = || format!("write `{} = {example}`", name_of(&meta.path));
+    if !meta.input.peek(Token![=]) {
+        return Err(meta.error(form()));
+    }
+    let value = meta.value()?;
+    if value.peek(LitStr) {
+        let quoted: LitStr = value.parse()?;
+        let name = name_of(&meta.path);
+        return Err(mistake(
+            quoted.span(),
+            format!("write it without quotes: `{name} = {}`", quoted.value()),
+        ));
+    }
+    value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
+}
+
+/// Reads a word that stands alone.
+fn flag(meta: &ParseNestedMeta<'_>) -> Result<Span> {
+    if meta.input.is_empty() || meta.input.peek(Token![,]) {
+        return Ok(meta.path.span());
+    }
+    Err(meta.error(format!("`{}` stands alone; write it without a value", name_of(&meta.path))))
+}
+
+fn unknown(meta: &ParseNestedMeta<'_>, place: &str, names: &[&str]) -> syn::Error {
+    let name = name_of(&meta.path);
+    let remedy = match nearest(&name, names) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are: {}", names.join(", ")),
+    };
+    meta.error(format!("{place} knows no `{name}`; {remedy}"))
+}
+
+fn name_of(path: &Path) -> String {
+    let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    names.join("::")
+}

@@ -1,0 +1,74 @@
+//! What makes an informer of the type: with a factory through `Derived`, without one through `new_informer`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::model::Model;
+
+pub(super) fn informer(model: &Model) -> TokenStream {
+    let Model { object, door, .. } = model;
+    let without_factory = without_factory(model);
+    let prune = &model.prune;
+    let resync = match model.default_resync {
+        Some(period) => {
+            let (seconds, nanos) = (period.as_secs(), period.subsec_nanos());
+            quote!(::core::option::Option::Some(::core::time::Duration::new(#seconds, #nanos)))
+        }
+        None => quote!(::core::option::Option::None),
+    };
+    let handles = model.indices.iter().map(|index| &index.handle);
+    let indices = quote::format_ident!("{object}Indices");
+    let informer = if model.indices.is_empty() { quote!(_) } else { quote!(informer) };
+    quote! {
+        #without_factory
+
+        impl #door::__private::Derived for #object {
+            const PRUNED: &'static [&'static str] = &[#(#prune),*];
+            const DEFAULT_RESYNC: ::core::option::Option<::core::time::Duration> = #resync;
+
+            fn add_indices(#informer: &#door::SharedIndexInformer<Self>) {
+                #(#indices::#handles(informer);)*
+            }
+        }
+    }
+}
+
+fn without_factory(model: &Model) -> TokenStream {
+    let Model { object, door, vis, .. } = model;
+    let docs = [
+        format!(" Returns an informer for [`{object}`]s, with its indices, and the task that makes it live."),
+        " Paths that the derive prunes take the place of those of `list_watch`; its resync period counts where `options`"
+            .to_owned(),
+        " has none.".to_owned(),
+        format!(" Returns an informer for [`{object}`]s from any source, with its indices, and the task that makes it live."),
+        " The derive's resync period counts where `options` has none; what is pruned is up to the source.".to_owned(),
+    ];
+    let [first, second, third, from_first, from_second] = docs;
+    quote! {
+        #[allow(dead_code)]
+        impl #object {
+            #[doc = #first]
+            ///
+            #[doc = #second]
+            #[doc = #third]
+            #[must_use]
+            #vis fn new_informer(
+                list_watch: #door::KubeListWatch<Self>,
+                options: #door::InformerOptions<Self>,
+            ) -> (#door::SharedIndexInformer<Self>, #door::InformerTask<Self>) {
+                #door::__private::new_informer(list_watch, options)
+            }
+
+            #[doc = #from_first]
+            ///
+            #[doc = #from_second]
+            #[must_use]
+            #vis fn new_informer_from(
+                lister_watcher: ::std::sync::Arc<dyn #door::ListerWatcher<Self>>,
+                options: #door::InformerOptions<Self>,
+            ) -> (#door::SharedIndexInformer<Self>, #door::InformerTask<Self>) {
+                #door::__private::new_informer_from(lister_watcher, options)
+            }
+        }
+    }
+}

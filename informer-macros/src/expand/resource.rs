@@ -1,0 +1,39 @@
+//! `kube::Resource` for a slim view.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::model::{Model, View};
+
+pub(super) fn resource(model: &Model) -> TokenStream {
+    let Some(View { group, version, kind, plural, namespaced }) = &model.view else {
+        return TokenStream::new();
+    };
+    let Model { object, door, .. } = model;
+    let scope = if *namespaced { quote!(NamespaceResourceScope) } else { quote!(ClusterResourceScope) };
+    let texts = [("kind", kind), ("group", group), ("version", version), ("plural", plural)];
+    let functions = texts.map(|(name, text)| {
+        let name = quote::format_ident!("{name}");
+        quote! {
+            fn #name(_: &()) -> ::std::borrow::Cow<'_, str> {
+                ::std::borrow::Cow::Borrowed(#text)
+            }
+        }
+    });
+    quote! {
+        impl #door::__private::Resource for #object {
+            type DynamicType = ();
+            type Scope = #door::__private::#scope;
+
+            #(#functions)*
+
+            fn meta(&self) -> &#door::__private::ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut #door::__private::ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What one derive generates, compared with what the README says; and mistakes beside `#[kube(...)]`, which only rustc
+//! with kube at hand would let through.
+
+use std::ops::Range;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::derive;
+
+/// The README, which has the example and what is made of it as blocks of Rust.
+const README: &str = include_str!("../../README.md");
+
+const REMEDY: &str = "run the test with UPDATE_README=1, and look at what has changed";
+
+fn derived(item: TokenStream) -> syn::Result<TokenStream> {
+    derive(&syn::parse2(item)?)
+}
+
+fn message(item: TokenStream) -> String {
+    derived(item).expect_err("there is a mistake").to_string()
+}
+
+/// Where in the README the code after a comment is, without its fence.
+fn place_of(name: &str) -> Range<usize> {
+    let comment = format!("<!-- {name} -->\n");
+    let fence = README.find(&comment).expect("the README has the block") + comment.len();
+    let start = fence + README[fence..].find('\n').expect("the fence has a line of its own") + 1;
+    start..start + README[start..].find("\n```\n").expect("the block ends")
+}
+
+/// Laid out, with a blank line after each item.
+fn formatted(code: TokenStream) -> String {
+    let file: syn::File = syn::parse2(code).expect("what is generated is Rust");
+    let items = file.items.into_iter().map(|item| {
+        let alone = syn::File { shebang: None, attrs: Vec::new(), items: vec![item] };
+        prettyplease::unparse(&alone).trim_end().to_owned()
+    });
+    items.collect::<Vec<String>>().join("\n\n")
+}
+
+#[test]
+fn the_readme_shows_what_is_generated() {
+    let item: TokenStream = README[place_of("derive")].parse().expect("the example is Rust");
+    let text = formatted(derived(item).expect("the example is right"));
+    let shown = place_of("generated");
+    if std::env::var_os("UPDATE_README").is_some() {
+        let mut readme = README.to_owned();
+        readme.replace_range(shown, &text);
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
+        std::fs::write(path, readme).expect("the README can be written");
+    } else {
+        assert_eq!(README[shown], text, "{REMEDY}");
+    }
+}
+
+#[test]
+fn what_kube_says_is_not_said_again() {
+    let message = message(quote! {
+        #[kube(group = "example.com", version = "v1", kind = "Thing", namespaced)]
+        #[informer(cluster)]
+        struct ThingSpec {}
+    });
+    assert_eq!(message, "`#[kube(...)]` says what the resource is; take `cluster` out here");
+}
+
+#[test]
+fn a_mistake_that_kube_reports_is_not_reported_twice() {
+    for attribute in [
+        quote!(#[kube(group = "example.com", version = "v1")]),
+        quote!(#[kube(group = 1, version = "v1", kind = "Thing")]),
+        quote!(#[kube(group = "example.com" version = "v1", kind = "Thing")]),
+    ] {
+        let generated = derived(quote!(#attribute struct ThingSpec {})).expect("it is kube's to say");
+        assert!(generated.is_empty(), "{generated}");
+    }
+}
+
+#[test]
+fn attributes_that_are_only_for_kube_are_stepped_over() {
+    let generated = derived(quote! {
+        #[kube(group = "example.com", version = "v1", kind = "Thing", root = "Root", plural = "thingies", no_spec)]
+        #[kube(status = a::Status, printcolumn(name = "A", json_path = ".a"), derive = "Default")]
+        #[kube(validation = Rule::new("a").message("b"), scale = r#"{"a": 1}"#, crates(kube_core = "b"))]
+        enum ThingSpec { A }
+    });
+    let generated = generated.expect("it is right").to_string();
+    assert!(generated.contains("fn thingies") && generated.contains("trait RootInformers"), "{generated}");
+}
+
+#[test]
+fn the_front_door_can_be_elsewhere() {
+    let generated = derived(quote! {
+        #[informer(crate = my::door, group = "", version = "v1", kind = "Pod", namespaced)]
+        #[informer(index(name = "by_a", path = "a.b"), index(name = "by_b", with = c))]
+        struct Thing { metadata: ObjectMeta }
+    });
+    let generated = generated.expect("it is right").to_string();
+    assert!(generated.contains("my :: door :: groups :: CoreV1") && !generated.contains("informer_factory"));
+}

@@ -1,0 +1,192 @@
+//! `index(...)`: which values an object has, by a path through its fields or by a function.
+//!
+//! The fact people get wrong: a path names Rust's fields (`spec.node_name`), not those of the JSON (`spec.nodeName`).
+//! `prune(...)` is the other way round, as what it names may have no field at all.
+
+use proc_macro2::{Ident, Span};
+use syn::{Expr, LitStr, Result, Type};
+
+use crate::attributes::IndexAttribute;
+use crate::mistake::{Mistakes, mistake};
+use crate::names::ident;
+
+/// What the store calls its own indices.
+const TAKEN: [&str; 2] = ["namespace", "labels"];
+
+/// The methods of `SharedIndexInformer`, which would be found in place of an index's.
+const METHODS: [&str; 25] = [
+    "add_async_event_handler",
+    "add_async_event_handler_with",
+    "add_event_handler",
+    "add_event_handler_with",
+    "add_handlers",
+    "add_index",
+    "clone",
+    "events",
+    "get",
+    "has_synced",
+    "health",
+    "indexer",
+    "lister",
+    "new",
+    "state",
+    "status",
+    "stopped",
+    "synced",
+    "wait_for_write",
+    "wait_until",
+    "waiting_for",
+    "watermark",
+    "fmt",
+    "borrow",
+    "to_owned",
+];
+
+/// An index.
+pub(crate) struct Index {
+    /// The method that looks a value up; also the name of the index in the store.
+    pub(crate) name: Ident,
+    /// The method that returns the handle.
+    pub(crate) handle: Ident,
+    pub(crate) values: Values,
+    /// Where the values are described in the source.
+    pub(crate) span: Span,
+    /// The type of the values; `None` for `String`.
+    pub(crate) value: Option<Type>,
+    /// The description in the documentation.
+    pub(crate) description: String,
+}
+
+/// How the values of an object are found.
+pub(crate) enum Values {
+    Path(Vec<Segment>),
+    With(Expr),
+}
+
+/// One step of a path.
+pub(crate) struct Segment {
+    pub(crate) field: Ident,
+    /// `["app"]` after it: the entry of a map.
+    pub(crate) key: Option<String>,
+}
+
+/// Checks all indices; those that are well-formed are returned, though others may not be.
+pub(crate) fn indices(attributes: Vec<IndexAttribute>, mistakes: &mut Mistakes) -> Vec<Index> {
+    let mut indices: Vec<Index> = Vec::new();
+    for attribute in attributes {
+        let Some(index) = mistakes.take(Index::new(attribute)) else { continue };
+        let clashes = |other: &Index| {
+            let theirs = [&other.name, &other.handle];
+            theirs.contains(&&index.name) || theirs.contains(&&index.handle)
+        };
+        if indices.iter().any(clashes) {
+            let message = format!("there is an index `{}` already; choose another name", index.name);
+            mistakes.add(mistake(index.name.span(), message));
+        } else {
+            indices.push(index);
+        }
+    }
+    indices
+}
+
+impl Index {
+    fn new(attribute: IndexAttribute) -> Result<Self> {
+        let IndexAttribute { span, name, path, with, value } = attribute;
+        let Some(name) = name else {
+            return Err(mistake(
+                span,
+                "the index has no name; add `name = \"by_image\"`, and there will be a method of it",
+            ));
+        };
+        let name = method_name(&name)?;
+        let handle = Ident::new(&format!("{name}_index"), name.span());
+        let (values, span, description) = match (path, with) {
+            (Some(path), None) => {
+                let description = format!("the values at `{}`", path.value());
+                (Values::Path(segments(&path)?), path.span(), description)
+            }
+            (None, Some(with)) => {
+                let span = syn::spanned::Spanned::span(&with);
+                (Values::With(with), span, "what a function says".to_owned())
+            }
+            (None, None) => {
+                let message = "nothing says which values an object has; add `path = \"spec.image\"` or `with = function`";
+                return Err(mistake(span, message));
+            }
+            (Some(path), Some(_)) => {
+                let message =
+                    "an index has its values from a path or from a function; take out `path` or `with`";
+                return Err(mistake(path.span(), message));
+            }
+        };
+        Ok(Self { name, handle, values, span, value, description })
+    }
+}
+
+fn method_name(name: &LitStr) -> Result<Ident> {
+    let text = name.value();
+    if TAKEN.contains(&text.as_str()) {
+        return Err(mistake(
+            name.span(),
+            format!("`{text}` is an index of the store's own; choose another name"),
+        ));
+    }
+    if METHODS.contains(&text.as_str()) {
+        let message =
+            format!("informers have a method `{text}` already; choose another name, such as `by_{text}`");
+        return Err(mistake(name.span(), message));
+    }
+    let plain =
+        text.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
+    ident(&text, name.span()).filter(|_| plain).ok_or_else(|| {
+        mistake(
+            name.span(),
+            format!("an index's name becomes a method, and \"{text}\" can't; write one like `by_image`"),
+        )
+    })
+}
+
+/// Splits `spec.labels["app"].name` into its steps.
+fn segments(path: &LitStr) -> Result<Vec<Segment>> {
+    const FORM: &str = "write field names joined by dots, as in `spec.image`, or `metadata.labels[\"app\"]` for an entry of a map";
+    let text = path.value();
+    let wrong = |why: &str| mistake(path.span(), format!("\"{text}\" is not a path of an index: {why}"));
+    let mut segments = Vec::new();
+    let mut rest = text.as_str();
+    loop {
+        let end = rest.find(['.', '[']).unwrap_or(rest.len());
+        let (name, mut after) = rest.split_at(end);
+        if name.contains(['(', ')', '*']) {
+            return Err(wrong("it can only name fields; use `with = function` for anything else"));
+        }
+        let field = field(name, path.span()).ok_or_else(|| wrong(FORM))?;
+        let mut key = None;
+        if let Some(bracketed) = after.strip_prefix('[') {
+            let Some((name, behind)) = bracketed.strip_prefix('"').and_then(|key| key.split_once("\"]"))
+            else {
+                return Err(wrong(
+                    "all items of a list are taken; leave the brackets out, or name a map's entry as in `[\"app\"]`",
+                ));
+            };
+            key = Some(name.to_owned());
+            after = behind;
+        }
+        segments.push(Segment { field, key });
+        match after.strip_prefix('.') {
+            Some(next) => rest = next,
+            None if after.is_empty() => return Ok(segments),
+            None => return Err(wrong(FORM)),
+        }
+    }
+}
+
+/// A field, which may be called like a keyword.
+fn field(name: &str, span: Span) -> Option<Ident> {
+    let is_keyword = ["self", "Self", "super", "crate", "_"].contains(&name);
+    let raw = || if is_keyword { None } else { syn::parse_str::<Ident>(&format!("r#{name}")).ok() };
+    ident(name, span).or_else(|| {
+        let mut field = raw()?;
+        field.set_span(span);
+        Some(field)
+    })
+}

@@ -1,0 +1,285 @@
+//! [`Model`]: what a derive is asked for, checked. Every mistake that can be seen from the attributes is found here.
+
+use std::time::Duration;
+
+use proc_macro2::{Ident, Span};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Fields, LitStr, Path, Result, Visibility};
+
+use crate::attributes::Attributes;
+use crate::index::{self, Index};
+use crate::kube_attribute::KubeAttribute;
+use crate::mistake::{Mistakes, mistake};
+use crate::names;
+use crate::place::Place;
+use crate::prune;
+
+/// All there is to know for writing the code.
+pub(crate) struct Model {
+    pub(crate) vis: Visibility,
+    /// The type that informers are for.
+    pub(crate) object: Ident,
+    /// The path of informer-factory.
+    pub(crate) door: Path,
+    /// What `kube::Resource` is to say of the type, where the derive implements it.
+    pub(crate) view: Option<View>,
+    /// Where the accessors are; `None` where the user names no group.
+    pub(crate) place: Option<Place>,
+    pub(crate) prune: Vec<String>,
+    pub(crate) default_resync: Option<Duration>,
+    pub(crate) indices: Vec<Index>,
+}
+
+/// A type that has only the fields that its user named.
+pub(crate) struct View {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    pub(crate) namespaced: bool,
+}
+
+/// The names of a resource, checked.
+pub(crate) struct Identity {
+    pub(crate) group: LitStr,
+    pub(crate) version: LitStr,
+    /// The accessor, where the user gives none.
+    pub(crate) accessor: String,
+}
+
+impl Model {
+    /// Reads an item; `None` if kube's own derive will report what is wrong with it.
+    pub(crate) fn read(input: &DeriveInput) -> Result<Option<Self>> {
+        let attributes = Attributes::read(&input.attrs)?;
+        let of_kube = KubeAttribute::exists(&input.attrs);
+        check_shape(input, of_kube)?;
+        let mut mistakes = Mistakes::default();
+        let mut model = Self {
+            vis: input.vis.clone(),
+            object: input.ident.clone(),
+            door: attributes.door.clone().unwrap_or_else(|| syn::parse_quote!(::informer_factory)),
+            view: None,
+            place: None,
+            prune: prune::paths(&attributes.prune, &mut mistakes),
+            default_resync: attributes.default_resync.as_ref().and_then(|text| mistakes.take(duration(text))),
+            indices: Vec::new(),
+        };
+        let identity = if of_kube {
+            let Some(kube) = KubeAttribute::read(&input.attrs) else { return Ok(None) };
+            said_twice(&attributes, &mut mistakes);
+            let Some(object) = names::ident(&kube.root.value(), kube.root.span()) else { return Ok(None) };
+            model.object = object;
+            Some(Identity {
+                accessor: names::kind_accessor(&kube.kind.value(), &kube.plural),
+                group: kube.group,
+                version: kube.version,
+            })
+        } else if attributes.own_resource.is_some() {
+            own_resource(&attributes, &input.ident, &mut mistakes)
+        } else {
+            let view = view(&attributes, input, &mut mistakes);
+            view.map(|(view, identity)| {
+                model.view = Some(view);
+                identity
+            })
+        };
+        if let Some(identity) = identity {
+            model.place = mistakes.take(Place::new(&identity, &attributes));
+        }
+        model.indices = index::indices(attributes.indices, &mut mistakes);
+        mistakes.done()?;
+        Ok(Some(model))
+    }
+}
+
+/// Refuses what can't be an object.
+fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
+    const FORM: &str = "`#[derive(Informer)]` is for structs with named fields";
+    let kind = match &input.data {
+        Data::Struct(data) if matches!(data.fields, Fields::Named(_)) || of_kube => None,
+        Data::Enum(_) if of_kube => None,
+        Data::Struct(_) => Some("this one has none"),
+        Data::Enum(_) => Some("this is an enum"),
+        Data::Union(_) => Some("this is a union"),
+    };
+    if let Some(kind) = kind {
+        return Err(mistake(input.ident.span(), format!("{FORM}; {kind}")));
+    }
+    if let Some(parameter) = input.generics.params.first() {
+        let message = "an informer is of one type; derive it on a type without parameters";
+        return Err(mistake(parameter.span(), message));
+    }
+    Ok(())
+}
+
+/// Refuses what `#[kube(...)]` says already: two answers to one question would sooner or later differ.
+fn said_twice(attributes: &Attributes, mistakes: &mut Mistakes) {
+    let texts = [
+        ("group", attributes.group.as_ref()),
+        ("version", attributes.version.as_ref()),
+        ("kind", attributes.kind.as_ref()),
+        ("plural", attributes.plural.as_ref()),
+    ];
+    let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text?.span())));
+    let flags = [
+        ("namespaced", attributes.namespaced),
+        ("cluster", attributes.cluster),
+        ("own_resource", attributes.own_resource),
+    ];
+    let flags = flags.into_iter().filter_map(|(name, span)| Some((name, span?)));
+    for (name, span) in texts.chain(flags) {
+        let message = format!("`#[kube(...)]` says what the resource is; take `{name}` out here");
+        mistakes.add(mistake(span, message));
+    }
+}
+
+/// A type that implements `kube::Resource` itself: the names are only those of the accessors.
+fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes) -> Option<Identity> {
+    for (name, span) in [("namespaced", attributes.namespaced), ("cluster", attributes.cluster)] {
+        if let Some(span) = span {
+            let message = format!("the type's own `kube::Resource` says its scope; take `{name}` out");
+            mistakes.add(mistake(span, message));
+        }
+    }
+    let (group, version) = match (&attributes.group, &attributes.version) {
+        (Some(group), Some(version)) => (group, version),
+        (None, None) => return None,
+        (Some(one), None) | (None, Some(one)) => {
+            let message = "the accessor needs `group` and `version`; add the other, or take this one out to have no accessor";
+            mistakes.add(mistake(one.span(), message));
+            return None;
+        }
+    };
+    let group = check(group, names::is_group, GROUP, mistakes);
+    let version = check(version, names::is_version, VERSION, mistakes);
+    let kind = match &attributes.kind {
+        Some(kind) => check(kind, names::is_kind, KIND, mistakes)?.value(),
+        None => object.to_string(),
+    };
+    let plural = match &attributes.plural {
+        Some(plural) => check(plural, names::is_plural, PLURAL, mistakes)?.value(),
+        None => names::pluralized(&kind.to_lowercase()),
+    };
+    Some(Identity { group: group?, version: version?, accessor: names::kind_accessor(&kind, &plural) })
+}
+
+/// A slim view: what the resource is, is said here and nowhere else.
+fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -> Option<(View, Identity)> {
+    let missing: Vec<&str> = [
+        ("group", attributes.group.is_none()),
+        ("version", attributes.version.is_none()),
+        ("kind", attributes.kind.is_none()),
+    ]
+    .into_iter()
+    .filter_map(|(name, is_missing)| is_missing.then_some(name))
+    .collect();
+    if !missing.is_empty() {
+        let message = format!(
+            "`#[informer(...)]` must say which resource this is; add {}, as in `{}`",
+            listed(&missing),
+            r#"group = "", version = "v1", kind = "Pod", namespaced"#,
+        );
+        mistakes.add(mistake(input.ident.span(), message));
+        return None;
+    }
+    let group = check(attributes.group.as_ref()?, names::is_group, GROUP, mistakes);
+    let version = check(attributes.version.as_ref()?, names::is_version, VERSION, mistakes);
+    let kind = check(attributes.kind.as_ref()?, names::is_kind, KIND, mistakes);
+    let namespaced = mistakes.take(scope(attributes, input.ident.span()));
+    mistakes.take(check_metadata(input));
+    let (group, version, kind, namespaced) = (group?, version?, kind?, namespaced?);
+    let plural = match &attributes.plural {
+        Some(plural) => check(plural, names::is_plural, PLURAL, mistakes)?.value(),
+        None => names::pluralized(&kind.value().to_lowercase()),
+    };
+    let object = input.ident.to_string();
+    // A view is one of several types for one kind, so its accessor is called after the type.
+    let accessor = if object == kind.value() {
+        names::kind_accessor(&object, &plural)
+    } else {
+        names::pluralized(&names::snake(&object))
+    };
+    let built_in = names::is_built_in(&group.value()) && attributes.group_accessor.is_none();
+    if built_in {
+        let whole = names::kind_accessor(&kind.value(), &plural);
+        let (chosen, place) = match &attributes.accessor {
+            Some(given) => (given.value(), given.span()),
+            None => (accessor.clone(), input.ident.span()),
+        };
+        if chosen == whole {
+            let message = format!(
+                "the factory has `{whole}` already, for the whole {}; add `accessor = \"slim_{whole}\"`, or a name of yours",
+                kind.value(),
+            );
+            mistakes.add(mistake(place, message));
+        }
+    }
+    let view =
+        View { group: group.value(), version: version.value(), kind: kind.value(), plural, namespaced };
+    Some((view, Identity { group, version, accessor }))
+}
+
+fn scope(attributes: &Attributes, item: Span) -> Result<bool> {
+    match (attributes.namespaced, attributes.cluster) {
+        (Some(_), None) => Ok(true),
+        (None, Some(_)) => Ok(false),
+        (None, None) => {
+            let message = "`#[informer(...)]` must say where objects live; add `namespaced`, or `cluster` if they are in no namespace";
+            Err(mistake(item, message))
+        }
+        (Some(_), Some(cluster)) => {
+            Err(mistake(cluster, "a resource is `namespaced` or of the whole `cluster`; take one out"))
+        }
+    }
+}
+
+fn check_metadata(input: &DeriveInput) -> Result<()> {
+    let Data::Struct(data) = &input.data else { return Ok(()) };
+    let has_it = data.fields.iter().any(|field| field.ident.as_ref().is_some_and(|name| name == "metadata"));
+    if has_it {
+        return Ok(());
+    }
+    let message = "a view needs to know whose it is; add the field `metadata: ObjectMeta`, of k8s-openapi, \
+                   or `own_resource` if the type implements `kube::Resource` itself";
+    Err(mistake(input.ident.span(), message))
+}
+
+const GROUP: &str =
+    "a group is a domain in lower case, as in `stable.example.com`, or \"\" for the core group";
+const VERSION: &str = "a version is like `v1`, `v1beta1` or `v2alpha3`";
+const KIND: &str = "a kind is in CamelCase, as in `CronTab`";
+const PLURAL: &str = "a plural is in lower case, as in `crontabs`, with at most 63 letters, digits and `-`";
+
+fn check(text: &LitStr, is_right: fn(&str) -> bool, form: &str, mistakes: &mut Mistakes) -> Option<LitStr> {
+    if is_right(&text.value()) {
+        return Some(text.clone());
+    }
+    let message = if text.value().is_empty() {
+        format!("this is empty; {form}")
+    } else {
+        format!("\"{}\" won't do; {form}", text.value())
+    };
+    mistakes.add(mistake(text.span(), message));
+    None
+}
+
+fn duration(text: &LitStr) -> Result<Duration> {
+    const FORM: &str = "write a time with its unit, such as \"10m\" or \"1h 30m\"";
+    match humantime::parse_duration(&text.value()) {
+        Ok(duration) if duration.is_zero() => Err(mistake(
+            text.span(),
+            "a resync can't be due all the time; take `default_resync` out for none",
+        )),
+        Ok(duration) => Ok(duration),
+        Err(_) => Err(mistake(text.span(), format!("\"{}\" is not a duration; {FORM}", text.value()))),
+    }
+}
+
+/// `a`, `b` and `c`.
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        _ => quoted.concat(),
+    }
+}

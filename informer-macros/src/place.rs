@@ -1,0 +1,132 @@
+//! [`Place`]: where a kind's accessor is found, `factory.stable().v1().cron_tabs()`, and who brings the way to it.
+//!
+//! The fact people get wrong: a derive doesn't see other derives. If two of them brought a method `stable` each, no call
+//! of it could tell which is meant. So one kind *opens* its group, and the others say which one that is.
+
+use proc_macro2::{Ident, Span};
+use syn::{Path, Result};
+
+use crate::attributes::Attributes;
+use crate::mistake::mistake;
+use crate::model::Identity;
+use crate::names;
+
+/// The methods of the factory, which would be found in place of a group's.
+const METHODS: [&str; 11] = [
+    "borrow",
+    "builder",
+    "clone",
+    "fmt",
+    "informer",
+    "informer_with",
+    "shutdown",
+    "start",
+    "to_owned",
+    "wait_for_cache_sync",
+    "wait_for_cache_sync_within",
+];
+
+/// Where the accessor of a kind is.
+pub(crate) struct Place {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    /// `stable`
+    pub(crate) group_accessor: Ident,
+    /// `v1`
+    pub(crate) version_accessor: Ident,
+    /// `cron_tabs`
+    pub(crate) accessor: Ident,
+    pub(crate) way: Way,
+}
+
+/// Who brings the accessors of the group and of the version.
+pub(crate) enum Way {
+    /// This kind brings both.
+    Opens,
+    /// This other kind, of the same group and version.
+    Beside(Path),
+    /// This kind brings the version's, in the group that another has opened.
+    GroupOf(Path),
+    /// The factory itself.
+    BuiltIn,
+}
+
+impl Place {
+    /// Finds the place; a mistake if there is none, or more than one.
+    pub(crate) fn new(identity: &Identity, attributes: &Attributes) -> Result<Self> {
+        let group = identity.group.value();
+        let way = way(&group, attributes)?;
+        let group_accessor = match (&way, &attributes.group_accessor) {
+            (Way::Opens, Some(given)) => group_accessor(&given.value(), given.span(), &group, true)?,
+            (Way::Opens, None) => {
+                group_accessor(&names::group_accessor(&group), identity.group.span(), &group, false)?
+            }
+            (_, Some(given)) => {
+                let message = "the group is opened elsewhere, and called there; take `group_accessor` out";
+                return Err(mistake(given.span(), message));
+            }
+            (_, None) => Ident::new("opened_elsewhere", Span::call_site()),
+        };
+        let (text, span) = match &attributes.accessor {
+            Some(given) => (given.value(), given.span()),
+            None => (identity.accessor.clone(), Span::call_site()),
+        };
+        let accessor = names::ident(&text, span).filter(|_| text != "factory").ok_or_else(|| {
+            mistake(
+                span,
+                format!(
+                    "`{text}` can't be an accessor; add `accessor = \"cron_tabs\"`, with a name of yours"
+                ),
+            )
+        })?;
+        let version = identity.version.value();
+        let Some(version_accessor) = names::ident(&version, identity.version.span()) else {
+            return Err(mistake(identity.version.span(), "a version is like `v1`, `v1beta1` or `v2alpha3`"));
+        };
+        Ok(Self { group, version, group_accessor, version_accessor, accessor, way })
+    }
+
+    /// `GROUPS::CoreV1`: the types of a built-in group and its version.
+    pub(crate) fn built_in_types(&self) -> [Ident; 2] {
+        let group = names::capitalized(&names::group_accessor(&self.group));
+        let version = group.clone() + &names::capitalized(&self.version);
+        [group, version].map(|name| Ident::new(&name, self.version_accessor.span()))
+    }
+}
+
+fn way(group: &str, attributes: &Attributes) -> Result<Way> {
+    let built_in = names::is_built_in(group) && attributes.group_accessor.is_none();
+    match (&attributes.beside, &attributes.group_of) {
+        (None, None) if built_in => Ok(Way::BuiltIn),
+        (None, None) => Ok(Way::Opens),
+        (Some(_), Some(other)) => {
+            let message =
+                "`beside` is for a kind of the same version, `group_of` for one of another; take one out";
+            Err(mistake(syn::spanned::Spanned::span(other), message))
+        }
+        (Some(other), None) | (None, Some(other)) if built_in => {
+            let message = "the factory itself has the accessors of this group; take this out";
+            Err(mistake(syn::spanned::Spanned::span(other), message))
+        }
+        (Some(other), None) => Ok(Way::Beside(other.clone())),
+        (None, Some(other)) => Ok(Way::GroupOf(other.clone())),
+    }
+}
+
+/// Checks what a group is to be called.
+fn group_accessor(name: &str, span: Span, group: &str, is_given: bool) -> Result<Ident> {
+    let example = names::snake(&group.replace(['.', '-'], "_"));
+    let remedy = if is_given {
+        "choose another name".to_owned()
+    } else {
+        format!("add `group_accessor = \"{example}\"`, or a shorter name of yours")
+    };
+    if let Some(own) = names::built_in_behind(name) {
+        let own = if own.is_empty() { "the core group" } else { own };
+        return Err(mistake(span, format!("the factory's `{name}` is that of {own}; {remedy}")));
+    }
+    if METHODS.contains(&name) {
+        return Err(mistake(span, format!("the factory has a method `{name}` already; {remedy}")));
+    }
+    names::ident(name, span).ok_or_else(|| mistake(span, format!("`{name}` can't be a method; {remedy}")))
+}

@@ -1,0 +1,68 @@
+//! `prune(...)`: paths of JSON fields, checked as informer-reflector's `PrunePaths` does when the program runs.
+
+use syn::{LitStr, Result};
+
+use crate::mistake::{Mistakes, mistake};
+
+/// Checks all paths.
+pub(crate) fn paths(texts: &[LitStr], mistakes: &mut Mistakes) -> Vec<String> {
+    texts.iter().filter_map(|text| mistakes.take(path(text))).collect()
+}
+
+fn path(text: &LitStr) -> Result<String> {
+    let path = text.value();
+    let Some(names) = parse(&path) else {
+        let message = format!(
+            "\"{path}\" is not a path; write names of JSON fields joined by dots, or `[\"name\"]` for one with a dot in it"
+        );
+        return Err(mistake(text.span(), message));
+    };
+    let needed = match names.as_slice() {
+        ["metadata"] => true,
+        ["metadata", name, ..] => ["name", "namespace", "uid", "resourceVersion"].contains(name),
+        _ => false,
+    };
+    if needed {
+        let message = format!(
+            "\"{path}\" can't be pruned: an informer tells objects and their versions apart by it; take it out"
+        );
+        return Err(mistake(text.span(), message));
+    }
+    Ok(path)
+}
+
+/// Splits `a.b["c.d"].e` into its names.
+fn parse(path: &str) -> Option<Vec<&str>> {
+    let mut names = Vec::new();
+    let mut rest = path;
+    loop {
+        let (name, after) = match rest.strip_prefix("[\"") {
+            Some(bracketed) => bracketed.split_once("\"]")?,
+            None => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
+        };
+        if name.is_empty() {
+            return None;
+        }
+        names.push(name);
+        match after.strip_prefix('.') {
+            Some(next) => rest = next,
+            None if after.is_empty() => return Some(names),
+            None if after.starts_with('[') => rest = after,
+            None => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_split_at_its_dots_and_brackets() {
+        assert_eq!(parse("status"), Some(vec!["status"]));
+        assert_eq!(parse(r#"a["b.c/d"].e["f"]"#), Some(vec!["a", "b.c/d", "e", "f"]));
+        for path in ["", ".", ".a", "a.", "a..b", "a[b]", r#"a["b""#, r#"a["b"]c"#, r#"a[""]"#] {
+            assert_eq!(parse(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! An informer is of one type.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced)]
+struct Thing<T> {
+    metadata: T,
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+//! An object has named fields.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced)]
+struct Thing(String);
+
+fn main() {}

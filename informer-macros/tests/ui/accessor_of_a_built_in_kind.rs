@@ -1,0 +1,11 @@
+//! A view whose accessor would be that of the whole kind.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "", version = "v1", kind = "Thing", namespaced)]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! A kind in two places.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced, beside = Other, group_of = Other)]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! A type that is written as text.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced, beside = "Other")]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! A word that takes no value.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced = true)]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! A group that is no domain.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "Example.com", version = "v1", kind = "Thing", namespaced)]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! A name that Rust does not take.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced)]
+#[informer(index(name = "by-image", path = "spec.image"))]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! An index whose method is the handle of another.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced)]
+#[informer(index(name = "by_image", path = "spec.image"), index(name = "by_image_index", path = "metadata.name"))]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! An index that would never be asked.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced)]
+#[informer(index(name = "health", path = "status.health"))]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! An index with two sources of values.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced)]
+#[informer(index(name = "by_image", path = "spec.image", with = images))]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

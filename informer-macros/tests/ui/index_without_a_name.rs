@@ -1,0 +1,12 @@
+//! An index that nobody could ask.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced)]
+#[informer(index(path = "spec.image"))]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

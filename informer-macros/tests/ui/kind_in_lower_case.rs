@@ -1,0 +1,11 @@
+//! A kind that is written like a plural.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "things", namespaced)]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

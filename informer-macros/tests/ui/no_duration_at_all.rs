@@ -1,0 +1,11 @@
+//! A resync that is always due.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced, default_resync = "0s")]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

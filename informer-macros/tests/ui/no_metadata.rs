@@ -1,0 +1,11 @@
+//! A view of nobody.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced)]
+struct Thing {
+    spec: String,
+}
+
+fn main() {}

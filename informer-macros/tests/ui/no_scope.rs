@@ -1,0 +1,11 @@
+//! A view that does not say where objects live.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing")]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

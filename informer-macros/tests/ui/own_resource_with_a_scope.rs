@@ -1,0 +1,11 @@
+//! A scope that is said elsewhere.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(own_resource, group = "example.com", version = "v1", namespaced)]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

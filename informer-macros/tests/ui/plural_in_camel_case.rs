@@ -1,0 +1,11 @@
+//! A plural that is written like a kind.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced, plural = "Things")]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! A field that no informer can do without.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced, prune("status", "metadata.uid"))]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

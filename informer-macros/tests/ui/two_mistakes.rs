@@ -1,0 +1,11 @@
+//! Two mistakes are two errors, and no more.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "Example.com", version = "one", kind = "Thing", namespaced)]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! An attribute that is like none.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced, refresh = "1s")]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! An attribute that an index does not have.
+
+use informer_macros::Informer;
+
+#[derive(Informer)]
+#[informer(group = "example.com", version = "v1", kind = "Thing", namespaced)]
+#[informer(index(name = "by_image", pth = "spec.image"))]
+struct Thing {
+    metadata: (),
+}
+
+fn main() {}
