@@ -110,7 +110,8 @@ impl Index {
                 (Values::With(with), span, "what a function says".to_owned())
             }
             (None, None) => {
-                let message = "nothing says which values an object has; add `path = \"spec.image\"` or `with = function`";
+                let message = "nothing says which values an object has; \
+                               add `path = \"spec.image\"` or `with = function`";
                 return Err(mistake(span, message));
             }
             (Some(path), Some(_)) => {
@@ -148,7 +149,8 @@ fn method_name(name: &LitStr) -> Result<Ident> {
 
 /// Splits `spec.labels["app"].name` into its steps.
 fn segments(path: &LitStr) -> Result<Vec<Segment>> {
-    const FORM: &str = "write field names joined by dots, as in `spec.image`, or `metadata.labels[\"app\"]` for an entry of a map";
+    const FORM: &str = "write field names joined by dots, as in `spec.image`, \
+                        or `metadata.labels[\"app\"]` for an entry of a map";
     let text = path.value();
     let wrong = |why: &str| mistake(path.span(), format!("\"{text}\" is not a path of an index: {why}"));
     let mut segments = Vec::new();

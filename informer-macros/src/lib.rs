@@ -60,7 +60,8 @@ use proc_macro::TokenStream;
 /// # Indices
 ///
 /// `path = "spec.containers.image"` names Rust's fields. It leads through `Option`, `Box`, `Vec`, sets and the values of
-/// maps, also two of them in each other; an object has as many values as it leads to. `metadata.labels["app"]` is one entry of a map.
+/// maps, also two of them in each other; an object has as many values as it leads to. `metadata.labels["app"]` is one
+/// entry of a map.
 /// `with = function` takes a function or closure of `&CronTab` that returns something to iterate over, or a `Result`
 /// of that; an error puts the object among `Indexer::index_failures`. The values are `String`s, unless
 /// `value = i32` says what else.

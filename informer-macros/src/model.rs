@@ -145,7 +145,8 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
         (Some(group), Some(version)) => (group, version),
         (None, None) => return None,
         (Some(one), None) | (None, Some(one)) => {
-            let message = "the accessor needs `group` and `version`; add the other, or take this one out to have no accessor";
+            let message = "the accessor needs `group` and `version`; add the other, \
+                           or take this one out to have no accessor";
             mistakes.add(mistake(one.span(), message));
             return None;
         }
@@ -208,7 +209,8 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
         };
         if chosen == whole {
             let message = format!(
-                "the factory has `{whole}` already, for the whole {}; add `accessor = \"slim_{whole}\"`, or a name of yours",
+                "the factory has `{whole}` already, for the whole {}; \
+                 add `accessor = \"slim_{whole}\"`, or a name of yours",
                 kind.value(),
             );
             mistakes.add(mistake(place, message));
@@ -224,7 +226,8 @@ fn scope(attributes: &Attributes, item: Span) -> Result<bool> {
         (Some(_), None) => Ok(true),
         (None, Some(_)) => Ok(false),
         (None, None) => {
-            let message = "`#[informer(...)]` must say where objects live; add `namespaced`, or `cluster` if they are in no namespace";
+            let message = "`#[informer(...)]` must say where objects live; add `namespaced`, \
+                           or `cluster` if they are in no namespace";
             Err(mistake(item, message))
         }
         (Some(_), Some(cluster)) => {

@@ -13,7 +13,8 @@ fn path(text: &LitStr) -> Result<String> {
     let path = text.value();
     let Some(names) = parse(&path) else {
         let message = format!(
-            "\"{path}\" is not a path; write names of JSON fields joined by dots, or `[\"name\"]` for one with a dot in it"
+            "\"{path}\" is not a path; write names of JSON fields joined by dots, \
+             or `[\"name\"]` for one with a dot in it"
         );
         return Err(mistake(text.span(), message));
     };

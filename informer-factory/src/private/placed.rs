@@ -28,7 +28,8 @@ pub const fn same_version<K: Placed>(group: &str, version: &str) {
     );
     assert!(
         equal(K::VERSION, version),
-        "`beside` names a kind of another version; name one of the same version, or write `group_of` for the first of a version"
+        "`beside` names a kind of another version; name one of the same version, \
+         or write `group_of` for the first kind of a version"
     );
 }
 

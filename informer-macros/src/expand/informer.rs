@@ -40,7 +40,7 @@ fn without_factory(model: &Model) -> TokenStream {
         " Paths that the derive prunes take the place of those of `list_watch`; its resync period counts where `options`"
             .to_owned(),
         " has none.".to_owned(),
-        format!(" Returns an informer for [`{object}`]s from any source, with its indices, and the task that makes it live."),
+        format!(" Returns an informer for [`{object}`]s from any source, with its indices, and its task."),
         " The derive's resync period counts where `options` has none; what is pruned is up to the source.".to_owned(),
     ];
     let [first, second, third, from_first, from_second] = docs;

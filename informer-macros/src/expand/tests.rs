@@ -33,7 +33,7 @@ fn place_of(name: &str) -> Range<usize> {
 fn formatted(code: TokenStream) -> String {
     let file: syn::File = syn::parse2(code).expect("what is generated is Rust");
     let items = file.items.into_iter().map(|item| {
-        let alone = syn::File { shebang: None, attrs: Vec::new(), items: vec![item] };
+        let alone = syn::parse2(quote!(#item)).expect("an item is Rust");
         prettyplease::unparse(&alone).trim_end().to_owned()
     });
     items.collect::<Vec<String>>().join("\n\n")
