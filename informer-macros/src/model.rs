@@ -37,6 +37,8 @@ pub(crate) struct View {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
+    /// Where the type of its field `metadata` stands.
+    pub(crate) metadata: Span,
 }
 
 /// The names of a resource, checked.
@@ -187,8 +189,8 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
     let version = check(attributes.version.as_ref()?, names::is_version, VERSION, mistakes);
     let kind = check(attributes.kind.as_ref()?, names::is_kind, KIND, mistakes);
     let namespaced = mistakes.take(scope(attributes, input.ident.span()));
-    mistakes.take(check_metadata(input));
-    let (group, version, kind, namespaced) = (group?, version?, kind?, namespaced?);
+    let metadata = mistakes.take(metadata(input));
+    let (group, version, kind, namespaced, metadata) = (group?, version?, kind?, namespaced?, metadata?);
     let plural = match &attributes.plural {
         Some(plural) => check(plural, names::is_plural, PLURAL, mistakes)?.value(),
         None => names::pluralized(&kind.value().to_lowercase()),
@@ -216,8 +218,14 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
             mistakes.add(mistake(place, message));
         }
     }
-    let view =
-        View { group: group.value(), version: version.value(), kind: kind.value(), plural, namespaced };
+    let view = View {
+        group: group.value(),
+        version: version.value(),
+        kind: kind.value(),
+        plural,
+        namespaced,
+        metadata,
+    };
     Some((view, Identity { group, version, accessor }))
 }
 
@@ -236,11 +244,14 @@ fn scope(attributes: &Attributes, item: Span) -> Result<bool> {
     }
 }
 
-fn check_metadata(input: &DeriveInput) -> Result<()> {
-    let Data::Struct(data) = &input.data else { return Ok(()) };
-    let has_it = data.fields.iter().any(|field| field.ident.as_ref().is_some_and(|name| name == "metadata"));
-    if has_it {
-        return Ok(());
+/// Where the type of the field `metadata` stands.
+fn metadata(input: &DeriveInput) -> Result<Span> {
+    if let Data::Struct(data) = &input.data {
+        let field =
+            data.fields.iter().find(|field| field.ident.as_ref().is_some_and(|name| name == "metadata"));
+        if let Some(field) = field {
+            return Ok(field.ty.span());
+        }
     }
     let message = "a view needs to know whose it is; add the field `metadata: ObjectMeta`, of k8s-openapi, \
                    or `own_resource` if the type implements `kube::Resource` itself";

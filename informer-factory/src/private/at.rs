@@ -1,111 +1,136 @@
 //! The values of an index: along a path of fields, or from a function of the user's.
 //!
-//! The derive doesn't know the types of fields. What it generates calls a method of that name on whatever is there, and
-//! the compiler chooses: an inherent method for an `Option`, a `Vec` and their like, else the trait's, which is found
-//! last.
+//! The derive doesn't know the types of fields. What it generates calls a method of this name on a reference to whatever
+//! is there, and the compiler chooses: first what is for an `Option`, a `Vec` and their like, and last, as it takes one
+//! reference more, what is for everything.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, btree_map, btree_set, hash_map, hash_set};
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, Hash};
-use std::{iter, option, slice};
+use std::{fmt, iter};
 
 use crate::IndexValue;
 
-/// A place in an object, on the path of an index.
-#[derive(Debug)]
-pub struct At<'a, T>(pub &'a T);
+/// What holds values of another type.
+pub trait Holds<'a> {
+    /// What it holds.
+    type Item: 'a;
 
-/// `each` for everything that holds but itself.
-pub trait EachOne<'a, T> {
-    /// Returns what is here.
-    fn each(self) -> iter::Once<&'a T>;
-}
-
-impl<'a, T> EachOne<'a, T> for At<'a, T> {
-    fn each(self) -> iter::Once<&'a T> {
-        iter::once(self.0)
-    }
-}
-
-impl<'a, T> At<'a, Option<T>> {
     /// Returns what is in it.
-    pub fn each(self) -> option::Iter<'a, T> {
-        self.0.iter()
+    fn informer_each(self) -> impl Iterator<Item = &'a Self::Item>;
+}
+
+/// What holds but itself.
+pub trait HoldsItself<'a> {
+    /// What it is.
+    type Item: 'a;
+
+    /// Returns it.
+    fn informer_each(self) -> iter::Once<&'a Self::Item>;
+}
+
+impl<'a, T> HoldsItself<'a> for &&'a T {
+    type Item = T;
+
+    fn informer_each(self) -> iter::Once<&'a T> {
+        iter::once(*self)
     }
 }
 
-impl<'a, T> At<'a, Box<T>> {
-    /// Returns what is in it.
-    pub fn each(self) -> iter::Once<&'a T> {
-        iter::once(self.0)
+impl<'a, T> Holds<'a> for &'a Option<T> {
+    type Item = T;
+
+    fn informer_each(self) -> impl Iterator<Item = &'a T> {
+        self.iter()
     }
 }
 
-impl<'a, T> At<'a, Vec<T>> {
-    /// Returns its items.
-    pub fn each(self) -> slice::Iter<'a, T> {
-        self.0.iter()
+impl<'a, T> Holds<'a> for &'a Box<T> {
+    type Item = T;
+
+    fn informer_each(self) -> impl Iterator<Item = &'a T> {
+        iter::once(&**self)
     }
 }
 
-impl<'a, T> At<'a, BTreeSet<T>> {
-    /// Returns its items.
-    pub fn each(self) -> btree_set::Iter<'a, T> {
-        self.0.iter()
+impl<'a, T> Holds<'a> for &'a Vec<T> {
+    type Item = T;
+
+    fn informer_each(self) -> impl Iterator<Item = &'a T> {
+        self.iter()
     }
 }
 
-impl<'a, T, S> At<'a, HashSet<T, S>> {
-    /// Returns its items.
-    pub fn each(self) -> hash_set::Iter<'a, T> {
-        self.0.iter()
+impl<'a, T> Holds<'a> for &'a BTreeSet<T> {
+    type Item = T;
+
+    fn informer_each(self) -> impl Iterator<Item = &'a T> {
+        self.iter()
     }
 }
 
-impl<'a, K, T> At<'a, BTreeMap<K, T>> {
-    /// Returns its values.
-    pub fn each(self) -> btree_map::Values<'a, K, T> {
-        self.0.values()
+impl<'a, T, S> Holds<'a> for &'a HashSet<T, S> {
+    type Item = T;
+
+    fn informer_each(self) -> impl Iterator<Item = &'a T> {
+        self.iter()
     }
 }
 
-impl<'a, K, T, S> At<'a, HashMap<K, T, S>> {
-    /// Returns its values.
-    pub fn each(self) -> hash_map::Values<'a, K, T> {
-        self.0.values()
+impl<'a, K, T> Holds<'a> for &'a BTreeMap<K, T> {
+    type Item = T;
+
+    fn informer_each(self) -> impl Iterator<Item = &'a T> {
+        self.values()
     }
 }
 
-impl<'a, K: Borrow<str> + Ord, T> At<'a, BTreeMap<K, T>> {
+impl<'a, K, T, S> Holds<'a> for &'a HashMap<K, T, S> {
+    type Item = T;
+
+    fn informer_each(self) -> impl Iterator<Item = &'a T> {
+        self.values()
+    }
+}
+
+/// A map, or none.
+pub trait HoldsEntries<'a> {
+    /// What its values are.
+    type Item: 'a;
+
     /// Returns the value of `key`.
-    #[must_use]
-    pub fn entry(self, key: &str) -> Option<&'a T> {
-        self.0.get(key)
+    fn informer_entry(self, key: &str) -> Option<&'a Self::Item>;
+}
+
+impl<'a, K: Borrow<str> + Ord, T> HoldsEntries<'a> for &'a BTreeMap<K, T> {
+    type Item = T;
+
+    fn informer_entry(self, key: &str) -> Option<&'a T> {
+        self.get(key)
     }
 }
 
-impl<'a, K: Borrow<str> + Ord, T> At<'a, Option<BTreeMap<K, T>>> {
-    /// Returns the value of `key`.
-    #[must_use]
-    pub fn entry(self, key: &str) -> Option<&'a T> {
-        self.0.as_ref()?.get(key)
+impl<'a, K: Borrow<str> + Ord, T> HoldsEntries<'a> for &'a Option<BTreeMap<K, T>> {
+    type Item = T;
+
+    fn informer_entry(self, key: &str) -> Option<&'a T> {
+        self.as_ref()?.get(key)
     }
 }
 
-impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> At<'a, HashMap<K, T, S>> {
-    /// Returns the value of `key`.
-    #[must_use]
-    pub fn entry(self, key: &str) -> Option<&'a T> {
-        self.0.get(key)
+impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a HashMap<K, T, S> {
+    type Item = T;
+
+    fn informer_entry(self, key: &str) -> Option<&'a T> {
+        self.get(key)
     }
 }
 
-impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> At<'a, Option<HashMap<K, T, S>>> {
-    /// Returns the value of `key`.
-    #[must_use]
-    pub fn entry(self, key: &str) -> Option<&'a T> {
-        self.0.as_ref()?.get(key)
+impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a Option<HashMap<K, T, S>> {
+    type Item = T;
+
+    fn informer_entry(self, key: &str) -> Option<&'a T> {
+        self.as_ref()?.get(key)
     }
 }
 

@@ -5,6 +5,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
 
+use super::at;
 use crate::model::Model;
 use crate::place::{Place, Way};
 
@@ -36,13 +37,13 @@ impl Names {
 
 fn opens(model: &Model, place: &Place, names: &Names) -> TokenStream {
     let Model { door, vis, .. } = model;
-    let Names { informers, group, .. } = names;
+    let Names { informers, group, version: version_type } = names;
     let Place { group_accessor, .. } = place;
     let doc = format!(" Brings `factory.{group_accessor}()`, the informers of the group `{}`.", place.group);
     let group_doc = format!(" Returns the informers of the group `{}`.", place.group);
     let on_group = on_group(model, place, names);
     let version = version(model, place, names);
-    let placed = placed(model, place, &quote!(#group<'a>), &quote!());
+    let placed = placed(model, place, &quote!(#group<'a>), &quote!(#version_type<'a>));
     let only_once =
         only_once(place, &format_ident!("two_kinds_open_{group_accessor}__use_beside_or_group_of_on_one"));
     quote! {
@@ -128,28 +129,30 @@ fn version(model: &Model, place: &Place, names: &Names) -> TokenStream {
 }
 
 fn beside(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenStream {
-    let door = &model.door;
-    let on = quote_spanned!(other.span()=> <#other as #door::__private::Placed>::Version<'_>);
-    let on_accessor = on_accessor(model, place, names, &on);
-    let placed = placed(
-        model,
-        place,
-        &quote_spanned!(other.span()=> <#other as #door::__private::Placed>::Group<'a>),
-        &quote_spanned!(other.span()=> <#other as #door::__private::Placed>::Version<'a>),
-    );
-    let check = same_place(model, place, other, "same_version");
-    quote!(#on_accessor #placed #check)
+    let on = projected(model, other, "Version");
+    let [informers, on_it] = on_accessor(model, place, names, &on(quote!(<'_>)));
+    let [group, version] = [projected(model, other, "Group")(quote!(<'a>)), on(quote!(<'a>))];
+    let placed = placed(model, place, &group, &version);
+    let other = by_other(model, place, other, "same_version", &quote!(#on_it #placed));
+    quote!(#informers #other)
 }
 
 fn group_of(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenStream {
-    let Model { door, vis, .. } = model;
+    let Model { vis, .. } = model;
     let (informers, version_type, accessor) = (&names.informers, &names.version, &place.version_accessor);
     let doc = format!(" Brings the informers of `{}` to those of its group.", api_version(place));
     let version_doc = version_doc(place);
     let version = version(model, place, names);
-    let on = quote_spanned!(other.span()=> <#other as #door::__private::Placed>::Group<'a>);
-    let placed = placed(model, place, &on, &quote!());
-    let check = same_place(model, place, other, "other_version");
+    let on = projected(model, other, "Group")(quote!(<'a>));
+    let placed = placed(model, place, &on, &quote!(#version_type<'a>));
+    let on_it = quote! {
+        impl<'a> #informers<'a> for #on {
+            fn #accessor(&self) -> #version_type<'a> {
+                #version_type { factory: self.factory() }
+            }
+        }
+    };
+    let other = by_other(model, place, other, "other_version", &quote!(#on_it #placed));
     quote! {
         #[doc = #doc]
         #[allow(dead_code)]
@@ -159,31 +162,51 @@ fn group_of(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenS
             fn #accessor(&self) -> #version_type<'a>;
         }
 
-        impl<'a> #informers<'a> for #on {
-            fn #accessor(&self) -> #version_type<'a> {
-                #version_type { factory: self.factory() }
-            }
-        }
-
         #version
-        #placed
-        #check
+        #other
+    }
+}
+
+/// What another kind has for its `Group` or `Version`; the other is called `StandsBeside` there.
+fn projected(model: &Model, other: &Path, name: &str) -> impl Fn(TokenStream) -> TokenStream {
+    let (place, name) = (other.span(), Ident::new(name, other.span()));
+    let door = at(place, &model.door);
+    move |lifetime| {
+        let lifetime = at(place, &lifetime);
+        quote_spanned!(place=> <StandsBeside as #door::__private::Placed>::#name #lifetime)
+    }
+}
+
+/// What depends on another kind, and the compiler's check that it is of the right group and version. The kind is named
+/// but once, so that a mistake in it is one error.
+fn by_other(model: &Model, place: &Place, other: &Path, check: &str, items: &TokenStream) -> TokenStream {
+    let door = at(other.span(), &model.door);
+    let (group, version, check) = (&place.group, &place.version, Ident::new(check, other.span()));
+    let named = quote_spanned!(other.span()=> type StandsBeside = #other;);
+    let check = quote_spanned!(other.span()=> #door::__private::#check::<StandsBeside>(#group, #version););
+    quote! {
+        const _: () = {
+            #named
+            #items
+            #check
+        };
     }
 }
 
 fn built_in(model: &Model, place: &Place, names: &Names) -> TokenStream {
     let door = &model.door;
     let [_, version] = place.built_in_types();
-    on_accessor(model, place, names, &quote!(#door::groups::#version<'_>))
+    let [informers, on_it] = on_accessor(model, place, names, &quote!(#door::groups::#version<'_>));
+    quote!(#informers #on_it)
 }
 
-/// The trait with nothing but the accessor, on the type of a version that exists.
-fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) -> TokenStream {
+/// The trait with nothing but the accessor, and what implements it for the type of a version that exists.
+fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) -> [TokenStream; 2] {
     let Model { door, vis, object, .. } = model;
     let (informers, accessor) = (&names.informers, &place.accessor);
     let doc = format!(" Brings `{accessor}()` to the informers of `{}`.", api_version(place));
     let accessor_doc = accessor_doc(model);
-    quote! {
+    let informers_trait = quote! {
         #[doc = #doc]
         #[allow(dead_code)]
         #vis trait #informers {
@@ -191,20 +214,20 @@ fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) ->
             #[must_use]
             fn #accessor(&self) -> #door::SharedIndexInformer<#object>;
         }
-
+    };
+    let implementation = quote! {
         impl #informers for #on {
             fn #accessor(&self) -> #door::SharedIndexInformer<#object> {
                 #door::__private::shared_informer(self.factory())
             }
         }
-    }
+    };
+    [informers_trait, implementation]
 }
 
 /// What other kinds need, to stand beside this one.
 fn placed(model: &Model, place: &Place, group: &TokenStream, version: &TokenStream) -> TokenStream {
     let Model { door, object, .. } = model;
-    let own = Names::new(object).version;
-    let version = if version.is_empty() { quote!(#own<'a>) } else { version.clone() };
     let (group_name, version_name) = (&place.group, &place.version);
     quote! {
         impl #door::__private::Placed for #object {
@@ -216,19 +239,11 @@ fn placed(model: &Model, place: &Place, group: &TokenStream, version: &TokenStre
     }
 }
 
-/// The compiler's check that `beside` and `group_of` name a kind of the right group and version.
-fn same_place(model: &Model, place: &Place, other: &Path, check: &str) -> TokenStream {
-    let door = &model.door;
-    let (group, version, check) = (&place.group, &place.version, format_ident!("{check}"));
-    quote_spanned! {other.span()=>
-        const _: () = #door::__private::#check::<#other>(#group, #version);
-    }
-}
-
 /// A name that can be there but once in a module; what the compiler says when it is there twice is in the name.
 fn only_once(place: &Place, name: &Ident) -> TokenStream {
-    let name = Ident::new(&name.to_string(), place.group_accessor.span());
-    quote! {
+    let place = place.group_accessor.span();
+    let name = Ident::new(&name.to_string(), place);
+    quote_spanned! {place=>
         #[doc(hidden)]
         #[allow(dead_code, non_upper_case_globals)]
         const #name: () = ();

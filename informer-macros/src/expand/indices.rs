@@ -3,6 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 
+use super::at;
 use crate::index::{Index, Segment, Values};
 use crate::model::Model;
 
@@ -75,9 +76,12 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
     let (value, sought, text) = (value(index), sought(index), name.to_string());
     let values = match &index.values {
         Values::Path(path) => along(model, path, index),
-        Values::With(function) => quote_spanned! {index.span=>
-            #door::__private::Returned(#door::__private::call(object, #function)).into_values()
-        },
+        Values::With(function) => {
+            let door = at(index.span, door);
+            quote_spanned! {index.span=>
+                #door::__private::Returned(#door::__private::call(object, #function)).into_values()
+            }
+        }
     };
     quote! {
         fn #name(&self, value: #sought) -> #door::Objects<#object> {
@@ -89,7 +93,7 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
                 object: &#object,
             ) -> ::core::result::Result<::std::vec::Vec<#value>, ::std::string::String> {
                 #[allow(unused_imports)]
-                use #door::__private::{EachOne as _, NeverFails as _};
+                use #door::__private::{Holds as _, HoldsEntries as _, HoldsItself as _, NeverFails as _};
                 #values
             }
             #door::__private::index(self, #text, values)
@@ -100,22 +104,22 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
 /// Walks from the object along a path. Each step looks twice into what may hold several values, because fields are
 /// often an `Option<Vec<_>>`.
 fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
-    let door = &model.door;
+    let (door, value) = (at(index.span, &model.door), value(index));
     let steps = path.iter().map(|Segment { field, key }| match key {
         Some(key) => quote_spanned! {index.span=>
-            .flat_map(|at| #door::__private::At(&at.#field).entry(#key))
-            .flat_map(|at| #door::__private::At(at).each())
+            .flat_map(|at| (&at.#field).informer_entry(#key))
+            .flat_map(|at| at.informer_each())
         },
         None => quote_spanned! {index.span=>
-            .flat_map(|at| #door::__private::At(&at.#field).each())
-            .flat_map(|at| #door::__private::At(at).each())
+            .flat_map(|at| (&at.#field).informer_each())
+            .flat_map(|at| at.informer_each())
         },
     });
     quote_spanned! {index.span=>
         ::core::result::Result::Ok(
             ::core::iter::once(object)
                 #(#steps)*
-                .map(#door::__private::ValueAt::value_at)
+                .map(|at| #door::__private::ValueAt::<#value>::value_at(at))
                 .collect(),
         )
     }

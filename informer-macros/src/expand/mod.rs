@@ -8,8 +8,8 @@ mod resource;
 #[cfg(test)]
 mod tests;
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
 use syn::DeriveInput;
 
 use crate::model::Model;
@@ -24,4 +24,20 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         informer::informer(&model),
     ];
     Ok(quote!(#(#parts)*))
+}
+
+/// The tokens as if they stood at this place, so that what the compiler says of them is said there.
+fn at(place: Span, tokens: &impl ToTokens) -> TokenStream {
+    let placed = tokens.to_token_stream().into_iter().map(|token| match token {
+        TokenTree::Group(group) => {
+            let mut group = Group::new(group.delimiter(), at(place, &group.stream()));
+            group.set_span(place);
+            TokenTree::Group(group)
+        }
+        mut token => {
+            token.set_span(place);
+            token
+        }
+    });
+    placed.collect()
 }

@@ -1,12 +1,12 @@
 //! `kube::Resource` for a slim view.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 
 use crate::model::{Model, View};
 
 pub(super) fn resource(model: &Model) -> TokenStream {
-    let Some(View { group, version, kind, plural, namespaced }) = &model.view else {
+    let Some(View { group, version, kind, plural, namespaced, metadata }) = &model.view else {
         return TokenStream::new();
     };
     let Model { object, door, .. } = model;
@@ -20,6 +20,9 @@ pub(super) fn resource(model: &Model) -> TokenStream {
             }
         }
     });
+    // If it is of another type, that is said of the field.
+    let meta = quote_spanned!(*metadata=> { &self.metadata });
+    let meta_mut = quote_spanned!(*metadata=> { &mut self.metadata });
     quote! {
         impl #door::__private::Resource for #object {
             type DynamicType = ();
@@ -27,13 +30,9 @@ pub(super) fn resource(model: &Model) -> TokenStream {
 
             #(#functions)*
 
-            fn meta(&self) -> &#door::__private::ObjectMeta {
-                &self.metadata
-            }
+            fn meta(&self) -> &#door::__private::ObjectMeta #meta
 
-            fn meta_mut(&mut self) -> &mut #door::__private::ObjectMeta {
-                &mut self.metadata
-            }
+            fn meta_mut(&mut self) -> &mut #door::__private::ObjectMeta #meta_mut
         }
     }
 }
