@@ -1,5 +1,7 @@
 //! The derive on slim views: types that have only some of a resource's fields.
 
+use std::borrow::Cow;
+
 use informer_factory::groups::CoreV1;
 use informer_factory::{Informer, ObjectKey, SharedIndexInformer, SharedInformerFactory};
 use informer_testing::{RequestFilter, Simulator, Verb};
@@ -134,7 +136,7 @@ fn a_view_is_the_resource_that_its_attributes_say() {
         [kind, group, version, plural].map(str::to_owned)
     };
     fn of<K: Resource<DynamicType = ()>>() -> [String; 4] {
-        [K::kind(&()), K::group(&()), K::version(&()), K::plural(&())].map(|name| name.into_owned())
+        [K::kind(&()), K::group(&()), K::version(&()), K::plural(&())].map(Cow::into_owned)
     }
     assert_eq!(of::<PodPlacement>(), names("Pod", "", "v1", "pods"));
     assert_eq!(of::<DeploymentName>(), names("Deployment", "apps", "v1", "deployments"));

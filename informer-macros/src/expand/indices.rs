@@ -89,6 +89,7 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
         }
 
         fn #handle(&self) -> #door::Index<#object, #value> {
+            #[allow(clippy::all, clippy::pedantic)]
             fn values(
                 object: &#object,
             ) -> ::core::result::Result<::std::vec::Vec<#value>, ::std::string::String> {
