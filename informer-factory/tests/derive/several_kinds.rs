@@ -99,3 +99,29 @@ fn _the_way_is_borrowed_from_the_factory_alone(factory: &SharedInformerFactory) 
     assert!(std::ptr::eq(version.factory(), new.factory()));
     version
 }
+
+#[test]
+fn a_kind_beside_one_of_another_group_or_version_is_told_what_to_write() {
+    use informer_factory::__private::{other_version, same_version};
+    let told = |check: fn(&str, &str), group: &'static str, version: &'static str| {
+        let panic = std::panic::catch_unwind(|| check(group, version)).err()?;
+        panic.downcast_ref::<&str>().map(|message| (*message).to_owned())
+    };
+    let (group, other_group) = ("several.example.com", "several.example.org");
+    assert_eq!(told(same_version::<Engine>, group, "v1"), None);
+    assert_eq!(told(other_version::<Engine>, group, "v2"), None);
+    for (check, group, version, expected) in [
+        (
+            same_version::<Engine> as fn(&str, &str),
+            other_group,
+            "v1",
+            "`beside` names a kind of another group",
+        ),
+        (same_version::<Engine>, group, "v2", "write `group_of` for the first kind of a version"),
+        (other_version::<Engine>, other_group, "v2", "`group_of` names a kind of another group"),
+        (other_version::<Engine>, group, "v1", "write `beside` in its place"),
+    ] {
+        let message = told(check, group, version).expect("it is refused");
+        assert!(message.contains(expected), "{message}");
+    }
+}
