@@ -2,16 +2,16 @@
 //! `tests/loom.rs` can try every order in which threads may come to them.
 
 #[cfg(not(informer_loom))]
-pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
+pub(crate) use parking_lot::{Mutex, RwLock};
 #[cfg(not(informer_loom))]
 pub(crate) use unmodelled::Condvar;
 
 #[cfg(informer_loom)]
-pub(crate) use modelled::{Condvar, Mutex, MutexGuard, RwLock};
+pub(crate) use modelled::{Condvar, Mutex, RwLock};
 
 #[cfg(not(informer_loom))]
 mod unmodelled {
-    use super::MutexGuard;
+    use parking_lot::MutexGuard;
 
     /// `parking_lot`'s, with a guard that is passed on.
     pub(crate) struct Condvar(parking_lot::Condvar);
@@ -34,8 +34,7 @@ mod unmodelled {
 
 #[cfg(informer_loom)]
 mod modelled {
-    pub(crate) use loom::sync::MutexGuard;
-    use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
+    use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
     /// What a lock says that a panicking thread has left behind; in a model there is none.
     const POISONED: &str = "no thread of a model panics while it holds a lock";
