@@ -21,6 +21,20 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Says what is listed, for messages: `pods`, or `deployments.apps in namespace "shop"`.
     fn description(&self) -> &str;
 
+    /// Names the resource alone, whatever the scope: `deployments.apps`. What is learnt about how a server serves it
+    /// holds for all that name it so. Default: the [description](Self::description).
+    fn resource(&self) -> &str {
+        self.description()
+    }
+
+    /// Says whether a [watch](Self::watch) can begin with the objects that exist
+    /// ([`send_initial_events`](WatchOptions::send_initial_events)), as far as that is known without asking: a streaming
+    /// list (KEP-3157). Default: it can't, so that lists are used instead.
+    #[doc(alias = "IsWatchListSemanticsUnSupported")]
+    fn can_stream_lists(&self) -> bool {
+        false
+    }
+
     /// Says whether an object with this metadata is among those that are listed and watched; `true` where that can't be
     /// told. Default: `true`.
     fn covers(&self, object: &ObjectMeta) -> bool {
