@@ -159,8 +159,14 @@ impl World {
         if self.queue.has_synced() {
             self.was_synced = true;
         }
-        let (is_initial, completes) = (batch.items().iter().any(|pending| pending.is_in_initial_list()), batch.completes_initial_list());
-        assert!(!self.was_synced || !(is_initial || completes), "I6: the first list is over once it is synced");
+        let (is_initial, completes) = (
+            batch.items().iter().any(|pending| pending.is_in_initial_list()),
+            batch.completes_initial_list(),
+        );
+        assert!(
+            !self.was_synced || !(is_initial || completes),
+            "I6: the first list is over once it is synced"
+        );
         let fails = fails.filter(|position| *position < batch.items().len());
         if let Some(position) = fails {
             batch.requeue(position);

@@ -9,4 +9,6 @@ mod reflector;
 
 pub use decode::{ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
 pub use kube_list_watch::KubeListWatch;
-pub use reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus};
+pub use reflector::{
+    Health, ListWatchFailure, NextRequest, Reflector, ReflectorConfig, ReflectorStatus, SharedServer,
+};

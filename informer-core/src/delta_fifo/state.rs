@@ -61,7 +61,8 @@ struct InFlight<K> {
 
 impl<K> InFlight<K> {
     fn last(&self, key: &ObjectKey) -> Option<&Delta<K>> {
-        let positions = || self.items.iter().enumerate().map(|(at, pending)| (pending.key.clone(), at)).collect();
+        let positions =
+            || self.items.iter().enumerate().map(|(at, pending)| (pending.key.clone(), at)).collect();
         self.index.get_or_init(positions).get(key).map(|&at| self.items[at].last())
     }
 }

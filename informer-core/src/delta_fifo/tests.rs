@@ -379,7 +379,8 @@ fn a_part_of_a_list_is_compared_with_what_is_newest_wherever_that_is() {
     let in_flight = pop_now(&queue);
     queue.update(queued.clone());
     queue.delete(Deleted::exact(object("c", 4, "c1")));
-    let listed = queue.list_part(vec![object("a", 2, "copy"), object("b", 3, "copy"), object("c", 4, "copy")]);
+    let listed =
+        queue.list_part(vec![object("a", 2, "copy"), object("b", 3, "copy"), object("c", 4, "copy")]);
     assert!(listed[0].ptr_eq(&taken) && listed[1].ptr_eq(&queued));
     assert_eq!(*listed[2], "copy", "what is deleted is not known");
     drop(in_flight);
@@ -568,7 +569,12 @@ fn i8_an_object_may_use_the_queue_when_it_is_dropped() {
     queue.add(copy());
     queue.list_part(vec![copy()]);
     let list = vec![copy()];
-    queue.replace(Replacement { objects: list, set_aside: vec![], complete: true, resource_version: 6.into() });
+    queue.replace(Replacement {
+        objects: list,
+        set_aside: vec![],
+        complete: true,
+        resource_version: 6.into(),
+    });
     drop(queue.pop_batch().now_or_never());
 }
 

@@ -53,8 +53,29 @@ async fn a_continue_token_that_expires_leads_to_one_list_in_one_piece() {
         watch().1,
     ];
     let mut run = Run::new(lines);
-    run.expect_requests(&["list 0 500", "list newest 500 from t1", "list 0 all", "watch 9"]).await;
+    // The first page is known by now, so that only the newest is sure not to be older.
+    run.expect_requests(&["list 0 500", "list newest 500 from t1", "list newest all", "watch 9"]).await;
     run.expect_notes(&["[a b]@9"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_continue_token_that_expires_in_a_later_list_leads_to_one_of_nothing_older_in_one_piece() {
+    let rest = "here is a token for the rest";
+    let mut expired = Status::failure(rest, "Expired").with_code(410);
+    expired.metadata =
+        Some(serde_json::from_value(serde_json::json!({ "continue": "t2" })).expect("metadata"));
+    let lines = vec![
+        page(vec![item("a", "1")], "7"),
+        Line::WatchFails(failure(410, "Expired")),
+        Line::Page(vec![item("a", "8")], "9", Some("t1")),
+        Line::ListFails(expired.boxed().into()),
+        page(vec![item("a", "8"), item("b", "11")], "12"),
+        watch().1,
+    ];
+    let mut run = Run::with(lines, ReflectorConfig::new().page_size(1));
+    run.expect_requests(&["list 0 1", "watch 7", "list 7 1", "list newest 1 from t1", "list 7 all"]).await;
+    run.expect_requests(&["watch 12"]).await;
+    run.expect_notes(&["[a]@7", "[a b]@12"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +91,7 @@ async fn a_list_that_falls_silent_is_given_up_and_asked_for_again() {
     run.expect_requests(&["list 0 500"]).await;
     let health = run.health(|health| matches!(health, Health::BackingOff { .. })).await;
     assert!(matches!(health.error(), Some(ListWatchError::Interrupted(_))), "{health}");
-    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    run.expect_requests(&["list newest 500", "watch 7"]).await;
     run.expect_notes(&["[a]@7"]).await;
 }
 

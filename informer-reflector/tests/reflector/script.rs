@@ -32,6 +32,9 @@ pub(super) enum Line {
     ListFails(ListWatchError),
     Watch(mpsc::UnboundedReceiver<Events>),
     WatchFails(ListWatchError),
+    /// A streaming list, and the watch that it becomes.
+    Stream(mpsc::UnboundedReceiver<Events>),
+    StreamFails(ListWatchError),
     /// It doesn't answer, and doesn't hang up either.
     Silence,
 }
@@ -42,13 +45,19 @@ pub(super) struct Script {
     requests: UnboundedSender<String>,
     /// How long the watches that were asked for were to last.
     lifetimes: Arc<Mutex<Vec<Duration>>>,
+    can_stream: bool,
 }
 
 impl Script {
     /// Returns the server, and what it will have been asked for.
     pub(super) fn new(lines: Vec<Line>) -> (Self, UnboundedReceiver<String>) {
         let (requests, noted) = unbounded_channel();
-        (Self { lines: Mutex::new(lines.into()), requests, lifetimes: Arc::default() }, noted)
+        let lines = Mutex::new(lines.into());
+        (Self { lines, requests, lifetimes: Arc::default(), can_stream: false }, noted)
+    }
+
+    pub(super) fn streaming(self) -> Self {
+        Self { can_stream: true, ..self }
     }
 
     fn next(&self, request: String) -> Option<Line> {
@@ -88,9 +97,23 @@ impl ListerWatcher<ConfigMap> for Script {
         }
     }
 
+    fn can_stream_lists(&self) -> bool {
+        self.can_stream
+    }
+
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
-        assert!(options.allow_bookmarks && !options.send_initial_events);
+        assert!(options.allow_bookmarks);
         self.lifetimes.lock().push(options.timeout);
+        if options.send_initial_events {
+            let version = options.resource_version.to_string();
+            let version = if version.is_empty() { "newest" } else { &version };
+            return match self.next(format!("stream {version}")) {
+                Some(Line::Stream(events)) => Ok(events.boxed()),
+                Some(Line::StreamFails(error)) => Err(error),
+                Some(Line::Silence) | None => std::future::pending().await,
+                Some(_) => panic!("the script expects no streaming list"),
+            };
+        }
         match self.next(format!("watch {}", options.resource_version)) {
             Some(Line::Watch(events)) => Ok(events.boxed()),
             Some(Line::WatchFails(error)) => Err(error),
@@ -142,7 +165,23 @@ impl Run {
     }
 
     pub(super) fn with(lines: Vec<Line>, config: ReflectorConfig<ConfigMap>) -> Self {
+        Self::over(Script::new(lines), config)
+    }
+
+    /// With a server that can stream lists.
+    pub(super) fn streaming(lines: Vec<Line>) -> Self {
+        Self::streaming_with(lines, ReflectorConfig::new())
+    }
+
+    pub(super) fn streaming_with(lines: Vec<Line>, config: ReflectorConfig<ConfigMap>) -> Self {
         let (script, requests) = Script::new(lines);
+        Self::over((script.streaming(), requests), config)
+    }
+
+    fn over(
+        (script, requests): (Script, UnboundedReceiver<String>),
+        config: ReflectorConfig<ConfigMap>,
+    ) -> Self {
         let (note_sender, notes) = unbounded_channel();
         let lifetimes = Arc::clone(&script.lifetimes);
         let reflector = Reflector::new(Arc::new(script), Arc::new(Notes(note_sender)), config);
@@ -217,6 +256,26 @@ pub(super) fn malformed(name: Option<&str>, version: &str) -> Malformed {
 
 pub(super) fn page(items: Vec<Item>, version: &'static str) -> Line {
     Line::Page(items, version, None)
+}
+
+/// A streaming list that goes on.
+pub(super) fn stream_of(batches: Vec<Vec<WatchEvent<ConfigMap>>>) -> (mpsc::UnboundedSender<Events>, Line) {
+    let (sender, receiver) = mpsc::unbounded();
+    batches.into_iter().for_each(|batch| send(&sender, batch));
+    (sender, Line::Stream(receiver))
+}
+
+/// The word that all that exists has come.
+pub(super) fn end(version: &str) -> WatchEvent<ConfigMap> {
+    WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end: true })
+}
+
+pub(super) fn modified(name: &str, version: &str) -> WatchEvent<ConfigMap> {
+    WatchEvent::Modified(named(name, version))
+}
+
+pub(super) fn deleted(name: &str, version: &str) -> WatchEvent<ConfigMap> {
+    WatchEvent::Deleted(named(name, version))
 }
 
 pub(super) fn watch() -> (mpsc::UnboundedSender<Events>, Line) {

@@ -78,7 +78,7 @@ async fn a_watch_with_which_the_server_finds_fault_leads_to_a_wait_and_to_a_list
 async fn three_failures_in_a_row_without_news_lead_to_a_list() {
     let failures: [fn() -> Line; 5] = [
         || brief_watch(vec![error(500, "StorageReadError")]),
-        || Line::WatchFails(failure(503, "ServiceUnavailable")),
+        || Line::WatchFails(failure(500, "InternalError")),
         || broken_watch(ListWatchError::Protocol("no JSON".into())),
         || broken_watch(ListWatchError::Interrupted("reset".into())),
         || brief_watch(vec![]),
@@ -116,7 +116,10 @@ async fn news_between_failures_count_as_a_success() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_wants_patience_or_credentials_or_is_away_is_never_asked_for_a_list() {
-    let refusals: [fn() -> ListWatchError; 4] = [
+    let refusals: [fn() -> ListWatchError; 7] = [
+        || failure(502, "Unknown"),
+        || failure(503, "ServiceUnavailable"),
+        || failure(504, "Timeout"),
         || failure(429, "TooManyRequests"),
         || failure(401, "Unauthorized"),
         || failure(403, "Forbidden"),
