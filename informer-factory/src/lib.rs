@@ -42,7 +42,8 @@ pub use informer_core::{
     NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid,
 };
 pub use informer_reflector::{
-    Health, KubeListWatch, PrunePaths, Reflector, ReflectorConfig, ReflectorStatus,
+    Health, KubeListWatch, ListWatchFailure, NextRequest, PrunePaths, Reflector, ReflectorConfig,
+    ReflectorStatus, SharedServer,
 };
 pub use informer_store::{
     Index, IndexError, IndexFailure, IndexValue, Indexer, LABEL_INDEX, Lister, MutationCache,

@@ -14,15 +14,16 @@ pub struct FactoryBuilder {
     config: FactoryConfig,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct FactoryConfig {
     pub(super) namespace: Option<String>,
     pub(super) resync_period: Option<Duration>,
+    pub(super) streaming_lists: bool,
 }
 
 impl FactoryBuilder {
     pub(super) fn new(client: Client) -> Self {
-        Self { client, config: FactoryConfig::default() }
+        Self { client, config: FactoryConfig { namespace: None, resync_period: None, streaming_lists: true } }
     }
 
     /// Limits namespaced resources to one namespace. Default: all. Cluster-scoped resources are not affected.
@@ -36,6 +37,14 @@ impl FactoryBuilder {
     #[doc(alias = "defaultResync")]
     pub fn default_resync(mut self, period: Duration) -> Self {
         self.config.resync_period = Some(period);
+        self
+    }
+
+    /// Sets whether informers ask for what exists in streaming lists where the server has them, as
+    /// [`ReflectorConfig::streaming_lists`](crate::ReflectorConfig::streaming_lists) says. Default: yes.
+    #[doc(alias = "WatchListClient")]
+    pub fn streaming_lists(mut self, wanted: bool) -> Self {
+        self.config.streaming_lists = wanted;
         self
     }
 

@@ -133,6 +133,15 @@ where
         &self.description
     }
 
+    fn resource(&self) -> &str {
+        self.endpoint.resource()
+    }
+
+    /// It is for the server to say.
+    fn can_stream_lists(&self) -> bool {
+        true
+    }
+
     /// Field selectors are only understood where they are about `metadata.name` and `metadata.namespace`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         self.coverage.includes(object)

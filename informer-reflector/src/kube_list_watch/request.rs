@@ -37,6 +37,11 @@ impl Endpoint {
         }
     }
 
+    /// `deployments.apps`.
+    pub(super) fn resource(&self) -> &str {
+        &self.resource
+    }
+
     pub(super) fn list_request(&self, options: &ListOptions) -> Result<http::Request<Body>, ListWatchError> {
         let mut query = Query::default();
         if let Some(version) = &options.resource_version {
