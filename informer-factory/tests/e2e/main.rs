@@ -16,6 +16,7 @@ mod objects;
 mod outages;
 mod paging;
 mod selectors;
+mod streams;
 mod witnesses;
 mod workloads;
 mod writes;

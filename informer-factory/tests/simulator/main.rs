@@ -4,6 +4,7 @@ mod bad_input;
 mod factory;
 mod own_writes;
 mod pipeline;
+mod streams;
 mod waiting;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,75 @@
+//! Streaming lists over HTTP: that they are used, and what becomes of servers that can't.
+
+use http::StatusCode;
+use informer_factory::{SharedIndexInformer, SharedInformerFactory, WaitOutcome};
+use informer_testing::{CannedResponse, RequestFilter, Simulator, Verb};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+
+use crate::{factory, pod, simulator, versions_of_pods, within};
+
+async fn with_pods(count: usize) -> Simulator {
+    let simulator = simulator().await;
+    for number in 0..count {
+        simulator.create(&pod(&format!("p-{number}"), "n1")).expect("a new pod");
+    }
+    simulator
+}
+
+async fn synced(simulator: &Simulator) -> (SharedInformerFactory, SharedIndexInformer<Pod>) {
+    let factory = factory(simulator);
+    let pods = factory.core().v1().pods();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    (factory, pods)
+}
+
+fn versions(pods: &SharedIndexInformer<Pod>) -> std::collections::BTreeMap<String, String> {
+    let version =
+        |pod: &informer_factory::Cached<Pod>| (pod.key().to_string(), pod.resource_version().to_string());
+    pods.indexer().list().iter().map(version).collect()
+}
+
+/// How many lists, and how many watches or streaming lists, the server was asked for.
+fn asked(simulator: &Simulator) -> (usize, usize) {
+    let count = |verb| simulator.request_count(&RequestFilter::verb(verb));
+    (count(Verb::List), count(Verb::Watch))
+}
+
+#[tokio::test]
+async fn what_exists_comes_in_the_stream_that_is_the_watch() {
+    let simulator = with_pods(700).await;
+    let (factory, pods) = synced(&simulator).await;
+    assert_eq!(versions(&pods), versions_of_pods(&simulator));
+    let created = simulator.create(&pod("later", "n1")).expect("a new pod");
+    let outcome =
+        pods.wait_until(&created.resource_version().to_string().as_str().into(), crate::PATIENCE).await;
+    assert_eq!(outcome, WaitOutcome::Reached);
+    assert_eq!(versions(&pods), versions_of_pods(&simulator));
+    assert_eq!(asked(&simulator), (0, 1));
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_without_streaming_lists_is_asked_for_pages_at_once() {
+    let events = format!("{}\n", json!({ "type": "ADDED", "object": pod("gone-by-now", "n1") }));
+    let refusals = [
+        CannedResponse::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", "sendInitialEvents: Forbidden"),
+        CannedResponse::failure(StatusCode::BAD_REQUEST, "BadRequest", "unknown parameter"),
+        CannedResponse::failure(StatusCode::FORBIDDEN, "Forbidden", "no watches"),
+        CannedResponse::raw(StatusCode::OK, "<html>It works!</html>"),
+        CannedResponse::raw(StatusCode::OK, r#"{"kind":"PodList","items":[]}"#),
+        // An ordinary watch, which knows of no end; it was closed, or this would take ten seconds.
+        CannedResponse::raw(StatusCode::OK, events),
+        CannedResponse::raw(StatusCode::OK, ""),
+    ];
+    for refusal in refusals {
+        let simulator = with_pods(3).await;
+        simulator.fail_next(1, RequestFilter::verb(Verb::Watch), refusal);
+        let (factory, pods) = synced(&simulator).await;
+        assert_eq!(versions(&pods), versions_of_pods(&simulator));
+        within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+        assert_eq!(asked(&simulator), (1, 2));
+        factory.shutdown().await;
+    }
+}
