@@ -220,6 +220,8 @@ proptest! {
             world.finish(None);
         }
         prop_assert!(world.queue.is_empty());
+        // I6: whatever came first, all of it has been processed.
+        prop_assert_eq!(world.queue.has_synced(), world.version > 0);
         // I9: the batch that empties the queue says how far the store is with it, unless an earlier one has.
         prop_assert!(watermark.is_none_or(|watermark| watermark == world.version.into()));
         let versions = |objects: &Objects| objects.values().map(|object| (object.key().clone(), **object)).collect::<Vec<_>>();

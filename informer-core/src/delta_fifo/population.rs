@@ -47,6 +47,11 @@ impl Population {
         matches!(self, Self::Awaited | Self::Coming { arrived: false, .. })
     }
 
+    /// Says whether part of the first list has come and its end has not.
+    pub(super) fn is_arriving(self) -> bool {
+        matches!(self, Self::Coming { arrived: false, .. })
+    }
+
     /// So many keys more of the first list are in the queue; `is_all` says whether nothing more of it will come.
     pub(super) fn queued(&mut self, keys: usize, is_all: bool) {
         if *self == Self::Awaited {

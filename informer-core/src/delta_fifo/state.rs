@@ -221,6 +221,9 @@ impl<K: 'static> State<K> {
 
     /// Queues every known object once more, unless there is news of it anyway.
     pub(super) fn resync(&mut self, known: &dyn KnownObjects<K>) {
+        if self.population.is_arriving() {
+            return;
+        }
         let in_flight = self.in_flight_objects();
         let mut quiet = Vec::new();
         let held = known.for_each_known(&mut |object| {

@@ -258,6 +258,20 @@ fn resync_hands_out_known_objects_that_have_nothing_pending() {
 }
 
 #[test]
+fn nothing_is_resynced_while_the_first_list_is_arriving() {
+    let (queue, store) = before_a_store();
+    let listed = queue.list_part(vec![object("a", 1, "a")]);
+    store.0.lock().insert(listed[0].key().clone(), listed[0].clone());
+    drop(pop_now(&queue));
+    queue.resync();
+    assert!(is_waiting(&queue));
+    queue.replace(replacement(listed, 7));
+    drop(pop_now(&queue));
+    queue.resync();
+    assert_eq!(drain(&queue), ["a S:a"]);
+}
+
+#[test]
 fn the_first_list_is_complete_once_its_last_object_has_been_processed() {
     let queue = DeltaFifo::new();
     assert!(!queue.has_synced());

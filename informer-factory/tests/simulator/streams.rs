@@ -1,10 +1,15 @@
 //! Streaming lists over HTTP: that they are used, and what becomes of servers that can't.
 
+use std::time::Duration;
+
 use http::StatusCode;
-use informer_factory::{SharedIndexInformer, SharedInformerFactory, WaitOutcome};
-use informer_testing::{CannedResponse, RequestFilter, Simulator, Verb};
+use informer_factory::{
+    InformerOptions, KubeListWatch, ReflectorConfig, SharedIndexInformer, SharedInformerFactory, WaitOutcome,
+};
+use informer_testing::{CannedResponse, RequestFilter, Simulator, StreamingLists, Verb};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::{factory, pod, simulator, versions_of_pods, within};
 
@@ -71,5 +76,26 @@ async fn a_server_without_streaming_lists_is_asked_for_pages_at_once() {
         within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
         assert_eq!(asked(&simulator), (1, 2));
         factory.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn servers_that_refuse_streaming_lists_or_ignore_the_wish_are_followed_all_the_same() {
+    for how in [StreamingLists::Refused, StreamingLists::Ignored] {
+        let simulator =
+            Simulator::builder().built_in_kinds().streaming_lists(how).start().await.expect("a free port");
+        simulator.create(&pod("p", "n1")).expect("a new pod");
+        let list_watch = KubeListWatch::<Pod>::all(simulator.client().expect("a client"));
+        let config = ReflectorConfig::new().stream_pause(Duration::from_secs(1));
+        let options = InformerOptions::new().reflector(config);
+        let (pods, task) = SharedIndexInformer::new(std::sync::Arc::new(list_watch), options);
+        let shutdown = CancellationToken::new();
+        let task = tokio::spawn(task.run(shutdown.clone()));
+        within(pods.synced().wait()).await.expect("it syncs");
+        assert_eq!(versions(&pods), versions_of_pods(&simulator));
+        within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+        assert_eq!(asked(&simulator), (1, 2));
+        shutdown.cancel();
+        task.await.expect("no panic");
     }
 }

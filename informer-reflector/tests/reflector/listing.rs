@@ -12,9 +12,9 @@ use super::script::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_version_that_is_not_to_be_had_is_at_once_replaced_by_the_newest() {
-    let mut too_large =
-        Status::failure("Timeout: Too large resource version: 7, current: 5", "Timeout").with_code(504);
-    for error in [failure(410, "Expired"), too_large.clone().boxed().into()] {
+    let refusals =
+        [failure(410, "Expired"), failure(410, "Gone")].into_iter().chain(too_large_in_all_dialects());
+    for error in refusals {
         let lines = vec![
             page(vec![], "7"),
             Line::WatchFails(failure(410, "Expired")),
@@ -27,8 +27,40 @@ async fn a_version_that_is_not_to_be_had_is_at_once_replaced_by_the_newest() {
         run.expect_requests(&["list 0 500", "watch 7", "list 7 all", "list newest 500", "watch 9"]).await;
         assert_eq!(started.elapsed(), Duration::ZERO, "no time is lost with waiting");
     }
-    too_large.message.clear();
-    assert!(!ListWatchError::from(too_large.boxed()).is_too_large_resource_version());
+    assert!(!failure(504, "Timeout").is_too_large_resource_version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn once_the_newest_has_been_had_the_next_list_asks_for_nothing_older_than_that_again() {
+    let expired = || Line::WatchFails(failure(410, "Expired"));
+    let lines = vec![
+        page(vec![], "7"),
+        expired(),
+        Line::ListFails(too_large()),
+        page(vec![], "9"),
+        brief_watch(vec![bookmark("10"), error(410, "Expired")]),
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&[
+        "list 0 500",
+        "watch 7",
+        "list 7 all",
+        "list newest 500",
+        "watch 9",
+        "list 10 all",
+    ])
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_a_list_from_memory_came_in_pages_later_lists_are_asked_for_in_pages() {
+    let lines = vec![
+        Line::Page(vec![item("a", "1")], "7", Some("t1")),
+        page(vec![item("b", "2")], "7"),
+        brief_watch(vec![bookmark("8"), error(410, "Expired")]),
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "list newest 500 from t1", "watch 7", "list 8 500"]).await;
 }
 
 #[tokio::test(start_paused = true)]

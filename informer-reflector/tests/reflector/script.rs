@@ -18,6 +18,7 @@ use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::Status;
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -326,8 +327,24 @@ pub(super) fn failure(code: u16, reason: &str) -> ListWatchError {
 
 /// What a server says that is behind the version it is asked for.
 pub(super) fn too_large() -> ListWatchError {
+    let [now, ..] = too_large_in_all_dialects();
+    now
+}
+
+/// What servers of three generations say then: a cause with a reason, one with a message, and only a message.
+pub(super) fn too_large_in_all_dialects() -> [ListWatchError; 3] {
+    let status = |cause: serde_json::Value, message: &str| {
+        let details = json!({ "retryAfterSeconds": 1, "causes": [cause] });
+        let status = json!({ "code": 504, "reason": "Timeout", "message": message, "details": details });
+        let status: Status = serde_json::from_value(status).expect("a status");
+        status.boxed().into()
+    };
     let message = "Timeout: Too large resource version: 7, current: 5";
-    Status::failure(message, "Timeout").with_code(504).boxed().into()
+    [
+        status(json!({ "reason": "ResourceVersionTooLarge", "message": "" }), "in other words"),
+        status(json!({ "reason": "", "message": "Too large resource version" }), "in other words"),
+        Status::failure(message, "Timeout").with_code(504).boxed().into(),
+    ]
 }
 
 /// A 429 that asks to wait for so many seconds.
