@@ -8,6 +8,7 @@ use informer_factory::{
 };
 use informer_testing::{CannedResponse, RequestFilter, Simulator, StreamingLists, Verb};
 use k8s_openapi::api::core::v1::Pod;
+use kube::core::PartialObjectMeta;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -98,4 +99,33 @@ async fn servers_that_refuse_streaming_lists_or_ignore_the_wish_are_followed_all
         shutdown.cancel();
         task.await.expect("no panic");
     }
+}
+
+#[tokio::test]
+async fn what_one_informer_of_a_factory_finds_out_about_streaming_lists_the_next_need_not() {
+    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
+    let simulator = builder.start().await.expect("a free port");
+    simulator.create(&pod("p", "n1")).expect("a new pod");
+    let (factory, _pods) = synced(&simulator).await;
+    within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+    assert_eq!(asked(&simulator), (1, 2));
+    let metadata = factory.informer::<PartialObjectMeta<Pod>>();
+    factory.start();
+    within(metadata.synced().wait()).await.expect("it syncs");
+    within(simulator.wait_for_watches(&RequestFilter::any(), 2)).await;
+    assert_eq!(asked(&simulator), (2, 3));
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_factory_can_do_without_streaming_lists() {
+    let simulator = with_pods(1).await;
+    let client = simulator.client().expect("a client");
+    let factory = SharedInformerFactory::builder(client).streaming_lists(false).build();
+    let _pods = factory.core().v1().pods();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+    assert_eq!(asked(&simulator), (1, 1));
+    factory.shutdown().await;
 }

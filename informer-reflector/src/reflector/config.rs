@@ -102,7 +102,7 @@ impl<K> ReflectorConfig<K> {
         self
     }
 
-    /// Asks for lists in pages of so many items, always; a server that answers from memory may send all in one page
+    /// Asks for lists that are not [streaming](Self::streaming_lists) in pages of so many items, always; a server that answers from memory may send all in one page
     /// nevertheless, above all for the first list. Default: pages of 500 where the server has to read its
     /// database anyway, else one page, because servers answer that from memory.
     #[doc(alias = "WatchListPageSize")]

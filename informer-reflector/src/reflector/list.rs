@@ -81,13 +81,19 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 self.hand_on(listing, resource_version);
                 Step::Now(Request::Watch)
             }
-            Err(error) if version_is_unavailable(&error) && !self.history.unavailable => {
+            Err(error) if self.may_be_the_version(&error) && !self.history.unavailable => {
                 // Asked for too much; the newest state is always to be had, so no time is lost with waiting.
                 self.history.unavailable = true;
                 Step::AtOnce(Request::Pages, error)
             }
             Err(error) => Step::Later(Request::List, error),
         }
+    }
+
+    /// Says whether another version may be listed where this one can't. A server that finds fault with a request may mean
+    /// a version that another wrote before it.
+    fn may_be_the_version(&self, error: &ListWatchError) -> bool {
+        version_is_unavailable(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
 
     /// Hands on a complete list, as one step (I9).

@@ -240,8 +240,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             WatchEvent::Modified(object) => self.take_object(object, MalformedKind::Changed, Delta::Updated),
             WatchEvent::Deleted(object) => self
                 .take_object(object, MalformedKind::Deleted, |object| Delta::Deleted(Deleted::exact(object))),
-            WatchEvent::Bookmark(Bookmark { resource_version, .. }) => {
-                self.pulse.has_bookmarks = true;
+            WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end }) => {
+                // The end of what exists is marked also by servers that mark nothing else.
+                self.pulse.has_bookmarks |= !initial_events_end;
                 self.advance(&resource_version);
                 Ok(None)
             }

@@ -31,6 +31,20 @@ async fn a_version_that_is_not_to_be_had_is_at_once_replaced_by_the_newest() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_version_that_the_server_can_make_nothing_of_is_at_once_replaced_by_the_newest() {
+    let lines = vec![
+        page(vec![], "revision-7"),
+        Line::WatchFails(failure(410, "Expired")),
+        Line::ListFails(failure(400, "BadRequest")),
+        Line::ListFails(failure(400, "BadRequest")),
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "watch revision-7", "list revision-7 all"]).await;
+    run.expect_after(0.0..0.1, "list newest 500").await;
+    run.expect_after(0.8..1.6, "list newest 500").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn once_the_newest_has_been_had_the_next_list_asks_for_nothing_older_than_that_again() {
     let expired = || Line::WatchFails(failure(410, "Expired"));
     let lines = vec![
