@@ -14,16 +14,16 @@ pub struct FactoryBuilder {
     config: FactoryConfig,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct FactoryConfig {
     pub(super) namespace: Option<String>,
     pub(super) resync_period: Option<Duration>,
-    pub(super) streaming_lists: bool,
+    pub(super) only_pages: bool,
 }
 
 impl FactoryBuilder {
     pub(super) fn new(client: Client) -> Self {
-        Self { client, config: FactoryConfig { namespace: None, resync_period: None, streaming_lists: true } }
+        Self { client, config: FactoryConfig::default() }
     }
 
     /// Limits namespaced resources to one namespace. Default: all. Cluster-scoped resources are not affected.
@@ -44,7 +44,7 @@ impl FactoryBuilder {
     /// [`ReflectorConfig::streaming_lists`](crate::ReflectorConfig::streaming_lists) says. Default: yes.
     #[doc(alias = "WatchListClient")]
     pub fn streaming_lists(mut self, wanted: bool) -> Self {
-        self.config.streaming_lists = wanted;
+        self.config.only_pages = !wanted;
         self
     }
 

@@ -128,7 +128,7 @@ impl SharedInformerFactory {
         };
         let reflector = ReflectorConfig::new()
             .server(self.inner.server.clone())
-            .streaming_lists(self.inner.config.streaming_lists);
+            .streaming_lists(!self.inner.config.only_pages);
         let mut options = InformerOptions::new().reflector(reflector);
         if let Some(period) = self.inner.config.resync_period {
             options = options.resync_period(period);

@@ -162,6 +162,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     async fn list_and_watch(&mut self) {
         let mut request = Request::List;
         loop {
+            if !matches!(request, Request::Watch) {
+                // A stream that nobody has come to watch.
+                self.open = None;
+            }
             let step = match request {
                 Request::List if self.may_stream() => self.stream_list().await,
                 Request::List | Request::Pages => self.list().await,
