@@ -18,7 +18,8 @@ pub struct ListWatchFailure<'a> {
     pub error: &'a ListWatchError,
     /// What the server is asked for next.
     pub next: NextRequest,
-    /// How long the reflector waits before that; zero if it goes on at once.
+    /// How long the reflector waits before that; zero if it goes on at once. While the server is away it may be longer,
+    /// until it is the reflector's [turn](super::SharedServer), or shorter.
     pub wait: Duration,
 }
 
