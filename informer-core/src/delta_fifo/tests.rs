@@ -400,6 +400,59 @@ fn a_part_of_a_list_is_compared_with_what_is_newest_wherever_that_is() {
     drop(in_flight);
 }
 
+/// A store of objects that can be counted while they are alive.
+struct Counted(Mutex<BTreeMap<ObjectKey, Cached<Arc<()>>>>);
+
+impl KnownObjects<Arc<()>> for Counted {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<Arc<()>>> {
+        self.0.lock().get(key).cloned()
+    }
+
+    fn for_each_known(
+        &self,
+        visit: &mut dyn FnMut(&Cached<Arc<()>>),
+    ) -> Option<Box<dyn std::any::Any + Send>> {
+        self.0.lock().values().for_each(visit);
+        None
+    }
+}
+
+#[test]
+fn neither_a_first_list_nor_a_later_one_in_which_nothing_changed_is_ever_held_twice() {
+    const PARTS: u64 = 100;
+    const PART: u64 = 10;
+    let alive = Arc::new(());
+    let store = Arc::new(Counted(Mutex::default()));
+    let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Arc<()>>>);
+    let process = || {
+        let batch = queue.pop_batch().now_or_never().flatten().expect("the queue is ready");
+        for object in batch.items().iter().flat_map(|pending| &pending.deltas).filter_map(Delta::object) {
+            store.0.lock().insert(object.key().clone(), object.clone());
+        }
+    };
+    for list in 0..3_u64 {
+        let mut listed = Vec::new();
+        for part in 0..PARTS {
+            let copy = |n: u64| {
+                let key = ObjectKey::cluster_scoped(&n.to_string());
+                Cached::from_parts(key, (n + 1).into(), Uid::default(), Arc::clone(&alive))
+            };
+            listed.extend(queue.list_part((part * PART..(part + 1) * PART).map(copy).collect()));
+            if list == 0 {
+                process();
+            }
+            let known = if list == 0 { (part + 1) * PART } else { PARTS * PART };
+            assert_eq!(Arc::strong_count(&alive) as u64, known + 1, "part {part} of list {list}");
+        }
+        let resource_version = (list + 5_000).into();
+        let set_aside = Vec::new();
+        queue.replace(Replacement { objects: listed, set_aside, complete: true, resource_version });
+        assert!(queue.is_empty(), "nothing is news");
+        process();
+    }
+    assert_eq!(Arc::strong_count(&alive) as u64, PARTS * PART + 1);
+}
+
 #[test]
 fn i12_nobody_waits_for_a_first_list_that_broke_off_and_whose_queue_is_closed() {
     let (queue, _) = before_a_store();

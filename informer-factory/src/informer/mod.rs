@@ -99,7 +99,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns the read half of the store.
+    /// Returns the read half of the store. Until the informer [has synced](Self::has_synced), it has as much of the first
+    /// list as has come, and its [watermark](Self::watermark) is empty.
     #[must_use]
     #[doc(alias = "GetStore")]
     #[doc(alias = "GetIndexer")]
@@ -130,7 +131,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.indexer.add_index(name, values)
     }
 
-    /// Adds a handler, at any time. What the store has already comes to it first, as initial adds (I5).
+    /// Adds a handler, at any time. What the store has already comes to it first, as initial adds (I5); so does the first
+    /// list, as it comes.
     #[doc(alias = "AddEventHandler")]
     pub fn add_event_handler(&self, handler: impl EventHandler<K>) -> HandlerRegistration {
         self.add_event_handler_with(handler, &HandlerOptions::default())
