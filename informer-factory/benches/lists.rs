@@ -1,5 +1,6 @@
 //! What a list needs at its peak, over what the informer holds when it is at rest: the first one, and one in which nothing
-//! has changed; streaming, and in pages of 500. 100,000 pods of 9 KB, from JSON to store and a handler.
+//! has changed; streaming, and in pages of 500. 100,000 pods of 9 KB, whole and metadata only, from JSON to store and a
+//! handler.
 //! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000.
 //!
 //! The server is a service in this process that writes each pod when it is asked for, so that next to nothing of what is
@@ -22,8 +23,11 @@ use informer_factory::{
 };
 use informer_testing::{ClusterSpec, Simulator};
 use k8s_openapi::api::core::v1::Pod;
+use kube::Resource;
 use kube::client::Body;
+use kube::core::PartialObjectMeta;
 use peak_alloc::PeakAlloc;
+use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -41,19 +45,29 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let server = Server { templates: Arc::new(templates().await), pods, expire: Arc::default() };
-        measure("streaming list", &server, ReflectorConfig::new()).await;
-        let in_pages = ReflectorConfig::new().streaming_lists(false).page_size(500);
-        measure("list in pages", &server, in_pages).await;
+        measure::<Pod>("streaming list", &server, ReflectorConfig::new()).await;
+        measure::<Pod>("list in pages", &server, in_pages()).await;
+        // Where objects are small, what a list needs beside them weighs more.
+        measure::<PartialObjectMeta<Pod>>("streaming list of metadata", &server, ReflectorConfig::new())
+            .await;
+        measure::<PartialObjectMeta<Pod>>("list of metadata in pages", &server, in_pages()).await;
     });
 }
 
-async fn measure(case: &str, server: &Server, config: ReflectorConfig<Pod>) {
+fn in_pages<K>() -> ReflectorConfig<K> {
+    ReflectorConfig::new().streaming_lists(false).page_size(500)
+}
+
+async fn measure<K>(case: &str, server: &Server, config: ReflectorConfig<K>)
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+{
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
     let client = kube::Client::new(server.clone(), "default");
     let options = InformerOptions::new().reflector(config);
-    let (informer, task) = SharedIndexInformer::new(Arc::new(KubeListWatch::<Pod>::all(client)), options);
-    let handler = informer.add_event_handler(Handlers::<Pod>::new().on_add(|_, _| {}));
+    let (informer, task) = SharedIndexInformer::new(Arc::new(KubeListWatch::<K>::all(client)), options);
+    let handler = informer.add_event_handler(Handlers::<K>::new().on_add(|_, _| {}));
     let (shutdown, started) = (CancellationToken::new(), Instant::now());
     let task = tokio::spawn(task.run(shutdown.clone()));
     informer.synced().wait().await.expect("it syncs");
@@ -80,7 +94,10 @@ async fn measure(case: &str, server: &Server, config: ReflectorConfig<Pod>) {
 }
 
 /// Waits until the informer follows its watch, and handlers have heard of everything.
-async fn at_rest(informer: &SharedIndexInformer<Pod>, handler: &HandlerRegistration) {
+async fn at_rest<K>(informer: &SharedIndexInformer<K>, handler: &HandlerRegistration)
+where
+    K: Resource + Send + Sync + 'static,
+{
     let mut status = informer.status().clone();
     while !status.health().is_live() {
         status.health_changed().await;
