@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue};
+use http::header::ACCEPT;
 use informer_core::{ListOptions, ListWatchError, ResourceVersionMatch, WatchOptions};
 use kube::Resource;
 use kube::client::Body;
@@ -73,11 +73,7 @@ impl Endpoint {
             query.add("allowWatchBookmarks", "true");
         }
         query.add("timeoutSeconds", &whole_seconds(options.timeout).to_string());
-        let mut request = self.request("watch", query, self.accept("PartialObjectMetadata"))?;
-        // From 1.37 on the server may compress a watch, with each event a gzip member of its own; the decoder that kube
-        // can be built with stops after the first.
-        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        Ok(request)
+        self.request("watch", query, self.accept("PartialObjectMetadata"))
     }
 
     fn accept(&self, metadata_form: &str) -> String {
