@@ -21,10 +21,12 @@ use futures::StreamExt;
 use http::header::ACCEPT_ENCODING;
 use informer_core::{ListOptions, ListStream, ListWatchError, ListerWatcher, WatchOptions, WatchStream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::TypeMeta;
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::PrunePaths;
+use crate::decode::ExpectedType;
+use crate::{ListDecoder, PrunePaths, WatchDecoder};
 use compression::Compression;
 use coverage::Coverage;
 use request::Endpoint;
@@ -47,6 +49,7 @@ use slices::Slices;
 pub struct KubeListWatch<K> {
     client: Client,
     endpoint: Endpoint,
+    expected: ExpectedType,
     coverage: Coverage,
     prune: PrunePaths,
     compression: Compression,
@@ -76,19 +79,25 @@ impl<K: Resource> KubeListWatch<K> {
     /// Returns what lists and watches a resource in all namespaces, for types that learn their kind when running.
     #[must_use]
     pub fn all_with(client: Client, dynamic_type: &K::DynamicType) -> Self {
-        Self::with_endpoint(client, Endpoint::new::<K>(None, dynamic_type))
+        Self::with_endpoint(
+            client,
+            Endpoint::new::<K>(None, dynamic_type),
+            ExpectedType::of::<K>(dynamic_type),
+        )
     }
 
     /// Returns what lists and watches a resource in one namespace, for types that learn their kind when running.
     #[must_use]
     pub fn namespaced_with(client: Client, namespace: &str, dynamic_type: &K::DynamicType) -> Self {
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-        Self::with_endpoint(client, Endpoint::new::<K>(namespace, dynamic_type))
+        let endpoint = Endpoint::new::<K>(namespace, dynamic_type);
+        Self::with_endpoint(client, endpoint, ExpectedType::of::<K>(dynamic_type))
     }
 
-    fn with_endpoint(client: Client, endpoint: Endpoint) -> Self {
+    fn with_endpoint(client: Client, endpoint: Endpoint, expected: ExpectedType) -> Self {
         Self {
             client,
+            expected,
             coverage: Coverage::new(endpoint.namespace.as_deref()),
             description: endpoint.to_string(),
             endpoint,
@@ -165,7 +174,10 @@ where
         let mut request = self.endpoint.list_request(&options)?;
         request.headers_mut().insert(ACCEPT_ENCODING, self.compression.of_lists());
         let response = response::send(&self.client, request).await?;
-        Ok(body::list(Slices::new(response)?, self.prune.clone()).boxed())
+        let decoder = ListDecoder::new(self.prune.clone()).expecting(self.expected.clone());
+        let resource =
+            TypeMeta { api_version: self.expected.api_version.clone(), kind: self.expected.kind.clone() };
+        Ok(body::list(Slices::new(response)?, decoder, resource).boxed())
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, ListWatchError> {
@@ -179,7 +191,8 @@ where
                 break Slices::new(response)?.teaching(self.compression.clone());
             }
         };
-        Ok(body::watch(slices, self.prune.clone()).boxed())
+        let decoder = WatchDecoder::new(self.prune.clone()).expecting(self.expected.clone());
+        Ok(body::watch(slices, decoder).boxed())
     }
 }
 
@@ -188,6 +201,7 @@ impl<K> Clone for KubeListWatch<K> {
         Self {
             client: self.client.clone(),
             endpoint: self.endpoint.clone(),
+            expected: self.expected.clone(),
             coverage: self.coverage.clone(),
             prune: self.prune.clone(),
             compression: self.compression.clone(),

@@ -5,3 +5,4 @@ mod compression;
 mod errors;
 mod requests;
 mod server;
+mod types;
