@@ -11,6 +11,7 @@ mod outages;
 mod relist;
 mod resyncs;
 mod stopping;
+mod verifying;
 mod waiting;
 
 use std::sync::Arc;

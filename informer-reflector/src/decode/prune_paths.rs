@@ -33,6 +33,9 @@ pub struct PrunePaths {
     root: Arc<Level>,
 }
 
+/// The fields of metadata that tell objects, and their versions, apart.
+const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
+
 /// The fields of one object that paths lead to or through. There are few, so a search from the front is the fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Level {
@@ -86,7 +89,7 @@ impl PrunePaths {
         let names = parse(path).ok_or_else(|| PrunePathError::Unparsable { path: path.to_owned() })?;
         let needed = match names.as_slice() {
             ["metadata"] => true,
-            ["metadata", name, ..] => ["name", "namespace", "uid", "resourceVersion"].contains(name),
+            ["metadata", name, ..] => NEEDED.contains(name),
             _ => false,
         };
         if needed {
@@ -94,6 +97,14 @@ impl PrunePaths {
         }
         Arc::make_mut(&mut self.root).insert(&names);
         Ok(self)
+    }
+
+    /// Returns paths that leave nothing of an object but what tells it, and its versions, from others.
+    pub(crate) fn identity_only() -> Self {
+        let kept = NEEDED.iter().map(|name| (Box::from(*name), Field::Inside(Level::default())));
+        let metadata = Level { fields: kept.collect(), prunes_others: true, ..Level::default() };
+        let fields = vec![("metadata".into(), Field::Inside(metadata))];
+        Self { root: Arc::new(Level { fields, prunes_others: true, ..Level::default() }) }
     }
 
     /// Returns paths with which no object decodes whose field of this name is another text than these, or an empty one.

@@ -12,16 +12,18 @@ mod gzip;
 mod request;
 mod response;
 mod slices;
+mod tweaks;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::StreamExt;
 use http::header::ACCEPT_ENCODING;
 use informer_core::{ListOptions, ListStream, ListWatchError, ListerWatcher, WatchOptions, WatchStream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::TypeMeta;
+use kube::core::{PartialObjectMeta, TypeMeta};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
@@ -31,6 +33,8 @@ use compression::Compression;
 use coverage::Coverage;
 use request::Endpoint;
 use slices::Slices;
+
+pub use tweaks::ListTweaks;
 
 /// Lists and watches the objects of one resource, in one namespace or in all.
 ///
@@ -111,18 +115,26 @@ impl<K: Resource> KubeListWatch<K> {
 impl<K> KubeListWatch<K> {
     /// Limits the objects to those whose labels match, as in `app=web,tier!=cache`.
     #[must_use]
-    pub fn label_selector(mut self, selector: impl Into<String>) -> Self {
-        self.endpoint.label_selector = selector.into();
-        self.coverage.set_label_selector(&self.endpoint.label_selector);
-        self.description = self.endpoint.to_string();
-        self
+    pub fn label_selector(self, selector: impl Into<String>) -> Self {
+        self.tweak_list_options(|options| options.label_selector = selector.into())
     }
 
     /// Limits the objects to those whose fields match, as in `spec.nodeName=node-1`.
     #[must_use]
-    pub fn field_selector(mut self, selector: impl Into<String>) -> Self {
-        self.endpoint.field_selector = selector.into();
-        self.coverage.set_field_selector(&self.endpoint.field_selector);
+    pub fn field_selector(self, selector: impl Into<String>) -> Self {
+        self.tweak_list_options(|options| options.field_selector = selector.into())
+    }
+
+    /// Changes what is asked for with every list and watch: selectors, and parameters that only some servers know.
+    ///
+    /// The function is called here and now, and what it says holds for every page and every watch: if they could
+    /// differ, objects would be missed. Where client-go calls it for each request, and lets it change all of that, this
+    /// is the difference.
+    #[must_use]
+    pub fn tweak_list_options(mut self, tweak: impl FnOnce(&mut ListTweaks)) -> Self {
+        tweak(&mut self.endpoint.tweaks);
+        self.coverage.set_label_selector(&self.endpoint.tweaks.label_selector);
+        self.coverage.set_field_selector(&self.endpoint.tweaks.field_selector);
         self.description = self.endpoint.to_string();
         self
     }
@@ -168,6 +180,21 @@ where
     /// Field selectors are only understood where they are about `metadata.name` and `metadata.namespace`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         self.coverage.includes(object)
+    }
+
+    /// Everything but name, namespace, UID and resource version is stepped over.
+    fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+        let endpoint = self.endpoint.clone().metadata_only();
+        Some(Arc::new(KubeListWatch {
+            client: self.client.clone(),
+            expected: self.expected.clone().metadata_only(),
+            coverage: self.coverage.clone(),
+            prune: PrunePaths::identity_only(),
+            compression: self.compression.clone(),
+            description: endpoint.to_string(),
+            endpoint,
+            _object: PhantomData,
+        }))
     }
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {

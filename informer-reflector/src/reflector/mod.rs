@@ -10,6 +10,7 @@ mod backoff;
 mod config;
 mod intake;
 mod list;
+mod relist;
 mod status;
 mod watch;
 
@@ -22,6 +23,7 @@ use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 pub use config::ReflectorConfig;
+pub use relist::Relist;
 pub use status::{Health, ReflectorStatus};
 
 use backoff::Backoff;
@@ -64,6 +66,7 @@ pub struct Reflector<K> {
     setbacks: Setbacks,
     backoff: Backoff,
     reporter: Reporter,
+    relist: Relist,
 }
 
 /// What the reflector asks the server for.
@@ -100,6 +103,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             setbacks: Setbacks::default(),
             backoff: Backoff::new(),
             reporter,
+            relist: Relist::new(),
         }
     }
 
@@ -107,6 +111,12 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     #[must_use]
     pub fn status(&self) -> ReflectorStatus {
         self.reporter.status()
+    }
+
+    /// Returns a way to have the reflector list again.
+    #[must_use]
+    pub fn relist(&self) -> Relist {
+        self.relist.clone()
     }
 
     /// Lists and watches until `shutdown`. Errors don't end it: they show in the [status](Self::status), are logged
@@ -126,8 +136,18 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         let mut request = Request::List;
         loop {
             let step = match request {
-                Request::List => self.list().await,
-                Request::Watch => self.watch().await,
+                Request::List => {
+                    self.relist.is_answered();
+                    self.list().await
+                }
+                Request::Watch => {
+                    let relist = self.relist.clone();
+                    tokio::select! {
+                        biased;
+                        () = relist.requested() => Step::Now(Request::List),
+                        step = self.watch() => step,
+                    }
+                }
             };
             request = match step {
                 Step::Now(next) => next,

@@ -99,3 +99,49 @@ async fn a_namespace_cannot_change_the_path() -> Result<(), ListWatchError> {
     assert_eq!(server.uris(), ["/api/v1/namespaces/..%2Fx%3Fy/pods"]);
     Ok(())
 }
+
+#[tokio::test]
+async fn what_a_user_adds_goes_with_every_page_and_watch() -> Result<(), ListWatchError> {
+    let server = Server::answering((0..2).map(|_| answer(200, EMPTY_LIST)).chain([answer(200, "")]));
+    let pods =
+        KubeListWatch::<Pod>::all(server.client()).label_selector("app=web").tweak_list_options(|options| {
+            assert_eq!((options.resource(), options.label_selector.as_str()), ("pods", "app=web"));
+            options.label_selector.push_str(",tier!=cache");
+            options.field_selector = "spec.nodeName=n".to_owned();
+            options.parameter("pretty", "true").parameter("gone", "x").parameter("gone", "");
+            options.parameter("shard selector", "a&b='0x0'");
+        });
+    list(&pods, ListOptions { limit: Some(2), ..ListOptions::default() }).await?;
+    list(&pods, ListOptions { continue_token: Some("next".into()), ..ListOptions::default() }).await?;
+    watch(&pods, watch_options("1")).await?;
+    let added = "labelSelector=app%3Dweb%2Ctier%21%3Dcache&fieldSelector=spec.nodeName%3Dn&pretty=true\
+                 &shard%20selector=a%26b%3D%270x0%27";
+    let expected = [
+        format!("/api/v1/pods?limit=2&{added}"),
+        format!("/api/v1/pods?continue=next&{added}"),
+        format!("/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=300&{added}"),
+    ];
+    assert_eq!(server.uris(), expected);
+    let described = pods.description();
+    assert!(described.contains("fields \"spec.nodeName=n\" and pretty \"true\""), "{described}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_holds_lists_and_watches_together_is_not_for_users_to_change() {
+    for name in ["resourceVersion", "limit", "continue", "watch", "labelSelector", "timeoutSeconds"] {
+        let server = Server::default();
+        let pods = KubeListWatch::<Pod>::all(server.client()).tweak_list_options(|options| {
+            options.parameter(name, "1");
+        });
+        for error in [
+            list(&pods, ListOptions::default()).await.expect_err("a refusal"),
+            watch(&pods, watch_options("1")).await.expect_err("a refusal"),
+        ] {
+            assert!(error.is_bad_request(), "{error}");
+            let text = error.to_string();
+            assert!(text.contains(&format!("\"{name}\" can't be set for pods: ")), "{text}");
+        }
+        assert!(server.uris().is_empty());
+    }
+}
