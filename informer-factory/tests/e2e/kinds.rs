@@ -14,7 +14,7 @@ use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use serde_json::json;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::cluster::{Cluster, Versions, create, delete, patch, versions};
+use crate::cluster::{Cluster, Versions, caught_up, create, delete, patch, versions};
 use crate::custom_resources::{Widget, install, widget};
 use crate::objects::{config_map, pod};
 use crate::{PATIENCE, eventually};
@@ -138,11 +138,14 @@ async fn long_lists_come_compressed_and_whole() {
     let cluster = Cluster::connect("gzip").await;
     let server: Api<ConfigMap> = cluster.api();
     let text = "How long a text must be before it is compressed, a server decides. ".repeat(1000);
+    let mut last = None;
     for n in 0..5 {
         let mut map = config_map(&format!("long-{n}"));
         map.data = Some([("text".to_owned(), text.clone())].into());
-        create(&server, &map).await;
+        last = Some(create(&server, &map).await);
     }
+    // The first list comes from the server's memory, which may be behind.
+    caught_up(&server, &last.and_then(|map| map.metadata.resource_version).as_deref().into()).await;
     for compressed in [true, false] {
         let mut list_watch =
             KubeListWatch::<ConfigMap>::namespaced(cluster.client.clone(), &cluster.namespace)
