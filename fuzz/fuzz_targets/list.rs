@@ -4,7 +4,7 @@
 use informer_core::{ListEnd, ListWatchError, Malformed};
 use informer_fuzz::{has_unique_fields, split};
 use informer_reflector::{ListDecoder, PrunePaths};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::ListMeta;
 use libfuzzer_sys::fuzz_target;
 use serde::de::DeserializeOwned;
@@ -20,8 +20,8 @@ fuzz_target!(|input: &[u8]| {
         assert_eq!(items.into_iter().collect::<Result<Vec<_>, _>>().as_ref(), Ok(&expected.0));
         assert_eq!(end.resource_version, expected.1.resource_version.as_deref().into());
     }
-    let whole = decode::<Pod>(PrunePaths::default(), &[body]);
-    let split = decode::<Pod>(PrunePaths::default(), &pieces);
+    let whole = decode::<ConfigMap>(PrunePaths::default(), &[body]);
+    let split = decode::<ConfigMap>(PrunePaths::default(), &pieces);
     assert_eq!(format!("{whole:?}"), format!("{split:?}"));
 });
 

@@ -48,7 +48,10 @@ fn read(is_watch: bool, encoding: &'static str, pieces: Vec<Bytes>) -> Result<St
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
         let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {
-            let frames = pieces.clone().into_iter().map(|piece| Ok::<_, std::io::Error>(http_body::Frame::data(piece)));
+            let frames = pieces
+                .clone()
+                .into_iter()
+                .map(|piece| Ok::<_, std::io::Error>(http_body::Frame::data(piece)));
             let body = StreamBody::new(futures::stream::iter(frames));
             let response = http::Response::builder().header("content-encoding", encoding).body(body);
             std::future::ready(Ok::<_, std::io::Error>(response.expect("a response")))

@@ -4,7 +4,7 @@
 use informer_core::{ListWatchError, WatchEvent};
 use informer_fuzz::{has_unique_fields, split};
 use informer_reflector::{PrunePaths, WatchDecoder};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::ConfigMap;
 use libfuzzer_sys::fuzz_target;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,8 +21,8 @@ fuzz_target!(|input: &[u8]| {
             compare(line, &event);
         }
     }
-    let whole = decode::<Pod>(PrunePaths::default(), &[body]);
-    let split = decode::<Pod>(PrunePaths::default(), &pieces);
+    let whole = decode::<ConfigMap>(PrunePaths::default(), &[body]);
+    let split = decode::<ConfigMap>(PrunePaths::default(), &pieces);
     assert_eq!(format!("{whole:?}"), format!("{split:?}"));
 });
 

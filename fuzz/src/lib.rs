@@ -78,8 +78,7 @@ impl Server {
     #[must_use]
     pub fn start() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let simulator =
-            runtime.block_on(Simulator::builder().built_in_kinds().start()).expect("a free port");
+        let simulator = runtime.block_on(Simulator::builder().built_in_kinds().start()).expect("a free port");
         for (name, labels) in PODS {
             let labels: serde_json::Map<_, _> =
                 labels.iter().map(|(label, value)| ((*label).to_owned(), (*value).into())).collect();
@@ -106,7 +105,8 @@ impl Server {
         self.runtime.block_on(async {
             let response = self.client.send(request).await.expect("an answer");
             let code = response.status().as_u16();
-            let body = http_body_util::BodyExt::collect(response.into_body()).await.expect("a body").to_bytes();
+            let body =
+                http_body_util::BodyExt::collect(response.into_body()).await.expect("a body").to_bytes();
             let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
             let items = body["items"].as_array().map(Vec::as_slice).unwrap_or_default();
             let name = |pod: &serde_json::Value| pod["metadata"]["name"].as_str().expect("a name").to_owned();

@@ -88,7 +88,7 @@ fn fuzz(target: &str, programs: &Path, seconds: u64, signals: &Signals) -> anyho
         .current_dir(workspace::root())
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-artifact_prefix={}/{target}-", failing.display()))
-        .args(["-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=1"])
+        .args(["-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=0"])
         // What is new goes to the first; the others are read.
         .arg(&found)
         .arg(Path::new("fuzz").join("corpus").join(target));

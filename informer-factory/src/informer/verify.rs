@@ -3,8 +3,7 @@
 //! What is compared is one state: that of the store at its watermark, held as a snapshot, and that of the server at
 //! exactly this resource version, of which only metadata is listed. So nothing that happens meanwhile can look like a
 //! difference, and each difference is a broken promise (I9) of the server, the network or this library. client-go:
-//! `checkWatchListDataConsistencyIfRequested` of tools/cache/reflector_data_consistency_detector.go, which runs after a
-//! list, and panics.
+//! `CheckDataConsistency` of `util/consistencydetector`, which repeats a list, and panics.
 //!
 //! It is put right by a list: that goes through queue, store and handlers as any list does, so that their promises
 //! hold.

@@ -41,6 +41,7 @@ async fn an_informer_of_metadata_only_follows_like_any_other() {
     assert!(replica.violations().is_empty(), "{:?}", replica.violations());
     let reached = pods.wait_until(&last.resource_version().into(), PATIENCE).await;
     assert_eq!(reached, informer_factory::WaitOutcome::Reached);
+    assert!(within(pods.verify()).await.expect("it is synced").is_equal());
     let names = |app: &str| {
         let mut names: Vec<_> = by_app.get(&app.to_owned()).iter().map(|pod| pod.name().to_owned()).collect();
         names.sort();
@@ -83,6 +84,7 @@ async fn an_informer_of_dynamic_objects_follows_like_any_other() {
     simulator.create(&pod("b", "n2")).expect("a new pod");
     within(replica.wait_until(|_| replica.versions() == versions_of_pods(&simulator))).await;
     assert!(replica.violations().is_empty(), "{:?}", replica.violations());
+    assert!(within(pods.verify()).await.expect("it is synced").is_equal());
     let on_node = by_node.get(&"n2".to_owned());
     assert_eq!((on_node.len(), by_node.get(&"n1".to_owned()).len()), (2, 0));
     for pod in &on_node {

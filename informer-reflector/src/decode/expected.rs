@@ -77,8 +77,8 @@ impl ExpectedType {
         let is_free_in_kind = kind.is_empty() || self.api_version.contains('.');
         let is_expected = (is_free_in_kind || item == self.kind)
             && (api_version.is_empty() || api_version == self.api_version);
-        (!is_expected && !is_any && !(self.metadata_only && is_metadata))
-            .then(|| self.instead(kind, api_version))
+        let is_possible = is_expected || is_any || (self.metadata_only && is_metadata);
+        (!is_possible).then(|| self.instead(kind, api_version))
     }
 
     fn instead(&self, kind: &str, api_version: &str) -> String {
