@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use informer_core::{
-    Batch, Cached, Deleted, Delta, DeltaFifo, KnownObjects, ObjectKey, ReflectorStore, Replacement, Uid,
+    Batch, Cached, Deleted, Delta, DeltaFifo, KnownObjects, ObjectKey, Pending, ReflectorStore, Replacement,
+    Uid,
 };
 use proptest::prelude::*;
 
@@ -159,10 +160,8 @@ impl World {
         if self.queue.has_synced() {
             self.was_synced = true;
         }
-        let (is_initial, completes) = (
-            batch.items().iter().any(|pending| pending.is_in_initial_list()),
-            batch.completes_initial_list(),
-        );
+        let (is_initial, completes) =
+            (batch.items().iter().any(Pending::is_in_initial_list), batch.completes_initial_list());
         assert!(
             !self.was_synced || !(is_initial || completes),
             "I6: the first list is over once it is synced"

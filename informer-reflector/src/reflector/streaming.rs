@@ -219,7 +219,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(status) => return Err(NoStream::Failed(status.into())),
                 WatchEvent::Malformed { kind, object } => {
-                    self.take_malformed_initial(kind, object, listing)?
+                    self.take_malformed_initial(kind, object, listing)?;
                 }
             }
         }

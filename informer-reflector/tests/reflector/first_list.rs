@@ -68,7 +68,7 @@ impl Pipeline {
             match delta {
                 Delta::Deleted(deleted) => _ = objects.remove(deleted.key()),
                 other => {
-                    _ = other.object().map(|object| objects.insert(object.key().clone(), object.clone()))
+                    _ = other.object().map(|object| objects.insert(object.key().clone(), object.clone()));
                 }
             }
         }
