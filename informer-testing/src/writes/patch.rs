@@ -49,7 +49,7 @@ impl Patch {
             Self::Strategic(_) | Self::Apply(_) => {}
             Self::Merge(patch) => json_patch::merge(&mut value, patch),
             Self::Json(patch) => {
-                json_patch::patch(&mut value, patch).map_err(|error| rejected(&error.to_string()))?;
+                json_patch::patch(&mut value, patch).map_err(|_| rejected())?;
             }
         }
         match value {
@@ -78,10 +78,8 @@ pub(super) fn patch(writer: &Writer<'_>, name: &str, patch: &Patch, part: Part) 
     })
 }
 
-fn rejected(why: &str) -> Refusal {
-    status::failure(
-        http::StatusCode::UNPROCESSABLE_ENTITY,
-        "Invalid",
-        format!("the server rejected our request due to an error in our request: {why}"),
-    )
+/// The refusal of a patch that does not fit the object. The real server does not say more.
+fn rejected() -> Refusal {
+    let message = "the server rejected our request due to an error in our request";
+    status::failure(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
 }

@@ -128,15 +128,15 @@ pub(super) fn replace(
     if part != Part::Whole {
         admission::admit(kind, &mut after)?;
     }
-    if owners_settled && after == *before || !owners_settled && differ_in_owners_at_most(before, &after) {
+    if !owners_settled {
+        let now = writer.server.stamp().now;
+        ownership::note_write(kind, before, &mut after, &writer.manager(part, &now));
+    }
+    if after == *before {
         // The server does not store an update that changes nothing: no event, no new resource version.
         return Ok(Outcome::Stored(old.clone()));
     }
     count_generation(kind, before, &mut after);
-    if !owners_settled && writer.options.manager.is_some() {
-        let now = writer.server.stamp().now;
-        ownership::note_write(kind, before, &mut after, &writer.manager(part, &now));
-    }
     if writer.options.dry_run {
         return Ok(Outcome::Stored(Object::encode(
             transaction.kind,
@@ -203,26 +203,6 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
         copy_or_remove(old, metadata, field);
     }
     copy_or_remove(old, metadata, "resourceVersion");
-}
-
-/// Compares two versions, but for `managedFields`: a client need not send back what it got of them. One that sends an
-/// empty list wants them forgotten.
-fn differ_in_owners_at_most(before: &Body, after: &Body) -> bool {
-    let owners = after.get("metadata").and_then(|metadata| metadata.get("managedFields"));
-    if owners.and_then(Value::as_array).is_some_and(Vec::is_empty) {
-        return before == after;
-    }
-    let without_owners = |body: &Body| {
-        let mut metadata = body.get("metadata").cloned().unwrap_or_default();
-        if let Value::Object(metadata) = &mut metadata {
-            metadata.remove("managedFields");
-        }
-        metadata
-    };
-    let rest = |body: &Body| body.iter().filter(|(name, _)| *name != "metadata").count();
-    rest(before) == rest(after)
-        && before.iter().all(|(name, value)| name == "metadata" || after.get(name) == Some(value))
-        && without_owners(before) == without_owners(after)
 }
 
 fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body) {
