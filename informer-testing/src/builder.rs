@@ -1,12 +1,12 @@
 //! Configuring and starting a simulator.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::built_in;
 use crate::error::Error;
 use crate::resource::ResourceKind;
-use crate::serve::Listener;
+use crate::serve::{Listener, Service};
 use crate::server::{Server, Settings};
 use crate::simulator::Simulator;
 use crate::watch::{StreamingLists, WatchRules};
@@ -26,11 +26,12 @@ impl Default for SimulatorBuilder {
                 history_limit: 20_000,
                 first_revision: 1_000,
                 watch_rules: WatchRules {
-                    bookmarks: Duration::from_secs(60),
                     patience: 10_000,
                     streaming_lists: StreamingLists::default(),
                 },
+                bookmark_interval: Duration::from_secs(60),
                 seed: 0,
+                begins_on: SystemTime::now(),
             },
         }
     }
@@ -85,7 +86,7 @@ impl SimulatorBuilder {
     /// Sets the time between two bookmarks of a watch. Default: one minute, as in the real server.
     #[must_use]
     pub fn bookmark_interval(mut self, interval: Duration) -> Self {
-        self.settings.watch_rules.bookmarks = interval.max(Duration::from_millis(1));
+        self.settings.bookmark_interval = interval.max(Duration::from_millis(1));
         self
     }
 
@@ -105,6 +106,21 @@ impl SimulatorBuilder {
         self
     }
 
+    /// Sets the date on which the simulator's clock begins; it is put on what is created and deleted. From there it goes
+    /// as tokio's clock does, so that it stands still while that is paused. Default: now.
+    #[must_use]
+    pub fn begins_on(mut self, date: SystemTime) -> Self {
+        self.settings.begins_on = date;
+        self
+    }
+
+    /// Starts the simulator without a socket, for clients in this process: [`Simulator::service`] and
+    /// [`Simulator::client`]. Its address has port 0, where nobody listens.
+    #[must_use]
+    pub fn start_in_process(self) -> Simulator {
+        Simulator::new(self.server(), None)
+    }
+
     /// Starts the simulator on a free loopback port. It must be called within a tokio runtime with I/O and time.
     ///
     /// # Errors
@@ -115,11 +131,17 @@ impl SimulatorBuilder {
     ///
     /// A dropped call leaves nothing behind.
     pub async fn start(self) -> Result<Simulator, Error> {
+        let server = self.server();
+        let service = Service::new(server.clone());
+        let listener = Listener::start(service, &server.stop).await.map_err(Error::Listen)?;
+        Ok(Simulator::new(server, Some(listener)))
+    }
+
+    fn server(self) -> Arc<Server> {
         let server = Arc::new(Server::new(self.settings));
         for kind in self.kinds {
             server.register(kind);
         }
-        let listener = Listener::start(&server).await.map_err(Error::Listen)?;
-        Ok(Simulator::new(server, listener))
+        server
     }
 }

@@ -25,7 +25,7 @@ pub(super) async fn list(
 ) -> Result<HttpResponse, Refusal> {
     let options = ListOptions::parse(&call.recorded.query)?;
     let filter = filter(table, namespace, &options)?;
-    let list = list::list(table, &call.server.revision, &filter, &options).await?;
+    let list = list::list(table, &call.revision, &filter, &options).await?;
     Ok(respond::list(&table.kind, list, call.shape))
 }
 
@@ -38,14 +38,14 @@ pub(super) async fn watch(
     let server = &call.server;
     let opening = Opening {
         table: table.clone(),
-        revision: server.revision.clone(),
+        revision: call.revision.clone(),
         registry: server.watches.clone(),
         request: call.recorded.clone(),
         filter: filter(table, namespace, &options)?,
         shape: call.shape,
         rules: server.settings.watch_rules,
         default_timeout: server.draw_watch_timeout(),
-        stop: server.stop.clone(),
+        stop: server.life(),
     };
     Ok(respond::watch(watch::open(opening, &options).await?))
 }

@@ -11,4 +11,5 @@ mod service;
 
 pub use body::ResponseBody;
 pub(crate) use listener::Listener;
+pub(crate) use respond::canned;
 pub use service::Service;

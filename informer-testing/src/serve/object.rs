@@ -24,10 +24,14 @@ impl Target<'_> {
 }
 
 pub(super) async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
-    if let Some(version) = ListOptions::parse(&call.recorded.query)?.parsed_resource_version()? {
-        call.server.revision.reach(version).await?;
-    }
-    let found = target.table.get(&target.key());
+    let version = ListOptions::parse(&call.recorded.query)?.parsed_resource_version()?;
+    let found = match version {
+        Some(version) => {
+            call.revision.reach(version).await?;
+            target.table.get_known(&target.key(), call.revision.at_hand())?
+        }
+        None => target.table.get(&target.key()),
+    };
     let object = found.ok_or_else(|| status::not_found(&target.table.kind, target.name))?;
     Ok(respond::object(StatusCode::OK, &object, call.shape))
 }

@@ -64,7 +64,7 @@ pub(super) fn watch(stream: BoxStream<'static, std::io::Result<Bytes>>) -> HttpR
     json(StatusCode::OK, ResponseBody::streamed(stream))
 }
 
-pub(super) fn canned(canned: CannedResponse) -> HttpResponse {
+pub(crate) fn canned(canned: CannedResponse) -> HttpResponse {
     let mut response = Response::new(ResponseBody::whole(canned.body));
     *response.status_mut() = canned.code;
     *response.headers_mut() = canned.headers;
