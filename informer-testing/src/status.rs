@@ -31,6 +31,10 @@ pub(crate) fn bad_request(message: impl Into<String>) -> Refusal {
     failure(StatusCode::BAD_REQUEST, "BadRequest", message)
 }
 
+pub(crate) fn unauthorized() -> Refusal {
+    failure(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+}
+
 pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Refusal {
     let message = format!("{} \"{name}\" not found", kind.qualified_plural());
     about(kind, name, failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message))

@@ -72,15 +72,15 @@ async fn start(revision: &Revision, filter: &Filter, options: &ListOptions) -> R
     };
     if version == 0 {
         // The watch cache ignores the limit of a list that accepts any state.
-        return Ok(from_the_top(At::Latest, 0));
+        return Ok(from_the_top(revision.at_hand(), 0));
     }
     revision.reach(version).await?;
     Ok(match options.version_match {
         Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
-        Some(VersionMatch::NotOlderThan) => from_the_top(At::Latest, limit),
+        Some(VersionMatch::NotOlderThan) => from_the_top(revision.at_hand(), limit),
         // Without a match a limit means "exactly", for the sake of clients older than the parameter.
         None if limit > 0 => from_the_top(At::Exactly(version), limit),
-        None => from_the_top(At::Latest, 0),
+        None => from_the_top(revision.at_hand(), 0),
     })
 }
 
