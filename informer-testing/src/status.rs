@@ -82,6 +82,11 @@ impl FieldError {
         }
     }
 
+    /// A value of another type than the field has.
+    pub(crate) fn wrong_type(field: impl Into<Cow<'static, str>>, value: &str, why: &str) -> Self {
+        Self { reason: "FieldValueTypeInvalid", ..Self::invalid(field, value, why) }
+    }
+
     pub(crate) fn forbidden(field: impl Into<Cow<'static, str>>, why: &str) -> Self {
         Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
     }
