@@ -54,10 +54,7 @@ const TABLE: &[BuiltIn] = &[
     namespaced("apps", "v1", "ControllerRevision", "controllerrevisions"),
     namespaced("apps", "v1", "DaemonSet", "daemonsets").generations().status("{}"),
     namespaced("apps", "v1", "Deployment", "deployments").generations().status("{}"),
-    namespaced("apps", "v1", "ReplicaSet", "replicasets")
-        .generations()
-        .fields(&["status.replicas"])
-        .status(r#"{"replicas":0}"#),
+    namespaced("apps", "v1", "ReplicaSet", "replicasets").generations().status(r#"{"replicas":0}"#),
     namespaced("apps", "v1", "StatefulSet", "statefulsets").generations().status(r#"{"replicas":0}"#),
     namespaced("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers").status("{}"),
     namespaced("batch", "v1", "CronJob", "cronjobs").generations().status("{}"),

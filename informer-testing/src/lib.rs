@@ -73,6 +73,7 @@ mod error;
 mod fault;
 mod list;
 mod memory_source;
+mod naming;
 mod object;
 mod replica;
 mod request;

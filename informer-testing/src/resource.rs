@@ -138,6 +138,11 @@ impl ResourceKind {
         BUILT_IN_GROUPS.contains(&self.group.as_str())
     }
 
+    /// Tells whether the server keeps the resource in its watch cache. Of events there are too many.
+    pub(crate) fn is_cached(&self) -> bool {
+        !(self.plural == "events" && matches!(self.group.as_str(), "" | "events.k8s.io"))
+    }
+
     /// Gives the storage key of an object: `namespace/name`, or the bare name in the cluster scope.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {

@@ -24,7 +24,7 @@ impl Target<'_> {
 }
 
 pub(super) async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
-    if let Some(version) = ListOptions::parse(&call.recorded.query)?.parsed_resource_version()? {
+    if let Some(version) = ListOptions::version_of_get(&call.recorded.query)? {
         call.server.revision.reach(version).await?;
     }
     let found = target.table.get(&target.key());

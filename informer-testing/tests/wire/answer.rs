@@ -96,9 +96,12 @@ impl Refusal {
     }
 
     /// Asserts the causes, given as reason and field.
+    ///
+    /// A real server says some things twice, where a rule has been written down anew and the old one is still there.
     #[track_caller]
     pub(crate) fn has_causes(&self, causes: &[(&str, &str)]) {
-        let given = self.details()["causes"].as_array().cloned().unwrap_or_default();
+        let mut given = self.details()["causes"].as_array().cloned().unwrap_or_default();
+        given.dedup();
         let given: Vec<Value> = given.iter().map(|cause| json!([cause["reason"], cause["field"]])).collect();
         let wanted: Vec<Value> = causes.iter().map(|(reason, field)| json!([reason, field])).collect();
         assert_eq!(given, wanted, "{}", self.0);

@@ -35,42 +35,65 @@ impl Watch {
         }
     }
 
-    /// Reads an event.
+    /// Reads an event, of whatever type.
     pub(crate) async fn event(&mut self) -> Option<Value> {
         let line = self.line().await?;
         Some(serde_json::from_slice(&line).expect("a line is JSON"))
     }
 
-    /// Reads an event of this type, and gives its object.
+    /// Reads the next event that a client has to act on. Bookmarks may come at any time to those who ask for them, so
+    /// they are passed over, but for the one that ends the initial events.
+    async fn change(&mut self) -> Option<Value> {
+        loop {
+            let event = self.event().await?;
+            if event["type"] != "BOOKMARK" || is_end_of_list(&event) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// Reads the next change, of this type, and gives its object.
     pub(crate) async fn expect(&mut self, kind: &str) -> Value {
-        let mut event = self.event().await.expect("the stream goes on");
+        let mut event = self.change().await.expect("the stream goes on");
         assert_eq!(event["type"], kind, "{event}");
         event["object"].take()
     }
 
-    /// Reads events in short: type and name.
+    /// Reads a bookmark, and gives its object.
+    pub(crate) async fn bookmark(&mut self) -> Value {
+        let mut event = self.event().await.expect("the stream goes on");
+        assert_eq!(event["type"], "BOOKMARK", "{event}");
+        event["object"].take()
+    }
+
+    /// Reads changes in short: type and name.
     pub(crate) async fn briefs(&mut self, number: usize) -> Vec<String> {
         let mut briefs = Vec::new();
         while briefs.len() < number {
-            let event = self.event().await.expect("the stream goes on");
+            let event = self.change().await.expect("the stream goes on");
             briefs.push(brief(&event));
         }
         briefs
     }
 
-    /// Reads all events up to the clean end of the stream, in short.
+    /// Reads all changes up to the clean end of the stream, in short.
     pub(crate) async fn rest(&mut self) -> Vec<String> {
         let mut briefs = Vec::new();
-        while let Some(event) = self.event().await {
+        while let Some(event) = self.change().await {
             briefs.push(brief(&event));
         }
         briefs
     }
 
-    /// Asserts that nothing is left.
+    /// Asserts that nothing is left, not even a bookmark.
     pub(crate) async fn ends(&mut self) {
-        assert_eq!(self.rest().await, Vec::<String>::new());
+        let event = self.event().await;
+        assert!(event.is_none(), "{event:?}");
     }
+}
+
+fn is_end_of_list(bookmark: &Value) -> bool {
+    bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true"
 }
 
 fn brief(event: &Value) -> String {

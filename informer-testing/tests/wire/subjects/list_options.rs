@@ -19,6 +19,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_listed_version_must_be_a_number),
         scenario(leading_zeros_of_a_version_do_not_matter),
         scenario(empty_parameters_are_as_good_as_none),
+        scenario(an_empty_number_is_none),
         scenario(unknown_parameters_are_ignored),
         scenario(of_a_repeated_parameter_the_first_counts),
     ]
@@ -121,9 +122,16 @@ async fn leading_zeros_of_a_version_do_not_matter(server: Server) {
 async fn empty_parameters_are_as_good_as_none(server: Server) {
     server.create_secrets(&["a"]).await;
     let parameters =
-        ["resourceVersion", "resourceVersionMatch", "continue", "labelSelector", "fieldSelector", "limit"];
+        ["resourceVersion", "resourceVersionMatch", "continue", "labelSelector", "fieldSelector"];
     let parameters = parameters.map(|name| (name, ""));
     assert_eq!(names(&server.list(&parameters).await.expect(200)), ["a"]);
+}
+
+async fn an_empty_number_is_none(server: Server) {
+    for name in ["limit", "timeoutSeconds"] {
+        let answer = server.list(&[(name, "")]).await;
+        answer.refused(400, "BadRequest", "strconv.ParseInt: parsing \"\": invalid syntax");
+    }
 }
 
 async fn unknown_parameters_are_ignored(server: Server) {

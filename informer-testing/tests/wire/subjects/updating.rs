@@ -23,6 +23,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_update_from_a_version_that_is_no_number_is_an_internal_error),
         scenario(a_dry_run_of_an_update_shows_and_stores_nothing),
         scenario(an_update_keeps_what_is_the_servers),
+        scenario(an_update_does_not_mark_for_deletion),
         scenario(an_update_takes_away_what_it_leaves_out),
         scenario(a_generation_counts_changes_of_the_spec),
         scenario(a_type_of_secret_is_for_ever).differs("The simulator knows no immutable fields."),
@@ -148,12 +149,19 @@ async fn an_update_keeps_what_is_the_servers(server: Server) {
     let old = server.create_secrets(&["a"]).await;
     let mut object = with_label(&old, "1");
     object["metadata"]["creationTimestamp"] = "2000-01-01T00:00:00Z".into();
-    object["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into();
     object["metadata"]["uid"] = "".into();
     let new = put(&server, &object).await.expect(200);
     assert_eq!(new["metadata"]["creationTimestamp"], old["metadata"]["creationTimestamp"]);
-    assert!(new["metadata"].get("deletionTimestamp").is_none(), "{new}");
     assert_eq!(uid(&new), uid(&old));
+}
+
+async fn an_update_does_not_mark_for_deletion(server: Server) {
+    let mut object = server.create_secrets(&["a"]).await;
+    object["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into();
+    let message = "Secret \"a\" is invalid: \
+        metadata.deletionTimestamp: Invalid value: \"2000-01-01T00:00:00Z\": field is immutable";
+    let refusal = put(&server, &object).await.refused(422, "Invalid", message);
+    refusal.has_causes(&[("FieldValueInvalid", "metadata.deletionTimestamp")]);
 }
 
 async fn an_update_takes_away_what_it_leaves_out(server: Server) {
