@@ -7,9 +7,11 @@ use crate::built_in;
 use crate::error::Error;
 use crate::resource::ResourceKind;
 use crate::serve::Listener;
-use crate::server::{Server, Settings};
+use crate::server::{Habits, Server, Settings};
 use crate::simulator::Simulator;
+use crate::store::into_body;
 use crate::watch::{StreamingLists, WatchRules};
+use crate::writes::{Guard, WriteOptions, Writer};
 
 /// Configures a [`Simulator`].
 #[derive(Clone, Debug)]
@@ -31,6 +33,12 @@ impl Default for SimulatorBuilder {
                     streaming_lists: StreamingLists::default(),
                 },
                 seed: 0,
+                habits: Habits {
+                    controllers: true,
+                    namespaces_required: false,
+                    graceful_pods: false,
+                    compressed_streams: false,
+                },
             },
         }
     }
@@ -105,11 +113,46 @@ impl SimulatorBuilder {
         self
     }
 
+    /// Leaves to the test what controllers do in a real cluster, as a bare API server does. By default the simulator
+    /// itself deletes what a deleted object owned, waits for dependants where the client asks for it, and empties
+    /// namespaces that are deleted.
+    #[must_use]
+    pub fn without_controllers(mut self) -> Self {
+        self.settings.habits.controllers = false;
+        self
+    }
+
+    /// Has clients create a namespace before what is to be in it, and creates `default`, `kube-system`, `kube-public`
+    /// and `kube-node-lease` at the start, if namespaces are served. By default a namespace need not exist.
+    #[must_use]
+    pub fn require_namespaces(mut self) -> Self {
+        self.settings.habits.namespaces_required = true;
+        self
+    }
+
+    /// Has scheduled pods wait for their kubelet when they are deleted: they are marked, and gone only after a second
+    /// delete with a grace period of 0 seconds, which the test sends in the kubelet's place. By default they are gone
+    /// at once.
+    #[must_use]
+    pub fn graceful_pod_deletion(mut self) -> Self {
+        self.settings.habits.graceful_pods = true;
+        self
+    }
+
+    /// Compresses streaming lists for clients that take gzip, each piece as a gzip member of its own, as servers do
+    /// from 1.37 on. Lists and single objects of more than 128 KiB are always compressed for such clients.
+    #[must_use]
+    pub fn compress_streaming_lists(mut self) -> Self {
+        self.settings.habits.compressed_streams = true;
+        self
+    }
+
     /// Starts the simulator on a free loopback port. It must be called within a tokio runtime with I/O and time.
     ///
     /// # Errors
     ///
-    /// [`Error::Listen`] if no port can be bound.
+    /// [`Error::Listen`] if no port can be bound; [`Error::Refused`] if the first namespaces can't be created, which
+    /// only happens with namespaces of a kind of one's own.
     ///
     /// # Cancel safety
     ///
@@ -119,7 +162,23 @@ impl SimulatorBuilder {
         for kind in self.kinds {
             server.register(kind);
         }
+        if server.settings.habits.namespaces_required {
+            create_first_namespaces(&server)?;
+        }
         let listener = Listener::start(&server).await.map_err(Error::Listen)?;
         Ok(Simulator::new(server, listener))
     }
+}
+
+/// Creates the namespaces that every cluster has.
+fn create_first_namespaces(server: &Server) -> Result<(), Error> {
+    let Some(served) = server.catalogue.at("/api/v1/namespaces") else {
+        return Ok(());
+    };
+    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+        let writer = Writer { server, served: &served, namespace: None, options: WriteOptions::default() };
+        let body = serde_json::json!({ "metadata": { "name": name } });
+        writer.create(into_body(body)?, Guard::Client)?;
+    }
+    Ok(())
 }

@@ -68,23 +68,31 @@
 
 mod builder;
 mod built_in;
+mod catalogue;
 mod cluster;
+mod custom;
+mod discovery;
 mod error;
 mod fault;
 mod list;
 mod memory_source;
 mod naming;
 mod object;
+mod openapi;
+mod ownership;
 mod replica;
 mod request;
 mod resource;
+mod schema;
 mod selector;
 mod serve;
 mod server;
+mod shape;
 mod simulator;
 mod status;
 mod storage;
 mod store;
+mod upkeep;
 mod watch;
 mod writes;
 

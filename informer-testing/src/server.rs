@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::catalogue::{Catalogue, Served};
 use crate::fault::FaultQueue;
 use crate::request::RequestLog;
 use crate::resource::ResourceKind;
@@ -21,13 +21,26 @@ pub(crate) struct Settings {
     pub(crate) first_revision: u64,
     pub(crate) watch_rules: WatchRules,
     pub(crate) seed: u64,
+    pub(crate) habits: Habits,
+}
+
+/// What the builder decides on how writes and answers are treated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habits {
+    /// Whether the simulator does what the garbage collector and the namespace controller do.
+    pub(crate) controllers: bool,
+    /// Whether a namespace must exist before objects can be created in it.
+    pub(crate) namespaces_required: bool,
+    /// Whether scheduled pods wait for a kubelet when they are deleted.
+    pub(crate) graceful_pods: bool,
+    /// Whether streaming lists are compressed for clients that take it.
+    pub(crate) compressed_streams: bool,
 }
 
 /// A simulated API server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// By collection path, such as `/api/v1/pods`. The entries are independent of one another.
-    tables: DashMap<String, Arc<Table>>,
+    pub(crate) catalogue: Catalogue,
     pub(crate) settings: Settings,
     pub(crate) revision: Revision,
     pub(crate) watches: Arc<WatchRegistry>,
@@ -40,7 +53,7 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
-            tables: DashMap::new(),
+            catalogue: Catalogue::default(),
             revision: Revision::starting_at(settings.first_revision),
             watches: Arc::default(),
             faults: FaultQueue::default(),
@@ -53,24 +66,21 @@ impl Server {
 
     /// Serves a resource; one that is served already stays as it is.
     pub(crate) fn register(&self, kind: ResourceKind) {
-        let path = kind.collection_path();
-        let table = || Arc::new(Table::new(kind, self.settings.history_limit, self.revision.clone()));
-        self.tables.entry(path).or_insert_with(table);
+        self.catalogue.add(kind.collection_path(), || {
+            let table = self.new_table(kind.clone());
+            Served::new(kind, table, self.stop.child_token())
+        });
     }
 
-    pub(crate) fn table_at(&self, collection_path: &str) -> Option<Arc<Table>> {
-        self.tables.get(collection_path).map(|table| table.clone())
-    }
-
-    pub(crate) fn table_of(&self, api_version: &str, kind: &str) -> Option<Arc<Table>> {
-        let is_it = |table: &Table| table.kind.kind == kind && table.kind.api_version() == api_version;
-        self.tables.iter().find(|entry| is_it(entry.value())).map(|entry| entry.value().clone())
+    /// Makes the storage of a resource, whose objects are kept in the version that `kind` says.
+    pub(crate) fn new_table(&self, kind: ResourceKind) -> Arc<Table> {
+        Arc::new(Table::new(kind, self.settings.history_limit, self.revision.clone()))
     }
 
     /// Forgets the history of all resources.
     pub(crate) fn compact(&self) {
-        for table in &self.tables {
-            table.compact();
+        for served in self.catalogue.resources() {
+            served.table.compact();
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Clients look at code *and* reason, and people read the message, so all three follow the real server.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::core::response::{StatusCause, StatusDetails, StatusSummary, reason};
@@ -56,27 +58,33 @@ pub(crate) fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
 /// One thing that is wrong with a field, in the words of the server's field validation.
 pub(crate) struct FieldError {
     reason: &'static str,
-    field: &'static str,
+    field: Cow<'static, str>,
     message: String,
 }
 
 impl FieldError {
-    pub(crate) fn required(field: &'static str, why: &str) -> Self {
-        Self { reason: "FieldValueRequired", field, message: format!("Required value: {why}") }
+    pub(crate) fn required(field: impl Into<Cow<'static, str>>, why: &str) -> Self {
+        let message =
+            if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
+        Self { reason: "FieldValueRequired", field: field.into(), message }
     }
 
     /// `value` is shown as given, so strings come quoted.
-    pub(crate) fn invalid(field: &'static str, value: &str, why: &str) -> Self {
-        Self { reason: "FieldValueInvalid", field, message: format!("Invalid value: {value}: {why}") }
+    pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, value: &str, why: &str) -> Self {
+        Self {
+            reason: "FieldValueInvalid",
+            field: field.into(),
+            message: format!("Invalid value: {value}: {why}"),
+        }
     }
 
-    pub(crate) fn forbidden(field: &'static str, why: &str) -> Self {
-        Self { reason: "FieldValueForbidden", field, message: format!("Forbidden: {why}") }
+    pub(crate) fn forbidden(field: impl Into<Cow<'static, str>>, why: &str) -> Self {
+        Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
     }
 
-    pub(crate) fn unsupported(field: &'static str, value: &str, supported: &str) -> Self {
+    pub(crate) fn unsupported(field: impl Into<Cow<'static, str>>, value: &str, supported: &str) -> Self {
         let message = format!("Unsupported value: \"{value}\": supported values: {supported}");
-        Self { reason: "FieldValueNotSupported", field, message }
+        Self { reason: "FieldValueNotSupported", field: field.into(), message }
     }
 }
 
@@ -91,7 +99,7 @@ pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldErro
     let message = format!("{qualified} \"{name}\" is invalid: {all}");
     let mut refusal = failure(StatusCode::UNPROCESSABLE_ENTITY, reason::INVALID, message);
     refusal.details = Some(StatusDetails {
-        causes: errors.into_iter().map(|e| cause(e.reason, &e.message, e.field)).collect(),
+        causes: errors.into_iter().map(|e| cause(e.reason, &e.message, &e.field)).collect(),
         ..details(group, kind, name)
     });
     refusal

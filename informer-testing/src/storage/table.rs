@@ -1,6 +1,6 @@
 //! The objects of one resource, with their history and those who wait for it to grow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,17 +29,34 @@ pub(crate) struct State {
     /// By storage key, in the bytewise order in which lists come.
     pub(crate) objects: BTreeMap<String, Arc<Object>>,
     pub(crate) history: History,
+    /// The keys of the objects that have an owner, by the owner's UID.
+    pub(crate) dependants: BTreeMap<Box<str>, BTreeSet<String>>,
 }
 
 impl Table {
     pub(crate) fn new(kind: ResourceKind, history_limit: usize, revision: Revision) -> Self {
         let history = History::new(history_limit, revision.current());
-        let state = RwLock::new(State { objects: BTreeMap::new(), history });
+        let state = RwLock::new(State { objects: BTreeMap::new(), history, dependants: BTreeMap::new() });
         Self { kind, revision, state, changed: watch::Sender::new(()) }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Object>> {
         self.state.read().objects.get(key).cloned()
+    }
+
+    /// Gives the objects that the object with this UID owns, in key order.
+    pub(crate) fn dependants_of(&self, uid: &str) -> Vec<Arc<Object>> {
+        let state = self.state.read();
+        let keys = state.dependants.get(uid).into_iter().flatten();
+        keys.filter_map(|key| state.objects.get(key).cloned()).collect()
+    }
+
+    /// Gives the objects of a namespace in key order.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<Object>> {
+        let prefix = format!("{namespace}/");
+        let state = self.state.read();
+        let found = state.objects.range(prefix.clone()..).take_while(|(key, _)| key.starts_with(&prefix));
+        found.map(|(_, object)| object.clone()).collect()
     }
 
     /// Counts the objects.
@@ -105,6 +122,27 @@ impl Table {
         let state = self.state.read();
         Ok((state.history.from(cursor, patience)?, self.revision.current()))
     }
+}
+
+impl State {
+    /// Keeps `dependants` in step with a write.
+    pub(super) fn note_owners(&mut self, before: Option<&Object>, after: Option<&Object>) {
+        for (object, owner) in owners(before) {
+            if let Some(keys) = self.dependants.get_mut(owner) {
+                keys.remove(&object.key);
+                if keys.is_empty() {
+                    self.dependants.remove(owner);
+                }
+            }
+        }
+        for (object, owner) in owners(after) {
+            self.dependants.entry(owner.clone()).or_default().insert(object.key.clone());
+        }
+    }
+}
+
+fn owners(object: Option<&Object>) -> impl Iterator<Item = (&Object, &Box<str>)> {
+    object.into_iter().flat_map(|object| object.owners.iter().map(move |owner| (object, owner)))
 }
 
 /// Leaves the objects out: there may be very many.

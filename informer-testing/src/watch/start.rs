@@ -10,12 +10,13 @@ use futures::stream::{self, BoxStream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::framing::{self, Shape};
+use super::framing;
 use super::registry::WatchRegistry;
 use super::stream::{Bookmarks, Initial, WatchStream};
 use crate::list::ListOptions;
 use crate::request::RecordedRequest;
 use crate::selector::Filter;
+use crate::shape::Shape;
 use crate::status::{self, Refusal};
 use crate::storage::{Revision, Table};
 

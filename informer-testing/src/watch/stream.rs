@@ -14,11 +14,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::framing::{self, Shape};
+use super::framing;
 use super::injection::{Ending, PlacedInjection, WatchInjection};
 use super::registry::Registration;
 use crate::object::Object;
 use crate::selector::Filter;
+use crate::shape::Shape;
 use crate::storage::{Event, Lagging, Table};
 
 /// Bytes are handed on in pieces of about this size.
@@ -126,14 +127,14 @@ impl WatchStream {
     fn fill_initial(&mut self, buffer: &mut BytesMut) {
         for object in self.initial.objects.by_ref() {
             if self.filter.matches(&object) {
-                framing::append_event(buffer, "ADDED", &object, self.shape);
+                framing::append_event(buffer, "ADDED", &object, &mut self.shape);
                 if buffer.len() >= PIECE {
                     return;
                 }
             }
         }
         if let Some(version) = self.initial.end_bookmark.take() {
-            framing::append_bookmark(buffer, &self.table.kind, self.shape, version, true);
+            framing::append_bookmark(buffer, &mut self.shape, version, true);
         }
     }
 
@@ -176,7 +177,7 @@ impl WatchStream {
         };
         match self.substitutes.pop_front() {
             Some(substitute) => self.send(buffer, &substitute),
-            None => framing::append_event(buffer, kind, object, self.shape),
+            None => framing::append_event(buffer, kind, object, &mut self.shape),
         }
     }
 
@@ -226,7 +227,7 @@ impl WatchStream {
         if let Some(bookmarks) = self.bookmarks.as_mut().filter(|bookmarks| now >= bookmarks.next) {
             bookmarks.schedule();
             if caught_up {
-                framing::append_bookmark(buffer, &self.table.kind, self.shape, self.complete_to, false);
+                framing::append_bookmark(buffer, &mut self.shape, self.complete_to, false);
             }
         }
     }
@@ -238,7 +239,8 @@ impl WatchStream {
         tokio::select! {
             _ = self.changes.changed() => {}
             placed = self.injections.recv() => self.inbox.extend(placed),
-            () = self.stop.cancelled() => self.ended = Some(Ending::Close),
+            // The events up to here are still sent; then `look_at_the_clock` ends the stream.
+            () = self.stop.cancelled() => {}
             () = sleep_until(alarm) => {}
         }
     }

@@ -1,16 +1,14 @@
 //! Creating objects.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 use super::identity::check_type_and_namespace;
 use super::stamp::Stamp;
-use super::{Body, metadata_mut, metadata_str};
+use super::{Body, Outcome, Part, Writer, admission, metadata_mut, metadata_str, namespace, object_mut};
 use crate::object::Object;
+use crate::ownership;
 use crate::resource::ResourceKind;
 use crate::status::{self, FieldError, Refusal};
-use crate::storage::Table;
 
 /// The longest generated name; the prefix is cut to leave room for the suffix.
 const LONGEST_GENERATED_NAME: usize = 63;
@@ -25,27 +23,28 @@ pub(crate) enum Guard {
 }
 
 /// Creates an object.
-pub(crate) fn create(
-    table: &Table,
-    namespace: Option<&str>,
-    mut body: Body,
-    stamp: &Stamp,
-    guard: Guard,
-    dry_run: bool,
-) -> Result<Arc<Object>, Refusal> {
-    let kind = &table.kind;
-    check_type_and_namespace(kind, namespace, &mut body)?;
+pub(super) fn create(writer: &Writer<'_>, mut body: Body, guard: Guard) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    let stamp = &writer.server.stamp();
+    check_type_and_namespace(kind, writer.namespace, &mut body)?;
+    if guard == Guard::Client {
+        namespace::check_open(writer)?;
+    }
     let name = settle_name(kind, &mut body, stamp)?;
     prepare(kind, &mut body, stamp, guard)?;
-    let key = kind.key(namespace, &name);
-    table.write(|transaction| {
+    if writer.options.manager.is_some() {
+        let manager = writer.manager(Part::Main, &stamp.now);
+        ownership::note_write(kind, &Body::new(), &mut body, &manager);
+    }
+    let key = kind.key(writer.namespace, &name);
+    writer.served.table.write(|transaction| {
         if transaction.current(&key).is_some() {
             return Err(status::already_exists(kind, &name));
         }
-        if dry_run {
-            return Ok(Object::encode(kind, key.clone(), body, 0));
+        if writer.options.dry_run {
+            return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));
         }
-        Ok(transaction.put(&key, body))
+        Ok(Outcome::Created(transaction.put(&key, body)))
     })
 }
 
@@ -76,13 +75,28 @@ fn check_name(kind: &ResourceKind, name: &str) -> Result<(), Refusal> {
     Err(status::invalid(&kind.group, &kind.kind, name, vec![error]))
 }
 
-fn prepare(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard) -> Result<(), Refusal> {
+/// Makes of a client's body, whose type and name are settled, a new object: without what only the server decides, and
+/// with what the server and the schema add.
+pub(super) fn prepare(
+    kind: &ResourceKind,
+    body: &mut Body,
+    stamp: &Stamp,
+    guard: Guard,
+) -> Result<(), Refusal> {
     if guard == Guard::Client {
         if metadata_str(body, "resourceVersion").is_some_and(|version| version != "0") {
             return Err(status::internal("resourceVersion should not be set on objects to be created"));
         }
         settle_status(kind, body);
+        if kind.is_built_in() && kind.scale.is_some() {
+            // The only default of a built-in spec that `/scale` can't do without.
+            object_mut(body, "spec").entry("replicas").or_insert_with(|| 1.into());
+        }
         let metadata = metadata_mut(body);
+        if kind.is_namespace() {
+            let name = metadata.get("name").cloned().unwrap_or_default();
+            object_mut(metadata, "labels").insert("kubernetes.io/metadata.name".to_owned(), name);
+        }
         for owned in
             ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"]
         {
@@ -90,7 +104,7 @@ fn prepare(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard) ->
         }
     }
     fill_in(kind, metadata_mut(body), stamp);
-    Ok(())
+    if guard == Guard::Client { admission::admit(kind, body) } else { Ok(()) }
 }
 
 /// A client can't choose the first status of a kind with a status subresource.

@@ -1,0 +1,91 @@
+//! A request whose body has been read, and what handlers ask of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+
+use super::accept;
+use crate::catalogue::Served;
+use crate::request::RecordedRequest;
+use crate::resource::ResourceKind;
+use crate::server::Server;
+use crate::shape::{Form, Include, Shape};
+use crate::status::{self, Refusal};
+use crate::writes::{Body, Patch, WriteOptions, Writer};
+
+pub(super) struct Call {
+    pub(super) server: Arc<Server>,
+    pub(super) recorded: Arc<RecordedRequest>,
+    pub(super) form: Form,
+    pub(super) body: Bytes,
+}
+
+impl Call {
+    /// Parses the body as an object.
+    pub(super) fn object(&self) -> Result<Body, Refusal> {
+        let unrecognized = |error: String| {
+            status::bad_request(format!(
+                "the object provided is unrecognized (must be of type Object): {error}"
+            ))
+        };
+        match self.content_type() {
+            "" | "application/json" => {
+                serde_json::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
+            }
+            "application/yaml" => {
+                serde_saphyr::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
+            }
+            _ => Err(status::unsupported_media_type("application/json, application/yaml")),
+        }
+    }
+
+    /// Parses the body as a patch of an object of a kind.
+    pub(super) fn patch(&self, kind: &ResourceKind) -> Result<Patch, Refusal> {
+        Patch::parse(kind, self.content_type(), &self.body)
+    }
+
+    /// Gives the shape in which the client wants objects of a resource.
+    pub(super) fn shape(&self, served: &Served) -> Result<Shape, Refusal> {
+        let text = self.recorded.parameter("includeObject").unwrap_or_default();
+        let include = Include::parse(&text).ok_or_else(|| {
+            let error =
+                status::FieldError::unsupported("includeObject", &text, "\"Metadata\", \"None\", \"Object\"");
+            status::invalid("meta.k8s.io", "TableOptions", "", vec![error])
+        })?;
+        Ok(Shape::new(self.form, served, include))
+    }
+
+    /// Begins a write.
+    pub(super) fn writer<'a>(&'a self, served: &'a Served, namespace: Option<&'a str>) -> Writer<'a> {
+        let options = WriteOptions {
+            dry_run: self.recorded.parameter("dryRun").is_some_and(|value| value == "All"),
+            manager: Some(self.manager()),
+            force: self.recorded.parameter("force").is_some_and(|value| value == "true"),
+        };
+        Writer { server: &self.server, served, namespace, options }
+    }
+
+    pub(super) fn takes_gzip(&self) -> bool {
+        accept::takes_gzip(&self.recorded.headers)
+    }
+
+    /// Names who writes: the `fieldManager` of the request, or the program that sends it.
+    fn manager(&self) -> String {
+        let named = self.recorded.parameter("fieldManager").filter(|name| !name.is_empty());
+        let program = || {
+            let agent = header(&self.recorded.headers, USER_AGENT);
+            agent.split('/').next().unwrap_or_default().to_owned()
+        };
+        named.unwrap_or_else(program)
+    }
+
+    fn content_type(&self) -> &str {
+        header(&self.recorded.headers, CONTENT_TYPE).split(';').next().unwrap_or_default().trim()
+    }
+}
+
+fn header(headers: &HeaderMap, name: http::HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
