@@ -77,6 +77,7 @@ mod fault;
 mod list;
 mod memory_source;
 mod naming;
+mod numbers;
 mod object;
 mod openapi;
 mod ownership;

@@ -14,6 +14,9 @@ use crate::workspace;
 /// things must not run against a cluster that someone merely happens to be logged in to.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
+/// Tells the wire scenarios where the server's etcd is, which they make forget the past.
+const ETCD: &str = "INFORMER_E2E_ETCD";
+
 /// What to start and which tests to run.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
@@ -43,12 +46,13 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let programs = Programs::find(&args.options, signals)?;
     let mut cluster = apiserver::start(&args.options, &programs, signals)?;
     let mut command = tests();
-    command.args(["--", "--ignored"]).args(&args.filter).env(KUBECONFIG, cluster.kubeconfig());
+    command.args(["--", "--ignored"]).args(&args.filter);
+    command.env(KUBECONFIG, cluster.kubeconfig()).env(ETCD, cluster.etcd());
     apiserver::run_against(&mut cluster, &programs, &mut command, signals)
 }
 
 fn tests() -> Command {
     let mut command = workspace::cargo();
-    command.args(["test", "--workspace", "--test", "e2e"]);
+    command.args(["test", "--workspace", "--test", "e2e", "--test", "wire"]);
     command
 }

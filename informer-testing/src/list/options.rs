@@ -1,9 +1,9 @@
 //! The query parameters that lists and watches share, and the server's rules for combining them.
 
 use std::collections::BTreeSet;
-use std::num::{IntErrorKind, ParseIntError};
 use std::time::Duration;
 
+use crate::numbers::{parse_int, parse_uint};
 use crate::status::{self, FieldError, Refusal};
 
 /// How `resourceVersion` is meant.
@@ -199,24 +199,10 @@ fn truth(value: &str) -> bool {
     !(value == "0" || value.eq_ignore_ascii_case("false"))
 }
 
-/// Reads a number as the server does, with its complaints.
 fn number(value: &str) -> Result<i64, Refusal> {
-    value.parse().map_err(|error: ParseIntError| {
-        status::bad_request(format!("strconv.ParseInt: parsing {value:?}: {}", in_go(&error)))
-    })
+    parse_int(value).map_err(status::bad_request)
 }
 
 fn parse_version(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|error: ParseIntError| {
-        let why = format!("strconv.ParseUint: parsing {text:?}: {}", in_go(&error));
-        format!("resourceVersion: Invalid value: {text:?}: {why}")
-    })
-}
-
-/// Says what is wrong with a number in the words of Go.
-fn in_go(error: &ParseIntError) -> &'static str {
-    match error.kind() {
-        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-        _ => "invalid syntax",
-    }
+    parse_uint(text).map_err(|why| format!("resourceVersion: Invalid value: {text:?}: {why}"))
 }

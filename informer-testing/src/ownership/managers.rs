@@ -113,18 +113,23 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
 
 /// Notes in `after` that a manager has made it out of `before`: it owns what it has changed, and nobody else does.
 ///
-/// A client that sends an empty list of managed fields has them forgotten.
+/// A client may send entries of its own, and so change the account itself; one empty entry has all of it forgotten. A
+/// client that sends none leaves the account as it is.
 pub(crate) fn note_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
-    let given = after.get("metadata").and_then(|metadata| metadata.get("managedFields"));
-    if given.and_then(Value::as_array).is_some_and(Vec::is_empty) {
+    if given(after) == Some(&[json!({})]) {
         write(after, &[]);
         return;
     }
-    let mut entries = read(before);
     let (old, new) = (leaves(kind, before), leaves(kind, after));
     let differs = |path: &&Path| old.get(*path) != new.get(*path);
     let changed: BTreeSet<Path> = new.keys().filter(differs).cloned().collect();
     let gone: BTreeSet<Path> = old.keys().filter(|path| !new.contains_key(*path)).cloned().collect();
+    let sent = given(after).filter(|sent| !sent.is_empty() && Some(*sent) != given(before));
+    if sent.is_none() && changed.is_empty() && gone.is_empty() {
+        restore(before, after);
+        return;
+    }
+    let mut entries = read(if sent.is_some() { after } else { before });
     for entry in &mut entries {
         entry.fields.retain(|path| !gone.contains(path) && !changed.contains(path));
     }
@@ -139,4 +144,19 @@ pub(crate) fn note_write(kind: &ResourceKind, before: &Body, after: &mut Body, m
         }
     }
     write(after, &entries);
+}
+
+fn given(body: &Body) -> Option<&[Value]> {
+    Some(body.get("metadata")?.get("managedFields")?.as_array()?.as_slice())
+}
+
+/// Keeps the account to the letter.
+fn restore(before: &Body, after: &mut Body) {
+    let kept = given(before).map(<[Value]>::to_vec);
+    if let Some(Value::Object(metadata)) = after.get_mut("metadata") {
+        match kept {
+            Some(kept) => metadata.insert("managedFields".to_owned(), kept.into()),
+            None => metadata.remove("managedFields"),
+        };
+    }
 }

@@ -23,11 +23,12 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Parses the body as an object.
-    pub(super) fn object(&self) -> Result<Body, Refusal> {
+    /// Parses the body as an object of a kind.
+    pub(super) fn object(&self, kind: &str) -> Result<Body, Refusal> {
         let unrecognized = |error: String| {
             status::bad_request(format!(
-                "the object provided is unrecognized (must be of type Object): {error}"
+                "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
+                 error: {error}"
             ))
         };
         match self.content_type() {
@@ -55,6 +56,14 @@ impl Call {
             status::invalid("meta.k8s.io", "TableOptions", "", vec![error])
         })?;
         Ok(Shape::new(self.form, served, include))
+    }
+
+    /// Refuses a dry run of anything but all stages, in the name of the write's options.
+    pub(super) fn check_dry_run(&self, options: &str) -> Result<(), Refusal> {
+        match self.recorded.parameter("dryRun").as_deref() {
+            None | Some("" | "All") => Ok(()),
+            Some(other) => Err(status::bad_dry_run(options, &[other.to_owned()])),
+        }
     }
 
     /// Begins a write.

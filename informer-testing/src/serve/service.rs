@@ -92,7 +92,7 @@ where
     let form = match &route {
         Route::Collection { .. } | Route::Object { .. } => accept::form(&recorded.headers),
         _ if accept::takes_json(&recorded.headers) => Ok(Form::Full),
-        Route::Version | Route::Health | Route::Unknown => Ok(Form::Full),
+        Route::Version | Route::Health | Route::Missing | Route::Unknown => Ok(Form::Full),
         Route::Document(_) | Route::Review(_) => Err(status::not_acceptable()),
     };
     let answered = match form {
@@ -106,6 +106,7 @@ async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
     match route {
         Route::Version => Ok(respond::json(StatusCode::OK, ResponseBody::whole(VERSION))),
         Route::Health => Ok(respond::text(StatusCode::OK, "ok")),
+        Route::Missing => Err(status::no_such_resource()),
         Route::Unknown => Ok(respond::page_not_found()),
         Route::Document(document) => documents::answer(&call, document),
         Route::Review(review) => documents::review(&call, review),

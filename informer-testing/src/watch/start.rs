@@ -84,6 +84,9 @@ pub(crate) async fn open(
     }
     options.validate_for_watch()?;
     let start = start(&options)?;
+    if options.timeout.is_some_and(|timeout| timeout.is_zero()) {
+        return Ok(stream::empty().boxed());
+    }
     match begin(opening, &options, start).await {
         Ok(stream) => Ok(stream.into_bytes().boxed()),
         Err(refusal) => {

@@ -30,7 +30,7 @@ pub(super) fn apply(
             if part == Part::Status {
                 return Err(status::not_found(kind, name));
             }
-            namespace::check_open(writer)?;
+            namespace::check_open(writer, configuration)?;
             let mut body = applied.clone();
             prepare(kind, &mut body, &stamp, Guard::Client)?;
             let body = ownership::apply(kind, &body, &applied, &manager, true).unwrap_or(body);

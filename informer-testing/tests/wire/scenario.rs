@@ -62,11 +62,6 @@ impl Scenario {
         Self { difference: Some(how), ..self }
     }
 
-    /// Leaves the real server out.
-    pub(crate) fn only_on_the_simulator(self, why: &'static str) -> Self {
-        Self { left_out: Some((Place::Server, why)), ..self }
-    }
-
     /// Leaves the simulator out.
     pub(crate) fn only_on_the_server(self, why: &'static str) -> Self {
         Self { left_out: Some((Place::Simulator, why)), ..self }

@@ -34,9 +34,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A simulator for this scenario alone, called in process.
+    /// A simulator for this scenario alone, called in process. It is as strict as can be: for the sake of short tests it
+    /// is not by default.
     pub(crate) async fn simulator() -> Self {
-        let simulator = Simulator::builder().built_in_kinds().start().await.expect("a loopback port");
+        let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
+        let simulator = builder.start().await.expect("a loopback port");
         let client = Client::new(simulator.service(), "default");
         Self::in_a_namespace(client, Some(simulator)).await
     }
@@ -70,11 +72,6 @@ impl Server {
     /// Tells a real server from the simulator, where they differ.
     pub(crate) fn is_real(&self) -> bool {
         self.simulator.is_none()
-    }
-
-    /// The simulator, to do with it what no client can.
-    pub(crate) fn simulated(&self) -> Option<&Simulator> {
-        self.simulator.as_ref()
     }
 
     /// Forgets what was before this resource version, as etcd is made to every few minutes.

@@ -37,8 +37,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_dry_run_is_all_or_nothing),
         scenario(a_dry_run_is_refused_like_the_real_thing),
         scenario(a_namespaced_object_needs_a_namespace_in_the_path),
-        scenario(a_namespace_that_is_not_there_takes_no_objects)
-            .differs("The simulator lets objects be made in namespaces that nobody has made."),
+        scenario(a_namespace_that_is_not_there_takes_no_objects),
         scenario(a_type_that_can_not_be_is_refused)
             .differs("The simulator does not check objects against their types."),
         scenario(a_label_that_can_not_be_is_refused_in_an_object)
@@ -274,12 +273,8 @@ async fn a_namespaced_object_needs_a_namespace_in_the_path(server: Server) {
 
 async fn a_namespace_that_is_not_there_takes_no_objects(server: Server) {
     let answer = server.post("/api/v1/namespaces/wire-nowhere/secrets", &secret("a")).await;
-    if server.is_real() {
-        let refusal = answer.refused(404, "NotFound", "namespaces \"wire-nowhere\" not found");
-        refusal.is_about("", "namespaces", "wire-nowhere");
-    } else {
-        answer.expect(201);
-    }
+    let refusal = answer.refused(404, "NotFound", "namespaces \"wire-nowhere\" not found");
+    refusal.is_about("", "namespaces", "wire-nowhere");
 }
 
 async fn a_type_that_can_not_be_is_refused(server: Server) {

@@ -20,16 +20,14 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(delete_options_that_are_no_json_are_refused),
         scenario(delete_options_of_another_kind_are_refused),
         scenario(a_grace_period_must_be_a_number),
+        scenario(a_propagation_policy_is_one_of_three),
         scenario(a_finalizer_holds_an_object_back),
         scenario(a_second_delete_of_what_is_held_back_changes_nothing),
         scenario(what_is_held_back_can_be_changed),
         scenario(what_is_held_back_goes_with_its_last_finalizer),
         scenario(what_is_held_back_takes_no_new_finalizers),
         scenario(a_pod_without_node_goes_at_once),
-        scenario(a_pod_on_a_node_has_30_seconds).differs(
-            "The real server leaves a pod on a node to its kubelet for the grace period; the simulator has no kubelets, \
-             and deletes it at once.",
-        ),
+        scenario(a_pod_on_a_node_has_30_seconds),
         scenario(a_delete_of_a_collection_answers_with_what_it_has_deleted),
         scenario(a_delete_of_a_collection_deletes_what_is_selected),
         scenario(a_dry_run_of_a_delete_of_a_collection_deletes_nothing),
@@ -142,6 +140,19 @@ async fn a_grace_period_must_be_a_number(server: Server) {
     answer.refused(400, "BadRequest", "strconv.ParseInt: parsing \"soon\": invalid syntax");
 }
 
+async fn a_propagation_policy_is_one_of_three(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let message = "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"Sometimes\": \
+        supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
+    let refusal =
+        delete(&server, &json!({ "propagationPolicy": "Sometimes" })).await.refused(422, "Invalid", message);
+    refusal.has_causes(&[("FieldValueNotSupported", "propagationPolicy")]);
+    for policy in ["Foreground", "Background", "Orphan"] {
+        let path = format!("{}?dryRun=All&propagationPolicy={policy}", server.secret_path("a"));
+        server.delete(&path).await.expect(200);
+    }
+}
+
 async fn held_back(server: &Server) -> Value {
     let mut object = secret("a");
     object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
@@ -198,12 +209,11 @@ async fn a_pod_on_a_node_has_30_seconds(server: Server) {
     pod["spec"]["nodeName"] = "wire-no-such-node".into();
     server.create(&server.core("pods"), &pod).await;
     let marked = server.delete(&server.core("pods/a")).await.expect(200);
-    if server.is_real() {
-        assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
-        assert_eq!(marked["metadata"]["generation"], 2);
-        let now = json!({ "gracePeriodSeconds": 0 });
-        server.delete_with(&server.core("pods/a"), &now).await.expect(200);
-    }
+    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
+    assert_eq!(marked["metadata"]["generation"], 2);
+    server.get(&server.core("pods/a")).await.expect(200);
+    // The kubelet says so when all has ended.
+    server.delete_with(&server.core("pods/a"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
     server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
 }
 

@@ -11,8 +11,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(every_kind_is_selected_by_name_and_namespace),
         scenario(a_secret_is_selected_by_its_type),
         scenario(a_pod_is_selected_by_node_and_phase),
-        scenario(a_default_can_be_selected)
-            .differs("The simulator fills in no defaults, so a field that is not given is empty to it."),
+        scenario(a_default_can_be_selected).differs(
+            "The simulator fills in few defaults: a field of a pod that is not given is empty to it.",
+        ),
         scenario(a_namespace_is_selected_by_its_phase),
         scenario(an_event_is_selected_by_what_it_is_about),
         scenario(label_and_field_selectors_must_both_hold),
@@ -54,14 +55,12 @@ async fn a_secret_is_selected_by_its_type(server: Server) {
     typed["type"] = "wire.test/typed".into();
     server.create(&server.secrets(), &typed).await;
     assert_eq!(select(&server, &server.secrets(), "type=wire.test/typed").await, "b");
-    assert_eq!(select(&server, &server.secrets(), "type!=wire.test/typed").await, "a");
+    assert_eq!(select(&server, &server.secrets(), "type=Opaque").await, "a");
 }
 
 async fn a_default_can_be_selected(server: Server) {
-    server.create_secrets(&["a"]).await;
     server.create(&server.core("pods"), &pod("a")).await;
     let expected = if server.is_real() { "a" } else { "" };
-    assert_eq!(select(&server, &server.secrets(), "type=Opaque").await, expected);
     assert_eq!(select(&server, &server.core("pods"), "spec.restartPolicy=Always").await, expected);
 }
 

@@ -11,10 +11,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_new_namespace_is_active),
         scenario(a_new_namespace_is_labelled_with_its_name),
         scenario(a_new_namespace_has_a_finalizer_in_its_spec),
-        scenario(a_deleted_namespace_is_terminating_first).differs(
-            "The real server leaves the rest of a namespace's deletion to the controller manager; the simulator has none, \
-             and deletes the namespace at once.",
-        ),
+        scenario(a_deleted_namespace_is_terminating_first),
     ]
 }
 
@@ -43,16 +40,12 @@ async fn a_deleted_namespace_is_terminating_first(server: Server) {
     server.create(&server.secrets(), &object).await;
     let path = format!("/api/v1/namespaces/{}", server.namespace);
     let deleted = server.delete(&path).await.expect(200);
-    if server.is_real() {
-        assert_eq!(deleted["status"]["phase"], "Terminating");
-        assert!(deleted["metadata"]["deletionTimestamp"].is_string());
-        let message = format!(
-            "secrets \"b\" is forbidden: unable to create new content in namespace {} because it is being terminated",
-            server.namespace
-        );
-        let refusal = server.post(&server.secrets(), &secret("b")).await.refused(403, "Forbidden", &message);
-        refusal.has_causes(&[("NamespaceTerminating", "metadata.namespace")]);
-    } else {
-        server.get(&path).await.refused_with(404, "NotFound", "not found");
-    }
+    assert_eq!(deleted["status"]["phase"], "Terminating");
+    assert!(deleted["metadata"]["deletionTimestamp"].is_string());
+    let message = format!(
+        "secrets \"b\" is forbidden: unable to create new content in namespace {} because it is being terminated",
+        server.namespace
+    );
+    let refusal = server.post(&server.secrets(), &secret("b")).await.refused(403, "Forbidden", &message);
+    refusal.has_causes(&[("NamespaceTerminating", "metadata.namespace")]);
 }
