@@ -8,6 +8,7 @@
 //! named `server::…` against a kube-apiserver. `docs/wire-scenarios.md` is the table of all of them.
 
 mod answer;
+mod custom;
 mod objects;
 mod scenario;
 mod server;

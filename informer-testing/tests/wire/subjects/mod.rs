@@ -1,7 +1,12 @@
 //! The scenarios, a file per subject. Rows come in the order in which the table shows them.
 
+mod applying;
+mod compression;
 mod creating;
+mod custom_resources;
+mod definitions;
 mod deleting;
+mod discovery;
 mod events;
 mod field_selectors;
 mod forms;
@@ -14,8 +19,10 @@ mod owners;
 mod paging;
 mod patching;
 mod paths;
+mod scaling;
 mod streaming_lists;
 mod subresources;
+mod tables;
 mod updating;
 mod versions;
 mod watch_options;
@@ -39,12 +46,19 @@ pub(crate) fn all() -> Vec<Vec<Scenario>> {
         updating::scenarios(),
         patching::scenarios(),
         deleting::scenarios(),
+        applying::scenarios(),
         subresources::scenarios(),
+        scaling::scenarios(),
         owners::scenarios(),
         namespaces::scenarios(),
         leases::scenarios(),
         events::scenarios(),
+        definitions::scenarios(),
+        custom_resources::scenarios(),
         forms::scenarios(),
+        tables::scenarios(),
+        compression::scenarios(),
+        discovery::scenarios(),
         paths::scenarios(),
     ]
 }
