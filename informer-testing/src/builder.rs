@@ -1,17 +1,16 @@
 //! Configuring and starting a simulator.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::built_in;
 use crate::error::Error;
 use crate::resource::ResourceKind;
-use crate::serve::Listener;
+use crate::serve::{Listener, Service};
 use crate::server::{Habits, Server, Settings};
 use crate::simulator::Simulator;
-use crate::store::into_body;
 use crate::watch::{StreamingLists, WatchRules};
-use crate::writes::{Guard, WriteOptions, Writer};
+use crate::writes::{Body, Guard, WriteOptions, Writer};
 
 /// Configures a [`Simulator`].
 #[derive(Clone, Debug)]
@@ -27,11 +26,8 @@ impl Default for SimulatorBuilder {
             settings: Settings {
                 history_limit: 20_000,
                 first_revision: 1_000,
-                watch_rules: WatchRules {
-                    bookmarks: Duration::from_secs(60),
-                    patience: 10_000,
-                    streaming_lists: StreamingLists::default(),
-                },
+                watch_rules: WatchRules { patience: 10_000, streaming_lists: StreamingLists::default() },
+                bookmark_interval: Duration::from_secs(60),
                 seed: 0,
                 habits: Habits {
                     controllers: true,
@@ -39,6 +35,7 @@ impl Default for SimulatorBuilder {
                     graceful_pods: false,
                     compressed_streams: false,
                 },
+                begins_on: SystemTime::now(),
             },
         }
     }
@@ -93,7 +90,7 @@ impl SimulatorBuilder {
     /// Sets the time between two bookmarks of a watch. Default: one minute, as in the real server.
     #[must_use]
     pub fn bookmark_interval(mut self, interval: Duration) -> Self {
-        self.settings.watch_rules.bookmarks = interval.max(Duration::from_millis(1));
+        self.settings.bookmark_interval = interval.max(Duration::from_millis(1));
         self
     }
 
@@ -147,38 +144,58 @@ impl SimulatorBuilder {
         self
     }
 
+    /// Sets the date on which the simulator's clock begins; it is put on what is created and deleted. From there it goes
+    /// as tokio's clock does, so that it stands still while that is paused. Default: now.
+    #[must_use]
+    pub fn begins_on(mut self, date: SystemTime) -> Self {
+        self.settings.begins_on = date;
+        self
+    }
+
+    /// Starts the simulator without a socket, for clients in this process: [`Simulator::service`] and
+    /// [`Simulator::client`]. Its address has port 0, where nobody listens.
+    #[must_use]
+    pub fn start_in_process(self) -> Simulator {
+        Simulator::new(self.server(), None)
+    }
+
     /// Starts the simulator on a free loopback port. It must be called within a tokio runtime with I/O and time.
     ///
     /// # Errors
     ///
-    /// [`Error::Listen`] if no port can be bound; [`Error::Refused`] if the first namespaces can't be created, which
-    /// only happens with namespaces of a kind of one's own.
+    /// [`Error::Listen`] if no port can be bound.
     ///
     /// # Cancel safety
     ///
     /// A dropped call leaves nothing behind.
     pub async fn start(self) -> Result<Simulator, Error> {
+        let server = self.server();
+        let service = Service::new(server.clone());
+        let listener = Listener::start(service, &server.stop).await.map_err(Error::Listen)?;
+        Ok(Simulator::new(server, Some(listener)))
+    }
+
+    fn server(self) -> Arc<Server> {
         let server = Arc::new(Server::new(self.settings));
         for kind in self.kinds {
             server.register(kind);
         }
         if server.settings.habits.namespaces_required {
-            create_first_namespaces(&server)?;
+            create_first_namespaces(&server);
         }
-        let listener = Listener::start(&server).await.map_err(Error::Listen)?;
-        Ok(Simulator::new(server, listener))
+        server
     }
 }
 
 /// Creates the namespaces that every cluster has.
-fn create_first_namespaces(server: &Server) -> Result<(), Error> {
+fn create_first_namespaces(server: &Server) {
     let Some(served) = server.catalogue.at("/api/v1/namespaces") else {
-        return Ok(());
+        return;
     };
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
         let writer = Writer { server, served: &served, namespace: None, options: WriteOptions::default() };
-        let body = serde_json::json!({ "metadata": { "name": name } });
-        writer.create(into_body(body)?, Guard::Client)?;
+        let metadata = serde_json::json!({ "name": name });
+        // Nothing is there yet, and the names are good ones, so there is nothing to refuse.
+        let _ = writer.create(Body::from_iter([("metadata".to_owned(), metadata)]), Guard::Client);
     }
-    Ok(())
 }

@@ -69,11 +69,14 @@
 mod builder;
 mod built_in;
 mod catalogue;
+mod clock;
 mod cluster;
+mod credentials;
 mod custom;
 mod discovery;
 mod error;
 mod fault;
+mod lagging_replica;
 mod list;
 mod memory_source;
 mod naming;
@@ -100,12 +103,16 @@ mod writes;
 pub use builder::SimulatorBuilder;
 pub use cluster::{Change, Churn, Cluster, ClusterSpec};
 pub use error::Error;
-pub use fault::CannedResponse;
+pub use fault::{
+    CannedResponse, Disturbance, Fault, FaultPlan, FaultPlanOptions, Gate, PlannedTrouble, Trouble,
+};
+pub use lagging_replica::LaggingReplica;
 pub use memory_source::MemorySource;
 pub use replica::Replica;
 pub use request::{RecordedRequest, RequestFilter, Verb};
 pub use resource::ResourceKind;
 pub use serve::{ResponseBody, Service};
 pub use simulator::Simulator;
+pub use storage::Backup;
 pub use store::{ObjectStore, StoredObject};
 pub use watch::{StreamingLists, WatchInjection};

@@ -31,6 +31,10 @@ pub(crate) fn bad_request(message: impl Into<String>) -> Refusal {
     failure(StatusCode::BAD_REQUEST, "BadRequest", message)
 }
 
+pub(crate) fn unauthorized() -> Refusal {
+    failure(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+}
+
 pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Refusal {
     let message = format!("{} \"{name}\" not found", kind.qualified_plural());
     about(kind, name, failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message))
@@ -97,6 +101,11 @@ impl FieldError {
             field: field.into(),
             message: format!("Invalid value: {value}: {why}"),
         }
+    }
+
+    /// A value of another type than the field has.
+    pub(crate) fn wrong_type(field: impl Into<Cow<'static, str>>, value: &str, why: &str) -> Self {
+        Self { reason: "FieldValueTypeInvalid", ..Self::invalid(field, value, why) }
     }
 
     pub(crate) fn forbidden(field: impl Into<Cow<'static, str>>, why: &str) -> Self {

@@ -1,13 +1,12 @@
 //! The status of a custom resource definition: what the server tells of having accepted it.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::definition::Definition;
 use crate::writes::{Body, object_mut};
 
 /// Writes into a definition that it is accepted and established, and tells whether it didn't say so before.
-pub(crate) fn accept(body: &mut Body, definition: &Definition) -> bool {
+pub(crate) fn accept(body: &mut Body, definition: &Definition, now: &str) -> bool {
     let before = body.get("status").cloned();
     let names = body.get("spec").and_then(|spec| spec.get("names")).cloned().unwrap_or_default();
     let status = object_mut(body, "status");
@@ -21,21 +20,20 @@ pub(crate) fn accept(body: &mut Body, definition: &Definition) -> bool {
     }
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     if let Value::Array(conditions) = conditions {
-        set(conditions, "NamesAccepted", "NoConflicts", "no conflicts found");
-        set(conditions, "Established", "InitialNamesAccepted", "the initial names have been accepted");
+        set(conditions, "NamesAccepted", "NoConflicts", "no conflicts found", now);
+        set(conditions, "Established", "InitialNamesAccepted", "the initial names have been accepted", now);
     }
     before.as_ref() != body.get("status")
 }
 
-fn set(conditions: &mut Vec<Value>, kind: &str, reason: &str, message: &str) {
+fn set(conditions: &mut Vec<Value>, kind: &str, reason: &str, message: &str, now: &str) {
     if conditions.iter().any(|condition| condition["type"] == kind) {
         return;
     }
-    let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default();
     conditions.push(json!({
         "type": kind,
         "status": "True",
-        "lastTransitionTime": now.to_string(),
+        "lastTransitionTime": now,
         "reason": reason,
         "message": message,
     }));

@@ -78,17 +78,19 @@ async fn start(
     let Some(version) = options.parsed_resource_version()? else {
         return Ok(from_the_top(At::Latest, limit));
     };
+    // What is not in the watch cache comes from etcd, which is never behind.
+    let at_hand = if kind.is_cached() { revision.at_hand() } else { At::Latest };
     if version == 0 {
         // The watch cache ignores the limit of a list that accepts any state; etcd does not.
-        return Ok(from_the_top(At::Latest, if kind.is_cached() { 0 } else { limit }));
+        return Ok(from_the_top(at_hand, if kind.is_cached() { 0 } else { limit }));
     }
     reach(kind, revision, version).await?;
     Ok(match options.version_match {
         Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
-        Some(VersionMatch::NotOlderThan) => from_the_top(At::Latest, limit),
+        Some(VersionMatch::NotOlderThan) => from_the_top(at_hand, limit),
         // Without a match a limit means "exactly", for the sake of clients older than the parameter.
         None if limit > 0 => from_the_top(At::Exactly(version), limit),
-        None => from_the_top(At::Latest, 0),
+        None => from_the_top(at_hand, 0),
     })
 }
 
@@ -114,15 +116,18 @@ async fn resume(
 
 /// Waits for a resource version. The watch cache lags behind, so it is given time; etcd knows at once what it has not.
 async fn reach(kind: &ResourceKind, revision: &Revision, version: u64) -> Result<(), Refusal> {
-    let current = revision.current();
-    if !kind.is_cached() && version > current {
+    if kind.is_cached() {
+        return revision.reach(version).await;
+    }
+    let current = revision.stored();
+    if version > current {
         let mut refusal = status::too_large_resource_version(version, current);
         if let Some(details) = &mut refusal.details {
             details.retry_after_seconds = 0;
         }
         return Err(refusal);
     }
-    revision.reach(version).await
+    Ok(())
 }
 
 /// When the state of a paged list is gone, offers the client the remainder at the latest state.

@@ -105,6 +105,9 @@ fn walk<'v>(
                 walk(kind, name, schema, value, join(&path, format!("f:{name}")), found);
             }
         }
+        (Form::List(_), Value::Array(elements)) if elements.is_empty() => {
+            found.insert(path, Some(value));
+        }
         (Form::List(ListKind::Set), Value::Array(elements)) => {
             found.extend(elements.iter().map(|element| (join(&path, format!("v:{element}")), None)));
         }

@@ -16,7 +16,7 @@ fn walk(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>)
     if !has_type(schema, value) {
         let (given, wanted) = (type_of(value), schema["type"].as_str().unwrap_or("integer or string"));
         let why = format!("{path} in body must be of type {wanted}: \"{given}\"");
-        errors.push(FieldError::invalid(path.to_owned(), &format!("\"{given}\""), &why));
+        errors.push(FieldError::wrong_type(path.to_owned(), &format!("\"{given}\""), &why));
         return;
     }
     if let Some(allowed) = schema["enum"].as_array()

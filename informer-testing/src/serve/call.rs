@@ -13,10 +13,13 @@ use crate::resource::ResourceKind;
 use crate::server::Server;
 use crate::shape::{Form, Include, Shape};
 use crate::status::{self, Refusal};
+use crate::storage::Revision;
 use crate::writes::{Body, Patch, WriteOptions, Writer};
 
 pub(super) struct Call {
     pub(super) server: Arc<Server>,
+    /// How far the API server that was asked knows of what is stored.
+    pub(super) revision: Revision,
     pub(super) recorded: Arc<RecordedRequest>,
     pub(super) form: Form,
     pub(super) body: Bytes,
@@ -55,7 +58,7 @@ impl Call {
                 status::FieldError::unsupported("includeObject", &text, "\"Metadata\", \"None\", \"Object\"");
             status::invalid("meta.k8s.io", "TableOptions", "", vec![error])
         })?;
-        Ok(Shape::new(self.form, served, include))
+        Ok(Shape::new(self.form, served, include, self.server.clock))
     }
 
     /// Refuses a dry run of anything but all stages, in the name of the write's options.

@@ -45,7 +45,7 @@ async fn list(call: &Call, served: &Served, namespace: Option<&str>) -> Result<H
     let options = ListOptions::parse(&call.recorded.query)?;
     let filter = filter(served, namespace, &options)?;
     accept::check_plurality(&call.recorded.headers, &served.kind, true)?;
-    let list = list::list(&served.table, &call.server.revision, &filter, &options).await?;
+    let list = list::list(&served.table, &call.revision, &filter, &options).await?;
     Ok(respond::list(list, call.shape(served)?, call.takes_gzip()))
 }
 
@@ -54,14 +54,15 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
     let server = &call.server;
     let opening = Opening {
         table: served.table.clone(),
-        revision: server.revision.clone(),
+        revision: call.revision.clone(),
         registry: server.watches.clone(),
         request: call.recorded.clone(),
         filter: filter(served, namespace, &options)?,
         shape: call.shape(served)?,
         rules: server.settings.watch_rules,
         default_timeout: server.draw_watch_timeout(),
-        stop: served.gone.clone(),
+        stop: server.life(),
+        gone: served.gone.clone(),
     };
     let is_streaming_list = options.send_initial_events == Some(true) && options.allow_bookmarks;
     let compressed = is_streaming_list && server.settings.habits.compressed_streams && call.takes_gzip();
@@ -82,7 +83,7 @@ async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result
     let delete_options = DeleteOptions::parse(&call.body, &call.recorded.query)?;
     let options = ListOptions::parse(&call.recorded.query)?;
     let filter = filter(served, namespace, &options)?;
-    let found = list::list(&served.table, &call.server.revision, &filter, &options).await?;
+    let found = list::list(&served.table, &call.revision, &filter, &options).await?;
     let mut deleted = Vec::new();
     for object in found.objects {
         // What someone else has deleted in the meantime is not there to be deleted.

@@ -15,4 +15,5 @@ mod unknown_fields;
 
 pub use body::ResponseBody;
 pub(crate) use listener::Listener;
+pub(crate) use respond::canned;
 pub use service::Service;

@@ -54,10 +54,15 @@ impl Target<'_> {
 }
 
 async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
-    if let Some(version) = ListOptions::version_of_get(&call.recorded.query)? {
-        call.server.revision.reach(version).await?;
-    }
-    let found = target.served.table.get(&target.served.kind.key(target.namespace, target.name));
+    let version = ListOptions::version_of_get(&call.recorded.query)?;
+    let (table, key) = (&target.served.table, target.served.kind.key(target.namespace, target.name));
+    let found = match version {
+        Some(version) => {
+            call.revision.reach(version).await?;
+            table.get_known(&key, call.revision.at_hand())?
+        }
+        None => table.get(&key),
+    };
     let object = found.ok_or_else(|| status::not_found(&target.served.kind, target.name))?;
     accept::check_plurality(&call.recorded.headers, &target.served.kind, false)?;
     Ok(respond::object(StatusCode::OK, &object, call.shape(target.served)?, call.takes_gzip()))

@@ -101,7 +101,7 @@ fn compressed(code: StatusCode, stream: BoxStream<'static, std::io::Result<Bytes
     response
 }
 
-pub(super) fn canned(canned: CannedResponse) -> HttpResponse {
+pub(crate) fn canned(canned: CannedResponse) -> HttpResponse {
     let mut response = Response::new(ResponseBody::whole(canned.body));
     *response.status_mut() = canned.code;
     *response.headers_mut() = canned.headers;

@@ -1,7 +1,7 @@
 //! The simulator as a tower service, which the listener serves and which clients can call in process.
 
-use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -19,6 +19,7 @@ use crate::request::RecordedRequest;
 use crate::server::Server;
 use crate::shape::Form;
 use crate::status::{self, Refusal};
+use crate::storage::Revision;
 
 /// The largest request body that the server reads, in bytes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -33,11 +34,19 @@ const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulat
 #[derive(Clone, Debug)]
 pub struct Service {
     server: Arc<Server>,
+    /// How far this API server knows of what is stored.
+    revision: Revision,
 }
 
 impl Service {
     pub(crate) fn new(server: Arc<Server>) -> Self {
-        Self { server }
+        let revision = server.revision.clone();
+        Self { server, revision }
+    }
+
+    /// Another API server in front of the same storage.
+    pub(crate) fn of_replica(server: Arc<Server>, revision: Revision) -> Self {
+        Self { server, revision }
     }
 }
 
@@ -48,24 +57,26 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<ResponseBody>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    /// Only where a test has the server [refuse](crate::Fault::refuse).
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let server = self.server.clone();
-        Box::pin(async move { Ok(answer(server, request).await) })
+        Box::pin(receive(self.clone(), request))
     }
 }
 
-async fn answer<B>(server: Arc<Server>, request: Request<B>) -> HttpResponse
+/// Records a request and answers it, unless something is to befall it.
+async fn receive<B>(service: Service, request: Request<B>) -> io::Result<HttpResponse>
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let Service { server, revision } = service;
     let (head, body) = request.into_parts();
     let route = route(&server, head.uri.path());
     let query = head.uri.query().unwrap_or_default().to_owned();
@@ -78,11 +89,30 @@ where
         headers: head.headers,
     });
     server.requests.push(recorded.clone());
-    if let Some(canned) = server.faults.take(&recorded) {
-        return respond::canned(canned);
+    let (fault, stop) = (server.faults.take(&recorded), server.stop.clone());
+    let answer = answer(server, revision, recorded, route, body);
+    match fault {
+        Some(fault) => fault.befall(answer, &stop).await,
+        None => Ok(answer.await),
     }
+}
+
+async fn answer<B>(
+    server: Arc<Server>,
+    revision: Revision,
+    recorded: Arc<RecordedRequest>,
+    route: Route,
+    body: B,
+) -> HttpResponse
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     if server.stop.is_cancelled() {
         return respond::status(&shutting_down());
+    }
+    if !server.credentials.accept(&recorded.headers) {
+        return respond::status(&status::unauthorized());
     }
     let body = match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => body.to_bytes(),
@@ -96,7 +126,7 @@ where
         Route::Document(_) | Route::Review(_) => Err(status::not_acceptable()),
     };
     let answered = match form {
-        Ok(form) => dispatch(&route, Call { server, recorded, form, body }).await,
+        Ok(form) => dispatch(&route, Call { server, revision, recorded, form, body }).await,
         Err(refusal) => Err(refusal),
     };
     answered.unwrap_or_else(|refusal| respond::status(&refusal))

@@ -61,10 +61,12 @@ impl Column {
     }
 
     /// Computes the cell of an object.
-    pub(crate) fn show(&self, object: &Value) -> Value {
+    pub(crate) fn show(&self, object: &Value, now: Timestamp) -> Value {
         match &self.cell {
             Cell::Computed(Computed(compute)) => compute(object),
-            Cell::Since(path) => path.find(object).and_then(Value::as_str).map_or_else(unknown, since),
+            Cell::Since(path) => {
+                path.find(object).and_then(Value::as_str).map_or_else(unknown, |time| since(time, now))
+            }
             Cell::At(path) => match path.find(object) {
                 None | Some(Value::Null) => Value::Null,
                 Some(found) if self.type_name == "string" => text_of(found).into(),
@@ -78,9 +80,9 @@ fn unknown() -> Value {
     "<unknown>".into()
 }
 
-fn since(time: &str) -> Value {
+fn since(time: &str, now: Timestamp) -> Value {
     match time.parse::<Timestamp>() {
-        Ok(time) => human_duration(Timestamp::now().as_second() - time.as_second()).into(),
+        Ok(time) => human_duration(now.as_second() - time.as_second()).into(),
         Err(_) => "<invalid>".into(),
     }
 }

@@ -17,6 +17,7 @@ use bytes::BytesMut;
 use serde_json::{Map, Value, json};
 
 use crate::catalogue::Served;
+use crate::clock::Clock;
 use crate::object::Object;
 use crate::resource::ResourceKind;
 
@@ -43,11 +44,11 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub(crate) fn new(form: Form, served: &Served, include: Include) -> Self {
+    pub(crate) fn new(form: Form, served: &Served, include: Include, clock: Clock) -> Self {
         let kind = served.kind.clone();
         let converted = (!served.is_stored_version())
             .then(|| format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version()).into());
-        Self { kind, form, converted, rows: Rows::new(include) }
+        Self { kind, form, converted, rows: Rows::new(include, clock) }
     }
 
     /// Appends an object on its own, with `kind` and `apiVersion`.

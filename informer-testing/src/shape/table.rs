@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::clock::Clock;
 use crate::resource::ResourceKind;
 
 /// How much of its object a row carries along.
@@ -30,11 +31,12 @@ impl Include {
 pub(crate) struct Rows {
     include: Include,
     headed: bool,
+    clock: Clock,
 }
 
 impl Rows {
-    pub(crate) fn new(include: Include) -> Self {
-        Self { include, headed: false }
+    pub(crate) fn new(include: Include, clock: Clock) -> Self {
+        Self { include, headed: false, clock }
     }
 
     /// Makes a table of one object.
@@ -52,7 +54,9 @@ impl Rows {
 
     pub(crate) fn row(&self, version: &str, kind: &ResourceKind, object: &Value) -> Value {
         let name = std::iter::once(object["metadata"]["name"].as_str().unwrap_or_default().into());
-        let cells: Vec<Value> = name.chain(kind.columns.iter().map(|column| column.show(object))).collect();
+        let now = self.clock.now();
+        let cells: Vec<Value> =
+            name.chain(kind.columns.iter().map(|column| column.show(object, now))).collect();
         let mut row = json!({ "cells": cells });
         match self.include {
             Include::None => {}

@@ -29,7 +29,8 @@ pub(super) fn follow(server: &Server, definitions: &Served, outcome: &Outcome) {
         }
         Outcome::Created(_) | Outcome::Stored(_) => {
             serve(server, &definition);
-            super::edit(server, definitions, &object.key, |body| custom::accept(body, &definition));
+            let now = server.now();
+            super::edit(server, definitions, &object.key, |body| custom::accept(body, &definition, &now));
         }
     }
 }

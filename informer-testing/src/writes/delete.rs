@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::identity::no_kind;
-use super::{Body, Outcome, Writer, finalizers, metadata_mut, metadata_str, object_mut, set_finalizers};
+use super::{
+    Body, Outcome, Writer, finalizers, in_seconds, metadata_mut, metadata_str, object_mut, set_finalizers,
+};
 use crate::numbers::parse_int;
 use crate::object::Object;
 use crate::resource::ResourceKind;
@@ -151,7 +153,7 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
         if dry_run {
             return Ok(Outcome::Stored(old));
         }
-        mark(kind, &mut body, grace);
+        mark(kind, &mut body, writer.server.clock.now(), grace);
         if body == old.decode() {
             return Ok(Outcome::Stored(old));
         }
@@ -198,14 +200,13 @@ fn grace(writer: &Writer<'_>, body: &Body, options: &DeleteOptions) -> i64 {
     options.grace_period_seconds.unwrap_or_else(usual).max(0)
 }
 
-fn mark(kind: &ResourceKind, body: &mut Body, grace: i64) {
+fn mark(kind: &ResourceKind, body: &mut Body, now: Timestamp, grace: i64) {
     if metadata_str(body, "deletionTimestamp").is_some() {
         return;
     }
     let metadata = metadata_mut(body);
-    let end = Timestamp::now().saturating_add(SignedDuration::from_secs(grace));
-    let end = end.and_then(|end| Timestamp::from_second(end.as_second())).unwrap_or(Timestamp::MAX);
-    metadata.insert("deletionTimestamp".to_owned(), end.to_string().into());
+    let end = now.saturating_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);
+    metadata.insert("deletionTimestamp".to_owned(), in_seconds(end).into());
     metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
     if kind.counts_generations {
         let generation = metadata.get("generation").and_then(serde_json::Value::as_i64).unwrap_or(0);

@@ -20,7 +20,7 @@ pub(crate) use create::Guard;
 pub(crate) use delete::{CUSTOM_RESOURCES, DeleteOptions, FOREGROUND, ORPHAN, Propagation};
 pub(crate) use patch::Patch;
 pub(crate) use scale::Rescale;
-pub(crate) use stamp::{Stamp, uuid};
+pub(crate) use stamp::{Stamp, in_seconds, uuid};
 pub(crate) use update::Part;
 
 use std::sync::Arc;

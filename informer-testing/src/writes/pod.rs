@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::delete::DeleteOptions;
 use super::scale::selector_text;
-use super::stamp::Stamp;
 use super::update::{Change, Part, replace};
 use super::{Outcome, Writer, object_mut};
 use crate::selector::LabelSelector;
@@ -21,7 +20,7 @@ pub(super) fn bind(writer: &Writer<'_>, name: &str, binding: &Value) -> Result<O
         let missing = status::FieldError::required("target.name", "");
         status::invalid("", "Binding", name, vec![missing])
     })?;
-    let stamp: Stamp = writer.server.stamp();
+    let now = writer.server.now();
     let key = writer.key(name);
     writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
@@ -41,7 +40,7 @@ pub(super) fn bind(writer: &Writer<'_>, name: &str, binding: &Value) -> Result<O
         let mut after = before.clone();
         object_mut(&mut after, "spec").insert("nodeName".to_owned(), node.into());
         // The status goes along with the rest here, so it is written as the server itself does: in one step.
-        let scheduled = json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": stamp.now });
+        let scheduled = json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": now });
         let status = object_mut(&mut after, "status");
         let conditions = status.entry("conditions").or_insert_with(|| json!([]));
         if let Value::Array(conditions) = conditions {

@@ -150,7 +150,7 @@ pub(super) fn replace(
         admission::admit(kind, &mut after)?;
     }
     if !owners_settled {
-        let now = writer.server.stamp().now;
+        let now = writer.server.now();
         ownership::note_write(kind, before, &mut after, &writer.manager(part, &now));
     }
     if after == *before {
