@@ -79,18 +79,18 @@ async fn start(
         return Ok(from_the_top(At::Latest, limit));
     };
     // What is not in the watch cache comes from etcd, which is never behind.
-    let at_hand = if kind.is_cached() { revision.at_hand() } else { At::Latest };
+    let at_hand = || if kind.is_cached() { revision.at_hand() } else { At::Latest };
     if version == 0 {
         // The watch cache ignores the limit of a list that accepts any state; etcd does not.
-        return Ok(from_the_top(at_hand, if kind.is_cached() { 0 } else { limit }));
+        return Ok(from_the_top(at_hand(), if kind.is_cached() { 0 } else { limit }));
     }
     reach(kind, revision, version).await?;
     Ok(match options.version_match {
         Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
-        Some(VersionMatch::NotOlderThan) => from_the_top(at_hand, limit),
+        Some(VersionMatch::NotOlderThan) => from_the_top(at_hand(), limit),
         // Without a match a limit means "exactly", for the sake of clients older than the parameter.
         None if limit > 0 => from_the_top(At::Exactly(version), limit),
-        None => from_the_top(at_hand, 0),
+        None => from_the_top(at_hand(), 0),
     })
 }
 

@@ -54,9 +54,10 @@ impl Call {
     pub(super) fn shape(&self, served: &Served) -> Result<Shape, Refusal> {
         let text = self.recorded.parameter("includeObject").unwrap_or_default();
         let include = Include::parse(&text).ok_or_else(|| {
-            let error =
-                status::FieldError::unsupported("includeObject", &text, "\"Metadata\", \"None\", \"Object\"");
-            status::invalid("meta.k8s.io", "TableOptions", "", vec![error])
+            status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {text:?}: must be 'Metadata', \
+                 'Object', 'None', or empty"
+            ))
         })?;
         Ok(Shape::new(self.form, served, include, self.server.clock))
     }

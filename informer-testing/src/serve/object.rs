@@ -11,7 +11,7 @@ use super::unknown_fields;
 use crate::catalogue::Served;
 use crate::list::ListOptions;
 use crate::request::Verb;
-use crate::status::{self, Refusal};
+use crate::status::{self, FieldError, Refusal};
 use crate::writes::{DeleteOptions, Outcome, Part, Patch, Rescale, Writer};
 
 /// The object that a request is about.
@@ -79,6 +79,10 @@ fn update(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, 
 fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
     call.check_dry_run("PatchOptions")?;
     let patch = call.patch(&target.served.kind)?;
+    if call.recorded.parameter("force").is_some() && !matches!(patch, Patch::Apply(_)) {
+        let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
+        return Err(status::invalid("meta.k8s.io", "PatchOptions", "", vec![error]));
+    }
     let warnings = match &patch {
         Patch::Merge(Value::Object(body)) | Patch::Apply(body) => {
             unknown_fields::judge(call, &target.served.kind, body)?

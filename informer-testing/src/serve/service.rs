@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 
@@ -134,6 +134,7 @@ where
 
 async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
     match route {
+        Route::Version if call.recorded.method != Method::GET => Err(status::method_not_allowed()),
         Route::Version => Ok(respond::json(StatusCode::OK, ResponseBody::whole(VERSION))),
         Route::Health => Ok(respond::text(StatusCode::OK, "ok")),
         Route::Missing => Err(status::no_such_resource()),

@@ -10,7 +10,7 @@ use crate::server::Server;
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// How often to ask again where no event tells.
-const AGAIN: Duration = Duration::from_millis(50);
+pub(crate) const AGAIN: Duration = Duration::from_millis(50);
 
 /// Widgets: a custom resource of one scenario, in two versions.
 pub(crate) struct Widgets<'a> {
@@ -113,11 +113,14 @@ impl<'a> Widgets<'a> {
         self.server.create(&self.path(), &self.widget(name, color)).await
     }
 
-    /// Waits until widgets can be made: a server takes its time with a new definition, and says so in many ways.
+    /// Waits until widgets can be made and listed: a server takes its time with a definition that is new or has changed,
+    /// and says so in many ways.
     pub(crate) async fn served(&self) {
         let probe = format!("{}?dryRun=All", self.path());
         let mut ticks = tokio::time::interval(AGAIN);
-        while self.server.post(&probe, &self.widget("probe", "none")).await.code != 201 {
+        while self.server.post(&probe, &self.widget("probe", "none")).await.code != 201
+            || self.server.get(&self.path()).await.code != 200
+        {
             ticks.tick().await;
         }
     }

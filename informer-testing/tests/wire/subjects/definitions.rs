@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::custom::{DEFINITIONS, Widgets};
+use crate::custom::{AGAIN, DEFINITIONS, Widgets};
 use crate::objects::names;
 use crate::scenario::{Scenario, scenario};
 use crate::server::{MERGE, Server};
@@ -119,7 +119,7 @@ async fn a_definition_made_anew_begins_empty(server: Server) {
     widgets.create("a", "red").await;
     server.delete(&widgets.definition_path()).await.expect(200);
     widgets.gone().await;
-    let mut ticks = tokio::time::interval(std::time::Duration::from_millis(50));
+    let mut ticks = tokio::time::interval(AGAIN);
     while server.post(DEFINITIONS, &widgets.definition()).await.code != 201 {
         ticks.tick().await;
     }
@@ -135,16 +135,19 @@ async fn a_version_that_is_not_served_is_not_found(server: Server) {
 
 async fn a_version_can_be_withdrawn(server: Server) {
     let widgets = Widgets::define(&server).await;
-    server.get(&widgets.path_in("v2")).await.expect(200);
+    // The memory of each version is filled by itself.
+    let mut ticks = tokio::time::interval(AGAIN);
+    while server.get(&widgets.path_in("v2")).await.code != 200 {
+        ticks.tick().await;
+    }
     let mut versions = widgets.definition()["spec"]["versions"].clone();
     versions[1]["served"] = false.into();
     let change = json!({ "spec": { "versions": versions } });
     server.patch(&widgets.definition_path(), MERGE, &change).await.expect(200);
-    let mut ticks = tokio::time::interval(std::time::Duration::from_millis(50));
     while server.get(&widgets.path_in("v2")).await.code != 404 {
         ticks.tick().await;
     }
-    server.get(&widgets.path()).await.expect(200);
+    widgets.served().await;
 }
 
 async fn objects_are_the_same_in_each_version(server: Server) {
