@@ -92,7 +92,6 @@ const TABLE: &[BuiltIn] = &[
         .category("all")
         .scaled()
         .generations()
-        .fields(&["status.replicas"])
         .status(r#"{"replicas":0}"#),
     namespaced("apps", "v1", "StatefulSet", "statefulsets")
         .short(&["sts"])

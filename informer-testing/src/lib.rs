@@ -79,6 +79,8 @@ mod fault;
 mod lagging_replica;
 mod list;
 mod memory_source;
+mod naming;
+mod numbers;
 mod object;
 mod openapi;
 mod ownership;

@@ -44,7 +44,9 @@ impl Object {
         version: u64,
     ) -> Arc<Self> {
         let mut metadata = take_metadata(&mut value);
-        metadata.insert("resourceVersion".to_owned(), Value::String(version.to_string()));
+        if version > 0 {
+            metadata.insert("resourceVersion".to_owned(), Value::String(version.to_string()));
+        }
         let uid = metadata.get("uid").and_then(Value::as_str).unwrap_or_default().into();
         let terminating = metadata.get("deletionTimestamp").is_some_and(Value::is_string);
         let owners = owners_of(&metadata);

@@ -192,6 +192,45 @@ impl ResourceKind {
         BUILT_IN_GROUPS.contains(&self.group.as_str())
     }
 
+    /// Tells whether an update has to say from which version it was made.
+    pub(crate) fn needs_version(&self) -> bool {
+        let built_in = [
+            "poddisruptionbudgets",
+            "csidrivers",
+            "csinodes",
+            "volumeattachments",
+            "leases",
+            "runtimeclasses",
+        ];
+        !self.is_built_in() || built_in.contains(&self.plural.as_str())
+    }
+
+    /// Tells whether an update of an object that is not there creates it.
+    pub(crate) fn is_created_by_update(&self) -> bool {
+        match self.group.as_str() {
+            "" => ["endpoints", "events", "limitranges", "services"].contains(&self.plural.as_str()),
+            "events.k8s.io" | "coordination.k8s.io" | "rbac.authorization.k8s.io" => true,
+            "policy" => self.plural == "poddisruptionbudgets",
+            "node.k8s.io" => self.plural == "runtimeclasses",
+            _ => false,
+        }
+    }
+
+    /// Names the type that the server has for the kind, as refusals quote it.
+    pub(crate) fn go_type(&self) -> String {
+        let package = match self.group.split('.').next().unwrap_or_default() {
+            _ if !self.is_built_in() => return "unstructured.Unstructured".to_owned(),
+            "" => "core",
+            package => package,
+        };
+        format!("{package}.{}", self.kind)
+    }
+
+    /// Tells whether the server keeps the resource in its watch cache. Of events there are too many.
+    pub(crate) fn is_cached(&self) -> bool {
+        !(self.plural == "events" && matches!(self.group.as_str(), "" | "events.k8s.io"))
+    }
+
     /// Gives the storage key of an object: `namespace/name`, or the bare name in the cluster scope.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {

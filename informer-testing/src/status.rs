@@ -59,6 +59,12 @@ pub(crate) fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
     about(kind, name, failure(StatusCode::CONFLICT, reason::CONFLICT, message))
 }
 
+/// A conflict that names the kind where others name the resource, as those of deletes do.
+pub(crate) fn conflict_of_kind(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
+    let by_kind = ResourceKind { plural: kind.kind.clone(), ..kind.clone() };
+    conflict(&by_kind, name, why)
+}
+
 /// One thing that is wrong with a field, in the words of the server's field validation.
 pub(crate) struct FieldError {
     reason: &'static str,
@@ -71,6 +77,21 @@ impl FieldError {
         let message =
             if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
         Self { reason: "FieldValueRequired", field: field.into(), message }
+    }
+
+    /// The refusal of an option that takes a list, and only of certain values.
+    pub(crate) fn unsupported_list(
+        field: impl Into<Cow<'static, str>>,
+        values: &[String],
+        supported: &str,
+    ) -> Self {
+        let message = format!("Unsupported value: {values:?}: supported values: {supported}");
+        Self { reason: "FieldValueNotSupported", field: field.into(), message }
+    }
+
+    /// The refusal of a change to what is as it is for ever.
+    pub(crate) fn immutable(field: impl Into<Cow<'static, str>>, value: &str) -> Self {
+        Self::invalid(field, &format!("{value:?}"), "field is immutable")
     }
 
     /// `value` is shown as given, so strings come quoted.
@@ -114,6 +135,11 @@ pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldErro
     refusal
 }
 
+/// The refusal of a dry run of anything but all stages, in the name of the write's options.
+pub(crate) fn bad_dry_run(options: &str, given: &[String]) -> Refusal {
+    invalid("meta.k8s.io", options, "", vec![FieldError::unsupported_list("dryRun", given, "\"All\"")])
+}
+
 /// The refusal of a read at a resource version that history no longer covers.
 pub(crate) fn expired(message: impl Into<String>) -> Refusal {
     failure(StatusCode::GONE, "Expired", message)
@@ -129,6 +155,26 @@ pub(crate) fn too_large_resource_version(wanted: u64, current: u64) -> Refusal {
         ..details("", "", "")
     });
     refusal
+}
+
+/// The refusal of a new object in a namespace that is being deleted.
+pub(crate) fn namespace_terminating(kind: &ResourceKind, name: &str, namespace: &str) -> Refusal {
+    let message = format!(
+        "{} \"{name}\" is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
+        kind.qualified_plural()
+    );
+    let mut refusal = failure(StatusCode::FORBIDDEN, reason::FORBIDDEN, message);
+    let why = format!("namespace {namespace} is being terminated");
+    refusal.details = Some(StatusDetails {
+        causes: vec![cause("NamespaceTerminating", &why, "metadata.namespace")],
+        ..details(&kind.group, &kind.plural, name)
+    });
+    refusal
+}
+
+/// The refusal of a path within a group that the server answers for.
+pub(crate) fn no_such_resource() -> Refusal {
+    failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, "the server could not find the requested resource")
 }
 
 pub(crate) fn method_not_allowed() -> Refusal {

@@ -19,6 +19,9 @@ const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 /// Tells the tests where the program is that follows pods with client-go.
 const CLIENT_GO: &str = "INFORMER_E2E_CLIENT_GO";
 
+/// Tells the wire scenarios where the server's etcd is, which they make forget the past.
+const ETCD: &str = "INFORMER_E2E_ETCD";
+
 /// What to start and which tests to run.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
@@ -50,7 +53,8 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let programs = Programs::find(&options, signals)?;
     let mut cluster = apiserver::start(&options, &programs, signals)?;
     let mut command = tests();
-    command.args(["--", "--ignored"]).args(&args.filter).env(KUBECONFIG, cluster.kubeconfig());
+    command.args(["--", "--ignored"]).args(&args.filter);
+    command.env(KUBECONFIG, cluster.kubeconfig()).env(ETCD, cluster.etcd());
     match follower {
         Some(path) => {
             command.env(CLIENT_GO, path);
@@ -65,7 +69,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
 
 fn tests() -> Command {
     let mut command = workspace::cargo();
-    command.args(["test", "--workspace", "--test", "e2e", "--test", "clients"]);
+    command.args(["test", "--workspace", "--test", "e2e", "--test", "clients", "--test", "wire"]);
     command
 }
 

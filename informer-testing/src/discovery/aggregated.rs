@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::group::{GroupVersion, VERBS, group_versions, subresources};
+use super::group::{GroupVersion, group_versions, subresources, verbs};
 use crate::resource::ResourceKind;
 use crate::server::Server;
 
@@ -58,7 +58,7 @@ fn resource(kind: &ResourceKind) -> Value {
         "responseKind": { "group": kind.group, "version": kind.version, "kind": kind.kind },
         "scope": scope(kind.namespaced),
         "singularResource": kind.singular,
-        "verbs": VERBS,
+        "verbs": verbs(kind),
     });
     if !kind.short_names.is_empty() {
         resource["shortNames"] = kind.short_names.clone().into();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::group::{GroupVersion, VERBS, group_versions, subresources};
+use super::group::{GroupVersion, group_versions, subresources, verbs};
 use crate::resource::ResourceKind;
 use crate::server::Server;
 
@@ -88,7 +88,7 @@ fn resource(kind: &ResourceKind) -> Value {
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": VERBS,
+        "verbs": verbs(kind),
     });
     if !kind.short_names.is_empty() {
         resource["shortNames"] = kind.short_names.clone().into();

@@ -29,8 +29,12 @@ pub(super) struct Subresource {
 }
 
 /// What can be done with a resource, in the order of the real documents.
-pub(super) const VERBS: [&str; 8] =
-    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// Gives what can be done with a resource. Namespaces go one by one.
+pub(super) fn verbs(kind: &ResourceKind) -> Vec<&'static str> {
+    VERBS.into_iter().filter(|verb| !(kind.is_namespace() && *verb == "deletecollection")).collect()
+}
 
 const PART_VERBS: &[&str] = &["get", "patch", "update"];
 

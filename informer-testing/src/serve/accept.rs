@@ -2,9 +2,10 @@
 //!
 //! Protobuf, CBOR and YAML are not spoken; clients that prefer them offer JSON as well.
 
-use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http::{HeaderMap, StatusCode};
 
+use crate::resource::ResourceKind;
 use crate::shape::Form;
 use crate::status::{self, Refusal};
 
@@ -17,6 +18,24 @@ struct Offer<'a> {
 /// Picks the form of the response: the first offer that can be met.
 pub(super) fn form(headers: &HeaderMap) -> Result<Form, Refusal> {
     offers(headers).find_map(|offer| offer.form()).ok_or_else(status::not_acceptable)
+}
+
+/// Refuses metadata of a list to who asks for that of one object, and the other way round.
+pub(super) fn check_plurality(
+    headers: &HeaderMap,
+    kind: &ResourceKind,
+    is_list: bool,
+) -> Result<(), Refusal> {
+    let first = offers(headers).find(|offer| offer.form().is_some());
+    let form = first.and_then(|offer| offer.parameter("as")).unwrap_or_default();
+    let go_type = if is_list { format!("{}List", kind.go_type()) } else { kind.go_type() };
+    let why = match (form, is_list) {
+        ("PartialObjectMetadata", true) => format!("is a list (*{go_type})"),
+        ("PartialObjectMetadataList", false) => format!("is not a list (*{go_type})"),
+        _ => return Ok(()),
+    };
+    let message = format!("you requested {form}, but the requested object {why}");
+    Err(status::failure(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message))
 }
 
 /// Tells in which version, if any, a client wants all discovery documents at once.
@@ -50,7 +69,7 @@ impl<'a> Offer<'a> {
     }
 
     fn is_json(&self) -> bool {
-        matches!(self.media_type, "" | "*/*" | "application/*" | "application/json")
+        matches!(self.media_type, "" | "*/*" | "application/json")
     }
 
     fn parameter(&self, name: &str) -> Option<&'a str> {

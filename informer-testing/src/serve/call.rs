@@ -26,11 +26,12 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Parses the body as an object.
-    pub(super) fn object(&self) -> Result<Body, Refusal> {
+    /// Parses the body as an object of a kind.
+    pub(super) fn object(&self, kind: &str) -> Result<Body, Refusal> {
         let unrecognized = |error: String| {
             status::bad_request(format!(
-                "the object provided is unrecognized (must be of type Object): {error}"
+                "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
+                 error: {error}"
             ))
         };
         match self.content_type() {
@@ -53,11 +54,20 @@ impl Call {
     pub(super) fn shape(&self, served: &Served) -> Result<Shape, Refusal> {
         let text = self.recorded.parameter("includeObject").unwrap_or_default();
         let include = Include::parse(&text).ok_or_else(|| {
-            let error =
-                status::FieldError::unsupported("includeObject", &text, "\"Metadata\", \"None\", \"Object\"");
-            status::invalid("meta.k8s.io", "TableOptions", "", vec![error])
+            status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {text:?}: must be 'Metadata', \
+                 'Object', 'None', or empty"
+            ))
         })?;
         Ok(Shape::new(self.form, served, include, self.server.clock))
+    }
+
+    /// Refuses a dry run of anything but all stages, in the name of the write's options.
+    pub(super) fn check_dry_run(&self, options: &str) -> Result<(), Refusal> {
+        match self.recorded.parameter("dryRun").as_deref() {
+            None | Some("" | "All") => Ok(()),
+            Some(other) => Err(status::bad_dry_run(options, &[other.to_owned()])),
+        }
     }
 
     /// Begins a write.

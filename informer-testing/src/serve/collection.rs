@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
+use super::accept;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::unknown_fields;
@@ -32,6 +33,8 @@ pub(super) async fn answer(
         Verb::Create | Verb::DeleteCollection if served.kind.namespaced && namespace.is_none() => {
             Err(status::method_not_allowed())
         }
+        // It would empty a cluster.
+        Verb::DeleteCollection if served.kind.is_namespace() => Err(status::method_not_allowed()),
         Verb::Create => create(call, served, namespace),
         Verb::DeleteCollection => delete(call, served, namespace).await,
         _ => Err(status::method_not_allowed()),
@@ -41,6 +44,7 @@ pub(super) async fn answer(
 async fn list(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let options = ListOptions::parse(&call.recorded.query)?;
     let filter = filter(served, namespace, &options)?;
+    accept::check_plurality(&call.recorded.headers, &served.kind, true)?;
     let list = list::list(&served.table, &call.revision, &filter, &options).await?;
     Ok(respond::list(list, call.shape(served)?, call.takes_gzip()))
 }
@@ -66,7 +70,8 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
 }
 
 fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
-    let body = call.object()?;
+    call.check_dry_run("CreateOptions")?;
+    let body = call.object(&served.kind.kind)?;
     let warnings = unknown_fields::judge(call, &served.kind, &body)?;
     let created = call.writer(served, namespace).create(body, Guard::Client)?;
     let response = respond::object(StatusCode::CREATED, created.object(), call.shape(served)?, false);
@@ -82,7 +87,8 @@ async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result
     let mut deleted = Vec::new();
     for object in found.objects {
         // What someone else has deleted in the meantime is not there to be deleted.
-        let writer = call.writer(served, object.namespace());
+        let mut writer = call.writer(served, object.namespace());
+        writer.options.dry_run |= delete_options.is_dry_run();
         if let Ok(outcome) = writer.delete(object.name(), &delete_options) {
             deleted.push(outcome.into_object());
         }

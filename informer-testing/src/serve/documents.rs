@@ -47,7 +47,7 @@ pub(super) fn review(call: &Call, review: &Review) -> Result<HttpResponse, Refus
     }
     // The answer does not depend on the question, so it may as well be one that can't be read here: kubectl asks in
     // protobuf.
-    let question = call.object().unwrap_or_default();
+    let question = call.object("Review").unwrap_or_default();
     Ok(respond::value(StatusCode::CREATED, &review.grant(Value::Object(question))))
 }
 

@@ -3,6 +3,7 @@
 use http::StatusCode;
 use serde_json::Value;
 
+use super::accept;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::route::Facet;
@@ -10,7 +11,7 @@ use super::unknown_fields;
 use crate::catalogue::Served;
 use crate::list::ListOptions;
 use crate::request::Verb;
-use crate::status::{self, Refusal};
+use crate::status::{self, FieldError, Refusal};
 use crate::writes::{DeleteOptions, Outcome, Part, Patch, Rescale, Writer};
 
 /// The object that a request is about.
@@ -33,12 +34,12 @@ pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpRespo
         (Facet::Finalize, Verb::Update) => update(call, target, Part::Main),
         (Facet::Scale, Verb::Get | Verb::Update | Verb::Patch) => scale(call, target),
         (Facet::Binding, Verb::Create) => {
-            let binding = Value::Object(call.object()?);
+            let binding = Value::Object(call.object("Binding")?);
             target.writer(call).bind(target.name, &binding)?;
             Ok(respond::done(StatusCode::CREATED))
         }
         (Facet::Eviction, Verb::Create) => {
-            let eviction = Value::Object(call.object()?);
+            let eviction = Value::Object(call.object("Eviction")?);
             target.writer(call).evict(target.name, &eviction)?;
             Ok(respond::done(StatusCode::CREATED))
         }
@@ -53,7 +54,7 @@ impl Target<'_> {
 }
 
 async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
-    let version = ListOptions::parse(&call.recorded.query)?.parsed_resource_version()?;
+    let version = ListOptions::version_of_get(&call.recorded.query)?;
     let (table, key) = (&target.served.table, target.served.kind.key(target.namespace, target.name));
     let found = match version {
         Some(version) => {
@@ -63,18 +64,25 @@ async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> 
         None => table.get(&key),
     };
     let object = found.ok_or_else(|| status::not_found(&target.served.kind, target.name))?;
+    accept::check_plurality(&call.recorded.headers, &target.served.kind, false)?;
     Ok(respond::object(StatusCode::OK, &object, call.shape(target.served)?, call.takes_gzip()))
 }
 
 fn update(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
-    let body = call.object()?;
+    call.check_dry_run("UpdateOptions")?;
+    let body = call.object(&target.served.kind.kind)?;
     let warnings = unknown_fields::judge(call, &target.served.kind, &body)?;
     let outcome = target.writer(call).update(target.name, body, part)?;
     written(call, target, &outcome, &warnings)
 }
 
 fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
+    call.check_dry_run("PatchOptions")?;
     let patch = call.patch(&target.served.kind)?;
+    if call.recorded.parameter("force").is_some() && !matches!(patch, Patch::Apply(_)) {
+        let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
+        return Err(status::invalid("meta.k8s.io", "PatchOptions", "", vec![error]));
+    }
     let warnings = match &patch {
         Patch::Merge(Value::Object(body)) | Patch::Apply(body) => {
             unknown_fields::judge(call, &target.served.kind, body)?
@@ -99,7 +107,9 @@ fn written(
 fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
     let kind = &target.served.kind;
     let options = DeleteOptions::parse(&call.body, &call.recorded.query)?;
-    match target.writer(call).delete(target.name, &options)? {
+    let mut writer = target.writer(call);
+    writer.options.dry_run |= options.is_dry_run();
+    match writer.delete(target.name, &options)? {
         Outcome::Removed(last) if !kind.returns_deleted => {
             Ok(respond::status(&status::deleted(kind, target.name, &last.uid)))
         }
@@ -111,7 +121,7 @@ fn scale(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
     let writer = target.writer(call);
     let scale = match call.recorded.verb {
         Verb::Get => writer.scale(target.name)?,
-        Verb::Update => writer.rescale(target.name, Rescale::Put(&call.object()?))?,
+        Verb::Update => writer.rescale(target.name, Rescale::Put(&call.object("Scale")?))?,
         _ => writer.rescale(target.name, Rescale::Patch(&call.patch(&target.served.kind)?))?,
     };
     Ok(respond::value(StatusCode::OK, &scale))

@@ -29,6 +29,9 @@ pub(super) enum Route {
     Review(&'static Review),
     Version,
     Health,
+    /// Nothing, within a group of the server's own.
+    Missing,
+    /// Nothing at all.
     Unknown,
 }
 
@@ -78,7 +81,19 @@ pub(super) fn route(server: &Server, path: &str) -> Route {
         ["apis", group, version, rest @ ..] => within(server, &format!("apis/{group}/{version}"), rest),
         _ => None,
     };
-    found.unwrap_or(Route::Unknown)
+    found.unwrap_or_else(|| nothing(server, &segments))
+}
+
+/// Tells a path within a group of the server's own, which answers for itself, from one that nobody answers for. The groups
+/// of custom resources count as the latter.
+fn nothing(server: &Server, segments: &[&str]) -> Route {
+    let group = match segments {
+        ["api", ..] => "",
+        ["apis", group, ..] => group,
+        _ => return Route::Unknown,
+    };
+    let is_its_own = |served: &Arc<Served>| served.kind.group == group && served.kind.is_built_in();
+    if server.catalogue.all().iter().any(is_its_own) { Route::Missing } else { Route::Unknown }
 }
 
 /// Finds the target of the segments behind group and version.

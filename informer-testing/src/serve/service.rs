@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 
@@ -122,7 +122,7 @@ where
     let form = match &route {
         Route::Collection { .. } | Route::Object { .. } => accept::form(&recorded.headers),
         _ if accept::takes_json(&recorded.headers) => Ok(Form::Full),
-        Route::Version | Route::Health | Route::Unknown => Ok(Form::Full),
+        Route::Version | Route::Health | Route::Missing | Route::Unknown => Ok(Form::Full),
         Route::Document(_) | Route::Review(_) => Err(status::not_acceptable()),
     };
     let answered = match form {
@@ -134,8 +134,10 @@ where
 
 async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
     match route {
+        Route::Version if call.recorded.method != Method::GET => Err(status::method_not_allowed()),
         Route::Version => Ok(respond::json(StatusCode::OK, ResponseBody::whole(VERSION))),
         Route::Health => Ok(respond::text(StatusCode::OK, "ok")),
+        Route::Missing => Err(status::no_such_resource()),
         Route::Unknown => Ok(respond::page_not_found()),
         Route::Document(document) => documents::answer(&call, document),
         Route::Review(review) => documents::review(&call, review),

@@ -17,7 +17,7 @@ use crate::list::ListOptions;
 use crate::request::RecordedRequest;
 use crate::selector::Filter;
 use crate::shape::Shape;
-use crate::status::{self, FieldError, Refusal};
+use crate::status::{self, Refusal};
 use crate::storage::{Revision, Table};
 
 /// How often older servers look whether a bookmark is due.
@@ -84,12 +84,15 @@ pub(crate) async fn open(
 ) -> Result<BoxStream<'static, std::io::Result<Bytes>>, Refusal> {
     let mut options = options.clone();
     match opening.rules.streaming_lists {
-        StreamingLists::Served | StreamingLists::ServedLate => {}
+        StreamingLists::Served | StreamingLists::ServedLate => options.default_to_streaming(),
         StreamingLists::Refused => options.refuse_streaming()?,
         StreamingLists::Ignored => options.ignore_streaming(),
     }
     options.validate_for_watch()?;
     let start = start(&opening.revision, &options)?;
+    if options.timeout.is_some_and(|timeout| timeout.is_zero()) {
+        return Ok(stream::empty().boxed());
+    }
     match begin(opening, &options, start).await {
         Ok(stream) => Ok(stream.into_bytes().boxed()),
         Err(refusal) => {
@@ -101,13 +104,7 @@ pub(crate) async fn open(
 }
 
 fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
-    let version = match options.resource_version.as_str() {
-        "" => 0,
-        text => text.parse().map_err(|_| {
-            let error = FieldError::invalid("resourceVersion", &format!("{text:?}"), "must be a number");
-            status::invalid("", "ListOptions", "", vec![error])
-        })?,
-    };
+    let version = options.watched_resource_version()?;
     // A watch from nowhere in particular gets the current objects first, even if it does not ask for them.
     let unspecified = version == 0 && options.version_match.is_none();
     // Without a version they are the newest there are, for which a server that is behind has to wait.
@@ -120,6 +117,14 @@ fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
     })
 }
 
+/// Says that the history does not go back so far, in the words of the watch cache or of etcd.
+fn too_old(table: &Table, version: u64, floor: u64) -> String {
+    if table.kind.is_cached() {
+        return format!("too old resource version: {version} ({floor})");
+    }
+    "The resourceVersion for the provided watch is too old.".to_owned()
+}
+
 async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<WatchStream, Refusal> {
     let changes = opening.table.changes();
     let mut initial = Initial::default();
@@ -127,7 +132,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
         Start::After(version) => {
             let (floor, cursor) = opening.table.start_after(version);
             if version < floor {
-                return Err(status::expired(format!("too old resource version: {version} ({floor})")));
+                return Err(status::expired(too_old(&opening.table, version, floor)));
             }
             (cursor, version)
         }
@@ -151,7 +156,9 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
     };
     let deadline = Instant::now() + options.timeout.unwrap_or(opening.default_timeout);
     let rule = opening.registry.bookmarks();
-    let bookmarks = options.allow_bookmarks.then(|| Bookmarks::new(rule.interval, deadline));
+    // Only the watch cache has a clock for bookmarks.
+    let with_bookmarks = options.allow_bookmarks && opening.table.kind.is_cached();
+    let bookmarks = with_bookmarks.then(|| Bookmarks::new(rule.interval, deadline));
     let (registration, injections) = opening.registry.register(opening.request.clone());
     Ok(WatchStream {
         table: opening.table,

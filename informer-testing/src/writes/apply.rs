@@ -30,7 +30,7 @@ pub(super) fn apply(
             if part == Part::Status {
                 return Err(status::not_found(kind, name));
             }
-            namespace::check_open(writer)?;
+            namespace::check_open(writer, configuration)?;
             let mut body = applied.clone();
             prepare(kind, &mut body, &stamp, Guard::Client)?;
             let body = ownership::apply(kind, &body, &applied, &manager, true).unwrap_or(body);
@@ -52,6 +52,7 @@ fn check(writer: &Writer<'_>, name: &str, mut applied: Body, part: Part) -> Resu
         let missing = FieldError::required("fieldManager", "is required for apply patch");
         return Err(status::invalid("meta.k8s.io", "PatchOptions", "", vec![missing]));
     }
+    check_says_type(&applied)?;
     check_type_and_namespace(kind, writer.namespace, &mut applied)?;
     let metadata = metadata_mut(&mut applied);
     if metadata.get("managedFields").is_some_and(|fields| !fields.is_null()) {
@@ -72,6 +73,17 @@ fn check(writer: &Writer<'_>, name: &str, mut applied: Body, part: Part) -> Resu
         Part::Main | Part::Whole => {}
     }
     Ok(applied)
+}
+
+/// Unlike other writes, a configuration has to say what it is.
+fn check_says_type(applied: &Body) -> Result<(), Refusal> {
+    let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if !api_version.is_empty() && !kind.is_empty() {
+        return Ok(());
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
 fn conflict(kind: &ResourceKind, name: &str, conflicts: &[Conflict]) -> Refusal {

@@ -1,10 +1,13 @@
 //! Creating objects.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::identity::check_type_and_namespace;
 use super::stamp::Stamp;
-use super::{Body, Outcome, Part, Writer, admission, metadata_mut, metadata_str, namespace, object_mut};
+use super::{
+    Body, Outcome, Part, Writer, admission, drop_empty, metadata_mut, metadata_str, namespace, object_mut,
+};
+use crate::naming;
 use crate::object::Object;
 use crate::ownership;
 use crate::resource::ResourceKind;
@@ -28,9 +31,9 @@ pub(super) fn create(writer: &Writer<'_>, mut body: Body, guard: Guard) -> Resul
     let stamp = &writer.server.stamp();
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
     if guard == Guard::Client {
-        namespace::check_open(writer)?;
+        namespace::check_open(writer, &body)?;
     }
-    let name = settle_name(kind, &mut body, stamp)?;
+    let name = settle_name(kind, &mut body, stamp, guard)?;
     prepare(kind, &mut body, stamp, guard)?;
     if writer.options.manager.is_some() {
         let manager = writer.manager(Part::Main, &stamp.now);
@@ -48,9 +51,9 @@ pub(super) fn create(writer: &Writer<'_>, mut body: Body, guard: Guard) -> Resul
     })
 }
 
-fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp) -> Result<String, Refusal> {
+fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard) -> Result<String, Refusal> {
     if let Some(name) = metadata_str(body, "name") {
-        return check_name(kind, name).map(|()| name.to_owned());
+        return check_name(kind, name, guard).map(|()| name.to_owned());
     }
     let Some(prefix) = metadata_str(body, "generateName") else {
         let missing = FieldError::required("metadata.name", "name or generateName is required");
@@ -58,21 +61,27 @@ fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp) -> Result<St
     };
     let room = LONGEST_GENERATED_NAME - stamp.suffix.len();
     let name: String = prefix.chars().take(room).chain(stamp.suffix.chars()).collect();
-    check_name(kind, &name)?;
+    check_name(kind, &name, guard)?;
     metadata_mut(body).insert("name".to_owned(), name.as_str().into());
     Ok(name)
 }
 
-/// Refuses names that can't be path segments. Real kinds have stricter rules of their own.
-fn check_name(kind: &ResourceKind, name: &str) -> Result<(), Refusal> {
-    let why = match name {
-        "." | ".." => "may not be '.' or '..'",
-        _ if name.contains('/') => "may not contain '/'",
-        _ if name.contains('%') => "may not contain '%'",
-        _ => return Ok(()),
+/// Refuses names that can't be path segments, and of clients, where the kind is strict, those that are no DNS names.
+fn check_name(kind: &ResourceKind, name: &str, guard: Guard) -> Result<(), Refusal> {
+    // Roles and what binds them may be called `system:something`.
+    let is_strict = guard == Guard::Client && kind.group != "rbac.authorization.k8s.io";
+    let wrong = match name {
+        _ if is_strict => naming::subdomain(name),
+        "." | ".." => vec!["may not be '.' or '..'".to_owned()],
+        _ if name.contains('/') => vec!["may not contain '/'".to_owned()],
+        _ if name.contains('%') => vec!["may not contain '%'".to_owned()],
+        _ => Vec::new(),
     };
-    let error = FieldError::invalid("metadata.name", &format!("{name:?}"), why);
-    Err(status::invalid(&kind.group, &kind.kind, name, vec![error]))
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let error = |why: &String| FieldError::invalid("metadata.name", &format!("{name:?}"), why);
+    Err(status::invalid(&kind.group, &kind.kind, name, wrong.iter().map(error).collect()))
 }
 
 /// Makes of a client's body, whose type and name are settled, a new object: without what only the server decides, and
@@ -92,14 +101,23 @@ pub(super) fn prepare(
             // The only default of a built-in spec that `/scale` can't do without.
             object_mut(body, "spec").entry("replicas").or_insert_with(|| 1.into());
         }
+        if kind.is_namespace() {
+            object_mut(body, "spec").insert("finalizers".to_owned(), json!(["kubernetes"]));
+        }
         let metadata = metadata_mut(body);
         if kind.is_namespace() {
             let name = metadata.get("name").cloned().unwrap_or_default();
             object_mut(metadata, "labels").insert("kubernetes.io/metadata.name".to_owned(), name);
         }
-        for owned in
-            ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"]
-        {
+        drop_empty(metadata);
+        for owned in [
+            "uid",
+            "creationTimestamp",
+            "generation",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+        ] {
             metadata.remove(owned);
         }
     }

@@ -6,13 +6,16 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::identity::no_kind;
 use super::{
     Body, Outcome, Writer, finalizers, in_seconds, metadata_mut, metadata_str, object_mut, set_finalizers,
 };
+use crate::numbers::parse_int;
 use crate::object::Object;
 use crate::resource::ResourceKind;
-use crate::status::{self, Refusal};
+use crate::status::{self, FieldError, Refusal};
 
 /// The finalizer of an owner that waits for its dependants.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -22,6 +25,9 @@ pub(crate) const ORPHAN: &str = "orphan";
 
 /// The finalizer of a custom resource definition that is being deleted.
 pub(crate) const CUSTOM_RESOURCES: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// What the options of a delete are called in refusals.
+const OPTIONS: &str = "DeleteOptions";
 
 /// What a client may ask of a delete, in its body or query.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -43,6 +49,21 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
+impl Propagation {
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "Background" => Ok(Self::Background),
+            "Foreground" => Ok(Self::Foreground),
+            "Orphan" => Ok(Self::Orphan),
+            _ => {
+                let supported = "\"Foreground\", \"Background\", \"Orphan\", \"nil\"";
+                let error = FieldError::unsupported("propagationPolicy", text, supported);
+                Err(status::invalid("meta.k8s.io", OPTIONS, "", vec![error]))
+            }
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Preconditions {
@@ -53,24 +74,52 @@ struct Preconditions {
 impl DeleteOptions {
     /// Parses the body of a delete, or where there is none, its query.
     pub(crate) fn parse(body: &[u8], query: &str) -> Result<Self, Refusal> {
-        let undecodable =
-            |error: serde_json::Error| status::bad_request(format!("error decoding delete options: {error}"));
-        if !body.is_empty() {
-            return serde_json::from_slice(body).map_err(undecodable);
+        if body.is_empty() { Self::from_query(query) } else { Self::from_body(body) }
+    }
+
+    fn from_body(body: &[u8]) -> Result<Self, Refusal> {
+        let undecodable = |error: serde_json::Error| {
+            status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+        };
+        let given: Body = serde_json::from_slice(body).map_err(undecodable)?;
+        let text = |field: &str| given.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        match text("kind").as_str() {
+            "" | "DeleteOptions" => {}
+            other => return Err(status::bad_request(no_kind(other, &text("apiVersion")))),
         }
+        if let Some(policy) = given.get("propagationPolicy").and_then(Value::as_str) {
+            Propagation::parse(policy)?;
+        }
+        let options: Self = serde_json::from_value(given.into()).map_err(undecodable)?;
+        if options.dry_run.iter().any(|stage| stage != "All") {
+            return Err(status::bad_dry_run(OPTIONS, &options.dry_run));
+        }
+        Ok(options)
+    }
+
+    fn from_query(query: &str) -> Result<Self, Refusal> {
         let mut options = Self::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             match &*name {
-                "propagationPolicy" => {
-                    let policy = serde_json::from_value(value.as_ref().into()).map_err(undecodable)?;
-                    options.propagation_policy = Some(policy);
-                }
+                "propagationPolicy" => options.propagation_policy = Some(Propagation::parse(&value)?),
                 "orphanDependents" => options.orphan_dependents = Some(value == "true"),
-                "gracePeriodSeconds" => options.grace_period_seconds = value.parse().ok(),
+                "gracePeriodSeconds" => {
+                    let seconds = parse_int(&value).map_err(status::bad_request)?;
+                    options.grace_period_seconds = Some(seconds);
+                }
+                "dryRun" if !matches!(&*value, "" | "All") => {
+                    return Err(status::bad_dry_run(OPTIONS, &[value.into_owned()]));
+                }
+                "dryRun" => options.dry_run.push(value.into_owned()),
                 _ => {}
             }
         }
         Ok(options)
+    }
+
+    /// Tells whether nothing is to be deleted.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run.iter().any(|stage| stage == "All")
     }
 
     /// Deletes with this policy.
@@ -97,11 +146,12 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
         hold(kind, &mut body, options);
         let grace = grace(writer, &body, options);
         let waits = grace > 0 || !finalizers(&body).is_empty() || waits_for_content(writer, kind);
-        if writer.options.dry_run || !options.dry_run.is_empty() {
-            return Ok(Outcome::Stored(old));
-        }
+        let dry_run = writer.options.dry_run;
         if !waits {
-            return Ok(Outcome::Removed(transaction.remove(&key, body)));
+            return Ok(Outcome::Removed(if dry_run { old } else { transaction.remove(&key, body) }));
+        }
+        if dry_run {
+            return Ok(Outcome::Stored(old));
         }
         mark(kind, &mut body, writer.server.clock.now(), grace);
         if body == old.decode() {
@@ -171,15 +221,16 @@ impl Preconditions {
     fn check(&self, kind: &ResourceKind, old: &Object) -> Result<(), Refusal> {
         let version = old.resource_version.to_string();
         let checks = [
-            ("UID", self.uid.as_deref(), old.uid.as_ref()),
-            ("ResourceVersion", self.resource_version.as_deref(), version.as_str()),
+            ("UID", self.uid.as_deref(), &*old.uid, "deleted and then recreated"),
+            ("ResourceVersion", self.resource_version.as_deref(), version.as_str(), "modified"),
         ];
-        for (what, wanted, actual) in checks {
+        for (what, wanted, actual, fate) in checks {
             if let Some(wanted) = wanted.filter(|wanted| *wanted != actual) {
                 let why = format!(
-                    "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {actual}"
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({actual}). The object \
+                     might have been {fate}"
                 );
-                return Err(status::conflict(kind, old.name(), &why));
+                return Err(status::conflict_of_kind(kind, old.name(), &why));
             }
         }
         Ok(())

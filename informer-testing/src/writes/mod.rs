@@ -169,6 +169,21 @@ pub(crate) fn object_mut<'b>(body: &'b mut Body, field: &str) -> &'b mut Body {
     }
 }
 
+/// Drops empty labels, annotations and lists from `metadata`: to the server they are as good as none.
+fn drop_empty(metadata: &mut Body) {
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let is_empty = match metadata.get(field) {
+            Some(Value::Object(map)) => map.is_empty(),
+            Some(Value::Array(list)) => list.is_empty(),
+            Some(Value::Null) => true,
+            _ => false,
+        };
+        if is_empty {
+            metadata.remove(field);
+        }
+    }
+}
+
 /// Reads a string in `metadata`; an empty one counts as absent, as it does in Go.
 pub(crate) fn metadata_str<'a>(body: &'a Body, field: &str) -> Option<&'a str> {
     body.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::identity::{check_name, check_type_and_namespace};
 use super::update::{Change, Part, replace};
-use super::{Body, Outcome, Writer, apply, strategic};
+use super::{Body, Outcome, Writer, apply, metadata_str, strategic};
 use crate::resource::ResourceKind;
-use crate::status::{self, Refusal};
+use crate::status::{self, FieldError, Refusal};
 
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
@@ -29,12 +29,16 @@ impl Patch {
         let undecodable =
             |error: serde_json::Error| status::bad_request(format!("error decoding patch: {error}"));
         match content_type {
-            MERGE => Ok(Self::Merge(serde_json::from_slice(body).map_err(undecodable)?)),
+            MERGE => Ok(Self::Merge(Value::Object(serde_json::from_slice(body).map_err(undecodable)?))),
             STRATEGIC if kind.is_built_in() => {
                 Ok(Self::Strategic(serde_json::from_slice(body).map_err(undecodable)?))
             }
             APPLY => Ok(Self::Apply(apply::parse(body)?)),
-            JSON => Ok(Self::Json(serde_json::from_slice(body).map_err(undecodable)?)),
+            JSON => {
+                let operations: Vec<Value> = serde_json::from_slice(body).map_err(undecodable)?;
+                let operations = serde_json::from_value(operations.into());
+                Ok(Self::Json(operations.map_err(|_| rejected())?))
+            }
             _ => Err(status::unsupported_media_type(&[JSON, MERGE, APPLY].join(", "))),
         }
     }
@@ -74,6 +78,13 @@ pub(super) fn patch(writer: &Writer<'_>, name: &str, patch: &Patch, part: Part) 
         let mut after = patch.apply(kind, seen)?;
         check_type_and_namespace(kind, writer.namespace, &mut after)?;
         check_name(&after, name)?;
+        match metadata_str(&after, "uid") {
+            Some(uid) if uid != &*old.uid => {
+                let error = FieldError::immutable("metadata.uid", uid);
+                return Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
+            }
+            _ => {}
+        }
         replace(transaction, writer, &old, &before, Change::new(after, part))
     })
 }

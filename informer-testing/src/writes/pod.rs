@@ -9,6 +9,7 @@ use super::delete::DeleteOptions;
 use super::scale::selector_text;
 use super::update::{Change, Part, replace};
 use super::{Outcome, Writer, object_mut};
+use crate::resource::ResourceKind;
 use crate::selector::LabelSelector;
 use crate::status::{self, Refusal};
 
@@ -35,7 +36,8 @@ pub(super) fn bind(writer: &Writer<'_>, name: &str, binding: &Value) -> Result<O
         let assigned = before.get("spec").and_then(|spec| spec.get("nodeName")?.as_str());
         if let Some(assigned) = assigned.filter(|node| !node.is_empty()) {
             let why = format!("pod {name} is already assigned to node \"{assigned}\"");
-            return Err(status::conflict(kind, name, &why));
+            let binding = ResourceKind { plural: "pods/binding".to_owned(), ..kind.clone() };
+            return Err(status::conflict(&binding, name, &why));
         }
         let mut after = before.clone();
         object_mut(&mut after, "spec").insert("nodeName".to_owned(), node.into());

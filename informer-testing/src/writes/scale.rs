@@ -7,7 +7,7 @@ use super::update::{Change, Part, replace};
 use super::{Body, Outcome, Writer, object_mut};
 use crate::object::Object;
 use crate::resource::{ResourceKind, Scale};
-use crate::status::{self, Refusal};
+use crate::status::{self, FieldError, Refusal};
 
 /// A write to `/scale`.
 #[derive(Debug)]
@@ -46,7 +46,9 @@ pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Resul
         };
         let replicas = scale.get("spec").and_then(|spec| spec.get("replicas")).cloned().unwrap_or(0.into());
         if !replicas.is_u64() {
-            return Err(status::bad_request("the replicas of a Scale must be a number that is not negative"));
+            let why = "must be greater than or equal to 0";
+            let error = FieldError::invalid("spec.replicas", &replicas.to_string(), why);
+            return Err(status::invalid("autoscaling", "Scale", name, vec![error]));
         }
         let mut after = before.clone();
         set_at(&mut after, &paths.spec_replicas, replicas);

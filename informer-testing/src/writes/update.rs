@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::create::{self, Guard};
 use super::identity::{check_name, check_type_and_namespace};
-use super::{Body, Outcome, Writer, admission, has_finalizers, metadata_mut, metadata_str};
+use super::{
+    Body, Outcome, Writer, admission, drop_empty, finalizers, has_finalizers, metadata_mut, metadata_str,
+};
+use crate::numbers::parse_uint;
 use crate::object::Object;
 use crate::ownership;
 use crate::resource::ResourceKind;
@@ -38,16 +42,29 @@ pub(super) fn update(
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
     check_name(&body, name)?;
     let key = writer.key(name);
+    if kind.is_created_by_update() && writer.served.table.get(&key).is_none() {
+        return create_instead(writer, name, body);
+    }
     writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
-        if metadata_str(&body, "resourceVersion").is_none() && !kind.is_built_in() {
+        if metadata_str(&body, "resourceVersion").is_none() && kind.needs_version() {
             let error =
                 FieldError::invalid("metadata.resourceVersion", "0", "must be specified for an update");
-            return Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
+            return Err(status::invalid(&kind.group, &kind.plural, name, vec![error]));
         }
         let before = old.decode();
         replace(transaction, writer, &old, &before, Change::new(body, part))
     })
+}
+
+/// Creates an object that was to be replaced and is not there.
+fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Outcome, Refusal> {
+    if let Some(uid) = metadata_str(&body, "uid") {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+        return Err(status::conflict(&writer.served.kind, name, &why));
+    }
+    metadata_mut(&mut body).remove("resourceVersion");
+    create::create(writer, body, Guard::Client)
 }
 
 /// Stores what the test gives, whatever there was before. A stale `resourceVersion` is refused, and an object that
@@ -124,8 +141,12 @@ pub(super) fn replace(
         Part::Status => keep_all_but_status(kind, before, after),
         Part::Whole => after,
     };
+    if part == Part::Main {
+        check_deletion(kind, old.name(), before, &after)?;
+    }
     keep_server_owned(before, &mut after);
     if part != Part::Whole {
+        drop_empty(metadata_mut(&mut after));
         admission::admit(kind, &mut after)?;
     }
     if !owners_settled {
@@ -151,11 +172,34 @@ pub(super) fn replace(
     Ok(Outcome::Stored(transaction.put(&old.key, after)))
 }
 
+/// Refuses a write that marks an object for deletion by itself, or holds one back anew that is to go.
+fn check_deletion(kind: &ResourceKind, name: &str, before: &Body, after: &Body) -> Result<(), Refusal> {
+    let refuse = |error| Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
+    let marked = metadata_str(before, "deletionTimestamp");
+    match metadata_str(after, "deletionTimestamp") {
+        Some(given) if Some(given) != marked => {
+            return refuse(FieldError::immutable("metadata.deletionTimestamp", given));
+        }
+        _ => {}
+    }
+    let held = finalizers(before);
+    let new: Vec<&str> =
+        finalizers(after).into_iter().filter(|finalizer| !held.contains(finalizer)).collect();
+    if marked.is_none() || new.is_empty() {
+        return Ok(());
+    }
+    let list = format!("{new:?}").replace('[', "{").replace(']', "}");
+    let why = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{list}"
+    );
+    refuse(FieldError::forbidden("metadata.finalizers", &why))
+}
+
 /// Refuses a write that was made from another version, or for another object of the same name.
 fn check_preconditions(kind: &ResourceKind, old: &Object, after: &Body) -> Result<(), Refusal> {
-    let stale = metadata_str(after, "resourceVersion")
-        .is_some_and(|version| version != "0" && version != old.resource_version.to_string());
-    if stale {
+    let given = metadata_str(after, "resourceVersion").map(parse_uint).transpose();
+    let given = given.map_err(status::internal)?.unwrap_or(0);
+    if given != 0 && given != old.resource_version {
         return Err(status::modified_since(kind, old.name()));
     }
     match metadata_str(after, "uid") {
