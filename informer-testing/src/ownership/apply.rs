@@ -1,5 +1,6 @@
 //! Server-side apply (KEP-555): a manager says what it wants of an object, and nothing of the rest.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::Body;
@@ -11,9 +12,8 @@ use crate::resource::ResourceKind;
 /// A field that somebody else owns, with another value.
 #[derive(Debug)]
 pub(crate) struct Conflict {
+    /// Who it is, as the real server says it.
     pub(crate) manager: String,
-    pub(crate) operation: String,
-    pub(crate) api_version: String,
     /// As people write it: `.spec.replicas`.
     pub(crate) field: String,
 }
@@ -64,17 +64,21 @@ pub(crate) fn apply(
     Ok(after)
 }
 
+/// Compares paths as the real server goes through them: of what is in one map, the leaves come first.
+fn in_order_of_walk(left: &Path, right: &Path) -> Ordering {
+    let differ = left.iter().zip(right).position(|(left, right)| left != right);
+    let at = differ.unwrap_or(left.len().min(right.len()));
+    let inner = |path: &Path| path.len() > at + 1;
+    inner(left).cmp(&inner(right)).then_with(|| left[at..].cmp(&right[at..]))
+}
+
 fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) -> Vec<Conflict> {
     let others = entries.iter().filter(|entry| !entry.is_of(manager));
     others
         .flat_map(|entry| {
-            let fields = entry.fields.iter().filter(|path| paths.contains(path));
-            fields.map(|path| Conflict {
-                manager: entry.name.clone(),
-                operation: entry.operation.clone(),
-                api_version: entry.api_version.clone(),
-                field: spell(path),
-            })
+            let mut fields: Vec<&Path> = entry.fields.iter().filter(|path| paths.contains(path)).collect();
+            fields.sort_by(|left, right| in_order_of_walk(left, right));
+            fields.into_iter().map(|path| Conflict { manager: entry.describe(), field: spell(path) })
         })
         .collect()
 }

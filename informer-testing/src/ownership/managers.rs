@@ -28,10 +28,10 @@ pub(crate) struct Manager<'a> {
 /// One entry: a manager and what it owns.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    pub(super) name: String,
-    pub(super) operation: String,
+    name: String,
+    operation: String,
     subresource: String,
-    pub(super) api_version: String,
+    api_version: String,
     time: String,
     pub(super) fields: BTreeSet<Path>,
 }
@@ -55,6 +55,20 @@ impl Entry {
             time: manager.now.to_owned(),
             fields,
         }
+    }
+
+    /// Says who it is to those who are in conflict with it.
+    pub(super) fn describe(&self) -> String {
+        let subresource = match self.subresource.as_str() {
+            "" => String::new(),
+            subresource => format!(" with subresource {subresource:?}"),
+        };
+        let version = if self.operation == Operation::Update.name() {
+            format!(" using {}", self.api_version)
+        } else {
+            String::new()
+        };
+        format!("{:?}{subresource}{version}", self.name)
     }
 
     pub(super) fn is_of(&self, manager: &Manager<'_>) -> bool {

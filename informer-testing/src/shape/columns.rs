@@ -80,7 +80,7 @@ fn service() -> Vec<Column> {
     vec![
         at("Type", "string", ".spec.type"),
         computed("Cluster-IP", "string", |service| or_none(&service["spec"]["clusterIP"])),
-        computed("External-IP", "string", |service| or_none(&service["spec"]["externalIPs"][0])),
+        computed("External-IP", "string", service_address),
         computed("Port(s)", "string", service_ports),
         Column::age(),
         wide(computed("Selector", "string", |service| pairs(&service["spec"]["selector"]))),
@@ -172,6 +172,19 @@ fn node_roles(node: &Value) -> Value {
 fn node_address(node: &Value, kind: &str) -> Value {
     let found = elements(&node["status"]["addresses"]).iter().find(|address| address["type"] == kind);
     or_none(found.map_or(&Value::Null, |address| &address["address"]))
+}
+
+fn service_address(service: &Value) -> Value {
+    let spec = &service["spec"];
+    let given = elements(&service["status"]["loadBalancer"]["ingress"]).first();
+    match text(&spec["type"]) {
+        "ExternalName" => or_none(&spec["externalName"]),
+        "LoadBalancer" => match given {
+            Some(given) => or_none(given.get("ip").unwrap_or(&given["hostname"])),
+            None => "<pending>".into(),
+        },
+        _ => or_none(&spec["externalIPs"][0]),
+    }
 }
 
 fn service_ports(service: &Value) -> Value {

@@ -41,7 +41,7 @@ pub(super) fn apply(
         };
         let before = old.decode();
         let after = ownership::apply(kind, &before, &applied, &manager, writer.options.force)
-            .map_err(|conflicts| conflict(kind, name, conflicts))?;
+            .map_err(|conflicts| conflict(kind, name, &conflicts))?;
         replace(transaction, writer, &old, &before, Change { after, part, owners_settled: true })
     })
 }
@@ -86,37 +86,39 @@ fn check_says_type(applied: &Body) -> Result<(), Refusal> {
     Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
-fn conflict(kind: &ResourceKind, name: &str, conflicts: Vec<Conflict>) -> Refusal {
-    let causes: Vec<StatusCause> = conflicts
-        .iter()
-        .map(|conflict| {
-            let how = match conflict.operation.as_str() {
-                "Update" => format!(" using {}", conflict.api_version),
-                _ => String::new(),
-            };
-            StatusCause {
-                reason: "FieldManagerConflict".to_owned(),
-                message: format!("conflict with \"{}\"{how}", conflict.manager),
-                field: conflict.field.clone(),
-            }
-        })
-        .collect();
-    let listed: Vec<String> =
-        causes.iter().map(|cause| format!("{}: {}", cause.message, cause.field)).collect();
-    let message = match (listed.as_slice(), causes.as_slice()) {
-        ([_], [cause]) => format!("Apply failed with 1 conflict: {}: {}", cause.message, cause.field),
-        (many, _) => format!("Apply failed with {} conflicts: {}", many.len(), many.join("\n")),
+fn conflict(kind: &ResourceKind, name: &str, conflicts: &[Conflict]) -> Refusal {
+    let mut refusal = status::failure(StatusCode::CONFLICT, "Conflict", describe(conflicts));
+    let cause = |conflict: &Conflict| StatusCause {
+        reason: "FieldManagerConflict".to_owned(),
+        message: format!("conflict with {}", conflict.manager),
+        field: conflict.field.clone(),
     };
-    let mut refusal = status::failure(StatusCode::CONFLICT, "Conflict", message);
     refusal.details = Some(StatusDetails {
         name: name.to_owned(),
         group: kind.group.clone(),
         kind: kind.plural.clone(),
         uid: String::new(),
-        causes,
+        causes: conflicts.iter().map(cause).collect(),
         retry_after_seconds: 0,
     });
     refusal
+}
+
+/// Lists the conflicts, by manager if there are several.
+fn describe(conflicts: &[Conflict]) -> String {
+    if let [one] = conflicts {
+        return format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.field);
+    }
+    let mut managers: Vec<&str> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
+    managers.sort_unstable();
+    managers.dedup();
+    let mut lines = Vec::new();
+    for manager in managers {
+        lines.push(format!("conflicts with {manager}:"));
+        let fields = conflicts.iter().filter(|conflict| conflict.manager == manager);
+        lines.extend(fields.map(|conflict| format!("- {}", conflict.field)));
+    }
+    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
 }
 
 /// Parses a configuration, in JSON or YAML.
