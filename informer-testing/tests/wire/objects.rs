@@ -21,7 +21,7 @@ pub(crate) fn pod(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name }, "spec": spec })
 }
 
-/// A Deployment that no controller works on.
+/// A Deployment that makes no pods. Where there are controllers, one of them writes to it all the same.
 pub(crate) fn deployment(name: &str) -> Value {
     let labels = json!({ "app": name });
     let template = json!({ "metadata": { "labels": labels }, "spec": pod(name)["spec"] });
@@ -30,6 +30,16 @@ pub(crate) fn deployment(name: &str) -> Value {
         "kind": "Deployment",
         "metadata": { "name": name },
         "spec": { "replicas": 0, "paused": true, "selector": { "matchLabels": labels }, "template": template },
+    })
+}
+
+/// An Ingress: a kind with generations and a status, of which no controller of a plain cluster takes care.
+pub(crate) fn ingress(name: &str) -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": { "name": name },
+        "spec": { "defaultBackend": { "service": { "name": "backend", "port": { "number": 80 } } } },
     })
 }
 

@@ -56,6 +56,8 @@ async fn an_update_of_the_scale_sets_replicas(server: Server) {
     let (path, _) = scaled(&server).await;
     let mut scale = server.get(&format!("{path}/scale")).await.expect(200);
     scale["spec"]["replicas"] = 4.into();
+    // A controller may have written in between.
+    scale["metadata"]["resourceVersion"] = "".into();
     let scale = server.put(&format!("{path}/scale"), &scale).await.expect(200);
     assert_eq!(scale["spec"]["replicas"], 4);
     assert_eq!(server.get(&path).await.expect(200)["spec"]["replicas"], 4);

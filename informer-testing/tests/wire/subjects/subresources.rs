@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{deployment, pod, version};
+use crate::objects::{ingress, pod, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{MERGE, Server};
 
@@ -52,14 +52,20 @@ async fn a_write_of_the_status_may_set_labels_of_built_in_kinds(server: Server) 
     assert_eq!(pod["metadata"]["labels"]["x"], "1");
 }
 
+/// A status of Ingresses.
+fn balanced(addresses: &[&str]) -> Value {
+    let ingress: Vec<Value> = addresses.iter().map(|address| json!({ "ip": address })).collect();
+    json!({ "loadBalancer": { "ingress": ingress } })
+}
+
 async fn an_update_of_the_status_replaces_it(server: Server) {
-    let path = server.group("apps/v1", "deployments");
-    let mut object = server.create(&path, &deployment("a")).await;
-    object["status"] = json!({ "replicas": 2, "readyReplicas": 1 });
-    object = server.put(&format!("{path}/a/status"), &object).await.expect(200);
-    object["status"] = json!({ "replicas": 3 });
-    object = server.put(&format!("{path}/a/status"), &object).await.expect(200);
-    assert_eq!(object["status"], json!({ "replicas": 3 }));
+    let path = server.group("networking.k8s.io/v1", "ingresses");
+    let mut object = server.create(&path, &ingress("a")).await;
+    for addresses in [&["10.0.0.1", "10.0.0.2"][..], &["10.0.0.3"]] {
+        object["status"] = balanced(addresses);
+        object = server.put(&format!("{path}/a/status"), &object).await.expect(200);
+        assert_eq!(object["status"], balanced(addresses));
+    }
 }
 
 async fn an_update_of_the_status_from_an_old_version_is_a_conflict(server: Server) {
@@ -75,12 +81,12 @@ async fn an_update_of_the_status_from_an_old_version_is_a_conflict(server: Serve
 }
 
 async fn a_write_of_the_status_counts_no_generation(server: Server) {
-    let path = server.group("apps/v1", "deployments");
-    server.create(&path, &deployment("a")).await;
-    let change = json!({ "status": { "replicas": 2 }, "spec": { "minReadySeconds": 9 } });
+    let path = server.group("networking.k8s.io/v1", "ingresses");
+    server.create(&path, &ingress("a")).await;
+    let change = json!({ "status": balanced(&["10.0.0.1"]), "spec": { "ingressClassName": "none" } });
     let object = server.patch(&format!("{path}/a/status"), MERGE, &change).await.expect(200);
-    assert_eq!((&object["metadata"]["generation"], &object["status"]["replicas"]), (&json!(1), &json!(2)));
-    assert!(object["spec"].get("minReadySeconds").is_none(), "{object}");
+    assert_eq!((&object["metadata"]["generation"], &object["status"]), (&json!(1), &balanced(&["10.0.0.1"])));
+    assert!(object["spec"].get("ingressClassName").is_none(), "{object}");
 }
 
 async fn a_status_can_be_read_by_its_own_path(server: Server) {

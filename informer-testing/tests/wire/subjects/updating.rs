@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{deployment, secret, uid, version};
+use crate::objects::{ingress, secret, uid, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::Server;
 
@@ -173,19 +173,19 @@ async fn an_update_takes_away_what_it_leaves_out(server: Server) {
 }
 
 async fn a_generation_counts_changes_of_the_spec(server: Server) {
-    let path = server.group("apps/v1", "deployments");
-    let mut object = server.create(&path, &deployment("a")).await;
+    let path = server.group("networking.k8s.io/v1", "ingresses");
+    let mut object = server.create(&path, &ingress("a")).await;
     for (change, generation) in [("metadata", 1), ("spec", 2), ("nothing", 2), ("status", 2)] {
         match change {
             "metadata" => object["metadata"]["labels"] = json!({ "x": "1" }),
-            "spec" => object["spec"]["minReadySeconds"] = 5.into(),
-            "status" => object["status"] = json!({ "replicas": 9 }),
+            "spec" => object["spec"]["ingressClassName"] = "none".into(),
+            "status" => object["status"] = json!({ "loadBalancer": { "ingress": [{ "ip": "10.0.0.1" }] } }),
             _ => {}
         }
         object = server.put(&format!("{path}/a"), &object).await.expect(200);
         assert_eq!(object["metadata"]["generation"], generation, "{change}");
     }
-    assert!(object["status"].get("replicas").is_none(), "{object}");
+    assert_eq!(object["status"], json!({ "loadBalancer": {} }));
 }
 
 async fn a_type_of_secret_is_for_ever(server: Server) {
