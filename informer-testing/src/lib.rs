@@ -118,7 +118,7 @@
 //!   follows from the field's name, for the lists that people patch; the same goes for strategic merge patches.
 //! - **Encodings.** JSON is sent. JSON and YAML are taken, and of the stable versions of built-in kinds protobuf, too.
 //! - **Rights.** Everyone may do everything. There is no admission but what is said above.
-//! - **OpenAPI** is there for custom resources in full, for built-in kinds only as far as `kubectl apply` needs it.
+//! - **`OpenAPI`** is there for custom resources in full, for built-in kinds only as far as `kubectl apply` needs it.
 
 mod builder;
 mod built_in;

@@ -88,7 +88,8 @@ fn remove_from_list(elements: &mut Vec<Value>, path: &[String]) {
         return;
     };
     if let Some(value) = step.strip_prefix("v:") {
-        elements.retain(|element| element.to_string() != value);
+        let gone: Option<Value> = serde_json::from_str(value).ok();
+        elements.retain(|element| Some(element) != gone.as_ref());
         return;
     }
     let Some(keys) = element_keys(step) else {

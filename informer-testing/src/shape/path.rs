@@ -1,6 +1,6 @@
 //! The JSON paths of printer columns and of `/scale`: `.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! The part of Kubernetes' JSONPath dialect that custom resource definitions use: fields, with dots escaped or in
+//! The part of Kubernetes' dialect of JSON paths that custom resource definitions use: fields, with dots escaped or in
 //! quotes, indices, `[*]`, and filters for equality.
 
 use serde_json::Value;

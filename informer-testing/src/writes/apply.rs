@@ -67,7 +67,8 @@ fn check(writer: &Writer<'_>, name: &str, mut applied: Body, part: Part) -> Resu
     // What the other side of the object says does not count, and is not owned.
     match part {
         Part::Status => {
-            applied.retain(|field, _| matches!(field.as_str(), "status" | "metadata" | "apiVersion" | "kind"))
+            applied
+                .retain(|field, _| matches!(field.as_str(), "status" | "metadata" | "apiVersion" | "kind"));
         }
         Part::Main if kind.status_subresource => applied.retain(|field, _| field != "status"),
         Part::Main | Part::Whole => {}

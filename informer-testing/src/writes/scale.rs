@@ -10,7 +10,7 @@ use crate::resource::{ResourceKind, Scale};
 use crate::status::{self, FieldError, Refusal};
 
 /// A write to `/scale`.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Rescale<'a> {
     /// A whole `Scale`.
     Put(&'a Body),

@@ -70,7 +70,7 @@ impl Kubectl {
         let output = tokio::time::timeout(PATIENCE, running).await.expect("kubectl ends in time");
         let output = output.expect("kubectl is on the PATH: run `cargo xtask e2e`");
         let text = [output.stdout, output.stderr].concat();
-        Answer { success: output.status.success(), text: self.normalise(&String::from_utf8_lossy(&text)) }
+        Answer { success: output.status.success(), text: normalise(&String::from_utf8_lossy(&text)) }
     }
 
     /// Runs a line of words.
@@ -99,21 +99,6 @@ impl Kubectl {
             .kill_on_drop(true);
         command
     }
-
-    /// Takes out ages, times, and how wide columns happen to be.
-    pub(crate) fn normalise(&self, text: &str) -> String {
-        let word = |word: &str| {
-            if is_age(word) {
-                "AGE".to_owned()
-            } else if word.len() == 20 && word.ends_with('Z') && word.as_bytes()[10] == b'T' {
-                "TIME".to_owned()
-            } else {
-                word.to_owned()
-            }
-        };
-        let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
-        text.lines().map(line).collect::<Vec<_>>().join("\n")
-    }
 }
 
 impl Answer {
@@ -134,4 +119,19 @@ fn is_age(word: &str) -> bool {
         && units > 0
         && digits + units == word.len()
         && word.as_bytes()[0].is_ascii_digit()
+}
+
+/// Takes out ages, times, and how wide columns happen to be.
+pub(crate) fn normalise(text: &str) -> String {
+    let word = |word: &str| {
+        if is_age(word) {
+            "AGE".to_owned()
+        } else if word.len() == 20 && word.ends_with('Z') && word.as_bytes()[10] == b'T' {
+            "TIME".to_owned()
+        } else {
+            word.to_owned()
+        }
+    };
+    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
 }

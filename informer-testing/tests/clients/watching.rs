@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use crate::kubectl::{Kubectl, simulator};
+use crate::kubectl::{Kubectl, normalise, simulator};
 
 /// What `kubectl get -w` prints while an object comes, changes and goes.
 async fn watched(kubectl: &Kubectl) -> Vec<String> {
@@ -22,7 +22,7 @@ async fn watched(kubectl: &Kubectl) -> Vec<String> {
         for _ in 0..if command.is_none() { 2 } else { 1 } {
             let line = tokio::time::timeout(std::time::Duration::from_secs(60), lines.next_line()).await;
             let line = line.expect("a line in time").expect("readable").expect("kubectl goes on");
-            printed.push(kubectl.normalise(&line));
+            printed.push(normalise(&line));
         }
     }
     watch.kill().await.expect("kubectl can be stopped");

@@ -9,7 +9,7 @@ use crate::support::{call, get, patch, simulator};
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/a/deployments";
 
-fn deployment(containers: Value) -> Value {
+fn deployment(containers: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -35,9 +35,9 @@ fn managers(object: &Value) -> Vec<(&str, &str)> {
 async fn a_strategic_patch_merges_containers_by_name() {
     let simulator = simulator().await;
     let both =
-        deployment(json!([{ "name": "main", "image": "1", "tty": true }, { "name": "side", "image": "1" }]));
+        deployment(&json!([{ "name": "main", "image": "1", "tty": true }, { "name": "side", "image": "1" }]));
     call(&simulator, Method::POST, DEPLOYMENTS, &both).await;
-    let newer = deployment(json!([{ "name": "main", "image": "2" }]));
+    let newer = deployment(&json!([{ "name": "main", "image": "2" }]));
     let (code, patched) =
         patch(&simulator, &format!("{DEPLOYMENTS}/web"), "strategic-merge-patch", &newer).await;
     assert_eq!(code, StatusCode::OK);
@@ -60,11 +60,11 @@ async fn custom_resources_take_no_strategic_patches() {
 async fn applying_creates_what_is_not_there_and_merges_into_what_is() {
     let simulator = simulator().await;
     let (code, created) =
-        apply(&simulator, "one", &deployment(json!([{ "name": "main", "image": "1" }]))).await;
+        apply(&simulator, "one", &deployment(&json!([{ "name": "main", "image": "1" }]))).await;
     assert_eq!(code, StatusCode::CREATED);
     assert_eq!(managers(&created), [("one", "Apply")]);
     let (code, merged) =
-        apply(&simulator, "two", &deployment(json!([{ "name": "side", "image": "1" }]))).await;
+        apply(&simulator, "two", &deployment(&json!([{ "name": "side", "image": "1" }]))).await;
     assert_eq!(code, StatusCode::OK);
     let names: Vec<&Value> = containers(&merged).as_array().unwrap().iter().map(|c| &c["name"]).collect();
     assert_eq!(names, ["main", "side"]);
@@ -77,7 +77,7 @@ async fn applying_creates_what_is_not_there_and_merges_into_what_is() {
 #[tokio::test]
 async fn applying_the_same_again_is_no_write() {
     let simulator = simulator().await;
-    let object = deployment(json!([{ "name": "main", "image": "1" }]));
+    let object = deployment(&json!([{ "name": "main", "image": "1" }]));
     let (_, first) = apply(&simulator, "one", &object).await;
     assert_eq!(apply(&simulator, "one", &object).await.1, first);
 }
@@ -86,9 +86,9 @@ async fn applying_the_same_again_is_no_write() {
 async fn what_a_manager_no_longer_applies_is_removed_unless_others_own_it() {
     let simulator = simulator().await;
     let both = json!([{ "name": "main", "image": "1", "tty": true }, { "name": "side", "image": "1" }]);
-    apply(&simulator, "one", &deployment(both)).await;
-    apply(&simulator, "two", &deployment(json!([{ "name": "main", "image": "1" }]))).await;
-    let (_, left) = apply(&simulator, "one", &deployment(json!([]))).await;
+    apply(&simulator, "one", &deployment(&both)).await;
+    apply(&simulator, "two", &deployment(&json!([{ "name": "main", "image": "1" }]))).await;
+    let (_, left) = apply(&simulator, "one", &deployment(&json!([]))).await;
     assert_eq!(containers(&left), &json!([{ "name": "main", "image": "1" }]));
 }
 
@@ -96,8 +96,8 @@ async fn what_a_manager_no_longer_applies_is_removed_unless_others_own_it() {
 async fn somebody_elses_field_is_a_conflict_unless_taken_by_force() {
     let simulator = simulator().await;
     let path = format!("{DEPLOYMENTS}?fieldManager=creator");
-    call(&simulator, Method::POST, &path, &deployment(json!([{ "name": "main", "image": "1" }]))).await;
-    let other = deployment(json!([{ "name": "main", "image": "2" }]));
+    call(&simulator, Method::POST, &path, &deployment(&json!([{ "name": "main", "image": "1" }]))).await;
+    let other = deployment(&json!([{ "name": "main", "image": "2" }]));
     let (code, refusal) = apply(&simulator, "one", &other).await;
     assert_eq!((code, &refusal["reason"]), (StatusCode::CONFLICT, &json!("Conflict")));
     let cause = &refusal["details"]["causes"][0];
@@ -116,7 +116,7 @@ async fn somebody_elses_field_is_a_conflict_unless_taken_by_force() {
 #[tokio::test]
 async fn updates_take_over_what_they_change() {
     let simulator = simulator().await;
-    apply(&simulator, "one", &deployment(json!([{ "name": "main", "image": "1", "tty": true }]))).await;
+    apply(&simulator, "one", &deployment(&json!([{ "name": "main", "image": "1", "tty": true }]))).await;
     let change =
         json!({ "spec": { "template": { "spec": { "containers": [{ "name": "main", "image": "2" }] } } } });
     let path = format!("{DEPLOYMENTS}/web?fieldManager=editor");
@@ -130,7 +130,7 @@ async fn updates_take_over_what_they_change() {
 #[tokio::test]
 async fn applying_needs_a_manager_and_no_managed_fields() {
     let simulator = simulator().await;
-    let object = deployment(json!([]));
+    let object = deployment(&json!([]));
     let (code, refusal) = patch(&simulator, &format!("{DEPLOYMENTS}/web"), "apply-patch", &object).await;
     assert_eq!(code, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(refusal["details"]["causes"][0]["field"], "fieldManager");
@@ -142,7 +142,7 @@ async fn applying_needs_a_manager_and_no_managed_fields() {
 #[tokio::test]
 async fn an_empty_entry_has_the_managers_forgotten() {
     let simulator = simulator().await;
-    apply(&simulator, "one", &deployment(json!([]))).await;
+    apply(&simulator, "one", &deployment(&json!([]))).await;
     let path = format!("{DEPLOYMENTS}/web");
     let forget = json!({ "metadata": { "managedFields": [{}] } });
     let (_, forgotten) = patch(&simulator, &path, "merge-patch", &forget).await;
@@ -168,7 +168,7 @@ async fn a_schema_says_which_lists_have_keys() {
 #[tokio::test]
 async fn status_is_applied_apart() {
     let simulator = simulator().await;
-    apply(&simulator, "one", &deployment(json!([]))).await;
+    apply(&simulator, "one", &deployment(&json!([]))).await;
     let status = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "status": { "replicas": 3 } });
     let path = format!("{DEPLOYMENTS}/web/status?fieldManager=controller");
     let (code, applied) = patch(&simulator, &path, "apply-patch", &status).await;

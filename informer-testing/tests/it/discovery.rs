@@ -1,4 +1,4 @@
-//! What tells clients what there is: discovery, OpenAPI, and reviews.
+//! What tells clients what there is: discovery, `OpenAPI`, and reviews.
 
 use http::{Method, Request, StatusCode};
 use informer_testing::Simulator;
