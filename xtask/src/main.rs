@@ -4,6 +4,7 @@
 mod apiserver;
 mod bench;
 mod ci;
+mod client_go;
 mod codegen;
 mod controlplane;
 mod e2e;
