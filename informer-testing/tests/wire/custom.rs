@@ -1,16 +1,11 @@
 //! Definitions of custom resources to make, each in an API group of its own.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::{AGAIN, Server};
 
 /// Where definitions are.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// How often to ask again where no event tells.
-pub(crate) const AGAIN: Duration = Duration::from_millis(50);
 
 /// Widgets: a custom resource of one scenario, in two versions.
 pub(crate) struct Widgets<'a> {
