@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{AGAIN, Server};
+use crate::server::{AGAIN, MERGE, Server};
 
 /// Where definitions are.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -118,6 +118,22 @@ impl<'a> Widgets<'a> {
         {
             ticks.tick().await;
         }
+    }
+
+    /// Has the server forget its memory of widgets. A real server makes a new one for a definition that has changed.
+    pub(crate) async fn forget_history(&self) {
+        if !self.server.is_real() {
+            return self.server.compact(0).await;
+        }
+        let names = json!({ "shortNames": ["wdg", "wdgt"] });
+        let change = json!({ "spec": { "names": names } });
+        self.server.patch(&self.definition_path(), MERGE, &change).await.expect(200);
+        let path = format!("/apis/{}/v1", self.group);
+        let mut ticks = tokio::time::interval(AGAIN);
+        while !self.server.get(&path).await.text().contains("\"wdgt\"") {
+            ticks.tick().await;
+        }
+        self.served().await;
     }
 
     /// Waits until widgets are not served any more, and gives what is answered then.
