@@ -16,11 +16,11 @@ use crate::workspace;
 /// things must not run against a cluster that someone merely happens to be logged in to.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// Tells the tests where the program is that follows pods with client-go.
-const CLIENT_GO: &str = "INFORMER_E2E_CLIENT_GO";
-
 /// Tells the wire scenarios where the server's etcd is, which they make forget the past.
 const ETCD: &str = "INFORMER_E2E_ETCD";
+
+/// Tells the tests where the program is that follows pods with client-go.
+const CLIENT_GO: &str = "INFORMER_E2E_CLIENT_GO";
 
 /// What to start and which tests to run.
 #[derive(Debug, Default, clap::Args)]

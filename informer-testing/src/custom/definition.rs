@@ -16,8 +16,6 @@ pub(crate) struct Definition {
     pub(crate) served: Vec<ResourceKind>,
     /// The version in which objects are stored, whether or not it is served.
     pub(crate) stored: ResourceKind,
-    /// The collection paths of the versions that are not served.
-    pub(crate) unserved: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -116,11 +114,10 @@ impl Definition {
             let field = "spec.versions[0].schema.openAPIV3Schema";
             return Err(FieldError::required(field, "schemas are required"));
         }
-        let (served, unserved): (Vec<_>, Vec<_>) = spec.versions.iter().partition(|version| version.served);
+        let served = spec.versions.iter().filter(|version| version.served);
         Ok(Self {
-            served: served.into_iter().map(|version| spec.describe(version)).collect(),
+            served: served.map(|version| spec.describe(version)).collect(),
             stored: spec.describe(stored),
-            unserved: unserved.into_iter().map(|version| spec.describe(version).collection_path()).collect(),
         })
     }
 }

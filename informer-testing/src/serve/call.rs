@@ -5,16 +5,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, USER_AGENT};
+use serde_json::Value;
 
 use super::accept;
 use crate::catalogue::Served;
+use crate::protobuf;
 use crate::request::RecordedRequest;
 use crate::resource::ResourceKind;
 use crate::server::Server;
 use crate::shape::{Form, Include, Shape};
 use crate::status::{self, Refusal};
 use crate::storage::Revision;
-use crate::writes::{Body, Patch, WriteOptions, Writer};
+use crate::writes::{Body, DeleteOptions, Patch, WriteOptions, Writer};
+
+/// The media types of bodies that are understood.
+const READ: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 pub(super) struct Call {
     pub(super) server: Arc<Server>,
@@ -41,8 +46,21 @@ impl Call {
             "application/yaml" => {
                 serde_saphyr::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
             }
-            _ => Err(status::unsupported_media_type("application/json, application/yaml")),
+            // What isn't known of its kind can't be read.
+            protobuf::MEDIA_TYPE => {
+                protobuf::read(&self.body).ok_or_else(|| status::unsupported_media_type(READ))
+            }
+            _ => Err(status::unsupported_media_type(READ)),
         }
+    }
+
+    /// Parses the options of a delete, from the body or the query.
+    pub(super) fn delete_options(&self) -> Result<DeleteOptions, Refusal> {
+        if !self.body.is_empty() && self.content_type() == protobuf::MEDIA_TYPE {
+            let options = Value::Object(self.object("DeleteOptions")?);
+            return DeleteOptions::parse(options.to_string().as_bytes(), "");
+        }
+        DeleteOptions::parse(&self.body, &self.recorded.query)
     }
 
     /// Parses the body as a patch of an object of a kind.

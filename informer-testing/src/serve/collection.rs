@@ -14,7 +14,7 @@ use crate::request::Verb;
 use crate::selector::Filter;
 use crate::status::{self, Refusal};
 use crate::watch::{self, Opening};
-use crate::writes::{DeleteOptions, Guard};
+use crate::writes::Guard;
 
 /// Tells a watch from a list before the options have been checked.
 pub(super) fn asks_to_watch(query: &str) -> bool {
@@ -80,7 +80,7 @@ fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpR
 
 /// Deletes what matches, object by object: others may write in between, as on a real server.
 async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
-    let delete_options = DeleteOptions::parse(&call.body, &call.recorded.query)?;
+    let delete_options = call.delete_options()?;
     let options = ListOptions::parse(&call.recorded.query)?;
     let filter = filter(served, namespace, &options)?;
     let found = list::list(&served.table, &call.revision, &filter, &options).await?;

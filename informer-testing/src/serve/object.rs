@@ -12,7 +12,7 @@ use crate::catalogue::Served;
 use crate::list::ListOptions;
 use crate::request::Verb;
 use crate::status::{self, FieldError, Refusal};
-use crate::writes::{DeleteOptions, Outcome, Part, Patch, Rescale, Writer};
+use crate::writes::{Outcome, Part, Patch, Rescale, Writer};
 
 /// The object that a request is about.
 pub(super) struct Target<'a> {
@@ -106,7 +106,7 @@ fn written(
 
 fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
     let kind = &target.served.kind;
-    let options = DeleteOptions::parse(&call.body, &call.recorded.query)?;
+    let options = call.delete_options()?;
     let mut writer = target.writer(call);
     writer.options.dry_run |= options.is_dry_run();
     match writer.delete(target.name, &options)? {

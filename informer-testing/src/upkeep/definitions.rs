@@ -20,7 +20,7 @@ pub(super) fn follow(server: &Server, definitions: &Served, outcome: &Outcome) {
     match outcome {
         Outcome::Removed(_) => withdraw(server, &definition),
         Outcome::Stored(_) if object.terminating => {
-            if let Some(resource) = resource(server, &definition) {
+            if let Some(resource) = known(server, &definition) {
                 for instance in resource.table.snapshot().0 {
                     super::delete(server, &resource, &instance, Propagation::Background);
                 }
@@ -54,15 +54,11 @@ pub(super) fn after_removal(server: &Server, served: &Served) {
 
 /// Lets a definition go that is being deleted, once nothing is left of what it defines.
 fn finish(server: &Server, definitions: &Served, object: &Object, definition: &Definition) {
-    let left = resource(server, definition).map_or(0, |resource| resource.table.len());
+    let left = known(server, definition).map_or(0, |resource| resource.table.len());
     if left == 0 {
         withdraw(server, definition);
         super::release(server, definitions, &object.key, writes::CUSTOM_RESOURCES);
     }
-}
-
-fn resource(server: &Server, definition: &Definition) -> Option<Arc<Served>> {
-    definition.served.iter().find_map(|kind| server.catalogue.at(&kind.collection_path()))
 }
 
 /// Serves all versions of a definition on the same objects. Watches of a version whose description has not changed
@@ -85,22 +81,30 @@ fn serve(server: &Server, definition: &Definition) {
             }
         }
     }
-    for path in &definition.unserved {
+    let is_served = |path: &String| definition.served.iter().any(|kind| kind.collection_path() == *path);
+    for path in paths(server, definition).iter().filter(|path| !is_served(path)) {
         server.catalogue.remove(path);
     }
 }
 
 /// Finds the resource in any version that is served already.
 fn known(server: &Server, definition: &Definition) -> Option<Arc<Served>> {
-    let is_it = |served: &Arc<Served>| {
-        served.kind.group == definition.stored.group && served.kind.plural == definition.stored.plural
-    };
-    server.catalogue.resources().into_iter().find(is_it)
+    server.catalogue.resources().into_iter().find(|served| defines(definition, served))
 }
 
 fn withdraw(server: &Server, definition: &Definition) {
-    let paths = definition.served.iter().map(crate::resource::ResourceKind::collection_path);
-    for path in paths.chain(definition.unserved.iter().cloned()) {
+    for path in paths(server, definition) {
         server.catalogue.remove(&path);
     }
+}
+
+/// Gives the paths of all versions that are served now.
+fn paths(server: &Server, definition: &Definition) -> Vec<String> {
+    let all = server.catalogue.all();
+    let versions = all.iter().filter(|served| defines(definition, served));
+    versions.map(|served| served.kind.collection_path()).collect()
+}
+
+fn defines(definition: &Definition, served: &Served) -> bool {
+    served.kind.group == definition.stored.group && served.kind.plural == definition.stored.plural
 }

@@ -3,6 +3,8 @@
 //! Unlike the real one it acts on deletions only. An object whose owner has never existed is left alone, so that tests
 //! can write pods without their replica sets.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::catalogue::Served;
@@ -44,13 +46,18 @@ pub(super) fn while_terminating(server: &Server, served: &Served, object: &Objec
 fn delete_dependants_first(server: &Server, served: &Served, owner: &Object) {
     for resource in server.catalogue.resources() {
         for dependant in resource.table.dependants_of(&owner.uid) {
-            super::delete(server, &resource, &dependant, Propagation::Foreground);
+            let policy = if owns_something(server, &dependant) {
+                Propagation::Foreground
+            } else {
+                Propagation::Background
+            };
+            super::delete(server, &resource, &dependant, policy);
         }
     }
-    let blocked = server.catalogue.resources().iter().any(|resource| {
-        let dependants = resource.table.dependants_of(&owner.uid);
-        dependants.iter().any(|dependant| blocks(dependant, &owner.uid))
-    });
+    let blocks = |dependant: &Arc<Object>| blocks(dependant, &owner.uid);
+    let resources = server.catalogue.resources();
+    let blocked =
+        resources.iter().any(|resource| resource.table.dependants_of(&owner.uid).iter().any(blocks));
     if !blocked {
         super::release(server, served, &owner.key, writes::FOREGROUND);
     }
@@ -88,12 +95,17 @@ fn blocks(dependant: &Object, owner: &str) -> bool {
     references(&body).any(|reference| reference["uid"] == owner && reference["blockOwnerDeletion"] == true)
 }
 
+fn owns_something(server: &Server, object: &Object) -> bool {
+    let resources = server.catalogue.resources();
+    resources.iter().any(|resource| !resource.table.dependants_of(&object.uid).is_empty())
+}
+
 fn has_another_owner(server: &Server, object: &Object, gone: &str) -> bool {
     owners(server, object).iter().any(|(_, owner)| *owner.uid != *gone)
 }
 
 /// Finds the owners that exist.
-fn owners(server: &Server, object: &Object) -> Vec<(std::sync::Arc<Served>, std::sync::Arc<Object>)> {
+fn owners(server: &Server, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     if object.owners.is_empty() {
         return Vec::new();
     }

@@ -47,6 +47,16 @@ const SESSION: &str = "
     delete configmap settings
     delete configmap settings
     delete configmap settings --ignore-not-found
+    create configmap typed --from-literal=a=b
+    get configmap typed -o jsonpath={.data}
+    create secret generic typed --from-literal=a=b
+    get secret typed -o jsonpath={.data}|{.type}
+    create deployment typed --image=example/main:1 --replicas=0
+    get deployment typed -o jsonpath={.spec.template.spec.containers[0].image}|{.spec.replicas}
+    create role typed --verb=get,list --resource=pods
+    get role typed -o jsonpath={.rules}
+    create job typed --image=example/main:1 --dry-run=server -o name
+    create serviceaccount typed
     run web --image=example --dry-run=server -o name
     create -f definition.yaml
     wait --for=condition=Established crd/crontabs.clients.example.com --timeout=20s

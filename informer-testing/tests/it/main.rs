@@ -11,6 +11,7 @@ mod forms;
 mod listing;
 mod memory_source;
 mod plans;
+mod protobuf;
 mod replicas;
 mod restarts;
 mod serving;
