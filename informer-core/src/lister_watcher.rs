@@ -4,12 +4,13 @@
 //! `ListerWatcher` of tools/cache/listwatch.go. Where client-go hands over a whole decoded list, a list here arrives in
 //! parts, so that nobody has to hold it twice.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_core::Status;
+use kube_core::{PartialObjectMeta, Status};
 
 use crate::{ListWatchError, ObjectKey, ResourceVersion};
 
@@ -40,6 +41,12 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     fn covers(&self, object: &ObjectMeta) -> bool {
         let _ = object;
         true
+    }
+
+    /// Returns what lists and watches the same objects with nothing of them but their metadata, at a fraction of the
+    /// cost. Default: `None`, and whoever wants metadata takes whole objects.
+    fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+        None
     }
 
     /// Starts a list and returns its parts as they arrive. The last part is [`ListPart::End`].

@@ -8,7 +8,7 @@ mod kube_list_watch;
 mod reflector;
 
 pub use decode::{ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
-pub use kube_list_watch::KubeListWatch;
+pub use kube_list_watch::{KubeListWatch, ListTweaks};
 pub use reflector::{
-    Health, ListWatchFailure, NextRequest, Reflector, ReflectorConfig, ReflectorStatus, SharedServer,
+    Health, ListWatchFailure, NextRequest, Reflector, ReflectorConfig, ReflectorStatus, Relist, SharedServer,
 };

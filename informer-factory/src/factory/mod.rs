@@ -122,10 +122,13 @@ impl SharedInformerFactory {
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
     {
         let client = self.inner.client.clone();
-        let lister_watcher = match namespace {
+        let mut lister_watcher = match namespace {
             Some(namespace) => KubeListWatch::<K>::namespaced(client, namespace),
             None => KubeListWatch::<K>::all(client),
         };
+        if let Some(tweak) = &self.inner.config.tweak_list_options {
+            lister_watcher = lister_watcher.tweak_list_options(|options| tweak(options));
+        }
         let reflector = ReflectorConfig::new()
             .server(self.inner.server.clone())
             .streaming_lists(!self.inner.config.only_pages);

@@ -12,6 +12,7 @@ mod following;
 mod forms;
 mod interruptions;
 mod journal;
+mod kinds;
 mod objects;
 mod outages;
 mod paging;

@@ -12,6 +12,7 @@ mod relist;
 mod resyncs;
 mod stopping;
 mod streams;
+mod verifying;
 mod waiting;
 
 use std::sync::Arc;

@@ -12,6 +12,7 @@ mod failure;
 mod intake;
 mod list;
 mod listing;
+mod relist;
 mod server;
 mod status;
 mod streaming;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use config::ReflectorConfig;
 pub use failure::{ListWatchFailure, NextRequest};
+pub use relist::Relist;
 pub use server::SharedServer;
 pub use status::{Health, ReflectorStatus};
 
@@ -78,6 +80,7 @@ pub struct Reflector<K> {
     /// Events and objects since others had a turn.
     in_burst: usize,
     reporter: Reporter,
+    relist: Relist,
 }
 
 /// After so many events or objects that came without a pause, other tasks of the thread get a turn, above all the one
@@ -137,6 +140,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             is_server_away: false,
             in_burst: 0,
             reporter,
+            relist: Relist::new(),
         }
     }
 
@@ -144,6 +148,12 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     #[must_use]
     pub fn status(&self) -> ReflectorStatus {
         self.reporter.status()
+    }
+
+    /// Returns a way to have the reflector list again.
+    #[must_use]
+    pub fn relist(&self) -> Relist {
+        self.relist.clone()
     }
 
     /// Lists and watches until `shutdown`. Errors don't end it: they show in the [status](Self::status), are logged
@@ -167,9 +177,19 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 self.open = None;
             }
             let step = match request {
-                Request::List if self.may_stream() => self.stream_list().await,
-                Request::List | Request::Pages => self.list().await,
-                Request::Watch => self.watch().await,
+                Request::List => {
+                    self.relist.is_answered();
+                    if self.may_stream() { self.stream_list().await } else { self.list().await }
+                }
+                Request::Pages => self.list().await,
+                Request::Watch => {
+                    let relist = self.relist.clone();
+                    tokio::select! {
+                        biased;
+                        () = relist.requested() => Step::Now(Request::List),
+                        step = self.watch() => step,
+                    }
+                }
             };
             request = match step {
                 Step::Now(next) => next,

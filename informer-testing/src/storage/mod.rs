@@ -3,14 +3,16 @@
 //! Lock order: a table's lock, then the revision counter's. Nothing else is taken while a table's lock is held, and
 //! no lock is held across an await.
 
+mod backup;
 mod history;
 mod past;
 mod revision;
 mod table;
 mod transaction;
 
+pub use backup::Backup;
 pub(crate) use history::{Event, Lagging};
 pub(crate) use past::{At, PageRequest};
-pub(crate) use revision::Revision;
+pub(crate) use revision::{Progress, Revision};
 pub(crate) use table::Table;
 pub(crate) use transaction::Transaction;
