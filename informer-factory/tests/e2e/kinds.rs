@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use informer_factory::{
-    InformerOptions, KubeListWatch, SharedIndexInformer, VerifyError, WaitOutcome, wait_for_cache_sync,
+    Cached, InformerOptions, KubeListWatch, SharedIndexInformer, VerifyError, WaitOutcome,
+    wait_for_cache_sync,
 };
 use informer_testing::Replica;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -60,7 +61,7 @@ async fn pods_are_followed_by_their_metadata_alone() {
     let _: Pod = create(&server, &pod("new", "nowhere")).await;
     delete(&server, "goes").await;
     agree(&replica, async || versions(&server, &ListParams::default()).await).await;
-    assert_eq!(by_label.get("changed").iter().map(|pod| pod.name()).collect::<Vec<_>>(), ["old"]);
+    assert_eq!(by_label.get("changed").iter().map(Cached::name).collect::<Vec<_>>(), ["old"]);
     assert!(pods.indexer().list().iter().all(|pod| pod.metadata.managed_fields.is_none()));
 }
 
@@ -86,7 +87,7 @@ async fn a_custom_resource_is_followed_as_dynamic_objects_and_by_its_metadata() 
     patch(&server, "new", json!({ "spec": { "size": 7 } })).await;
     agree(&replica, async || versions(&server, &ListParams::default()).await).await;
     agree(&by_metadata, async || versions(&server, &ListParams::default()).await).await;
-    assert_eq!(by_size.get(&7).iter().map(|widget| widget.name()).collect::<Vec<_>>(), ["new"]);
+    assert_eq!(by_size.get(&7).iter().map(Cached::name).collect::<Vec<_>>(), ["new"]);
     for widget in widgets.indexer().list().iter() {
         assert_eq!(widget.types.as_ref().map(|types| types.kind.as_str()), Some("Widget"));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use informer_factory::{InformerOptions, KubeListWatch, SharedIndexInformer, SharedInformerFactory};
+use informer_factory::{Cached, InformerOptions, KubeListWatch, SharedIndexInformer, SharedInformerFactory};
 use informer_testing::{RecordedRequest, Replica, RequestFilter, Simulator, Verb};
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
@@ -110,7 +110,7 @@ async fn a_factory_has_its_informers_ask_for_what_its_user_wants() {
     let (pods, namespaces) = (factory.core().v1().pods(), factory.core().v1().namespaces());
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("they sync");
-    assert_eq!(pods.indexer().list().iter().map(|pod| pod.name()).collect::<Vec<_>>(), ["web"]);
+    assert_eq!(pods.indexer().list().iter().map(Cached::name).collect::<Vec<_>>(), ["web"]);
     assert!(namespaces.status().description() == "namespaces", "{}", namespaces.status().description());
     factory.shutdown().await;
 }
