@@ -8,6 +8,7 @@ mod client_go;
 mod codegen;
 mod controlplane;
 mod e2e;
+mod fuzz;
 mod loom;
 mod process;
 mod signals;
@@ -37,6 +38,8 @@ enum Command {
     E2e(e2e::Args),
     /// Generate the typed accessors of informer-factory from `xtask/groups.json`.
     Codegen(codegen::Args),
+    /// Fuzz decoders, responses, tokens and selectors, for a minute or as long as you say.
+    Fuzz(fuzz::Args),
     /// Try every order in which threads can meet at the locks and wake-ups of queue, store and handlers.
     Loom,
     /// Measure this workspace, and client-go where there is Go, in turn, and print a table.
@@ -67,6 +70,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Apiserver(args) => apiserver::run(&args, &Signals::install()?),
         Command::E2e(args) => e2e::run(&args, &Signals::install()?),
         Command::Codegen(args) => codegen::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args, &Signals::install()?),
         Command::Loom => loom::run(&Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),
         Command::Tidy => tidy::run(),

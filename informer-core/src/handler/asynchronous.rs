@@ -61,6 +61,13 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
     async fn on_delete(&self, object: &Deleted<K>) {
         let _ = object;
     }
+
+    /// Says whether the handler would go wrong if an update came with the new state in the place of the old one; then
+    /// [`HandlerOptions::forgoes_old_states`](crate::HandlerOptions::forgoes_old_states) is ignored. Default: no. Asked
+    /// once, when the handler is added.
+    fn needs_old_states(&self) -> bool {
+        false
+    }
 }
 
 /// Gives one event to the method of the handler that is for it. Dropping the future gives the call up.
@@ -88,5 +95,9 @@ impl<K: Send + Sync + 'static, H: AsyncEventHandler<K> + ?Sized> AsyncEventHandl
 
     async fn on_delete(&self, object: &Deleted<K>) {
         (**self).on_delete(object).await;
+    }
+
+    fn needs_old_states(&self) -> bool {
+        (**self).needs_old_states()
     }
 }

@@ -52,6 +52,11 @@ where
             self.handler.on_delete(object);
         }
     }
+
+    /// Without the old state nobody could tell which updates cross the filter.
+    fn needs_old_states(&self) -> bool {
+        true
+    }
 }
 
 #[async_trait]
@@ -80,6 +85,11 @@ where
         if knew(&self.filter, object) {
             self.handler.on_delete(object).await;
         }
+    }
+
+    /// Without the old state nobody could tell which updates cross the filter.
+    fn needs_old_states(&self) -> bool {
+        true
     }
 }
 

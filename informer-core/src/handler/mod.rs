@@ -45,6 +45,13 @@ pub trait EventHandler<K>: Send + Sync + 'static {
     fn on_delete(&self, object: &Deleted<K>) {
         let _ = object;
     }
+
+    /// Says whether the handler would go wrong if an update came with the new state in the place of the old one; then
+    /// [`HandlerOptions::forgoes_old_states`](crate::HandlerOptions::forgoes_old_states) is ignored. Default: no. Asked
+    /// once, when the handler is added.
+    fn needs_old_states(&self) -> bool {
+        false
+    }
 }
 
 /// Gives one event to the method of the handler that is for it.
@@ -68,5 +75,9 @@ impl<K, H: EventHandler<K> + ?Sized> EventHandler<K> for Arc<H> {
 
     fn on_delete(&self, object: &Deleted<K>) {
         (**self).on_delete(object);
+    }
+
+    fn needs_old_states(&self) -> bool {
+        (**self).needs_old_states()
     }
 }

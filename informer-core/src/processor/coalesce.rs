@@ -19,6 +19,8 @@ pub(super) struct Coalesced<K> {
     index: HashTable<usize>,
     /// How many entries have left at the front.
     taken: usize,
+    /// Whether an update comes with the state that the handler was told last, and not with the new one twice.
+    keeps_old: bool,
     /// The end of the entries with which the first list is complete.
     initial_end: Option<usize>,
     len: usize,
@@ -91,6 +93,15 @@ impl<K> Owed<K> {
         Some(owed)
     }
 
+    /// Lets go of a state that nobody but the handler would still want.
+    fn forgo_old(&mut self, garbage: &mut Vec<Event<K>>) {
+        if let Self::One(Event::Updated { old, new }) = self
+            && !old.ptr_eq(new)
+        {
+            garbage.push(Event::Resynced(std::mem::replace(old, new.clone())));
+        }
+    }
+
     fn into_events(self, events: &mut Vec<Event<K>>) {
         match self {
             Self::One(event) => events.push(event),
@@ -102,8 +113,15 @@ impl<K> Owed<K> {
 }
 
 impl<K> Coalesced<K> {
-    pub(super) fn new() -> Self {
-        Self { owed: VecDeque::new(), index: HashTable::new(), taken: 0, initial_end: None, len: 0 }
+    pub(super) fn new(keeps_old: bool) -> Self {
+        Self {
+            owed: VecDeque::new(),
+            index: HashTable::new(),
+            taken: 0,
+            keeps_old,
+            initial_end: None,
+            len: 0,
+        }
     }
 
     /// How many keys something is owed of.
@@ -114,7 +132,7 @@ impl<K> Coalesced<K> {
     /// Adds an event; returns whether it was merged into what was owed already. What falls out goes to `garbage`.
     pub(super) fn push(&mut self, event: &Event<K>, garbage: &mut Vec<Event<K>>) -> bool {
         self.close_holes();
-        let Self { owed, index, taken, len, .. } = self;
+        let Self { owed, index, taken, keeps_old, len, .. } = self;
         let entry = index.entry(
             event.key().hash_value(),
             |&place| owed[place - *taken].as_ref().is_some_and(|own| own.is_for(event)),
@@ -123,16 +141,24 @@ impl<K> Coalesced<K> {
         match entry {
             Entry::Vacant(vacant) => {
                 vacant.insert(*taken + owed.len());
-                owed.push_back(Some(Owed::One(event.clone())));
+                let mut own = Owed::One(event.clone());
+                if !*keeps_old {
+                    own.forgo_old(garbage);
+                }
+                owed.push_back(Some(own));
                 *len += 1;
                 false
             }
             Entry::Occupied(occupied) => {
                 let slot = &mut owed[*occupied.get() - *taken];
                 *slot = slot.take().and_then(|own| own.then(event, garbage));
-                if slot.is_none() {
-                    occupied.remove();
-                    *len -= 1;
+                match slot {
+                    Some(own) if !*keeps_old => own.forgo_old(garbage),
+                    Some(_) => {}
+                    None => {
+                        occupied.remove();
+                        *len -= 1;
+                    }
                 }
                 true
             }
@@ -244,7 +270,7 @@ mod tests {
             (vec![added("a"), deleted("a"), added("b")], "+b!"),
         ];
         for (events, expected) in table {
-            let mut coalesced = Coalesced::new();
+            let mut coalesced = Coalesced::new(true);
             for event in &events {
                 coalesced.push(event, &mut Vec::new());
             }
@@ -254,8 +280,28 @@ mod tests {
     }
 
     #[test]
+    fn i11_an_entry_for_a_handler_that_forgoes_old_states_holds_only_what_is_true_now() {
+        let table = [
+            (vec![updated("a", "b")], "b>b"),
+            (vec![updated("a", "b"), updated("b", "c")], "c>c"),
+            (vec![Event::Resynced(object("a")), updated("a", "b")], "b>b"),
+            (vec![added("a"), updated("a", "b")], "+b!"),
+            (vec![updated("a", "b"), deleted("b")], "-b"),
+            (vec![updated("a", "b"), deleted("b"), added("c"), updated("c", "d")], "-b +d"),
+        ];
+        for (events, expected) in table {
+            let (mut coalesced, mut garbage) = (Coalesced::new(false), Vec::new());
+            for event in &events {
+                coalesced.push(event, &mut garbage);
+            }
+            let owed: Vec<_> = coalesced.take(9).iter().map(shown).collect();
+            assert_eq!(owed.join(" "), expected, "of {:?}", events.iter().map(shown).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
     fn i11_entries_that_come_to_nothing_take_no_room_for_ever() {
-        let mut coalesced = Coalesced::new();
+        let mut coalesced = Coalesced::new(true);
         for name in 0..10_000 {
             let key = ObjectKey::cluster_scoped(&name.to_string());
             let object = Cached::from_parts(key, 1.into(), Default::default(), ());
@@ -273,7 +319,7 @@ mod tests {
             Cached::from_parts(ObjectKey::cluster_scoped(name), 1.into(), Default::default(), value)
         };
         let add = |name: &str, value| Event::Added { object: named(name, value), is_in_initial_list: true };
-        let (mut coalesced, garbage) = (Coalesced::new(), &mut Vec::new());
+        let (mut coalesced, garbage) = (Coalesced::new(true), &mut Vec::new());
         let vanish = |coalesced: &mut Coalesced<u64>, garbage: &mut Vec<_>| {
             for name in 0..200 {
                 coalesced.push(&add(&format!("x{name}"), name), garbage);

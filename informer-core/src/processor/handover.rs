@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use smallvec::SmallVec;
 
 use super::cursor::Cursor;
-use super::inbox::{Inbox, Replay, SharedBatch};
+use super::inbox::{Garbage, Inbox, Replay, SharedBatch};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::{Event, EventBatch};
@@ -39,7 +39,7 @@ struct State<K> {
 pub struct Published<K> {
     wakers: SmallVec<[Waker; 4]>,
     /// Held only to be dropped after the others have been woken.
-    garbage: Vec<Event<K>>,
+    garbage: Garbage<K>,
     batch: SharedBatch<K>,
     /// A batch of its own for those who are not due the resyncs, which they would hold in memory else (I11).
     without_resyncs: Option<SharedBatch<K>>,
@@ -50,7 +50,7 @@ impl<K> Published<K> {
     pub(super) fn new(batch: EventBatch<K>) -> Self {
         let has_resyncs = batch.events.iter().any(|event| matches!(event, Event::Resynced(_)));
         let batch = Arc::new(batch);
-        Self { wakers: SmallVec::new(), garbage: Vec::new(), batch, without_resyncs: None, has_resyncs }
+        Self { wakers: SmallVec::new(), garbage: Garbage::none(), batch, without_resyncs: None, has_resyncs }
     }
 
     pub(super) fn has_resyncs(&self) -> bool {
@@ -94,8 +94,8 @@ pub(super) struct Backlog {
 }
 
 impl<K> Handover<K> {
-    pub(super) fn new(threshold: Option<usize>) -> Self {
-        let state = State { inbox: Inbox::new(threshold), waker: None, closed: false };
+    pub(super) fn new(threshold: Option<usize>, keeps_old: bool) -> Self {
+        let state = State { inbox: Inbox::new(threshold, keeps_old), waker: None, closed: false };
         Self { state: Mutex::new(state), in_hand: AtomicUsize::new(0), closed: AtomicBool::new(false) }
     }
 
@@ -106,7 +106,7 @@ impl<K> Handover<K> {
 
     /// Adds a batch; after it has been closed, nothing. What falls out goes
     /// to `garbage`; the consumer's waker is returned if it sleeps.
-    fn push(&self, batch: SharedBatch<K>, garbage: &mut Vec<Event<K>>) -> Option<Waker> {
+    fn push(&self, batch: SharedBatch<K>, garbage: &mut Garbage<K>) -> Option<Waker> {
         let mut state = self.state.lock();
         if state.closed {
             return None;

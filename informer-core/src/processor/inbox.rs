@@ -1,8 +1,9 @@
 //! [`Inbox`]: what is waiting for one handler. No lock, no waiting.
 //!
-//! While a handler keeps up, shared batches wait here as they are. Once `threshold` events wait, what comes next is
-//! coalesced per key behind them (I11). What is coalesced is handed out in small pieces: whatever stays here can still
-//! be merged, so that a handler that is far behind costs one entry per key, and not another for what it has in hand.
+//! While a handler keeps up, shared batches wait here as they are. Once `threshold` events wait, they are coalesced per
+//! key, and what comes next with them (I11). What is coalesced is handed out in small pieces: whatever stays here can
+//! still be merged, so that a handler that is far behind costs one entry per key, and not another for what it has in
+//! hand.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,14 +29,28 @@ pub(super) struct Inbox<K> {
     coalesced: Option<Coalesced<K>>,
     /// From how many waiting events on further ones are coalesced; `None`: never.
     threshold: Option<usize>,
+    /// Whether coalesced updates come with the state that the handler was told last.
+    keeps_old: bool,
     merged: u64,
 }
 
 /// A batch as it comes to all handlers that are due the same of it.
 pub(super) type SharedBatch<K> = Arc<EventBatch<K>>;
 
+/// What nobody needs any more, to be dropped where no lock is held (I8).
+pub(super) struct Garbage<K> {
+    events: Vec<Event<K>>,
+    batches: Vec<SharedBatch<K>>,
+}
+
+impl<K> Garbage<K> {
+    pub(super) fn none() -> Self {
+        Self { events: Vec::new(), batches: Vec::new() }
+    }
+}
+
 impl<K> Inbox<K> {
-    pub(super) fn new(threshold: Option<usize>) -> Self {
+    pub(super) fn new(threshold: Option<usize>, keeps_old: bool) -> Self {
         Self {
             replay: None,
             replay_completes: false,
@@ -43,6 +58,7 @@ impl<K> Inbox<K> {
             queued: 0,
             coalesced: None,
             threshold: threshold.map(|threshold| threshold.max(1)),
+            keeps_old,
             merged: 0,
         }
     }
@@ -55,9 +71,9 @@ impl<K> Inbox<K> {
 
     /// Adds a batch for this handler, which has `in_hand` other events still before it. What need not be told any more
     /// goes to `garbage` (I8).
-    pub(super) fn push(&mut self, batch: SharedBatch<K>, in_hand: usize, garbage: &mut Vec<Event<K>>) {
-        let (count, completes) = (batch.events.len(), batch.completes_initial_list);
-        if count == 0 && !completes {
+    pub(super) fn push(&mut self, batch: SharedBatch<K>, in_hand: usize, garbage: &mut Garbage<K>) {
+        let count = batch.events.len();
+        if count == 0 && !batch.completes_initial_list {
             return;
         }
         // I11: what the handler has taken and not been called with waits as well.
@@ -67,12 +83,18 @@ impl<K> Inbox<K> {
             self.batches.push_back(batch);
             return;
         }
-        let coalesced = self.coalesced.get_or_insert_with(Coalesced::new);
-        for event in &batch.events {
-            self.merged += u64::from(coalesced.push(event, garbage));
-        }
-        if completes {
-            coalesced.complete_initial();
+        self.queued = 0;
+        self.batches.push_back(batch);
+        let coalesced = self.coalesced.get_or_insert_with(|| Coalesced::new(self.keeps_old));
+        // The first time that is all that waits.
+        for batch in self.batches.drain(..) {
+            for event in &batch.events {
+                self.merged += u64::from(coalesced.push(event, &mut garbage.events));
+            }
+            if batch.completes_initial_list {
+                coalesced.complete_initial();
+            }
+            garbage.batches.push(batch);
         }
         self.drop_empty();
     }
@@ -124,6 +146,6 @@ impl<K> Inbox<K> {
 
     /// Takes everything, to be dropped elsewhere (I8).
     pub(super) fn clear(&mut self) -> Self {
-        std::mem::replace(self, Self { merged: self.merged, ..Self::new(self.threshold) })
+        std::mem::replace(self, Self { merged: self.merged, ..Self::new(self.threshold, self.keeps_old) })
     }
 }

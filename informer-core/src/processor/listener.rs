@@ -63,7 +63,7 @@ impl<K> ProcessorListener<K> {
     ) -> Self {
         Self {
             name,
-            handover: Handover::new(options.threshold),
+            handover: Handover::new(options.threshold, !options.forgoes_old_states),
             resync: Mutex::new(ResyncClock::new(period)),
             removed: Latch::default(),
             processor,

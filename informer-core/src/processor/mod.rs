@@ -156,9 +156,11 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
     where
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
-        let listener = self.new_listener(name, options);
+        let mut options = options.clone();
+        options.forgoes_old_states &= !handler.needs_old_states();
+        let listener = self.new_listener(name, &options);
         let service = service::serve(Arc::clone(&listener), handler);
-        self.join(&listener, Some(service), options, snapshot);
+        self.join(&listener, Some(service), &options, snapshot);
         HandlerRegistration::new(listener)
     }
 

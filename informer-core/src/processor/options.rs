@@ -16,6 +16,14 @@ pub struct HandlerOptions {
     /// A batch that begins below the threshold is taken as a whole, so at most the threshold, one batch, and one event
     /// per key wait (I11).
     pub threshold: Option<usize>,
+    /// Whether an update that was coalesced may come with the new state in the place of the old one, too. Default: no,
+    /// it comes with the state that the handler was told last.
+    ///
+    /// That state is mostly one that nobody else holds any more. A handler that is stuck while every object changes
+    /// keeps a second copy of the whole cache alive with it; one that only looks at keys, or at what is true now, can do
+    /// without. A deletion that was coalesced then comes with the last state that there was as the one told last.
+    /// Ignored where [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) says so.
+    pub forgoes_old_states: bool,
 }
 
 /// How often a handler has every object handed out again as an unchanged update.
@@ -57,7 +65,7 @@ impl Resync {
 
 impl Default for HandlerOptions {
     fn default() -> Self {
-        Self { name: None, resync: Resync::Default, threshold: Some(1024) }
+        Self { name: None, resync: Resync::Default, threshold: Some(1024), forgoes_old_states: false }
     }
 }
 
@@ -86,6 +94,14 @@ impl HandlerOptions {
     #[must_use]
     pub fn threshold(mut self, threshold: Option<usize>) -> Self {
         self.threshold = threshold;
+        self
+    }
+
+    /// Lets updates that were coalesced come with the new state in the place of the old one, which spares the memory of
+    /// the old ones while the handler is behind.
+    #[must_use]
+    pub fn forgo_old_states(mut self) -> Self {
+        self.forgoes_old_states = true;
         self
     }
 }

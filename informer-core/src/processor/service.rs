@@ -42,6 +42,15 @@ pub(super) enum Handler<K: Send + Sync + 'static> {
     Async(Box<dyn AsyncEventHandler<K>>),
 }
 
+impl<K: Send + Sync + 'static> Handler<K> {
+    pub(super) fn needs_old_states(&self) -> bool {
+        match self {
+            Self::Sync(handler) => handler.needs_old_states(),
+            Self::Async(handler) => handler.needs_old_states(),
+        }
+    }
+}
+
 /// A handler, and the listener whose events it gets.
 struct Service<K: Send + Sync + 'static> {
     // Dropped before the listener, which tells that it is gone.

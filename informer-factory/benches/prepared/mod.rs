@@ -254,7 +254,7 @@ impl<K: Sample> Bench<K> {
 
 /// Prints a figure for people and for `cargo xtask bench`.
 pub(crate) fn report(case: &str, value: f64, unit: &str) {
-    println!("bench: {case} = {value:.0} {unit}");
+    println!("bench: {case} = {value:.1} {unit}");
 }
 
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {

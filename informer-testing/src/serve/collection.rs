@@ -96,8 +96,8 @@ async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result
     let list = List {
         objects: deleted,
         resource_version: call.server.revision.current(),
-        continue_token: String::new(),
-        remaining: None,
+        continue_token: found.continue_token,
+        remaining: found.remaining,
     };
     Ok(respond::list(list, call.shape(served)?, false))
 }

@@ -1,11 +1,11 @@
-//! What a kind says to an object that a client wants to store: custom resources have schemas, and their definitions
-//! rules of their own.
+//! What is said to an object that a client wants to store: all have metadata that follow rules, custom resources have
+//! schemas, and their definitions rules of their own.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::{Body, metadata_str, object_mut};
+use super::{Body, metadata, metadata_str, object_mut};
 use crate::custom::Definition;
 use crate::resource::ResourceKind;
 use crate::schema;
@@ -13,7 +13,8 @@ use crate::status::{self, FieldError, Refusal};
 
 /// Prunes, fills in and checks an object.
 pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal> {
-    let errors = if kind.is_definition() {
+    let mut errors = metadata::check(body);
+    errors.extend(if kind.is_definition() {
         admit_definition(body)
     } else if kind.kind == "Secret" && kind.is_built_in() {
         encode_secret(body);
@@ -22,7 +23,7 @@ pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal>
         admit_custom_resource(schema, body)
     } else {
         Vec::new()
-    };
+    });
     if errors.is_empty() {
         return Ok(());
     }

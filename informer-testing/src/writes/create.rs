@@ -110,14 +110,13 @@ pub(super) fn prepare(
             object_mut(metadata, "labels").insert("kubernetes.io/metadata.name".to_owned(), name);
         }
         drop_empty(metadata);
-        for owned in [
-            "uid",
-            "creationTimestamp",
-            "generation",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-        ] {
+        // A generation that nobody counts is the client's own.
+        if kind.counts_generations {
+            metadata.remove("generation");
+        }
+        for owned in
+            ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+        {
             metadata.remove(owned);
         }
     }

@@ -8,6 +8,7 @@ mod apply;
 mod create;
 mod delete;
 mod identity;
+mod metadata;
 mod namespace;
 mod patch;
 mod pod;

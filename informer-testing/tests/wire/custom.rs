@@ -1,16 +1,11 @@
 //! Definitions of custom resources to make, each in an API group of its own.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::{AGAIN, MERGE, Server};
 
 /// Where definitions are.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-
-/// How often to ask again where no event tells.
-pub(crate) const AGAIN: Duration = Duration::from_millis(50);
 
 /// Widgets: a custom resource of one scenario, in two versions.
 pub(crate) struct Widgets<'a> {
@@ -123,6 +118,22 @@ impl<'a> Widgets<'a> {
         {
             ticks.tick().await;
         }
+    }
+
+    /// Has the server forget its memory of widgets. A real server makes a new one for a definition that has changed.
+    pub(crate) async fn forget_history(&self) {
+        if !self.server.is_real() {
+            return self.server.compact(0).await;
+        }
+        let names = json!({ "shortNames": ["wdg", "wdgt"] });
+        let change = json!({ "spec": { "names": names } });
+        self.server.patch(&self.definition_path(), MERGE, &change).await.expect(200);
+        let path = format!("/apis/{}/v1", self.group);
+        let mut ticks = tokio::time::interval(AGAIN);
+        while !self.server.get(&path).await.text().contains("\"wdgt\"") {
+            ticks.tick().await;
+        }
+        self.served().await;
     }
 
     /// Waits until widgets are not served any more, and gives what is answered then.

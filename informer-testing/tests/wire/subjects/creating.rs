@@ -20,9 +20,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_name_that_can_not_be_is_refused),
         scenario(a_version_is_not_for_the_client_to_choose),
         scenario(uid_and_times_are_not_for_the_client_to_choose),
-        scenario(a_given_generation_is_kept_where_none_are_counted).differs(
-            "The real server keeps a generation that a client gives to a kind without generations; the simulator drops it.",
-        ),
+        scenario(a_given_generation_is_kept_where_none_are_counted),
         scenario(generations_begin_at_1_where_they_are_counted),
         scenario(a_first_status_is_not_for_the_client_to_choose),
         scenario(another_namespace_than_the_paths_is_refused),
@@ -40,8 +38,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_namespace_that_is_not_there_takes_no_objects),
         scenario(a_type_that_can_not_be_is_refused)
             .differs("The simulator does not check objects against their types."),
-        scenario(a_label_that_can_not_be_is_refused_in_an_object)
-            .differs("The simulator does not check labels."),
+        scenario(a_label_that_can_not_be_is_refused_in_an_object),
+        scenario(an_annotation_that_can_not_be_is_refused),
+        scenario(a_finalizer_that_can_not_be_is_refused),
     ]
 }
 
@@ -162,8 +161,7 @@ async fn a_given_generation_is_kept_where_none_are_counted(server: Server) {
     let mut body = secret("a");
     body["metadata"]["generation"] = 7.into();
     let created = server.create(&server.secrets(), &body).await;
-    let expected = if server.is_real() { json!(7) } else { Value::Null };
-    assert_eq!(created["metadata"]["generation"], expected);
+    assert_eq!(created["metadata"]["generation"], 7);
 }
 
 async fn generations_begin_at_1_where_they_are_counted(server: Server) {
@@ -289,15 +287,33 @@ async fn a_type_that_can_not_be_is_refused(server: Server) {
     }
 }
 
-async fn a_label_that_can_not_be_is_refused_in_an_object(server: Server) {
+/// Asserts that an object with these metadata is refused because of one field.
+async fn refused_metadata(server: &Server, field: &str, value: Value, cause: &str, why: &str) {
     let mut body = secret("a");
-    body["metadata"]["labels"] = json!({ "a b": "c" });
-    let answer = server.post(&server.secrets(), &body).await;
-    if server.is_real() {
-        let message =
-            "Secret \"a\" is invalid: metadata.labels: Invalid value: \"a b\": name part must consist of ";
-        answer.refused_with(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "metadata.labels")]);
-    } else {
-        answer.expect(201);
-    }
+    body["metadata"][field] = value;
+    let message = format!("Secret \"a\" is invalid: {cause}: Invalid value: {why}");
+    let refusal = server.post(&server.secrets(), &body).await.refused_with(422, "Invalid", &message);
+    refusal.is_about("", "Secret", "a");
+    refusal.has_causes(&[("FieldValueInvalid", cause)]);
+}
+
+async fn a_label_that_can_not_be_is_refused_in_an_object(server: Server) {
+    let name = json!({ "a b": "c" });
+    refused_metadata(&server, "labels", name, "metadata.labels", "\"a b\": name part must consist of ").await;
+    let value = json!({ "a": "-b" });
+    refused_metadata(&server, "labels", value, "metadata.labels", "\"-b\": a valid label must be ").await;
+}
+
+async fn an_annotation_that_can_not_be_is_refused(server: Server) {
+    let name = json!({ "a b": "any text" });
+    let why = "\"a b\": name part must consist of ";
+    refused_metadata(&server, "annotations", name, "metadata.annotations", why).await;
+    let mut body = secret("a");
+    body["metadata"]["annotations"] = json!({ "Wire.Test/A": "any text: {}" });
+    server.post(&server.secrets(), &body).await.expect(201);
+}
+
+async fn a_finalizer_that_can_not_be_is_refused(server: Server) {
+    let why = "\"hold\": name is neither a standard finalizer name nor is it fully qualified";
+    refused_metadata(&server, "finalizers", json!(["hold"]), "metadata.finalizers[0]", why).await;
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::answer::Refusal;
 use crate::custom::Widgets;
 use crate::objects::{names, version};
 use crate::scenario::{Scenario, scenario};
@@ -26,6 +27,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_custom_object_takes_no_strategic_patches),
         scenario(a_custom_object_is_deleted_with_a_status),
         scenario(a_watch_of_custom_objects),
+        scenario(a_version_older_than_the_servers_memory_is_an_error_within_the_stream),
+        scenario(a_watch_from_nowhere_does_not_need_the_servers_memory),
         scenario(a_streaming_list_of_custom_objects),
         scenario(custom_objects_are_paged),
     ]
@@ -215,6 +218,26 @@ async fn a_watch_of_custom_objects(server: Server) {
     server.patch(&path_of(&widgets, "a"), MERGE, &json!({ "spec": { "color": "blue" } })).await.expect(200);
     server.delete(&path_of(&widgets, "a")).await.expect(200);
     assert_eq!(watch.briefs(2).await, ["MODIFIED a", "DELETED a"]);
+}
+
+async fn a_version_older_than_the_servers_memory_is_an_error_within_the_stream(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let then = version(&widgets.create("a", "red").await).to_string();
+    widgets.create("b", "red").await;
+    widgets.forget_history().await;
+    let mut watch = server.watch_path(&widgets.path(), &[("resourceVersion", &then)]).await;
+    let refusal = Refusal(watch.expect("ERROR").await);
+    refusal.is_status(410, "Expired");
+    let message = format!("too old resource version: {then} (");
+    assert!(refusal.message().starts_with(&message), "{}", refusal.message());
+    watch.ends().await;
+}
+
+async fn a_watch_from_nowhere_does_not_need_the_servers_memory(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    widgets.forget_history().await;
+    assert_eq!(server.watch_path(&widgets.path(), &[]).await.briefs(1).await, ["ADDED a"]);
 }
 
 async fn a_streaming_list_of_custom_objects(server: Server) {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::custom::{AGAIN, DEFINITIONS, Widgets};
+use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::names;
 use crate::scenario::{Scenario, scenario};
-use crate::server::{MERGE, Server};
+use crate::server::{AGAIN, MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![

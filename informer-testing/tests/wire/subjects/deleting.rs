@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::objects::{labelled, names, pod, secret, uid, version};
+use crate::objects::{labelled, names, pod, secret, token, uid, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{JSON, MERGE, Server, with_query};
 
@@ -31,6 +31,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_delete_of_a_collection_answers_with_what_it_has_deleted),
         scenario(a_delete_of_a_collection_deletes_what_is_selected),
         scenario(a_dry_run_of_a_delete_of_a_collection_deletes_nothing),
+        scenario(a_delete_of_a_collection_may_go_in_pages),
         scenario(a_delete_of_a_collection_leaves_what_is_held_back),
         scenario(a_delete_over_all_namespaces_is_not_allowed),
         scenario(a_delete_of_a_collection_with_a_bad_selector_deletes_nothing),
@@ -239,6 +240,14 @@ async fn a_dry_run_of_a_delete_of_a_collection_deletes_nothing(server: Server) {
     let shown = server.delete(&format!("{}?dryRun=All", server.secrets())).await.expect(200);
     assert_eq!(names(&shown), ["a", "b"]);
     assert_eq!(names(&server.list(&[]).await.expect(200)), ["a", "b"]);
+}
+
+async fn a_delete_of_a_collection_may_go_in_pages(server: Server) {
+    server.create_secrets(&["a", "b", "c"]).await;
+    let deleted = server.delete(&format!("{}?limit=2", server.secrets())).await.expect(200);
+    assert_eq!(names(&deleted), ["a", "b"]);
+    assert_ne!(token(&deleted), "");
+    assert_eq!(names(&server.list(&[]).await.expect(200)), ["c"]);
 }
 
 async fn a_delete_of_a_collection_leaves_what_is_held_back(server: Server) {
