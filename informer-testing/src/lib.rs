@@ -139,6 +139,8 @@ mod object;
 mod openapi;
 mod ownership;
 mod protobuf;
+#[cfg(doctest)]
+mod readme;
 mod replica;
 mod request;
 mod resource;

@@ -45,7 +45,10 @@ func main() {
 			panic(err)
 		}
 		for kind, goType := range scheme.Scheme.KnownTypes(gv) {
-			if strings.HasSuffix(kind, "List") || strings.HasSuffix(kind, "Options") && kind != "DeleteOptions" || kind == "WatchEvent" {
+			// What every version has of the machinery is not sent to a server, but for this.
+			isMeta := strings.HasSuffix(goType.PkgPath(), "/apis/meta/v1")
+			isOptions := strings.HasSuffix(kind, "Options") || strings.HasSuffix(kind, "List")
+			if (isMeta || isOptions) && kind != "DeleteOptions" {
 				continue
 			}
 			described["@"+version+" "+kind+" "+name(goType)] = ""
