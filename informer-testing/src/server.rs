@@ -9,10 +9,12 @@ use tokio_util::sync::CancellationToken;
 use crate::catalogue::{Catalogue, Served};
 use crate::clock::Clock;
 use crate::credentials::Credentials;
+use crate::custom;
 use crate::fault::FaultQueue;
 use crate::request::RequestLog;
 use crate::resource::ResourceKind;
 use crate::storage::{Backup, Revision, Table};
+use crate::upkeep;
 use crate::watch::{WatchRegistry, WatchRules};
 use crate::writes::{Stamp, in_seconds};
 
@@ -128,6 +130,7 @@ impl Server {
     /// Puts what a backup holds in the place of everything, and counts on from `revision`.
     pub(crate) fn restore(&self, backup: &Backup, revision: u64) {
         self.revision.reset(revision);
+        upkeep::restore_definitions(self, backup.tables.get(custom::DEFINITIONS));
         for served in self.catalogue.resources() {
             let objects = backup.tables.get(&served.table.kind.collection_path());
             served.table.begin_anew(Some(objects.cloned().unwrap_or_default()));

@@ -91,7 +91,8 @@ impl ObjectStore {
         }
     }
 
-    /// Deletes the object with this key, and gives its last version. An object with finalizers is only marked.
+    /// Deletes the object with this key, and gives its last version. An object with finalizers is only marked. What it
+    /// owns is deleted, too.
     ///
     /// # Errors
     ///

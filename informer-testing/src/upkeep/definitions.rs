@@ -1,5 +1,6 @@
 //! Custom resource definitions: while they exist, what they define is served.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -32,6 +33,22 @@ pub(super) fn follow(server: &Server, definitions: &Served, outcome: &Outcome) {
             let now = server.now();
             super::edit(server, definitions, &object.key, |body| custom::accept(body, &definition, &now));
         }
+    }
+}
+
+/// Serves what the definitions of a backup say, and no longer what others say that there are now.
+pub(crate) fn restore(server: &Server, restored: Option<&BTreeMap<String, Arc<Object>>>) {
+    let Some(definitions) = server.catalogue.at(custom::DEFINITIONS) else {
+        return;
+    };
+    let read = |object: &Arc<Object>| Definition::read(&Value::Object(object.decode())).ok();
+    let now = definitions.table.snapshot().0;
+    let stays = |object: &&Arc<Object>| restored.is_some_and(|restored| restored.contains_key(&object.key));
+    for definition in now.iter().filter(|object| !stays(object)).filter_map(read) {
+        withdraw(server, &definition);
+    }
+    for definition in restored.into_iter().flat_map(BTreeMap::values).filter_map(read) {
+        serve(server, &definition);
     }
 }
 

@@ -9,6 +9,8 @@ mod definitions;
 mod garbage;
 mod namespaces;
 
+pub(crate) use definitions::restore as restore_definitions;
+
 use crate::catalogue::Served;
 use crate::object::Object;
 use crate::server::Server;

@@ -279,3 +279,17 @@ async fn a_version_that_is_no_longer_served_is_gone_and_its_watches_end() {
     let gone = http::Request::get(beta).body(Default::default()).unwrap();
     assert_eq!(crate::support::send(&simulator, gone).await.status(), StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn a_restored_backup_brings_definitions_back_and_takes_newer_ones_away() {
+    let simulator = crate::support::simulator().await;
+    let without = simulator.backup();
+    define(&simulator, &cron_tabs()).await;
+    post(&simulator, &cron_tab("one")).await;
+    let with = simulator.backup();
+    simulator.restore_ahead(&without, 10);
+    let gone = http::Request::get(CRON_TABS).body(Default::default()).unwrap();
+    assert_eq!(crate::support::send(&simulator, gone).await.status(), StatusCode::NOT_FOUND);
+    simulator.restore_ahead(&with, 10);
+    assert_eq!(crate::support::names(&get(&simulator, CRON_TABS).await.1), ["one"]);
+}
