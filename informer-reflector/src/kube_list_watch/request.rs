@@ -38,7 +38,7 @@ impl Endpoint {
 
     /// `deployments.apps`.
     pub(super) fn resource(&self) -> &str {
-        &self.resource
+        &self.tweaks.resource
     }
 
     /// The same objects, of which only metadata is asked for.
