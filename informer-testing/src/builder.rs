@@ -73,10 +73,11 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets how far, in events, a watch may fall behind before it is closed without a word. Default: 10,000.
+    /// Sets how far, in events, a watch may fall behind before it is closed without a word; what had happened already when
+    /// it was opened does not count. Default: 10,000.
     #[must_use]
     pub fn watch_buffer(mut self, events: usize) -> Self {
-        self.settings.watch_rules.patience = events.max(1);
+        self.settings.watch_rules.patience = events.max(1) as u64;
         self
     }
 

@@ -4,8 +4,7 @@
 //! versions, lists in pages, watches that replay, bookmarks, selectors, conflicts and expired resource versions;
 //! discovery, custom resource definitions, tables, all kinds of patches with server-side apply, owner references and
 //! finalizers; and answers as a real server does, down to the reasons in its refusals. `kubectl` and informers of
-//! client-go work on it unchanged. On top of that a test can make it misbehave:
-//! [`fail_next`](Simulator::fail_next), [`inject`](Simulator::inject), [`compact`](Simulator::compact).
+//! client-go work on it unchanged. On top of that a test can make it misbehave; see [below](#trouble).
 //!
 //! ```
 //! use informer_testing::{RequestFilter, Simulator, Verb};
@@ -52,6 +51,19 @@
 //! # }
 //! ```
 //!
+//! # Trouble
+//!
+//! - Requests: [`fail_next`](Simulator::fail_next) and [`fail_while`](Simulator::fail_while) take a [`Fault`], which is a
+//!   [`CannedResponse`], silence, a stall until a [`Gate`] is released, or a body that ends, breaks off or stalls after any
+//!   number of bytes. Credentials: [`expire_tokens`](Simulator::expire_tokens).
+//! - Watches: [`inject`](Simulator::inject) puts bytes, errors and endings into open streams, and
+//!   [`lose_bookmarks`](Simulator::lose_bookmarks) keeps bookmarks from coming.
+//! - History: [`compact`](Simulator::compact), [`restart`](Simulator::restart) with or
+//!   [without](Simulator::restart_without_history) it, and backups, [restored](Simulator::restore) so that resource
+//!   versions go back, or [moved ahead](Simulator::restore_ahead).
+//! - A second API server that is late: [`lagging_replica`](Simulator::lagging_replica).
+//! - All of this at random, the same each time: [`FaultPlan`].
+//!
 //! # Without a server
 //!
 //! [`MemorySource`] takes the API server's place behind the seam: it is a `ListerWatcher` over objects in memory, for
@@ -59,8 +71,9 @@
 //!
 //! # Time
 //!
-//! All clocks are tokio's. A test that pauses them should talk to [`Simulator::service`], which needs no socket; with
-//! a socket, paused time runs ahead while bytes are under way.
+//! All clocks are tokio's, also the one from which objects get their dates ([`SimulatorBuilder::begins_on`]). A test that
+//! pauses them should [start in process](SimulatorBuilder::start_in_process) and talk to [`Simulator::service`], which
+//! needs no socket; with a socket, paused time runs ahead while bytes are under way.
 //!
 //! # Custom resources
 //!

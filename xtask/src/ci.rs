@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::bail;
 
 use crate::signals::Signals;
-use crate::{codegen, e2e, loom, process, tidy, workspace};
+use crate::{codegen, e2e, loom, process, simulate, tidy, workspace};
 
 /// One thing to run.
 #[derive(Clone, Copy, Debug)]
@@ -21,17 +21,20 @@ enum Step {
     Codegen,
     /// `cargo xtask loom`.
     Loom,
+    /// `cargo xtask simulate`.
+    Simulate,
     /// `cargo xtask e2e`, with controllers, a scheduler and nodes.
     E2e,
 }
 
 /// The steps, those that fail soonest first.
-const STEPS: [(&str, Step); 9] = [
+const STEPS: [(&str, Step); 10] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("tidy", Step::Tidy),
     ("codegen", Step::Codegen),
     ("test", Step::Cargo(&["test", "--workspace"])),
+    ("simulate", Step::Simulate),
     ("doc", Step::Doc),
     ("loom", Step::Loom),
     ("quickstart", Step::Cargo(&["run", "--release", "--example", "quickstart", "--", "--for", "5s"])),
@@ -66,6 +69,7 @@ impl Step {
             }
             Self::Tidy => tidy::run()?,
             Self::Codegen => codegen::run(&codegen::Args::CHECK)?,
+            Self::Simulate => simulate::run(&simulate::Args::CI, signals)?,
             Self::Loom => loom::run(signals)?,
             Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,
         };

@@ -12,6 +12,7 @@ mod fuzz;
 mod loom;
 mod process;
 mod signals;
+mod simulate;
 mod tidy;
 mod workspace;
 
@@ -42,6 +43,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Try every order in which threads can meet at the locks and wake-ups of queue, store and handlers.
     Loom,
+    /// Try many seeds of the deterministic simulation, or put bugs into the sources that it has to find.
+    Simulate(simulate::Args),
     /// Measure this workspace, and client-go where there is Go, in turn, and print a table.
     Bench(bench::Args),
     /// Check the rules of this workspace that no compiler and no linter checks.
@@ -72,6 +75,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Codegen(args) => codegen::run(&args),
         Command::Fuzz(args) => fuzz::run(&args, &Signals::install()?),
         Command::Loom => loom::run(&Signals::install()?),
+        Command::Simulate(args) => simulate::run(&args, &Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),
         Command::Tidy => tidy::run(),
         Command::Ci => ci::run(&Signals::install()?),

@@ -44,6 +44,17 @@ impl Event {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lagging;
 
+/// Somebody who reads a history.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader {
+    /// The number of the next event that it wants.
+    pub(crate) cursor: u64,
+    /// The number that the next event had when it began. What is older does not count as being behind.
+    pub(crate) joined: u64,
+    /// How many events it may be behind.
+    pub(crate) patience: u64,
+}
+
 /// A ring of the latest events of one resource.
 ///
 /// Events are numbered without gaps; a reader's cursor is the number of the next event that it wants.
@@ -100,7 +111,8 @@ impl History {
         self.reachable
     }
 
-    fn end(&self) -> u64 {
+    /// The number that the next event will get.
+    pub(crate) fn end(&self) -> u64 {
         self.first + self.events.len() as u64
     }
 
@@ -110,12 +122,13 @@ impl History {
         self.first + older as u64
     }
 
-    /// Gives the events from a cursor on and up to a resource version, unless there are more than `patience` of them.
-    pub(crate) fn from(&self, cursor: u64, patience: usize, up_to: u64) -> Result<Vec<Arc<Event>>, Lagging> {
-        let skip = cursor.checked_sub(self.first).ok_or(Lagging)?;
+    /// Gives the events that a reader wants next, up to a resource version, unless it has fallen too far behind.
+    pub(crate) fn read(&self, reader: &Reader, up_to: u64) -> Result<Vec<Arc<Event>>, Lagging> {
+        let skip = reader.cursor.checked_sub(self.first).ok_or(Lagging)?;
         let end = self.events.partition_point(|event| event.resource_version() <= up_to);
         let skip = usize::try_from(skip).map_err(|_| Lagging)?.min(end);
-        if end - skip > patience {
+        let behind = (self.first + end as u64).saturating_sub(reader.cursor.max(reader.joined));
+        if behind > reader.patience {
             return Err(Lagging);
         }
         Ok(self.events.range(skip..end).cloned().collect())

@@ -1,9 +1,12 @@
 //! The cluster-wide revision counter, from which all resource versions come, as one API server sees it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use parking_lot::Mutex;
 
+use super::bell::{Bell, Listener};
 use super::past::At;
 use crate::status::{self, Refusal};
 
@@ -16,9 +19,17 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// server in front of the same etcd may not have seen the latest of them yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
-    stored: watch::Sender<u64>,
+    stored: Arc<Stored>,
     /// How far behind a second API server is; none for the first, which knows of each write at once.
-    lag: Option<watch::Sender<Lag>>,
+    lag: Option<Arc<Mutex<Lag>>>,
+}
+
+/// The counter itself.
+#[derive(Debug)]
+struct Stored {
+    revision: AtomicU64,
+    /// Rung when some API server knows more than before.
+    bell: Bell,
 }
 
 /// How far the watch cache of an API server is behind: as many revisions as this, but never before the floor, because
@@ -35,33 +46,27 @@ impl Lag {
     }
 }
 
-/// Tells a watch of a server that is behind when there may be more to see.
-#[derive(Debug)]
-pub(crate) struct Progress {
-    stored: watch::Receiver<u64>,
-    lag: watch::Receiver<Lag>,
-}
-
 impl Revision {
     pub(crate) fn starting_at(revision: u64) -> Self {
-        Self { stored: watch::Sender::new(revision), lag: None }
+        let stored = Stored { revision: AtomicU64::new(revision), bell: Bell::default() };
+        Self { stored: Arc::new(stored), lag: None }
     }
 
     /// The same counter, as another API server sees it that can fall behind.
     pub(crate) fn of_replica(&self) -> Self {
-        let lag = watch::Sender::new(Lag { behind: 0, floor: 0 });
-        Self { stored: self.stored.clone(), lag: Some(lag) }
+        let lag = Mutex::new(Lag { behind: 0, floor: 0 });
+        Self { stored: Arc::clone(&self.stored), lag: Some(Arc::new(lag)) }
     }
 
     /// The newest revision that this API server knows of.
     pub(crate) fn current(&self) -> u64 {
         let stored = self.stored();
-        self.lag.as_ref().map_or(stored, |lag| lag.borrow().of(stored))
+        self.lag.as_ref().map_or(stored, |lag| lag.lock().of(stored))
     }
 
     /// The newest revision that is stored.
     pub(crate) fn stored(&self) -> u64 {
-        *self.stored.borrow()
+        self.stored.revision.load(Ordering::SeqCst)
     }
 
     /// The state that this API server gives to whoever takes any.
@@ -73,37 +78,31 @@ impl Revision {
     pub(crate) fn fall_behind(&self, behind: u64) {
         let floor = self.current();
         if let Some(lag) = &self.lag {
-            lag.send_replace(Lag { behind, floor });
+            *lag.lock() = Lag { behind, floor };
+            self.stored.bell.ring();
         }
     }
 
     /// Takes the next revision. The caller must hold the lock of the table that it writes to, so that whoever
     /// reads a revision and then locks the table finds every event up to that revision.
     pub(crate) fn advance(&self) -> u64 {
-        let mut taken = 0;
-        self.stored.send_modify(|revision| {
-            *revision += 1;
-            taken = *revision;
-        });
+        let taken = self.stored.revision.fetch_add(1, Ordering::SeqCst) + 1;
+        self.stored.bell.ring();
         taken
     }
 
     /// Goes on from another revision, which may be an earlier one.
     pub(crate) fn reset(&self, revision: u64) {
-        self.stored.send_replace(revision);
+        self.stored.revision.store(revision, Ordering::SeqCst);
+        self.stored.bell.ring();
     }
 
     /// Waits until the counter has reached `wanted`, and refuses after 3 seconds.
     pub(crate) async fn reach(&self, wanted: u64) -> Result<(), Refusal> {
+        let progress = self.stored.bell.listen();
         let reached = async {
-            let mut stored = self.stored.subscribe();
-            let mut progress = self.progress();
             while self.current() < wanted {
-                match &mut progress {
-                    Some(progress) => progress.next().await,
-                    // The sender lives as long as this.
-                    None => _ = stored.changed().await,
-                }
+                progress.heard().await;
             }
         };
         match tokio::time::timeout(PATIENCE, reached).await {
@@ -114,19 +113,7 @@ impl Revision {
 
     /// Announces from now on that a server that can be behind knows more; the first server has nothing to announce,
     /// because there each write tells of itself.
-    pub(crate) fn progress(&self) -> Option<Progress> {
-        let lag = self.lag.as_ref()?;
-        Some(Progress { stored: self.stored.subscribe(), lag: lag.subscribe() })
-    }
-}
-
-impl Progress {
-    /// Waits until there may be more to see.
-    pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            biased;
-            _ = self.stored.changed() => {}
-            _ = self.lag.changed() => {}
-        }
+    pub(crate) fn progress(&self) -> Option<Listener> {
+        self.lag.is_some().then(|| self.stored.bell.listen())
     }
 }

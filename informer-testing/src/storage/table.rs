@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use tokio::sync::watch;
 
-use super::history::{Event, History, Lagging};
+use super::bell::{Bell, Listener};
+use super::history::{Event, History, Lagging, Reader};
 use super::past::{self, At, Page, PageRequest};
 use super::revision::Revision;
 use super::transaction::Transaction;
@@ -21,7 +21,7 @@ pub(crate) struct Table {
     revision: Revision,
     state: RwLock<State>,
     /// Told after each write; watch streams wait on it.
-    changed: watch::Sender<()>,
+    changed: Bell,
 }
 
 /// What a table's lock protects. Objects and history change together.
@@ -37,7 +37,7 @@ impl Table {
     pub(crate) fn new(kind: ResourceKind, history_limit: usize, revision: Revision) -> Self {
         let history = History::new(history_limit, revision.current());
         let state = RwLock::new(State { objects: BTreeMap::new(), history, dependants: BTreeMap::new() });
-        Self { kind, revision, state, changed: watch::Sender::new(()) }
+        Self { kind, revision, state, changed: Bell::default() }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Object>> {
@@ -91,7 +91,7 @@ impl Table {
             let mut state = self.state.write();
             change(&mut Transaction::new(&self.kind, &self.revision, &mut state))
         };
-        self.changed.send_replace(());
+        self.changed.ring();
         outcome
     }
 
@@ -114,7 +114,7 @@ impl Table {
                 state.note_all_owners();
             }
         }
-        self.changed.send_replace(());
+        self.changed.ring();
     }
 
     /// Gives a copy of all objects by key.
@@ -123,37 +123,35 @@ impl Table {
     }
 
     /// Announces the writes from now on.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
+    pub(crate) fn changes(&self) -> Listener {
+        self.changed.listen()
     }
 
-    /// Gives the lowest resource version to watch from, and the place in the history after a resource version.
-    pub(crate) fn start_after(&self, resource_version: u64) -> (u64, u64) {
+    /// Gives the lowest resource version to watch from, and a reader of what comes after a resource version.
+    pub(crate) fn start_after(&self, resource_version: u64, patience: u64) -> (u64, Reader) {
         let state = self.state.read();
-        (state.history.floor(), state.history.cursor_after(resource_version))
+        let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
+        (state.history.floor(), Reader { cursor, joined, patience })
     }
 
-    /// Gives all objects that an API server knows of together with their revision and the place in the history that
-    /// follows them.
-    pub(crate) fn snapshot_and_cursor(
+    /// Gives all objects that an API server knows of together with their revision, and a reader of what comes after.
+    pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
-    ) -> Result<(Vec<Arc<Object>>, u64, u64), Refusal> {
+        patience: u64,
+    ) -> Result<(Vec<Arc<Object>>, u64, Reader), Refusal> {
         let state = self.state.read();
         let (objects, version) = past::everything(&state, known.at_hand(), self.revision.current())?;
-        Ok((objects, version, state.history.cursor_after(version)))
+        let (cursor, joined) = (state.history.cursor_after(version), state.history.end());
+        Ok((objects, version, Reader { cursor, joined, patience }))
     }
 
-    /// Gives the events from a cursor on that an API server knows of, and the revision up to which they are complete.
-    pub(crate) fn events_from(
-        &self,
-        cursor: u64,
-        patience: usize,
-        known: &Revision,
-    ) -> Result<(Vec<Arc<Event>>, u64), Lagging> {
+    /// Gives the events that a reader wants next and an API server knows of, and the revision up to which they are
+    /// complete.
+    pub(crate) fn read(&self, reader: &Reader, known: &Revision) -> Result<(Vec<Arc<Event>>, u64), Lagging> {
         let state = self.state.read();
         let up_to = known.current();
-        Ok((state.history.from(cursor, patience, up_to)?, up_to))
+        Ok((state.history.read(reader, up_to)?, up_to))
     }
 }
 

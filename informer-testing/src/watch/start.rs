@@ -43,7 +43,7 @@ pub enum StreamingLists {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchRules {
     /// The largest number of events that a watch may be behind.
-    pub(crate) patience: usize,
+    pub(crate) patience: u64,
     pub(crate) streaming_lists: StreamingLists,
 }
 
@@ -128,21 +128,23 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
 async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<WatchStream, Refusal> {
     let changes = opening.table.changes();
     let mut initial = Initial::default();
-    let (cursor, after) = match start {
+    let patience = opening.rules.patience;
+    let (reader, after) = match start {
         Start::After(version) => {
-            let (floor, cursor) = opening.table.start_after(version);
+            let (floor, reader) = opening.table.start_after(version, patience);
             if version < floor {
                 return Err(status::expired(too_old(&opening.table, version, floor)));
             }
-            (cursor, version)
+            (reader, version)
         }
         Start::Now => {
             let now = opening.revision.current();
-            (opening.table.start_after(now).1, now)
+            (opening.table.start_after(now, patience).1, now)
         }
         Start::Everything { not_before } => {
             opening.revision.reach(not_before).await?;
-            let (objects, version, cursor) = opening.table.snapshot_and_cursor(&opening.revision)?;
+            let (objects, version, reader) =
+                opening.table.snapshot_and_reader(&opening.revision, patience)?;
             initial.objects = objects.into_iter();
             let delay = match opening.rules.streaming_lists {
                 StreamingLists::Served => Some(Duration::ZERO),
@@ -151,7 +153,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
             };
             let delay = delay.filter(|_| options.allow_bookmarks);
             initial.end_bookmark = delay.map(|delay| EndBookmark { version, due: Instant::now() + delay });
-            (cursor, version)
+            (reader, version)
         }
     };
     let deadline = Instant::now() + options.timeout.unwrap_or(opening.default_timeout);
@@ -166,7 +168,6 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
         revision: opening.revision,
         filter: opening.filter,
         shape: opening.shape,
-        patience: opening.rules.patience,
         changes,
         injections,
         stop: opening.stop,
@@ -174,7 +175,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
         deadline,
         bookmarks,
         initial,
-        cursor,
+        reader,
         after,
         pending: VecDeque::new(),
         complete_to: 0,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,7 @@ use super::registry::Registration;
 use crate::object::Object;
 use crate::selector::Filter;
 use crate::shape::Shape;
-use crate::storage::{Event, Lagging, Progress, Revision, Table};
+use crate::storage::{Event, Lagging, Listener, Reader, Revision, Table};
 
 /// Bytes are handed on in pieces of about this size.
 const PIECE: usize = 64 * 1024;
@@ -35,11 +35,10 @@ pub(super) struct WatchStream {
     /// How far the server knows of what is stored.
     pub(super) revision: Revision,
     /// Tells where that can be more than what was written since.
-    pub(super) progress: Option<Progress>,
+    pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) shape: Shape,
-    pub(super) patience: usize,
-    pub(super) changes: watch::Receiver<()>,
+    pub(super) changes: Listener,
     pub(super) injections: mpsc::UnboundedReceiver<PlacedInjection>,
     pub(super) stop: CancellationToken,
     /// Cancelled when the resource is not served any more.
@@ -47,8 +46,8 @@ pub(super) struct WatchStream {
     pub(super) deadline: Instant,
     pub(super) bookmarks: Option<Bookmarks>,
     pub(super) initial: Initial,
-    /// The next event in the history to look at.
-    pub(super) cursor: u64,
+    /// Where in the history it is.
+    pub(super) reader: Reader,
     /// Events up to this resource version are not for this watch. It may lie in the future.
     pub(super) after: u64,
     /// Events taken from the history and not yet sent.
@@ -185,10 +184,9 @@ impl WatchStream {
 
     /// Takes all new events from the history.
     fn pull(&mut self) {
-        self.changes.mark_unchanged();
-        match self.table.events_from(self.cursor, self.patience, &self.revision) {
+        match self.table.read(&self.reader, &self.revision) {
             Ok((events, complete_to)) => {
-                self.cursor += events.len() as u64;
+                self.reader.cursor += events.len() as u64;
                 self.complete_to = complete_to;
                 self.pending.extend(events);
             }
@@ -271,9 +269,9 @@ impl WatchStream {
         // In order, so that a run can be repeated exactly.
         tokio::select! {
             biased;
-            _ = self.changes.changed() => {}
+            () = self.changes.heard() => {}
             placed = self.injections.recv() => self.inbox.extend(placed),
-            () = progress(&mut self.progress) => {}
+            () = progress(self.progress.as_ref()) => {}
             () = self.stop.cancelled() => self.ended = Some(Ending::Close),
             // The events up to here are still sent; then `fill` ends the stream.
             () = self.gone.cancelled() => {}
@@ -283,9 +281,9 @@ impl WatchStream {
 }
 
 /// Waits until a server that is behind knows more; the others never do so by themselves.
-async fn progress(progress: &mut Option<Progress>) {
+async fn progress(progress: Option<&Listener>) {
     match progress {
-        Some(progress) => progress.next().await,
+        Some(progress) => progress.heard().await,
         None => std::future::pending().await,
     }
 }
