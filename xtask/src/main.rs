@@ -50,7 +50,7 @@ enum Command {
     /// Check the rules of this workspace that no compiler and no linter checks.
     Tidy,
     /// Run everything CI runs, step by step, up to the first failure.
-    Ci,
+    Ci(ci::Args),
 }
 
 fn main() -> ExitCode {
@@ -78,6 +78,6 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Simulate(args) => simulate::run(&args, &Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),
         Command::Tidy => tidy::run(),
-        Command::Ci => ci::run(&Signals::install()?),
+        Command::Ci(args) => ci::run(&args, &Signals::install()?),
     }
 }

@@ -36,6 +36,12 @@ impl Args {
     /// What CI runs.
     pub(crate) const CI: Self =
         Self { seeds: 2_000, from: 0, print: false, mutants: false, only: String::new() };
+
+    /// What the long job runs: other seeds than CI.
+    pub(crate) const LONG: Self = Self { seeds: 10_000, from: 2_000, ..Self::CI };
+
+    /// What the long job runs to see that bugs are found.
+    pub(crate) const MUTANTS: Self = Self { seeds: 200, mutants: true, ..Self::CI };
 }
 
 /// Tries the seeds.
