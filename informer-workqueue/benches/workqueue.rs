@@ -1,0 +1,2 @@
+//! What the work queue costs. `cargo bench -p informer-workqueue`.
+fn main() {}
