@@ -3,6 +3,7 @@
 //! after each step.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -28,7 +29,7 @@ enum Step {
     AddRateLimited(Key),
     Take,
     /// Ends one of the items in hand, in one of the ways there are.
-    End(prop::sample::Index, End),
+    End(usize, End),
     Advance(u64),
     ShutDown,
 }
@@ -41,28 +42,38 @@ enum End {
     Dropped,
 }
 
-fn step() -> impl Strategy<Value = Step> {
-    let key = || (0..3_u8, 0..5_u8);
-    let priority = || prop::sample::select(&PRIORITIES[..]);
-    let end = prop_oneof![
-        4 => Just(End::Done),
-        1 => (0..30_u64).prop_map(End::DoneAfter),
-        2 => Just(End::Retry),
-        1 => Just(End::Dropped),
-    ];
-    prop_oneof![
-        12 => (key(), priority()).prop_map(|(key, priority)| Step::Add(key, priority)),
-        6 => (key(), 0..30_u64, priority()).prop_map(|(key, ms, priority)| Step::AddAfter(key, ms, priority)),
-        2 => key().prop_map(Step::AddRateLimited),
-        16 => Just(Step::Take),
-        8 => (any::<prop::sample::Index>(), end).prop_map(|(index, end)| Step::End(index, end)),
-        6 => (1..20_u64).prop_map(Step::Advance),
-    ]
+/// Reads a step from a number, because a strategy per step would take longer than what it is for.
+fn step(mut number: u64) -> Step {
+    let mut pick = |among: u64| {
+        let picked = number % among;
+        number /= among;
+        picked
+    };
+    let kind = pick(50);
+    let key = (pick(3) as u8, pick(5) as u8);
+    let priority = PRIORITIES[pick(3) as usize];
+    let ms = pick(30);
+    match kind {
+        0..12 => Step::Add(key, priority),
+        12..18 => Step::AddAfter(key, ms, priority),
+        18..20 => Step::AddRateLimited(key),
+        20..36 => Step::Take,
+        36..44 => {
+            let end = match pick(8) {
+                0 => End::DoneAfter(ms),
+                1 => End::Dropped,
+                2..4 => End::Retry,
+                _ => End::Done,
+            };
+            Step::End(pick(100) as usize, end)
+        }
+        _ => Step::Advance(1 + ms),
+    }
 }
 
 fn history() -> impl Strategy<Value = Vec<Step>> {
-    let until = prop::collection::vec(step(), 1..150);
-    let after = prop::collection::vec(step(), 0..30);
+    let steps = |size: Range<usize>| prop::collection::vec(any::<u64>().prop_map(step), size);
+    let (until, after) = (steps(1..150), steps(0..30));
     (until, after).prop_map(|(mut steps, after)| {
         steps.push(Step::ShutDown);
         steps.extend(after);
@@ -95,6 +106,9 @@ impl Model {
     fn enqueue(&mut self, key: Key, level: usize) {
         let group = self.group(key);
         let lane = &mut self.waiting[level];
+        if lane.is_empty() {
+            self.passed[level] = 0;
+        }
         match lane.iter_mut().find(|(other, _)| *other == group) {
             Some((_, keys)) => keys.push(key),
             None => lane.push((group, vec![key])),
@@ -218,7 +232,7 @@ impl World {
             }
             Step::Take => self.take(),
             Step::End(index, end) if !self.items.is_empty() => {
-                let item = self.items.remove(index.index(self.items.len()));
+                let item = self.items.remove(index % self.items.len());
                 self.end(item, &end);
             }
             Step::End(..) => {}
@@ -320,7 +334,7 @@ proptest! {
     }
 }
 
-/// How many histories to try: two thousand, or what `INFORMER_CASES` says.
+/// How many histories to try: four thousand, or what `INFORMER_CASES` says.
 fn cases() -> u32 {
-    std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
+    std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4_000)
 }
