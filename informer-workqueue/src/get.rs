@@ -6,7 +6,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use crate::Item;
 use crate::shared::{Found, Shared};
@@ -30,10 +30,15 @@ impl<T: Clone> Future for Get<'_, T> {
     type Output = Option<Item<T>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Item<T>>> {
+        // A worker that always finds something, and waits for nothing else, would keep its thread from all other tasks.
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let this = &mut *self;
         loop {
             match this.shared.look(&mut this.ticket, cx.waker()) {
-                Found::Item(taken) => return Poll::Ready(Some(Item::new(Arc::clone(this.shared), taken))),
+                Found::Item(taken) => {
+                    budget.made_progress();
+                    return Poll::Ready(Some(Item::new(Arc::clone(this.shared), taken)));
+                }
                 Found::Over => return Poll::Ready(None),
                 Found::Nothing(None) => return Poll::Pending,
                 Found::Nothing(Some(until)) => {

@@ -92,6 +92,9 @@ impl<T> Drop for Item<T> {
 
 impl<T: fmt::Debug> fmt::Debug for Item<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Item").field("key", &self.key).field("priority", &self.priority).finish_non_exhaustive()
+        f.debug_struct("Item")
+            .field("key", &self.key)
+            .field("priority", &self.priority)
+            .finish_non_exhaustive()
     }
 }

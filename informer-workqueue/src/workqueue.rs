@@ -120,7 +120,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
 
     /// Takes an item, waiting until there is one. `None`: the queue is shut down, and nothing is left.
     ///
-    /// Needs a tokio runtime with time enabled, if anything is ever added with a delay; keys that are retried are.
+    /// Needs a tokio runtime with time enabled, if anything is ever added with a delay; keys that are retried are. Takes
+    /// part in tokio's cooperative scheduling: a task that takes item after item lets others have their turn.
     ///
     /// # Panics
     /// If it has to wait for a delayed key outside of such a runtime.

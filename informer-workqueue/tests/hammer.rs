@@ -107,7 +107,11 @@ impl World {
             2 => std::panic::resume_unwind(Box::new(item)),
             _ => {
                 key.reached.store(wanted, SeqCst);
-                if random.below(50) == 0 { item.done_after(Duration::from_micros(500)) } else { item.done() }
+                if random.below(50) == 0 {
+                    item.done_after(Duration::from_micros(500))
+                } else {
+                    item.done()
+                }
                 self.progress.notify_one();
             }
         }

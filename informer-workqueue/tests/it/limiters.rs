@@ -71,7 +71,11 @@ async fn a_bucket_lets_a_burst_through_and_then_one_at_a_time() {
     RateLimiter::<&str>::forget(&bucket, &"any");
     assert_eq!(bucket.num_requeues(&"any"), 0);
     assert_eq!(waits(&Bucket::new(ms(100), 0), "any"), [100, 200].map(ms));
-    assert_eq!(waits(&Bucket::new(Duration::MAX, 1), "any"), [Duration::ZERO; 2], "there is no end of time to wait for");
+    assert_eq!(
+        waits(&Bucket::new(Duration::MAX, 1), "any"),
+        [Duration::ZERO; 2],
+        "there is no end of time to wait for"
+    );
 }
 
 #[test]

@@ -138,6 +138,20 @@ fn as_many_workers_are_woken_as_there_are_items() {
     assert_eq!(wakes.get(), 2);
 }
 
+#[tokio::test]
+async fn a_worker_that_always_finds_something_lets_other_tasks_go_on() {
+    let queue = Workqueue::new();
+    let other = tokio::spawn(async {});
+    for n in 0..1_000_000 {
+        queue.add(n);
+        queue.get().await.expect("not shut down").done();
+        if other.is_finished() {
+            return;
+        }
+    }
+    panic!("the other task had no turn");
+}
+
 /// client-go: `TestBasic`, `TestAddWhileProcessing`.
 #[tokio::test]
 async fn what_fifty_producers_add_ten_workers_do_and_each_key_that_is_added_meanwhile_once_more() {
@@ -177,7 +191,11 @@ async fn what_fifty_producers_add_ten_workers_do_and_each_key_that_is_added_mean
         while done.lock().expect("no panic").len() < 1_000 {
             tokio::task::yield_now().await;
         }
-        if with_drain { _ = queue.shut_down_with_drain().await } else { queue.shut_down() }
+        if with_drain {
+            _ = queue.shut_down_with_drain().await
+        } else {
+            queue.shut_down()
+        }
         workers.join_all().await;
         let mut done = std::mem::take(&mut *done.lock().expect("no panic"));
         done.sort_unstable();
