@@ -49,7 +49,7 @@ impl<T> Shared<T> {
         metrics: Option<Box<dyn Metrics>>,
     ) -> Self {
         let state = Mutex::new(State::new(grouping.is_some()));
-        Self { name, state, hashing: Hashing::default(), grouping, limiter, metrics, clock: Clock::default() }
+        Self { name, state, hashing: Hashing::default(), grouping, limiter, metrics, clock: Clock::new() }
     }
 
     /// Changes the state, and then wakes and tells whomever that concerns.
@@ -58,7 +58,7 @@ impl<T> Shared<T> {
         let (result, wakers, added) = {
             let mut state = self.state.lock();
             let result = change(&mut state);
-            (result, state.to_wake(), state.take_added())
+            (result, state.choose_whom_to_wake(), state.take_added())
         };
         wakers.into_iter().for_each(Waker::wake);
         if let Some(metrics) = &self.metrics {

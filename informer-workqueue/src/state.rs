@@ -292,7 +292,7 @@ impl<T> State<T> {
     /// - one to keep the time, if there are delays and nobody will wake up at the earliest. One that is awake already will
     ///   see to it, or take an item and go; then that is the next change;
     /// - everyone, when it is over.
-    pub(crate) fn to_wake(&mut self) -> Wakers {
+    pub(crate) fn choose_whom_to_wake(&mut self) -> Wakers {
         let mut wakers = Wakers::new();
         if !self.is_open() {
             if self.is_over() {

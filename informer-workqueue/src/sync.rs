@@ -13,10 +13,14 @@ mod real {
     pub(crate) use parking_lot::Mutex;
 
     /// tokio's clock, which tests can pause.
-    #[derive(Debug, Clone, Default)]
+    #[derive(Debug)]
     pub(crate) struct Clock;
 
     impl Clock {
+        pub(crate) fn new() -> Self {
+            Self
+        }
+
         #[expect(clippy::unused_self, reason = "a model's clock has a state")]
         pub(crate) fn now(&self) -> Instant {
             Instant::now()
@@ -42,7 +46,6 @@ mod real {
 /// Models of what `real` has: the same promises, kept with loom's primitives in the simplest way.
 #[cfg(informer_loom)]
 mod model {
-    use std::sync::Arc;
     use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
@@ -63,8 +66,8 @@ mod model {
     }
 
     /// A clock that stands still until it is moved on.
-    #[derive(Debug, Clone)]
-    pub(crate) struct Clock(Arc<Mutex<Time>>);
+    #[derive(Debug)]
+    pub(crate) struct Clock(Mutex<Time>);
 
     #[derive(Debug)]
     struct Time {
@@ -72,13 +75,11 @@ mod model {
         sleepers: Vec<(Instant, Waker)>,
     }
 
-    impl Default for Clock {
-        fn default() -> Self {
-            Self(Arc::new(Mutex::new(Time { now: Instant::now(), sleepers: Vec::new() })))
-        }
-    }
-
     impl Clock {
+        pub(crate) fn new() -> Self {
+            Self(Mutex::new(Time { now: Instant::now(), sleepers: Vec::new() }))
+        }
+
         pub(crate) fn now(&self) -> Instant {
             self.0.lock().now
         }

@@ -64,7 +64,6 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     }
 
     /// Returns a builder, for a queue with more than that.
-    #[must_use]
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
     pub fn builder() -> WorkqueueBuilder<T> {
         WorkqueueBuilder::new()

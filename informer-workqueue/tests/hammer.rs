@@ -108,9 +108,9 @@ impl World {
             _ => {
                 key.reached.store(wanted, SeqCst);
                 if random.below(50) == 0 {
-                    item.done_after(Duration::from_micros(500))
+                    item.done_after(Duration::from_micros(500));
                 } else {
-                    item.done()
+                    item.done();
                 }
                 self.progress.notify_one();
             }

@@ -316,7 +316,7 @@ async fn follow(steps: Vec<Step>, is_fair: bool) {
         }
     }
     // All that is left comes out.
-    while !world.items.is_empty() || world.queue.len() > 0 {
+    while !world.items.is_empty() || !world.queue.is_empty() {
         world.take();
         let item = world.items.remove(0);
         world.end(item, &End::Done);

@@ -103,8 +103,8 @@ fn a_maximum_cuts_waits_and_counts_on() {
 async fn the_limiter_for_controllers_is_client_gos() {
     let limiter = default_controller_rate_limiter();
     assert_eq!(waits(&limiter, "one"), [5, 10, 20].map(ms));
-    let of_a_hundred = (3..100).map(|key| limiter.when(&["a", "b"][key % 2])).last();
-    assert_eq!(of_a_hundred, Some(Duration::from_secs(1_000)), "that one has failed often");
+    let in_the_burst = [(); 97].map(|()| limiter.when(&"one"));
+    assert_eq!(in_the_burst[96], Duration::from_secs(1_000));
     assert_eq!(limiter.when(&"two"), ms(100), "the burst is over");
     assert_eq!(limiter.when(&"three"), ms(200));
     assert_eq!(waits(&default_item_based_rate_limiter(), "one"), [1, 2].map(ms));

@@ -192,9 +192,9 @@ async fn what_fifty_producers_add_ten_workers_do_and_each_key_that_is_added_mean
             tokio::task::yield_now().await;
         }
         if with_drain {
-            _ = queue.shut_down_with_drain().await
+            assert!(queue.shut_down_with_drain().await);
         } else {
-            queue.shut_down()
+            queue.shut_down();
         }
         workers.join_all().await;
         let mut done = std::mem::take(&mut *done.lock().expect("no panic"));
