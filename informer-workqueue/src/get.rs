@@ -35,9 +35,9 @@ impl<T: Clone> Future for Get<'_, T> {
         let this = &mut *self;
         loop {
             match this.shared.look(&mut this.ticket, cx.waker()) {
-                Found::Item(taken) => {
+                Found::Item(item) => {
                     budget.made_progress();
-                    return Poll::Ready(Some(Item::new(Arc::clone(this.shared), taken)));
+                    return Poll::Ready(Some(item));
                 }
                 Found::Over => return Poll::Ready(None),
                 Found::Nothing(None) => return Poll::Pending,

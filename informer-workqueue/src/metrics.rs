@@ -23,6 +23,32 @@ use std::time::Duration;
 /// | `workqueue_longest_running_processor_seconds` | [`UnfinishedWork::longest`] |
 ///
 /// client-go's histograms have ten buckets, from 10 ns to 10 s, each ten times the one before.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicI64, Ordering};
+/// use std::time::Duration;
+/// use informer_workqueue::{Metrics, Workqueue};
+///
+/// #[derive(Default)]
+/// struct Depth(AtomicI64);
+///
+/// impl Metrics for Depth {
+///     fn added(&self, _: &str) {
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///     }
+///
+///     fn taken(&self, _: &str, _: Duration) {
+///         self.0.fetch_sub(1, Ordering::Relaxed);
+///     }
+/// }
+///
+/// let depth = Arc::new(Depth::default());
+/// let queue = Workqueue::builder().name("pods").metrics(Arc::clone(&depth)).build();
+/// queue.add("shop/apple");
+/// queue.add("shop/apple");
+/// assert_eq!(depth.0.load(Ordering::Relaxed), 1);
+/// ```
 #[doc(alias = "MetricsProvider")]
 pub trait Metrics: Send + Sync {
     /// A key is pending that was not: it waits, or it will when its worker is done. Adding it again changes nothing.

@@ -6,16 +6,17 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::slots::{Entrant, Hashing};
-use crate::state::{Look, Mode, Next, State, Taken};
+use crate::state::{Look, Mode, Next, State};
 use crate::sync::{Clock, Mutex};
 use crate::waiters::Ticket;
-use crate::{Metrics, Priority, RateLimiter, UnfinishedWork};
+use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 
 /// Tells the group of a key, as a hash. Two groups with the same hash share their turns, which harms nobody.
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
@@ -35,7 +36,7 @@ pub(crate) struct Shared<T> {
 
 /// What is found by someone who wants an item.
 pub(crate) enum Found<T> {
-    Item(Taken<T>),
+    Item(Item<T>),
     Over,
     /// Nothing; if there is a time, look again then.
     Nothing(Option<Instant>),
@@ -200,22 +201,25 @@ impl<T: Hash + Eq> Shared<T> {
 
 impl<T: Clone> Shared<T> {
     /// Takes an item, or waits for one.
-    pub(crate) fn look(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Found<T> {
-        let (found, _garbage) = self.change_now(|state, now| {
+    pub(crate) fn look(self: &Arc<Self>, ticket: &mut Option<Ticket>, waker: &Waker) -> Found<T> {
+        let (found, waited, _garbage) = self.change_now(|state, now| {
             let garbage = ticket.take().and_then(|ticket| state.come_back(ticket));
-            let found = match state.look(now) {
-                Look::Taken(taken) => Found::Item(taken),
-                Look::Over => Found::Over,
+            match state.look(now) {
+                Look::Taken(taken) => {
+                    let waited = taken.waited;
+                    // From here on it can't get lost, whatever happens to who has asked.
+                    (Found::Item(Item::new(Arc::clone(self), taken)), waited, garbage)
+                }
+                Look::Over => (Found::Over, None, garbage),
                 Look::Nothing => {
                     let (new, until) = state.wait(waker);
                     *ticket = Some(new);
-                    Found::Nothing(until)
+                    (Found::Nothing(until), None, garbage)
                 }
-            };
-            (found, garbage)
+            }
         });
-        if let (Found::Item(taken), Some(metrics)) = (&found, &self.metrics) {
-            metrics.taken(&self.name, taken.waited.unwrap_or_default());
+        if let (Some(waited), Some(metrics)) = (waited, &self.metrics) {
+            metrics.taken(&self.name, waited);
         }
         found
     }

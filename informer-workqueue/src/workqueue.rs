@@ -126,7 +126,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
     /// If it has to wait for a delayed key outside of such a runtime.
     ///
     /// # Cancel safety
-    /// No key is lost if the future is dropped: either it has taken none, or the caller has the item.
+    /// No key is lost if the future is dropped: either it has taken none, or the caller has the item. A future that has
+    /// been polled and then is neither polled nor dropped holds up others, since it may be the one that is woken.
     pub async fn get(&self) -> Option<Item<T>> {
         Get::new(&self.shared).await
     }

@@ -1,7 +1,5 @@
 //! How an item ends, on purpose and otherwise.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use futures::FutureExt;
 use informer_workqueue::{ItemExponential, Priority, Workqueue};
 use tokio::time::advance;
@@ -118,24 +116,4 @@ async fn an_item_whose_worker_is_cancelled_or_returns_early_comes_again() {
     };
     assert!(early().is_err());
     assert_eq!((queue.abandoned(), queue.num_requeues(&"a")), (2, 2));
-}
-
-#[test]
-fn a_key_whose_copy_panics_stays_in_the_queue() {
-    #[derive(PartialEq, Eq, Hash)]
-    struct Key(bool);
-    thread_local!(static PANICS: std::cell::Cell<bool> = const { std::cell::Cell::new(true) });
-    impl Clone for Key {
-        fn clone(&self) -> Self {
-            assert!(!PANICS.get(), "as asked for");
-            Self(self.0)
-        }
-    }
-    let queue = Workqueue::new();
-    queue.add(Key(true));
-    assert!(catch_unwind(AssertUnwindSafe(|| take(&queue))).is_err());
-    PANICS.set(false);
-    assert_eq!(queue.len(), 1);
-    take(&queue).expect("an item").done();
-    assert!(queue.is_empty());
 }

@@ -4,6 +4,7 @@
 mod delays;
 mod endings;
 mod fairness;
+mod hostile;
 mod limiters;
 mod metrics;
 mod order;
