@@ -56,6 +56,16 @@
 //! passed over ten times in a row, goes first. So at least one item in twelve is taken from it, however much there is
 //! above it; and with items above it that are fewer than that, more.
 //!
+//! ```
+//! use informer_workqueue::{Priority, Workqueue};
+//!
+//! fn on_add(queue: &Workqueue<String>, key: &str, is_in_initial_list: bool) {
+//!     let priority = if is_in_initial_list { Priority::Low } else { Priority::Normal };
+//!     queue.add_with_priority(key.to_owned(), priority);
+//! }
+//! # on_add(&Workqueue::new(), "shop/apple", true);
+//! ```
+//!
 //! # Fairness
 //!
 //! With [`fair_by`](WorkqueueBuilder::fair_by), groups of keys take turns, for example namespaces: a namespace with ten
@@ -99,3 +109,8 @@ pub use rate_limiter::{
     default_item_based_rate_limiter,
 };
 pub use workqueue::Workqueue;
+
+/// So that its examples are compiled, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

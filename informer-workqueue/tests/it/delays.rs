@@ -7,7 +7,7 @@ use futures::poll;
 use informer_workqueue::{Priority, Workqueue};
 use tokio::time::{Instant, advance};
 
-use crate::{ms, take, take_all};
+use crate::{ms, soon, take, take_all};
 
 #[tokio::test(start_paused = true)]
 async fn a_delayed_key_comes_when_its_time_has_come_and_not_before() {
@@ -17,7 +17,7 @@ async fn a_delayed_key_comes_when_its_time_has_come_and_not_before() {
     assert!(queue.is_empty() && queue.delayed() == 1);
     advance(ms(49)).await;
     assert!(take(&queue).is_none());
-    let item = queue.get().await.expect("not shut down");
+    let item = soon(queue.get()).await.expect("not shut down");
     assert_eq!(start.elapsed().as_millis(), 50);
     item.done();
     assert_eq!(queue.delayed(), 0);
@@ -76,16 +76,25 @@ async fn a_delay_that_ends_while_the_key_is_queued_or_with_a_worker_adds_it_as_a
 async fn a_later_key_with_a_shorter_delay_comes_first_also_if_a_worker_waits_already() {
     let queue = Workqueue::new();
     let start = Instant::now();
+    let worker = tokio::spawn({
+        let queue = queue.clone();
+        async move {
+            let mut keys = Vec::new();
+            while let Some(item) = queue.get().await {
+                keys.push((*item.key(), start.elapsed().as_millis()));
+                item.done();
+            }
+            keys
+        }
+    });
     queue.add_after("late", Duration::from_secs(3_600));
-    let mut get = pin!(queue.get());
-    assert!(poll!(&mut get).is_pending());
+    // The worker sleeps until then,
+    tokio::task::yield_now().await;
     queue.add_after("early", ms(20));
-    let item = get.await.expect("not shut down");
-    assert_eq!((*item.key(), start.elapsed().as_millis()), ("early", 20));
-    item.done();
-    let item = queue.get().await.expect("not shut down");
-    assert_eq!((*item.key(), start.elapsed().as_secs()), ("late", 3_600));
-    item.done();
+    // and is woken to sleep for less.
+    tokio::time::sleep(Duration::from_secs(3_601)).await;
+    queue.shut_down();
+    assert_eq!(soon(worker).await.expect("no panic"), [("early", 20), ("late", 3_600_000)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +105,7 @@ async fn many_delays_come_in_their_order_whatever_order_they_were_added_in() {
     }
     let mut keys = Vec::new();
     for _ in 0..1_000 {
-        let item = queue.get().await.expect("not shut down");
+        let item = soon(queue.get()).await.expect("not shut down");
         keys.push(*item.key());
         item.done();
     }
@@ -118,7 +127,7 @@ async fn delays_that_are_over_together_wake_as_many_workers() {
         .collect();
     tokio::task::yield_now().await;
     (0..3).for_each(|key| queue.add_after(key, ms(5)));
-    let items = futures::future::join_all(workers).await;
+    let items = soon(futures::future::join_all(workers)).await;
     let mut keys: Vec<u8> = items.iter().flatten().flatten().map(|(key, _)| *key).collect();
     keys.sort_unstable();
     assert_eq!(keys, [0, 1, 2]);
@@ -136,7 +145,7 @@ async fn who_keeps_the_time_is_replaced_when_it_leaves() {
     });
     tokio::task::yield_now().await;
     drop(keeper);
-    assert_eq!(worker.await.expect("no panic"), "a");
+    assert_eq!(soon(worker).await.expect("no panic"), "a");
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,7 +162,7 @@ async fn who_keeps_the_time_is_replaced_when_it_takes_something() {
         })
     };
     let (one, other) = (worker(), worker());
-    let (one, other) = (one.await.expect("no panic"), other.await.expect("no panic"));
+    let (one, other) = (soon(one).await.expect("no panic"), soon(other).await.expect("no panic"));
     let mut times = [(one.0, one.1), (other.0, other.1)];
     times.sort_unstable();
     assert_eq!(times, [("first", 10), ("second", 20)]);
@@ -169,7 +178,7 @@ async fn no_delay_is_an_add_and_a_delay_without_end_does_no_harm() {
     let mut get = pin!(queue.get());
     assert!(poll!(&mut get).is_pending());
     queue.shut_down();
-    assert!(get.await.is_none());
+    assert!(soon(get).await.is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use futures::FutureExt;
 use informer_workqueue::{ItemExponential, Priority, Workqueue};
 use tokio::time::advance;
 
-use crate::{ms, take, take_all};
+use crate::{ms, soon, take, take_all};
 
 fn queue() -> Workqueue<&'static str> {
     Workqueue::builder().rate_limiter(ItemExponential::new(ms(1), ms(1_000))).build()
@@ -15,12 +15,12 @@ async fn what_has_failed_comes_again_later_each_time_until_it_is_done() {
     let queue = queue();
     queue.add("a");
     for failures in 0..5 {
-        let item = queue.get().await.expect("not shut down");
+        let item = soon(queue.get()).await.expect("not shut down");
         assert_eq!(item.num_requeues(), failures);
         assert_eq!(item.retry(), ms(1 << failures));
     }
     assert_eq!(queue.num_requeues(&"a"), 5);
-    queue.get().await.expect("not shut down").done();
+    soon(queue.get()).await.expect("not shut down").done();
     assert_eq!(queue.num_requeues(&"a"), 0);
     queue.add("a");
     assert_eq!(take(&queue).expect("an item").retry(), ms(1));
@@ -45,7 +45,7 @@ async fn what_is_done_for_now_comes_again_and_its_failures_are_forgotten() {
     let queue = queue();
     queue.add("a");
     take(&queue).expect("an item").retry();
-    queue.get().await.expect("not shut down").done_after(ms(500));
+    soon(queue.get()).await.expect("not shut down").done_after(ms(500));
     assert_eq!((queue.num_requeues(&"a"), queue.delayed()), (0, 1));
     advance(ms(499)).await;
     assert!(take(&queue).is_none());
@@ -90,9 +90,9 @@ async fn an_item_whose_worker_panics_is_counted_and_comes_again_as_a_failure() {
             panic!("of {}", item.key());
         }
     });
-    assert!(worker.await.is_err_and(|error| error.is_panic()));
+    assert!(soon(worker).await.is_err_and(|error| error.is_panic()));
     assert_eq!((queue.abandoned(), queue.num_requeues(&"a"), queue.delayed()), (1, 1, 1));
-    let item = queue.get().await.expect("not shut down");
+    let item = soon(queue.get()).await.expect("not shut down");
     item.done();
     assert_eq!(queue.abandoned(), 1);
 }
@@ -107,7 +107,7 @@ async fn an_item_whose_worker_is_cancelled_or_returns_early_comes_again() {
     };
     assert!(worker.now_or_never().is_none());
     assert_eq!((queue.abandoned(), queue.delayed()), (1, 1));
-    let item = queue.get().await.expect("not shut down");
+    let item = soon(queue.get()).await.expect("not shut down");
     let early = || -> Result<(), std::num::ParseIntError> {
         let item = item;
         item.key().parse::<u8>()?;

@@ -38,3 +38,8 @@ fn take_all<T: Hash + Eq + Clone + Send + 'static>(queue: &Workqueue<T>) -> Vec<
 fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
+
+/// Waits, but not for ever: a paused clock goes on by itself when there is nothing else to do.
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(86_400), what).await.expect("it comes within a day")
+}

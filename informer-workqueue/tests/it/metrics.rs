@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use informer_workqueue::{ItemExponential, Metrics, Workqueue};
 use tokio::time::advance;
 
-use crate::{ms, take};
+use crate::{ms, soon, take};
 
 /// Writes down what it hears.
 #[derive(Default)]
@@ -83,7 +83,7 @@ async fn retries_are_told_and_a_delayed_key_is_added_when_its_time_has_come() {
     assert_eq!(log.take(), ["taken after 1ms"], "it has been pending since somebody looked");
     item.retry();
     assert_eq!(log.take(), ["finished after 0ns", "retried"]);
-    queue.get().await.expect("not shut down").done_after(ms(0));
+    soon(queue.get()).await.expect("not shut down").done_after(ms(0));
     assert_eq!(log.take(), ["added", "taken after 0ns", "added", "finished after 0ns", "retried"]);
     drop(take(&queue));
     assert_eq!(log.take(), ["taken after 0ns", "finished after 0ns", "retried"]);

@@ -7,7 +7,7 @@ use futures::task::noop_waker;
 use informer_workqueue::Workqueue;
 use tokio::task::JoinSet;
 
-use crate::{take, take_all};
+use crate::{soon, take, take_all};
 
 #[test]
 fn keys_come_in_the_order_in_which_they_were_added() {
@@ -103,7 +103,7 @@ async fn whoever_waits_is_woken_by_an_add_from_a_thread_without_a_runtime() {
     })
     .join()
     .expect("no panic");
-    worker.await.expect("no panic");
+    soon(worker).await.expect("no panic");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use futures::poll;
 use informer_workqueue::Workqueue;
 
-use crate::{ms, take, take_all};
+use crate::{ms, soon, take, take_all};
 
 #[test]
 fn after_a_shutdown_nothing_comes_in_and_what_is_queued_still_comes_out() {
@@ -33,7 +33,7 @@ async fn a_shutdown_wakes_every_worker_that_waits() {
     tokio::task::yield_now().await;
     queue.shut_down();
     for worker in workers {
-        assert!(worker.await.expect("no panic"));
+        assert!(soon(worker).await.expect("no panic"));
     }
 }
 
@@ -51,8 +51,8 @@ async fn a_drain_ends_when_the_last_worker_is_done() {
     let item = take(&queue).expect("an item");
     assert!(poll!(&mut drain).is_pending());
     item.done();
-    assert!(drain.await);
-    assert!(queue.get().await.is_none());
+    assert!(soon(drain).await);
+    assert!(soon(queue.get()).await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -66,7 +66,7 @@ async fn a_shutdown_without_drain_waits_for_nobody_and_a_worker_can_still_finish
     queue.add("a");
     let item = take(&queue).expect("an item");
     queue.shut_down();
-    assert!(queue.get().await.is_none());
+    assert!(soon(queue.get()).await.is_none());
     item.done();
 }
 
@@ -78,7 +78,7 @@ async fn a_shutdown_ends_the_wait_for_a_drain() {
     let mut drain = pin!(queue.shut_down_with_drain());
     assert!(poll!(&mut drain).is_pending());
     queue.shut_down();
-    assert!(!drain.await);
+    assert!(!soon(drain).await);
     drop(item);
 }
 
@@ -91,7 +91,7 @@ async fn a_shutdown_ends_the_wait_for_a_drain_also_if_a_key_is_still_to_come_bac
     let mut drain = pin!(queue.shut_down_with_drain());
     assert!(poll!(&mut drain).is_pending());
     queue.shut_down();
-    assert!(!drain.await);
+    assert!(!soon(drain).await);
     item.done();
     assert_eq!(take_all(&queue), ["a"]);
 }
@@ -108,8 +108,8 @@ async fn in_a_drain_workers_stay_for_a_key_that_is_to_come_back() {
     assert!(poll!(&mut worker).is_pending(), "not sent home");
     item.done();
     assert!(poll!(&mut drain).is_pending());
-    worker.await.expect("it comes back").done();
-    assert!(drain.await);
+    soon(worker).await.expect("it comes back").done();
+    assert!(soon(drain).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,7 +126,7 @@ async fn everyone_who_waits_for_a_drain_hears_of_its_end() {
     }
     item.done();
     let [first, second] = drains;
-    assert!(first.await && second.await);
+    assert!(soon(first).await && soon(second).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,7 +136,7 @@ async fn a_drain_that_nobody_waits_for_any_more_is_still_a_shutdown() {
     assert!(queue.shut_down_with_drain().now_or_never().is_none());
     queue.add("b");
     assert_eq!(take_all(&queue), ["a"]);
-    assert!(queue.get().await.is_none());
+    assert!(soon(queue.get()).await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -149,7 +149,7 @@ async fn a_drain_forgets_what_is_delayed_and_what_fails_does_not_come_again() {
     assert!(poll!(&mut drain).is_pending());
     assert_eq!(queue.delayed(), 0);
     item.retry();
-    assert!(drain.await);
+    assert!(soon(drain).await);
     tokio::time::advance(ms(10)).await;
-    assert!(queue.get().await.is_none());
+    assert!(soon(queue.get()).await.is_none());
 }
