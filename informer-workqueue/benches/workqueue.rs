@@ -32,12 +32,14 @@ fn take_and_end(queue: &Workqueue<Key>) {
     item.done();
 }
 
-/// Goes through the keys in turn, over and over.
-fn in_turn(keys: &[Key]) -> impl FnMut() -> Key + '_ {
-    let mut next = 0;
+/// Goes through the keys in turn, over and over, from this one on. In a queue that holds the `from` keys before it, the
+/// next is always one that is not queued.
+fn in_turn(keys: &[Key], from: usize) -> impl FnMut() -> Key + '_ {
+    let mut next = from;
     move || {
+        let key = Arc::clone(&keys[next]);
         next = (next + 1) % keys.len();
-        Arc::clone(&keys[next])
+        key
     }
 }
 
@@ -47,7 +49,7 @@ fn one_thread(c: &mut Criterion) {
         c.bench_function(&format!("workqueue, add, get and done at depth {name}"), |b| {
             let queue = Workqueue::new();
             keys[..depth].iter().for_each(|key| queue.add(Arc::clone(key)));
-            let mut next = in_turn(&keys);
+            let mut next = in_turn(&keys, depth);
             b.iter(|| {
                 queue.add(next());
                 take_and_end(&queue);
@@ -56,7 +58,7 @@ fn one_thread(c: &mut Criterion) {
         c.bench_function(&format!("plain queue, add, get and done at depth {name}"), |b| {
             let queue = Plain::default();
             keys[..depth].iter().for_each(|key| queue.add(Arc::clone(key)));
-            let mut next = in_turn(&keys);
+            let mut next = in_turn(&keys, depth);
             b.iter(|| {
                 queue.add(next());
                 queue.done(&black_box(queue.get()));
@@ -66,7 +68,7 @@ fn one_thread(c: &mut Criterion) {
     c.bench_function("workqueue, add of a key that is queued", |b| {
         let queue = Workqueue::new();
         keys.iter().for_each(|key| queue.add(Arc::clone(key)));
-        let mut next = in_turn(&keys);
+        let mut next = in_turn(&keys, 0);
         b.iter(|| queue.add(next()));
     });
 }
@@ -75,7 +77,7 @@ fn one_thread(c: &mut Criterion) {
 fn in_use(c: &mut Criterion) {
     let keys = keys(1_001);
     let add_get_done = |c: &mut Criterion, name: &str, queue: &Workqueue<Key>| {
-        let mut next = in_turn(&keys);
+        let mut next = in_turn(&keys, 0);
         c.bench_function(&format!("workqueue, add, get and done, {name}"), |b| {
             b.iter(|| {
                 queue.add(next());
@@ -91,18 +93,24 @@ fn in_use(c: &mut Criterion) {
     }
     add_get_done(c, "beside 1,000 delayed keys", &queue);
     let queue = Workqueue::builder().fair_by(namespace).build();
-    keys[..1_000].iter().for_each(|key| queue.add(Arc::clone(key)));
-    add_get_done(c, "50 groups, depth 1,000", &queue);
+    take_and_add_back(c, "50 groups, depth 1,000", &queue, &keys, |_| Priority::Normal);
     let queue = Workqueue::new();
-    for key in &keys[..1_000] {
-        queue.add_with_priority(Arc::clone(key), Priority::Low);
-    }
-    // Every one that is added moves up, and is taken; or another is, and it waits above the rest.
-    add_get_done(c, "moving up, depth 1,000", &queue);
+    let priority = |n| if n % 2 == 0 { Priority::Low } else { Priority::Normal };
+    take_and_add_back(c, "two priorities, depth 1,000", &queue, &keys, priority);
 
+    c.bench_function("workqueue, add, add with a higher priority, get and done", |b| {
+        let queue = Workqueue::new();
+        let mut next = in_turn(&keys, 0);
+        b.iter(|| {
+            let key = next();
+            queue.add_with_priority(Arc::clone(&key), Priority::Low);
+            queue.add(key);
+            take_and_end(&queue);
+        });
+    });
     c.bench_function("workqueue, add with a delay, get and done", |b| {
         let queue = Workqueue::new();
-        let mut next = in_turn(&keys);
+        let mut next = in_turn(&keys, 0);
         b.iter(|| {
             queue.add_after(next(), Duration::from_nanos(1));
             take_and_end(&queue);
@@ -111,11 +119,33 @@ fn in_use(c: &mut Criterion) {
     c.bench_function("workqueue, add, get, retry, get and done", |b| {
         let nothing = Duration::from_nanos(1);
         let queue = Workqueue::builder().rate_limiter(ItemExponential::new(nothing, nothing)).build();
-        let mut next = in_turn(&keys);
+        let mut next = in_turn(&keys, 0);
         b.iter(|| {
             queue.add(next());
             queue.get().now_or_never().flatten().expect("an item").retry();
             take_and_end(&queue);
+        });
+    });
+}
+
+/// Keeps 1,000 keys queued: what is taken and ended is added again next.
+fn take_and_add_back(
+    c: &mut Criterion,
+    name: &str,
+    queue: &Workqueue<Key>,
+    keys: &[Key],
+    priority: impl Fn(u64) -> Priority,
+) {
+    let (last, others) = keys.split_last().expect("there are keys");
+    others.iter().for_each(|key| queue.add_with_priority(Arc::clone(key), priority(0)));
+    let (mut key, mut n) = (Arc::clone(last), 0);
+    c.bench_function(&format!("workqueue, add, get and done, {name}"), |b| {
+        b.iter(|| {
+            n += 1;
+            queue.add_with_priority(Arc::clone(&key), priority(n));
+            let item = queue.get().now_or_never().flatten().expect("an item");
+            key = Arc::clone(item.key());
+            item.done();
         });
     });
 }

@@ -22,11 +22,12 @@ func benchWorkqueue() {
 			for _, key := range keys[:depth] {
 				queue.Add(key)
 			}
-			next := 0
+			// The first that is not queued, so that each add is one.
+			next := depth
 			report(name, perCall(timed(func(count int) {
 				for range count {
-					next = (next + 1) % len(keys)
 					queue.Add(keys[next])
+					next = (next + 1) % len(keys)
 					key, _ := queue.Get()
 					queue.Done(key)
 				}

@@ -114,7 +114,7 @@ const WORK: &str = "workqueue, add, get and done at depth 1";
 const DEEP: &str = "queue, add and pop at depth 1,000";
 
 #[rustfmt::skip]
-pub(crate) const CASES: [Case; 59] = [
+pub(crate) const CASES: [Case; 60] = [
     case("get by key, random order", NS, Some("get by key, random"), "get by key", Some(40.0)),
     case("get by key, in order", NS, Some("get by key, sequential"), "get by key, in the order of the list", Some(40.0)),
     case("by_index with 500 results, each visited", US, Some("by_index with 500 results"), "by_index with 500 results, each visited", Some(5.0)),
@@ -144,7 +144,8 @@ pub(crate) const CASES: [Case; 59] = [
     case("work queue, add, get and done, with metrics", NS, None, "workqueue, add, get and done, with metrics", None),
     case("… beside 1,000 delayed keys", NS, None, "workqueue, add, get and done, beside 1,000 delayed keys", None),
     case("… with 50 groups, at depth 1,000", NS, None, "workqueue, add, get and done, 50 groups, depth 1,000", None),
-    case("… moving up from a lower priority, at depth 1,000", NS, None, "workqueue, add, get and done, moving up, depth 1,000", None),
+    case("… with two priorities, at depth 1,000", NS, None, "workqueue, add, get and done, two priorities, depth 1,000", None),
+    case("work queue, add, add with a higher priority, get and done", NS, None, "workqueue, add, add with a higher priority, get and done", None),
     case("work queue, add with a delay, get and done", NS, None, "workqueue, add with a delay, get and done", None),
     case("work queue, add, get, retry, get and done", NS, None, "workqueue, add, get, retry, get and done", None),
     case("informer to 1 handler, one event at a time", RATE, ONE, "informer to 1 handlers, batches of 1", Some(2e6)),
