@@ -9,11 +9,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use criterion::Criterion;
-use futures::FutureExt;
 use informer_workqueue::{ItemExponential, Metrics, Priority, Workqueue};
 
 /// As Go's strings: shared, and cheap to copy.
 type Key = Arc<str>;
+
+/// The shortest delay there is: over when anybody looks.
+const NOTHING: Duration = Duration::from_nanos(1);
 
 /// As many keys pass from thread to thread in one go.
 const ROUND: usize = 100_000;
@@ -26,10 +28,26 @@ fn namespace(key: &Key) -> &str {
     key.split_once('/').map_or("", |(namespace, _)| namespace)
 }
 
-fn take_and_end(queue: &Workqueue<Key>) {
-    let item = queue.get().now_or_never().flatten().expect("an item");
+async fn take_and_end(queue: &Workqueue<Key>) {
+    let item = queue.get().await.expect("not shut down");
     black_box(item.key());
     item.done();
+}
+
+/// Measures what a task does over and over.
+fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    c.bench_function(name, |b| {
+        b.iter_custom(|count| {
+            runtime.block_on(async {
+                let started = Instant::now();
+                for _ in 0..count {
+                    step().await;
+                }
+                started.elapsed()
+            })
+        });
+    });
 }
 
 /// Goes through the keys in turn, over and over, from this one on. In a queue that holds the `from` keys before it, the
@@ -46,14 +64,12 @@ fn in_turn(keys: &[Key], from: usize) -> impl FnMut() -> Key + '_ {
 fn one_thread(c: &mut Criterion) {
     let keys = keys(1_001);
     for (depth, name) in [(0, "1"), (1_000, "1,000")] {
-        c.bench_function(&format!("workqueue, add, get and done at depth {name}"), |b| {
-            let queue = Workqueue::new();
-            keys[..depth].iter().for_each(|key| queue.add(Arc::clone(key)));
-            let mut next = in_turn(&keys, depth);
-            b.iter(|| {
-                queue.add(next());
-                take_and_end(&queue);
-            });
+        let queue = Workqueue::new();
+        keys[..depth].iter().for_each(|key| queue.add(Arc::clone(key)));
+        let mut next = in_turn(&keys, depth);
+        bench(c, &format!("workqueue, add, get and done at depth {name}"), async || {
+            queue.add(next());
+            take_and_end(&queue).await;
         });
         c.bench_function(&format!("plain queue, add, get and done at depth {name}"), |b| {
             let queue = Plain::default();
@@ -78,11 +94,9 @@ fn in_use(c: &mut Criterion) {
     let keys = keys(1_001);
     let add_get_done = |c: &mut Criterion, name: &str, queue: &Workqueue<Key>| {
         let mut next = in_turn(&keys, 0);
-        c.bench_function(&format!("workqueue, add, get and done, {name}"), |b| {
-            b.iter(|| {
-                queue.add(next());
-                take_and_end(queue);
-            });
+        bench(c, &format!("workqueue, add, get and done, {name}"), async || {
+            queue.add(next());
+            take_and_end(queue).await;
         });
     };
     let queue = Workqueue::builder().metrics(Unheard).build();
@@ -98,33 +112,23 @@ fn in_use(c: &mut Criterion) {
     let priority = |n| if n % 2 == 0 { Priority::Low } else { Priority::Normal };
     take_and_add_back(c, "two priorities, depth 1,000", &queue, &keys, priority);
 
-    c.bench_function("workqueue, add, add with a higher priority, get and done", |b| {
-        let queue = Workqueue::new();
-        let mut next = in_turn(&keys, 0);
-        b.iter(|| {
-            let key = next();
-            queue.add_with_priority(Arc::clone(&key), Priority::Low);
-            queue.add(key);
-            take_and_end(&queue);
-        });
+    let queue = Workqueue::new();
+    let mut next = in_turn(&keys, 0);
+    bench(c, "workqueue, add, add with a higher priority, get and done", async || {
+        let key = next();
+        queue.add_with_priority(Arc::clone(&key), Priority::Low);
+        queue.add(key);
+        take_and_end(&queue).await;
     });
-    c.bench_function("workqueue, add with a delay, get and done", |b| {
-        let queue = Workqueue::new();
-        let mut next = in_turn(&keys, 0);
-        b.iter(|| {
-            queue.add_after(next(), Duration::from_nanos(1));
-            take_and_end(&queue);
-        });
+    bench(c, "workqueue, add with a delay, get and done", async || {
+        queue.add_after(next(), NOTHING);
+        take_and_end(&queue).await;
     });
-    c.bench_function("workqueue, add, get, retry, get and done", |b| {
-        let nothing = Duration::from_nanos(1);
-        let queue = Workqueue::builder().rate_limiter(ItemExponential::new(nothing, nothing)).build();
-        let mut next = in_turn(&keys, 0);
-        b.iter(|| {
-            queue.add(next());
-            queue.get().now_or_never().flatten().expect("an item").retry();
-            take_and_end(&queue);
-        });
+    let queue = Workqueue::builder().rate_limiter(ItemExponential::new(NOTHING, NOTHING)).build();
+    bench(c, "workqueue, add, get, retry, get and done", async || {
+        queue.add(next());
+        queue.get().await.expect("not shut down").retry();
+        take_and_end(&queue).await;
     });
 }
 
@@ -139,14 +143,12 @@ fn take_and_add_back(
     let (last, others) = keys.split_last().expect("there are keys");
     others.iter().for_each(|key| queue.add_with_priority(Arc::clone(key), priority(0)));
     let (mut key, mut n) = (Arc::clone(last), 0);
-    c.bench_function(&format!("workqueue, add, get and done, {name}"), |b| {
-        b.iter(|| {
-            n += 1;
-            queue.add_with_priority(Arc::clone(&key), priority(n));
-            let item = queue.get().now_or_never().flatten().expect("an item");
-            key = Arc::clone(item.key());
-            item.done();
-        });
+    bench(c, &format!("workqueue, add, get and done, {name}"), async || {
+        n += 1;
+        queue.add_with_priority(Arc::clone(&key), priority(n));
+        let item = queue.get().await.expect("not shut down");
+        key = Arc::clone(item.key());
+        item.done();
     });
 }
 

@@ -12,6 +12,7 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.by_time.is_empty()
     }
@@ -21,6 +22,7 @@ impl Delays {
     }
 
     /// When the earliest is due.
+    #[inline]
     pub(crate) fn earliest(&self) -> Option<Instant> {
         self.by_time.first_key_value().map(|((at, _), _)| *at)
     }

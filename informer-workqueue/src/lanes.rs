@@ -31,10 +31,12 @@ impl Lanes {
         Self { lanes: std::array::from_fn(|_| lane()), passed: [0; Priority::COUNT], len: 0 }
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -57,6 +59,7 @@ impl Lanes {
     }
 
     /// Says which slot is next.
+    #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
         self.lanes[self.next_level()?].next()
     }
@@ -73,6 +76,7 @@ impl Lanes {
         Some(id)
     }
 
+    #[inline]
     fn next_level(&self) -> Option<usize> {
         if self.is_empty() {
             return None;
@@ -91,6 +95,7 @@ enum Lane {
 }
 
 impl Lane {
+    #[inline]
     fn is_empty(&self) -> bool {
         match self {
             Self::InOrder(list) => list.is_empty(),
@@ -98,6 +103,7 @@ impl Lane {
         }
     }
 
+    #[inline]
     fn next(&self) -> Option<u32> {
         match self {
             Self::InOrder(list) => list.first(),
@@ -147,6 +153,7 @@ struct Group {
 }
 
 impl Turns {
+    #[inline]
     fn next(&self) -> Option<u32> {
         let (_, group) = self.order.first_key_value()?;
         self.groups.get(group)?.list.first()

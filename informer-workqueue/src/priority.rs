@@ -21,6 +21,7 @@ impl Priority {
     pub(crate) const COUNT: usize = 3;
 
     /// From 0, the least urgent.
+    #[inline]
     pub(crate) fn level(self) -> usize {
         self as usize
     }

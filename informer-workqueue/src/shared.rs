@@ -61,7 +61,7 @@ impl<T> Shared<T> {
             let result = change(&mut state);
             (result, state.choose_whom_to_wake(), state.take_added())
         };
-        wakers.into_iter().for_each(Waker::wake);
+        wakers.into_iter().flatten().for_each(Waker::wake);
         if let Some(metrics) = &self.metrics {
             (0..added).for_each(|_| metrics.added(&self.name));
         }

@@ -159,10 +159,12 @@ impl List {
         Self { first: NONE, last: NONE }
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.first == NONE
     }
 
+    #[inline]
     pub(crate) fn first(&self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }

@@ -18,7 +18,7 @@ use crate::slots::{Delay, Entrant, List, Place, Slots};
 use crate::waiters::{Ticket, Waiters};
 use crate::{Priority, UnfinishedWork};
 
-/// Who is to be woken when the lock has been released: nobody or one, mostly.
+/// Who is to be woken when the lock has been released: one, mostly.
 pub(crate) type Wakers = SmallVec<[Waker; 1]>;
 
 /// Whether the queue takes anything in.
@@ -292,7 +292,14 @@ impl<T> State<T> {
     /// - one to keep the time, if there are delays and nobody will wake up at the earliest. One that is awake already will
     ///   see to it, or take an item and go; then that is the next change;
     /// - everyone, when it is over.
-    pub(crate) fn choose_whom_to_wake(&mut self) -> Wakers {
+    #[inline]
+    pub(crate) fn choose_whom_to_wake(&mut self) -> Option<Wakers> {
+        // While all workers are at work, and the queue is open, there is nothing to choose.
+        let nobody_waits = self.is_open() && self.getters.nobody_waits();
+        (!nobody_waits).then(|| self.choose_among_waiters())
+    }
+
+    fn choose_among_waiters(&mut self) -> Wakers {
         let mut wakers = Wakers::new();
         if !self.is_open() {
             if self.is_over() {

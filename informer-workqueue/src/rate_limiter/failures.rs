@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -21,6 +22,9 @@ const AT_LEAST: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
     table: Mutex<Table<T>>,
+    /// Whether the table has any, so that forgetting costs nothing while nothing fails. Whoever has counted a failure of
+    /// a key and whoever forgets it meet at a queue's lock, or have no order.
+    is_empty: AtomicBool,
     /// For how long a key is remembered at least.
     keep: Duration,
 }
@@ -40,7 +44,11 @@ impl<T> Failures<T> {
     /// A key is kept for twice the longest delay: who is tried again after it, and fails again, has not been forgotten.
     pub(super) fn new(longest_delay: Duration) -> Self {
         let table = Table { failures: HashMap::default(), search_at: SMALL };
-        Self { table: Mutex::new(table), keep: longest_delay.saturating_mul(2).max(AT_LEAST) }
+        Self {
+            table: Mutex::new(table),
+            is_empty: AtomicBool::new(true),
+            keep: longest_delay.saturating_mul(2).max(AT_LEAST),
+        }
     }
 }
 
@@ -54,17 +62,19 @@ impl<T: Hash + Eq + Clone> Failures<T> {
             let failed = table.failures.entry_ref(key).or_insert(Failed { times: 0, last: now });
             let before = failed.times;
             *failed = Failed { times: before.saturating_add(1), last: now };
+            self.is_empty.store(false, Ordering::Relaxed);
             (before, garbage)
         };
         before
     }
 
     pub(super) fn forget(&self, key: &T) {
-        let mut table = self.table.lock();
-        if table.failures.is_empty() {
+        if self.is_empty.load(Ordering::Relaxed) {
             return;
         }
+        let mut table = self.table.lock();
         let forgotten = table.failures.remove_entry(key);
+        self.is_empty.store(table.failures.is_empty(), Ordering::Relaxed);
         drop(table);
         drop(forgotten);
     }
