@@ -56,12 +56,14 @@ impl<T> Shared<T> {
     /// Changes the state, and then wakes and tells whomever that concerns.
     #[inline]
     fn change<R>(&self, change: impl FnOnce(&mut State<T>) -> R) -> R {
-        let (result, wakers, added) = {
-            let mut state = self.state.lock();
-            let result = change(&mut state);
-            (result, state.choose_whom_to_wake(), state.take_added())
-        };
-        wakers.into_iter().flatten().for_each(Waker::wake);
+        let mut state = self.state.lock();
+        let result = change(&mut state);
+        let wakers = state.choose_whom_to_wake();
+        let added = state.take_added();
+        drop(state);
+        if let Some(wakers) = wakers {
+            wakers.into_iter().for_each(Waker::wake);
+        }
         if let Some(metrics) = &self.metrics {
             (0..added).for_each(|_| metrics.added(&self.name));
         }
@@ -202,22 +204,24 @@ impl<T: Hash + Eq> Shared<T> {
 impl<T: Clone> Shared<T> {
     /// Takes an item, or waits for one.
     pub(crate) fn look(self: &Arc<Self>, ticket: &mut Option<Ticket>, waker: &Waker) -> Found<T> {
-        let (found, waited, _garbage) = self.change_now(|state, now| {
-            let garbage = ticket.take().and_then(|ticket| state.come_back(ticket));
+        let (mut waited, mut garbage) = (None, None);
+        let found = self.change_now(|state, now| {
+            garbage = ticket.take().and_then(|ticket| state.come_back(ticket));
             match state.look(now) {
                 Look::Taken(taken) => {
-                    let waited = taken.waited;
+                    waited = taken.waited;
                     // From here on it can't get lost, whatever happens to who has asked.
-                    (Found::Item(Item::new(Arc::clone(self), taken)), waited, garbage)
+                    Found::Item(Item::new(Arc::clone(self), taken))
                 }
-                Look::Over => (Found::Over, None, garbage),
+                Look::Over => Found::Over,
                 Look::Nothing => {
                     let (new, until) = state.wait(waker);
                     *ticket = Some(new);
-                    (Found::Nothing(until), None, garbage)
+                    Found::Nothing(until)
                 }
             }
         });
+        drop(garbage);
         if let (Some(waited), Some(metrics)) = (waited, &self.metrics) {
             metrics.taken(&self.name, waited);
         }
