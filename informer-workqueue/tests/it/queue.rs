@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::task::noop_waker;
 use informer_workqueue::Workqueue;
@@ -190,9 +191,12 @@ async fn what_fifty_producers_add_ten_workers_do_and_each_key_that_is_added_mean
         }
         producers.join_all().await;
         // Every key is to be seen for the first time before nothing is taken in any more.
-        while done.lock().expect("no panic").len() < 1_000 {
-            tokio::task::yield_now().await;
-        }
+        let all_are_seen = async {
+            while done.lock().expect("no panic").len() < 1_000 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), all_are_seen).await.expect("each key comes twice");
         if with_drain {
             assert!(queue.shut_down_with_drain().await);
         } else {
