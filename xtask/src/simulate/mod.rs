@@ -34,14 +34,17 @@ pub(crate) struct Args {
 
 impl Args {
     /// What CI runs.
-    pub(crate) const CI: Self =
-        Self { seeds: 2_000, from: 0, print: false, mutants: false, only: String::new() };
+    pub(crate) const CI: Self = Self::of(2_000, 0, false);
 
     /// What the long job runs: other seeds than CI.
-    pub(crate) const LONG: Self = Self { seeds: 10_000, from: 2_000, ..Self::CI };
+    pub(crate) const LONG: Self = Self::of(10_000, 2_000, false);
 
     /// What the long job runs to see that bugs are found.
-    pub(crate) const MUTANTS: Self = Self { seeds: 200, mutants: true, ..Self::CI };
+    pub(crate) const MUTANTS: Self = Self::of(200, 0, true);
+
+    const fn of(seeds: u64, from: u64, mutants: bool) -> Self {
+        Self { seeds, from, print: false, mutants, only: String::new() }
+    }
 }
 
 /// Tries the seeds.
