@@ -14,7 +14,7 @@ pub enum Delta<K> {
     Added(Cached<K>),
     /// The watch reported a new version of an object.
     Updated(Cached<K>),
-    /// A list reported the object, new or known.
+    /// A list reported the object: a new one, or another version of a known one.
     Replaced(Cached<K>),
     /// The object is handed out again, unchanged, because a resync is due.
     Sync(Cached<K>),

@@ -187,6 +187,21 @@ impl ListWatchError {
         self.has(429, &["TooManyRequests"])
     }
 
+    /// Says whether nobody is there to answer: the server can't be reached, or something before it or in it says that it
+    /// is not available (502, 503, 504). Neither another list nor another resource version would help.
+    #[must_use]
+    #[doc(alias = "IsServiceUnavailable")]
+    #[doc(alias = "IsServerTimeout")]
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            Self::Status { status, .. } => {
+                matches!(status.code, 502..=504) && !self.is_too_large_resource_version()
+            }
+            Self::Interrupted(_) | Self::Protocol(_) => false,
+        }
+    }
+
     /// Returns how long the server asked to wait, if it did.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {

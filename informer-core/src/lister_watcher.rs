@@ -4,12 +4,13 @@
 //! `ListerWatcher` of tools/cache/listwatch.go. Where client-go hands over a whole decoded list, a list here arrives in
 //! parts, so that nobody has to hold it twice.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_core::Status;
+use kube_core::{PartialObjectMeta, Status};
 
 use crate::{ListWatchError, ObjectKey, ResourceVersion};
 
@@ -21,11 +22,31 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Says what is listed, for messages: `pods`, or `deployments.apps in namespace "shop"`.
     fn description(&self) -> &str;
 
+    /// Names the resource alone, whatever the scope: `deployments.apps`. What is learnt about how a server serves it
+    /// holds for all that name it so. Default: the [description](Self::description).
+    fn resource(&self) -> &str {
+        self.description()
+    }
+
+    /// Says whether a [watch](Self::watch) can begin with the objects that exist
+    /// ([`send_initial_events`](WatchOptions::send_initial_events)), as far as that is known without asking: a streaming
+    /// list (KEP-3157). Default: it can't, so that lists are used instead.
+    #[doc(alias = "IsWatchListSemanticsUnSupported")]
+    fn can_stream_lists(&self) -> bool {
+        false
+    }
+
     /// Says whether an object with this metadata is among those that are listed and watched; `true` where that can't be
     /// told. Default: `true`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         let _ = object;
         true
+    }
+
+    /// Returns what lists and watches the same objects with nothing of them but their metadata, at a fraction of the
+    /// cost. Default: `None`, and whoever wants metadata takes whole objects.
+    fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+        None
     }
 
     /// Starts a list and returns its parts as they arrive. The last part is [`ListPart::End`].

@@ -18,11 +18,27 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
     #[doc(alias = "Bookmark")]
     fn apply(&self, changes: Vec<Delta<K>>, resource_version: &ResourceVersion);
 
+    /// Takes a part of a list that is still arriving, and returns the handles by which [`replace`](Self::replace) will
+    /// name these objects.
+    ///
+    /// An object that is known in the same version is returned as the known handle, so that its copy is freed here and
+    /// not only when the list has ended. A store that has never had a complete list may take in the rest at once: nobody
+    /// takes it for complete, and what the list says in the end is told by [`replace`](Self::replace). Later lists may
+    /// break off and must then have changed nothing. If one does, `replace` is not called for it; the next list begins
+    /// from its start, and in the meantime what was taken in of a first list counts as known.
+    ///
+    /// Default: returns what it was given, which is always right.
+    fn list_part(&self, objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
+        objects
+    }
+
     /// Takes the complete state at one resource version, as a list reported it.
+    ///
+    /// Its objects have been through [`list_part`](Self::list_part), if they come from a reflector.
     fn replace(&self, replacement: Replacement<K>);
 
-    /// Returns what to wait for before the next [`apply`](Self::apply), if so much waits to be processed that there is
-    /// no room for more. Default: there always is.
+    /// Returns what to wait for before the next [`apply`](Self::apply) or [`list_part`](Self::list_part), if so much
+    /// waits to be processed that there is no room for more. Default: there always is.
     ///
     /// While a reflector waits it reads nothing, so that the server waits too, and memory stays bounded.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {

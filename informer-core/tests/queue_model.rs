@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use informer_core::{
-    Batch, Cached, Deleted, Delta, DeltaFifo, KnownObjects, ObjectKey, ReflectorStore, Replacement, Uid,
+    Batch, Cached, Deleted, Delta, DeltaFifo, KnownObjects, ObjectKey, Pending, ReflectorStore, Replacement,
+    Uid,
 };
 use proptest::prelude::*;
 
@@ -40,8 +41,9 @@ enum Step {
     Put(u8),
     /// The watch reports a deletion.
     Delete(u8),
-    /// The watch breaks; these objects change and those vanish unseen, and a list tells what is there.
-    Relist { changed: Vec<u8>, gone: Vec<u8> },
+    /// The watch breaks; these objects change and those vanish unseen, and a list tells what is there, in parts of this
+    /// many objects. Between the parts the consumer goes on. It may break off after so many parts, and starts over then.
+    Relist { changed: Vec<u8>, gone: Vec<u8>, part: usize, breaks_after: Option<usize> },
     /// Everything known is to be handed out again.
     Resync,
     /// The consumer takes a batch, all or one key.
@@ -55,7 +57,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..12_u8).prop_map(Step::Put),
         3 => (0..12_u8).prop_map(Step::Delete),
-        2 => (names(), names()).prop_map(|(changed, gone)| Step::Relist { changed, gone }),
+        2 => (names(), names(), 1..6_usize, prop::option::of(0..3_usize)).prop_map(
+            |(changed, gone, part, breaks_after)| Step::Relist { changed, gone, part, breaks_after }
+        ),
         1 => Just(Step::Resync),
         4 => any::<bool>().prop_map(|all| Step::Take { all }),
         4 => prop::option::weighted(0.2, 0..4_u8).prop_map(|fails| Step::Finish { fails }),
@@ -69,13 +73,14 @@ struct World {
     queue: DeltaFifo<u64>,
     store: Arc<Store>,
     taken: Vec<Batch<u64>>,
+    was_synced: bool,
 }
 
 impl World {
     fn new() -> Self {
         let store = Arc::new(Store::default());
         let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<u64>>);
-        Self { truth: Objects::new(), version: 0, queue, store, taken: Vec::new() }
+        Self { truth: Objects::new(), version: 0, queue, store, taken: Vec::new(), was_synced: false }
     }
 
     fn key(name: u8) -> ObjectKey {
@@ -105,12 +110,20 @@ impl World {
                     self.queue.apply(vec![Delta::Deleted(Deleted::exact(last))], &self.version.into());
                 }
             }
-            Step::Relist { changed, gone } => {
+            Step::Relist { changed, gone, part, breaks_after } => {
                 changed.into_iter().for_each(|name| _ = self.change(name));
                 self.truth.retain(|key, _| !gone.iter().any(|name| Self::key(*name) == *key));
                 self.version += 1;
+                if let Some(parts) = breaks_after {
+                    self.list(part, parts);
+                    // What the next try will say is newer, and may lack what this one said.
+                    let vanishes = self.truth.keys().next().cloned();
+                    vanishes.into_iter().for_each(|key| _ = self.truth.remove(&key));
+                    self.version += 1;
+                }
+                let objects = self.list(part, usize::MAX);
                 self.queue.replace(Replacement {
-                    objects: self.truth.values().cloned().collect(),
+                    objects,
                     set_aside: Vec::new(),
                     complete: true,
                     resource_version: self.version.into(),
@@ -124,9 +137,35 @@ impl World {
         }
     }
 
+    /// Tells the queue of what there is in so many parts of this size, as copies of what was told before.
+    fn list(&mut self, size: usize, parts: usize) -> Vec<Cached<u64>> {
+        let copy = |object: &Cached<u64>| {
+            let version = object.resource_version().clone();
+            Cached::from_parts(object.key().clone(), version, Uid::default(), **object)
+        };
+        let objects: Vec<_> = self.truth.values().map(copy).collect();
+        let mut listed = Vec::new();
+        for part in objects.chunks(size).take(parts) {
+            listed.extend(self.queue.list_part(part.to_vec()));
+            // A consumer that is at work meanwhile.
+            self.run(Step::Take { all: part.len() % 2 == 0 });
+            self.run(Step::Finish { fails: None });
+        }
+        listed
+    }
+
     /// Puts the oldest batch into the store, checking what it claims; one item may fail and goes back.
     fn finish(&mut self, fails: Option<usize>) {
         let mut batch = self.taken.remove(0);
+        if self.queue.has_synced() {
+            self.was_synced = true;
+        }
+        let (is_initial, completes) =
+            (batch.items().iter().any(Pending::is_in_initial_list), batch.completes_initial_list());
+        assert!(
+            !self.was_synced || !(is_initial || completes),
+            "I6: the first list is over once it is synced"
+        );
         let fails = fails.filter(|position| *position < batch.items().len());
         if let Some(position) = fails {
             batch.requeue(position);
@@ -180,6 +219,8 @@ proptest! {
             world.finish(None);
         }
         prop_assert!(world.queue.is_empty());
+        // I6: whatever came first, all of it has been processed.
+        prop_assert_eq!(world.queue.has_synced(), world.version > 0);
         // I9: the batch that empties the queue says how far the store is with it, unless an earlier one has.
         prop_assert!(watermark.is_none_or(|watermark| watermark == world.version.into()));
         let versions = |objects: &Objects| objects.values().map(|object| (object.key().clone(), **object)).collect::<Vec<_>>();

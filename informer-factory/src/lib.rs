@@ -39,7 +39,8 @@ pub use cache_sync::{CacheSync, NotSynced, wait_for_cache_sync};
 pub use controller::{Controller, ControllerConfig};
 pub use factory::{FactoryBuilder, InformerScope, SharedInformerFactory};
 pub use informer::{
-    InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, WaitOutcome,
+    Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
+    VerifyError, WaitOutcome,
 };
 
 pub use informer_core::{
@@ -48,7 +49,8 @@ pub use informer_core::{
     NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid,
 };
 pub use informer_reflector::{
-    Health, KubeListWatch, PrunePaths, Reflector, ReflectorConfig, ReflectorStatus,
+    Health, KubeListWatch, ListTweaks, ListWatchFailure, NextRequest, PrunePaths, Reflector, ReflectorConfig,
+    ReflectorStatus, Relist, SharedServer,
 };
 pub use informer_store::{
     Index, IndexError, IndexFailure, IndexValue, Indexer, LABEL_INDEX, Lister, MutationCache,

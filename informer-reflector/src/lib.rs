@@ -8,5 +8,7 @@ mod kube_list_watch;
 mod reflector;
 
 pub use decode::{ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
-pub use kube_list_watch::KubeListWatch;
-pub use reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus};
+pub use kube_list_watch::{KubeListWatch, ListTweaks};
+pub use reflector::{
+    Health, ListWatchFailure, NextRequest, Reflector, ReflectorConfig, ReflectorStatus, Relist, SharedServer,
+};

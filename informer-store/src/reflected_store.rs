@@ -6,14 +6,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use informer_core::{Delta, ObjectKey, ReflectorStore, Replacement, ResourceVersion, Synced};
+use informer_core::{Cached, Delta, ObjectKey, ReflectorStore, Replacement, ResourceVersion, Synced};
 
 use crate::shared::Shared;
 use crate::{Change, IndexFailure, Indexer, StoreWriter};
 
 /// Puts what a reflector learns into a store at once, each call in one transaction.
 ///
-/// The store equals the server's state at its watermark (I9), apart from objects that the reflector has set aside, which
+/// The first list can be looked up as it comes in. Once it is complete, the store equals the server's state at its
+/// watermark (I9), apart from objects that the reflector has set aside, which
 /// stay as they were known last. Resyncs are of no concern to a store. What an index function can't place is logged, and
 /// listed in [`Indexer::index_failures`].
 ///
@@ -88,6 +89,21 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for ReflectedStore<K> {
         if !changes.is_empty() || watermark.is_some() {
             report(self.writer().transaction(changes, watermark));
         }
+    }
+
+    fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
+        let indexer = self.indexer();
+        let mut changes = Vec::new();
+        for object in &mut objects {
+            match indexer.get(object.key()).filter(|known| known.same_version(object)) {
+                Some(known) => *object = known,
+                None => changes.push(Change::Put(object.clone())),
+            }
+        }
+        if !self.synced.has_synced() && !changes.is_empty() {
+            report(self.writer().transaction(changes, None));
+        }
+        objects
     }
 
     fn replace(&self, replacement: Replacement<K>) {

@@ -114,3 +114,29 @@ fn i8_an_index_function_may_add_an_index_while_a_reflector_writes() {
     let inner = indexer.index::<u64>("inner").expect("it was added");
     assert_eq!((inner.count(&1), inner.count(&2)), (1, 1));
 }
+
+#[test]
+fn the_first_list_can_be_looked_up_as_it_comes_and_has_no_version_before_its_end() {
+    let (store, indexer, synced) = reflected();
+    let first = store.list_part(list(&[("a", 1), ("b", 2)], 0).objects);
+    assert_eq!(content(&indexer), set(&[("a", 1), ("b", 2)]));
+    assert!(!synced.has_synced() && indexer.watermark().is_empty());
+    // It broke off, and the next try is told.
+    let listed = store.list_part(list(&[("a", 1), ("c", 3)], 0).objects);
+    assert!(listed[0].ptr_eq(&first[0]), "the copy of what is known is freed at once");
+    store.replace(Replacement { objects: listed, ..list(&[], 5) });
+    assert!(synced.has_synced());
+    assert_eq!((content(&indexer), indexer.watermark()), (set(&[("a", 1), ("c", 3)]), 5.into()));
+}
+
+#[test]
+fn i9_a_later_list_changes_nothing_before_its_end() {
+    let (store, indexer, _) = reflected();
+    store.replace(list(&[("a", 1)], 5));
+    let known = indexer.get_by_key("a").expect("it is listed");
+    let listed = store.list_part(list(&[("a", 1), ("b", 6)], 0).objects);
+    assert!(listed[0].ptr_eq(&known));
+    assert_eq!(content(&indexer), set(&[("a", 1)]));
+    store.replace(Replacement { objects: listed, ..list(&[], 7) });
+    assert_eq!(content(&indexer), set(&[("a", 1), ("b", 6)]));
+}

@@ -1,15 +1,16 @@
 //! Configuring and starting a simulator.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::built_in;
 use crate::error::Error;
 use crate::resource::ResourceKind;
-use crate::serve::Listener;
-use crate::server::{Server, Settings};
+use crate::serve::{Listener, Service};
+use crate::server::{Habits, Server, Settings};
 use crate::simulator::Simulator;
 use crate::watch::{StreamingLists, WatchRules};
+use crate::writes::{Body, Guard, WriteOptions, Writer};
 
 /// Configures a [`Simulator`].
 #[derive(Clone, Debug)]
@@ -25,12 +26,16 @@ impl Default for SimulatorBuilder {
             settings: Settings {
                 history_limit: 20_000,
                 first_revision: 1_000,
-                watch_rules: WatchRules {
-                    bookmarks: Duration::from_secs(60),
-                    patience: 10_000,
-                    streaming_lists: StreamingLists::default(),
-                },
+                watch_rules: WatchRules { patience: 10_000, streaming_lists: StreamingLists::default() },
+                bookmark_interval: Duration::from_secs(60),
                 seed: 0,
+                habits: Habits {
+                    controllers: true,
+                    namespaces_required: false,
+                    graceful_pods: false,
+                    compressed_streams: false,
+                },
+                begins_on: SystemTime::now(),
             },
         }
     }
@@ -68,10 +73,11 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets how far, in events, a watch may fall behind before it is closed without a word. Default: 10,000.
+    /// Sets how far, in events, a watch may fall behind before it is closed without a word; what had happened already when
+    /// it was opened does not count. Default: 10,000.
     #[must_use]
     pub fn watch_buffer(mut self, events: usize) -> Self {
-        self.settings.watch_rules.patience = events.max(1);
+        self.settings.watch_rules.patience = events.max(1) as u64;
         self
     }
 
@@ -85,7 +91,7 @@ impl SimulatorBuilder {
     /// Sets the time between two bookmarks of a watch. Default: one minute, as in the real server.
     #[must_use]
     pub fn bookmark_interval(mut self, interval: Duration) -> Self {
-        self.settings.watch_rules.bookmarks = interval.max(Duration::from_millis(1));
+        self.settings.bookmark_interval = interval.max(Duration::from_millis(1));
         self
     }
 
@@ -105,6 +111,55 @@ impl SimulatorBuilder {
         self
     }
 
+    /// Leaves to the test what controllers do in a real cluster, as a bare API server does. By default the simulator
+    /// itself deletes what a deleted object owned, waits for dependants where the client asks for it, and empties
+    /// namespaces that are deleted.
+    #[must_use]
+    pub fn without_controllers(mut self) -> Self {
+        self.settings.habits.controllers = false;
+        self
+    }
+
+    /// Has clients create a namespace before what is to be in it, and creates `default`, `kube-system`, `kube-public`
+    /// and `kube-node-lease` at the start, if namespaces are served. By default a namespace need not exist.
+    #[must_use]
+    pub fn require_namespaces(mut self) -> Self {
+        self.settings.habits.namespaces_required = true;
+        self
+    }
+
+    /// Has scheduled pods wait for their kubelet when they are deleted: they are marked, and gone only after a second
+    /// delete with a grace period of 0 seconds, which the test sends in the kubelet's place. By default they are gone
+    /// at once.
+    #[must_use]
+    pub fn graceful_pod_deletion(mut self) -> Self {
+        self.settings.habits.graceful_pods = true;
+        self
+    }
+
+    /// Compresses streaming lists for clients that take gzip, each piece as a gzip member of its own, as servers do
+    /// from 1.37 on. Lists and single objects of more than 128 KiB are always compressed for such clients.
+    #[must_use]
+    pub fn compress_streaming_lists(mut self) -> Self {
+        self.settings.habits.compressed_streams = true;
+        self
+    }
+
+    /// Sets the date on which the simulator's clock begins; it is put on what is created and deleted. From there it goes
+    /// as tokio's clock does, so that it stands still while that is paused. Default: now.
+    #[must_use]
+    pub fn begins_on(mut self, date: SystemTime) -> Self {
+        self.settings.begins_on = date;
+        self
+    }
+
+    /// Starts the simulator without a socket, for clients in this process: [`Simulator::service`] and
+    /// [`Simulator::client`]. Its address has port 0, where nobody listens.
+    #[must_use]
+    pub fn start_in_process(self) -> Simulator {
+        Simulator::new(self.server(), None)
+    }
+
     /// Starts the simulator on a free loopback port. It must be called within a tokio runtime with I/O and time.
     ///
     /// # Errors
@@ -115,11 +170,33 @@ impl SimulatorBuilder {
     ///
     /// A dropped call leaves nothing behind.
     pub async fn start(self) -> Result<Simulator, Error> {
+        let server = self.server();
+        let service = Service::new(server.clone());
+        let listener = Listener::start(service, &server.stop).await.map_err(Error::Listen)?;
+        Ok(Simulator::new(server, Some(listener)))
+    }
+
+    fn server(self) -> Arc<Server> {
         let server = Arc::new(Server::new(self.settings));
         for kind in self.kinds {
             server.register(kind);
         }
-        let listener = Listener::start(&server).await.map_err(Error::Listen)?;
-        Ok(Simulator::new(server, listener))
+        if server.settings.habits.namespaces_required {
+            create_first_namespaces(&server);
+        }
+        server
+    }
+}
+
+/// Creates the namespaces that every cluster has.
+fn create_first_namespaces(server: &Server) {
+    let Some(served) = server.catalogue.at("/api/v1/namespaces") else {
+        return;
+    };
+    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+        let writer = Writer { server, served: &served, namespace: None, options: WriteOptions::default() };
+        let metadata = serde_json::json!({ "name": name });
+        // Nothing is there yet, and the names are good ones, so there is nothing to refuse.
+        let _ = writer.create(Body::from_iter([("metadata".to_owned(), metadata)]), Guard::Client);
     }
 }

@@ -3,7 +3,8 @@
 //! A row says what clients can observe: names, scope, whether there is a status subresource, whether generations
 //! are counted, whether a delete returns the object, and which fields selectors may name.
 
-use crate::resource::ResourceKind;
+use crate::resource::{ResourceKind, Scale};
+use crate::shape::columns;
 
 /// Lists the built-in kinds.
 pub(crate) fn kinds() -> impl Iterator<Item = ResourceKind> {
@@ -22,63 +23,123 @@ struct BuiltIn {
     returned: bool,
     fields: &'static [&'static str],
     initial_status: Option<&'static str>,
+    short_names: &'static [&'static str],
+    category: Option<&'static str>,
+    scaled: bool,
 }
 
 const TABLE: &[BuiltIn] = &[
-    namespaced("", "v1", "ConfigMap", "configmaps"),
-    namespaced("", "v1", "Endpoints", "endpoints"),
-    namespaced("", "v1", "Event", "events").fields(EVENT_FIELDS),
-    namespaced("", "v1", "LimitRange", "limitranges"),
-    cluster("", "v1", "Namespace", "namespaces").fields(&["status.phase"]).status(r#"{"phase":"Active"}"#),
-    cluster("", "v1", "Node", "nodes").fields(&["spec.unschedulable"]).status("{}"),
-    cluster("", "v1", "PersistentVolume", "persistentvolumes").returned().status(r#"{"phase":"Pending"}"#),
-    namespaced("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+    namespaced("", "v1", "ConfigMap", "configmaps").short(&["cm"]),
+    namespaced("", "v1", "Endpoints", "endpoints").short(&["ep"]),
+    namespaced("", "v1", "Event", "events").short(&["ev"]).fields(EVENT_FIELDS),
+    namespaced("", "v1", "LimitRange", "limitranges").short(&["limits"]),
+    cluster("", "v1", "Namespace", "namespaces")
+        .short(&["ns"])
+        .fields(&["status.phase"])
+        .status(r#"{"phase":"Active"}"#),
+    cluster("", "v1", "Node", "nodes").short(&["no"]).fields(&["spec.unschedulable"]).status("{}"),
+    cluster("", "v1", "PersistentVolume", "persistentvolumes")
+        .short(&["pv"])
         .returned()
         .status(r#"{"phase":"Pending"}"#),
-    namespaced("", "v1", "Pod", "pods").returned().generations().fields(POD_FIELDS).status(NEW_POD),
+    namespaced("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+        .short(&["pvc"])
+        .returned()
+        .status(r#"{"phase":"Pending"}"#),
+    namespaced("", "v1", "Pod", "pods")
+        .short(&["po"])
+        .category("all")
+        .returned()
+        .generations()
+        .fields(POD_FIELDS)
+        .status(NEW_POD),
     namespaced("", "v1", "PodTemplate", "podtemplates").returned().generations(),
     namespaced("", "v1", "ReplicationController", "replicationcontrollers")
+        .short(&["rc"])
+        .category("all")
+        .scaled()
         .generations()
         .fields(&["status.replicas"])
         .status(r#"{"replicas":0}"#),
-    namespaced("", "v1", "ResourceQuota", "resourcequotas").returned().status("{}"),
+    namespaced("", "v1", "ResourceQuota", "resourcequotas").short(&["quota"]).returned().status("{}"),
     namespaced("", "v1", "Secret", "secrets").fields(&["type"]),
     namespaced("", "v1", "Service", "services")
+        .short(&["svc"])
+        .category("all")
         .returned()
         .fields(&["spec.clusterIP", "spec.type"])
         .status(r#"{"loadBalancer":{}}"#),
-    namespaced("", "v1", "ServiceAccount", "serviceaccounts").returned(),
+    namespaced("", "v1", "ServiceAccount", "serviceaccounts").short(&["sa"]).returned(),
     cluster("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions")
+        .short(&["crd", "crds"])
+        .category("api-extensions")
         .generations()
         .status("{}"),
     namespaced("apps", "v1", "ControllerRevision", "controllerrevisions"),
-    namespaced("apps", "v1", "DaemonSet", "daemonsets").generations().status("{}"),
-    namespaced("apps", "v1", "Deployment", "deployments").generations().status("{}"),
-    namespaced("apps", "v1", "ReplicaSet", "replicasets")
+    namespaced("apps", "v1", "DaemonSet", "daemonsets")
+        .short(&["ds"])
+        .category("all")
         .generations()
-        .fields(&["status.replicas"])
+        .status("{}"),
+    namespaced("apps", "v1", "Deployment", "deployments")
+        .short(&["deploy"])
+        .category("all")
+        .scaled()
+        .generations()
+        .status("{}"),
+    namespaced("apps", "v1", "ReplicaSet", "replicasets")
+        .short(&["rs"])
+        .category("all")
+        .scaled()
+        .generations()
         .status(r#"{"replicas":0}"#),
-    namespaced("apps", "v1", "StatefulSet", "statefulsets").generations().status(r#"{"replicas":0}"#),
-    namespaced("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers").status("{}"),
-    namespaced("batch", "v1", "CronJob", "cronjobs").generations().status("{}"),
-    namespaced("batch", "v1", "Job", "jobs").generations().fields(&["status.successful"]).status("{}"),
+    namespaced("apps", "v1", "StatefulSet", "statefulsets")
+        .short(&["sts"])
+        .category("all")
+        .scaled()
+        .generations()
+        .status(r#"{"replicas":0}"#),
+    namespaced("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+        .short(&["hpa"])
+        .category("all")
+        .status("{}"),
+    namespaced("batch", "v1", "CronJob", "cronjobs")
+        .short(&["cj"])
+        .category("all")
+        .generations()
+        .status("{}"),
+    namespaced("batch", "v1", "Job", "jobs")
+        .category("all")
+        .generations()
+        .fields(&["status.successful"])
+        .status("{}"),
     namespaced("coordination.k8s.io", "v1", "Lease", "leases"),
     namespaced("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices").generations(),
-    namespaced("events.k8s.io", "v1", "Event", "events").fields(&["reason", "reportingController", "type"]),
+    namespaced("events.k8s.io", "v1", "Event", "events").short(&["ev"]).fields(&[
+        "reason",
+        "reportingController",
+        "type",
+    ]),
     namespaced("networking.k8s.io", "v1", "Ingress", "ingresses")
+        .short(&["ing"])
         .generations()
         .status(r#"{"loadBalancer":{}}"#),
     cluster("networking.k8s.io", "v1", "IngressClass", "ingressclasses").generations(),
-    namespaced("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies").generations(),
-    namespaced("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets").generations().status("{}"),
+    namespaced("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+        .short(&["netpol"])
+        .generations(),
+    namespaced("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+        .short(&["pdb"])
+        .generations()
+        .status("{}"),
     cluster("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"),
     cluster("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings"),
     namespaced("rbac.authorization.k8s.io", "v1", "Role", "roles"),
     namespaced("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
-    cluster("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses").generations(),
+    cluster("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses").short(&["pc"]).generations(),
     cluster("storage.k8s.io", "v1", "CSIDriver", "csidrivers").returned(),
     cluster("storage.k8s.io", "v1", "CSINode", "csinodes").returned(),
-    cluster("storage.k8s.io", "v1", "StorageClass", "storageclasses").returned(),
+    cluster("storage.k8s.io", "v1", "StorageClass", "storageclasses").short(&["sc"]).returned(),
     cluster("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments").returned().status("{}"),
 ];
 
@@ -126,6 +187,9 @@ const fn namespaced(
         returned: false,
         fields: &[],
         initial_status: None,
+        short_names: &[],
+        category: None,
+        scaled: false,
     }
 }
 
@@ -136,6 +200,15 @@ const fn cluster(
     plural: &'static str,
 ) -> BuiltIn {
     BuiltIn { namespaced: false, ..namespaced(group, version, kind, plural) }
+}
+
+/// Where all built-in kinds that can be scaled keep it.
+fn scale() -> Scale {
+    Scale {
+        spec_replicas: "spec.replicas".to_owned(),
+        status_replicas: "status.replicas".to_owned(),
+        selector: Some("spec.selector".to_owned()),
+    }
 }
 
 impl BuiltIn {
@@ -156,6 +229,19 @@ impl BuiltIn {
         Self { fields, ..self }
     }
 
+    const fn short(self, short_names: &'static [&'static str]) -> Self {
+        Self { short_names, ..self }
+    }
+
+    const fn category(self, category: &'static str) -> Self {
+        Self { category: Some(category), ..self }
+    }
+
+    /// Serves `/scale`.
+    const fn scaled(self) -> Self {
+        Self { scaled: true, ..self }
+    }
+
     fn describe(&self) -> ResourceKind {
         let mut kind = ResourceKind::namespaced(self.group, self.version, self.kind, self.plural);
         kind.namespaced = self.namespaced;
@@ -164,6 +250,10 @@ impl BuiltIn {
         kind.counts_generations = self.generations;
         kind.returns_deleted = self.returned;
         kind.initial_status = self.initial_status;
+        kind.short_names = self.short_names.iter().map(ToString::to_string).collect();
+        kind.categories = self.category.iter().map(ToString::to_string).collect();
+        kind.scale = self.scaled.then(scale);
+        kind.columns = columns::of(self.group, self.kind);
         kind
     }
 }

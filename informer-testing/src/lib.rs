@@ -1,9 +1,10 @@
 //! An API server to test controllers with: it speaks Kubernetes over real HTTP, and keeps its objects in memory.
 //!
 //! A [`Simulator`] is not a mock that plays back what a test recorded. It has storage with a history, resource
-//! versions, lists in pages, watches that replay, bookmarks, selectors, conflicts and expired resource versions, and
-//! answers as a real server does, down to the reasons in its refusals. On top of that a test can make it misbehave:
-//! [`fail_next`](Simulator::fail_next), [`inject`](Simulator::inject), [`compact`](Simulator::compact).
+//! versions, lists in pages, watches that replay, bookmarks, selectors, conflicts and expired resource versions;
+//! discovery, custom resource definitions, tables, all kinds of patches with server-side apply, owner references and
+//! finalizers; and answers as a real server does, down to the reasons in its refusals. `kubectl` and informers of
+//! client-go work on it unchanged. On top of that a test can make it misbehave; see [below](#trouble).
 //!
 //! ```
 //! use informer_testing::{RequestFilter, Simulator, Verb};
@@ -50,6 +51,19 @@
 //! # }
 //! ```
 //!
+//! # Trouble
+//!
+//! - Requests: [`fail_next`](Simulator::fail_next) and [`fail_while`](Simulator::fail_while) take a [`Fault`], which is a
+//!   [`CannedResponse`], silence, a stall until a [`Gate`] is released, or a body that ends, breaks off or stalls after any
+//!   number of bytes. Credentials: [`expire_tokens`](Simulator::expire_tokens).
+//! - Watches: [`inject`](Simulator::inject) puts bytes, errors and endings into open streams, and
+//!   [`lose_bookmarks`](Simulator::lose_bookmarks) keeps bookmarks from coming.
+//! - History: [`compact`](Simulator::compact), [`restart`](Simulator::restart) with or
+//!   [without](Simulator::restart_without_history) it, and backups, [restored](Simulator::restore) so that resource
+//!   versions go back, or [moved ahead](Simulator::restore_ahead).
+//! - A second API server that is late: [`lagging_replica`](Simulator::lagging_replica).
+//! - All of this at random, the same each time: [`FaultPlan`].
+//!
 //! # Without a server
 //!
 //! [`MemorySource`] takes the API server's place behind the seam: it is a `ListerWatcher` over objects in memory, for
@@ -57,45 +71,118 @@
 //!
 //! # Time
 //!
-//! All clocks are tokio's. A test that pauses them should talk to [`Simulator::service`], which needs no socket; with
-//! a socket, paused time runs ahead while bytes are under way.
+//! All clocks are tokio's, also the one from which objects get their dates ([`SimulatorBuilder::begins_on`]). A test that
+//! pauses them should [start in process](SimulatorBuilder::start_in_process) and talk to [`Simulator::service`], which
+//! needs no socket; with a socket, paused time runs ahead while bytes are under way.
+//!
+//! # Custom resources
+//!
+//! A resource is served because the builder says so ([`SimulatorBuilder::resource_of`]), or because somebody creates a
+//! `CustomResourceDefinition`, as an operator's installation does. Then discovery follows, objects are pruned, get
+//! their defaults and are checked against the schema, and with the definition they are deleted and their watches end.
+//!
+//! ```
+//! use informer_testing::Simulator;
+//! use serde_json::json;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let simulator = Simulator::builder().built_in_kinds().start().await?;
+//! let schema = json!({ "type": "object", "properties": { "spec": {
+//!     "type": "object",
+//!     "properties": { "size": { "type": "integer", "default": 3 } },
+//! } } });
+//! simulator.create(&json!({
+//!     "apiVersion": "apiextensions.k8s.io/v1",
+//!     "kind": "CustomResourceDefinition",
+//!     "metadata": { "name": "caches.example.com" },
+//!     "spec": {
+//!         "group": "example.com",
+//!         "scope": "Namespaced",
+//!         "names": { "plural": "caches", "kind": "Cache" },
+//!         "versions": [{
+//!             "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema },
+//!         }],
+//!     },
+//! }))?;
+//! let cache = json!({ "metadata": { "name": "a" }, "spec": {} }).to_string().into_bytes();
+//! let request = http::Request::post("/apis/example.com/v1/namespaces/default/caches").body(cache)?;
+//! let created: serde_json::Value = simulator.client()?.request(request).await?;
+//! assert_eq!(created["spec"]["size"], 3);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # What is different from a real server
 //!
-//! There are no controllers, no kubelet and no garbage collector: deletes take effect at once unless finalizers hold
-//! the object, and dependants stay. Objects are not checked against schemas, namespaces need not exist, everyone may
-//! do everything, `managedFields` are kept but not computed, and a strategic merge patch is a plain merge patch.
+//! - **Controllers.** The simulator does what the garbage collector and the namespace controller do, before the client
+//!   has its answer, and nothing of what others do: a Deployment makes no pods. An object whose owner has never
+//!   existed stays. Without these two: [`SimulatorBuilder::without_controllers`].
+//! - **Kubelets.** A deleted pod is gone at once, whatever its grace period:
+//!   [`SimulatorBuilder::graceful_pod_deletion`].
+//! - **Namespaces** need not exist: [`SimulatorBuilder::require_namespaces`]. The content of one that is being deleted
+//!   is as on a real server.
+//! - **Built-in kinds** have no schemas: their objects are neither checked nor given defaults, but for what is said here
+//!   (replicas, the plain text of Secrets, the first status), and their unknown fields are kept. Each has one version.
+//!   `v1` and `events.k8s.io` Events are two resources.
+//! - **Custom resources**: patterns, formats, `oneOf` and CEL rules of schemas are not looked at; the only conversion
+//!   between versions is `None`; fields that any version lets be selected can be selected in all.
+//! - **Server-side apply** keeps account of leaves and of the elements of keyed lists. Which built-in lists have keys
+//!   follows from the field's name, for the lists that people patch; the same goes for strategic merge patches.
+//! - **Encodings.** JSON is sent. JSON and YAML are taken, and of the stable versions of built-in kinds protobuf, too.
+//! - **Rights.** Everyone may do everything. There is no admission but what is said above.
+//! - **`OpenAPI`** is there for custom resources in full, for built-in kinds only as far as `kubectl apply` needs it.
 
 mod builder;
 mod built_in;
+mod catalogue;
+mod clock;
 mod cluster;
+mod credentials;
+mod custom;
+mod discovery;
 mod error;
 mod fault;
+mod lagging_replica;
 mod list;
 mod memory_source;
+mod naming;
+mod numbers;
 mod object;
+mod openapi;
+mod ownership;
+mod protobuf;
+#[cfg(doctest)]
+mod readme;
 mod replica;
 mod request;
 mod resource;
+mod schema;
 mod selector;
 mod serve;
 mod server;
+mod shape;
 mod simulator;
 mod status;
 mod storage;
 mod store;
+mod upkeep;
 mod watch;
 mod writes;
 
 pub use builder::SimulatorBuilder;
 pub use cluster::{Change, Churn, Cluster, ClusterSpec};
 pub use error::Error;
-pub use fault::CannedResponse;
+pub use fault::{
+    CannedResponse, Disturbance, Fault, FaultPlan, FaultPlanOptions, Gate, PlannedTrouble, Trouble,
+};
+pub use lagging_replica::LaggingReplica;
 pub use memory_source::MemorySource;
 pub use replica::Replica;
 pub use request::{RecordedRequest, RequestFilter, Verb};
 pub use resource::ResourceKind;
 pub use serve::{ResponseBody, Service};
 pub use simulator::Simulator;
+pub use storage::Backup;
 pub use store::{ObjectStore, StoredObject};
 pub use watch::{StreamingLists, WatchInjection};

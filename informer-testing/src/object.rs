@@ -18,6 +18,10 @@ pub(crate) struct Object {
     pub(crate) key: String,
     pub(crate) uid: Box<str>,
     pub(crate) resource_version: u64,
+    /// Whether it is being deleted, and only waits for its finalizers.
+    pub(crate) terminating: bool,
+    /// The UIDs of its owners.
+    pub(crate) owners: Box<[Box<str>]>,
     /// Sorted by key.
     labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the kind's selectable fields, in the kind's order; empty where the object has none.
@@ -40,8 +44,12 @@ impl Object {
         version: u64,
     ) -> Arc<Self> {
         let mut metadata = take_metadata(&mut value);
-        metadata.insert("resourceVersion".to_owned(), Value::String(version.to_string()));
+        if version > 0 {
+            metadata.insert("resourceVersion".to_owned(), Value::String(version.to_string()));
+        }
         let uid = metadata.get("uid").and_then(Value::as_str).unwrap_or_default().into();
+        let terminating = metadata.get("deletionTimestamp").is_some_and(Value::is_string);
+        let owners = owners_of(&metadata);
         let labels = labels_of(&metadata);
         let fields = kind.selectable_fields.iter().map(|path| field_of(&value, path)).collect();
 
@@ -68,7 +76,18 @@ impl Object {
         json.push(b'}');
         json.shrink_to_fit();
         let json = Bytes::from(json);
-        Arc::new(Self { key, uid, resource_version: version, labels, fields, json, content_start, metadata })
+        Arc::new(Self {
+            key,
+            uid,
+            resource_version: version,
+            terminating,
+            owners,
+            labels,
+            fields,
+            json,
+            content_start,
+            metadata,
+        })
     }
 
     /// Parses the object, to change it.
@@ -134,6 +153,11 @@ fn take_metadata(value: &mut Map<String, Value>) -> Map<String, Value> {
 fn append(json: &mut Vec<u8>, value: &Value) {
     // Writing a JSON value to memory cannot fail: its keys are strings and the buffer grows.
     let _ = serde_json::to_writer(json, value);
+}
+
+fn owners_of(metadata: &Map<String, Value>) -> Box<[Box<str>]> {
+    let references = metadata.get("ownerReferences").and_then(Value::as_array);
+    references.into_iter().flatten().filter_map(|owner| Some(owner.get("uid")?.as_str()?.into())).collect()
 }
 
 fn labels_of(metadata: &Map<String, Value>) -> Box<[(Box<str>, Box<str>)]> {

@@ -64,7 +64,8 @@ impl RecordedRequest {
 pub struct RequestFilter {
     verb: Option<Verb>,
     path: Option<String>,
-    parameters: Vec<(String, String)>,
+    /// With the value that is wanted, if it is not any.
+    parameters: Vec<(String, Option<String>)>,
 }
 
 impl RequestFilter {
@@ -90,7 +91,15 @@ impl RequestFilter {
     /// Picks only requests whose query has this parameter with this (decoded) value.
     #[must_use]
     pub fn parameter(mut self, name: &str, value: &str) -> Self {
-        self.parameters.push((name.to_owned(), value.to_owned()));
+        self.parameters.push((name.to_owned(), Some(value.to_owned())));
+        self
+    }
+
+    /// Picks only requests whose query has this parameter, with whatever value: `continue` is in all requests for
+    /// further pages of lists.
+    #[must_use]
+    pub fn has_parameter(mut self, name: &str) -> Self {
+        self.parameters.push((name.to_owned(), None));
         self
     }
 
@@ -99,7 +108,10 @@ impl RequestFilter {
     pub fn matches(&self, request: &RecordedRequest) -> bool {
         self.verb.is_none_or(|verb| verb == request.verb)
             && self.path.as_ref().is_none_or(|path| *path == request.path)
-            && self.parameters.iter().all(|(name, value)| request.parameter(name).as_ref() == Some(value))
+            && self.parameters.iter().all(|(name, wanted)| {
+                let given = request.parameter(name);
+                given.is_some() && (wanted.is_none() || given == *wanted)
+            })
     }
 }
 

@@ -1,10 +1,13 @@
 //! What the simulator knows of a kind of resource: its names, its scope and how the server treats it.
 
 use std::any::TypeId;
+use std::sync::Arc;
 
 use kube::core::NamespaceResourceScope;
+use serde_json::Value;
 
 use crate::built_in;
+use crate::shape::Column;
 
 /// The API groups whose objects a real server decodes into Go types. All other groups hold custom resources.
 const BUILT_IN_GROUPS: [&str; 22] = [
@@ -50,12 +53,33 @@ pub struct ResourceKind {
     pub status_subresource: bool,
     /// The field paths that field selectors may name, besides `metadata.name` and `metadata.namespace`.
     pub selectable_fields: Vec<String>,
+    /// The name of one object in discovery, such as `pod`. Default: the kind in lower case.
+    pub singular: String,
+    /// Shorter names that `kubectl` takes, such as `po`.
+    pub short_names: Vec<String>,
+    /// The groups of resources that it belongs to, such as `all`.
+    pub categories: Vec<String>,
+    /// Where `/scale` reads and writes, if it is served.
+    pub(crate) scale: Option<Scale>,
+    /// What tables show, besides the name.
+    pub(crate) columns: Vec<Column>,
+    /// The structural schema of a custom resource, if it has one.
+    pub(crate) schema: Option<Arc<Value>>,
     /// Whether `metadata.generation` counts the changes of anything but metadata and status.
     pub(crate) counts_generations: bool,
     /// Whether a delete answers with the last object, and not with a `Status`.
     pub(crate) returns_deleted: bool,
     /// The status that the server gives to a new object, as JSON.
     pub(crate) initial_status: Option<&'static str>,
+}
+
+/// Where a resource keeps what its `/scale` shows. Paths are dotted, such as `spec.replicas`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scale {
+    pub(crate) spec_replicas: String,
+    pub(crate) status_replicas: String,
+    /// Leads to a selector as text, or to a label selector.
+    pub(crate) selector: Option<String>,
 }
 
 impl ResourceKind {
@@ -70,6 +94,12 @@ impl ResourceKind {
             namespaced: true,
             status_subresource: true,
             selectable_fields: Vec::new(),
+            singular: kind.to_lowercase(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            scale: None,
+            columns: vec![Column::age()],
+            schema: None,
             counts_generations: true,
             returns_deleted: false,
             initial_status: None,
@@ -108,6 +138,25 @@ impl ResourceKind {
         self
     }
 
+    /// Gives the resource one more short name, such as `po` for pods.
+    #[must_use]
+    pub fn short_name(mut self, name: &str) -> Self {
+        self.short_names.push(name.to_owned());
+        self
+    }
+
+    /// Serves `/scale`, for a resource that keeps its replicas at these dotted paths, such as `spec.replicas` and
+    /// `status.replicas`.
+    #[must_use]
+    pub fn scale_subresource(mut self, spec_replicas: &str, status_replicas: &str) -> Self {
+        self.scale = Some(Scale {
+            spec_replicas: spec_replicas.to_owned(),
+            status_replicas: status_replicas.to_owned(),
+            selector: None,
+        });
+        self
+    }
+
     /// Serves the resource without `/status`, so that every write may change the status.
     #[must_use]
     pub fn without_status_subresource(mut self) -> Self {
@@ -124,8 +173,13 @@ impl ResourceKind {
     /// Gives the URL path of the resource over all namespaces, such as `/api/v1/pods`.
     #[must_use]
     pub fn collection_path(&self) -> String {
+        format!("/{}/{}", self.group_version_path(), self.plural)
+    }
+
+    /// Gives the URL path of group and version, without slashes at its ends: `api/v1` or `apis/apps/v1`.
+    pub(crate) fn group_version_path(&self) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
-        format!("/{root}/{}/{}", self.api_version(), self.plural)
+        format!("{root}/{}", self.api_version())
     }
 
     /// Gives the plural with the group behind it, as error messages name a resource.
@@ -138,11 +192,67 @@ impl ResourceKind {
         BUILT_IN_GROUPS.contains(&self.group.as_str())
     }
 
+    /// Tells whether an update has to say from which version it was made.
+    pub(crate) fn needs_version(&self) -> bool {
+        let built_in = [
+            "poddisruptionbudgets",
+            "csidrivers",
+            "csinodes",
+            "volumeattachments",
+            "leases",
+            "runtimeclasses",
+        ];
+        !self.is_built_in() || built_in.contains(&self.plural.as_str())
+    }
+
+    /// Tells whether an update of an object that is not there creates it.
+    pub(crate) fn is_created_by_update(&self) -> bool {
+        match self.group.as_str() {
+            "" => ["endpoints", "events", "limitranges", "services"].contains(&self.plural.as_str()),
+            "events.k8s.io" | "coordination.k8s.io" | "rbac.authorization.k8s.io" => true,
+            "policy" => self.plural == "poddisruptionbudgets",
+            "node.k8s.io" => self.plural == "runtimeclasses",
+            _ => false,
+        }
+    }
+
+    /// Names the type that the server has for the kind, as refusals quote it.
+    pub(crate) fn go_type(&self) -> String {
+        let package = match self.group.split('.').next().unwrap_or_default() {
+            _ if !self.is_built_in() => return "unstructured.Unstructured".to_owned(),
+            "" => "core",
+            package => package,
+        };
+        format!("{package}.{}", self.kind)
+    }
+
+    /// Tells whether the server keeps the resource in its watch cache. Of events there are too many.
+    pub(crate) fn is_cached(&self) -> bool {
+        !(self.plural == "events" && matches!(self.group.as_str(), "" | "events.k8s.io"))
+    }
+
     /// Gives the storage key of an object: `namespace/name`, or the bare name in the cluster scope.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
             Some(namespace) if self.namespaced => format!("{namespace}/{name}"),
             _ => name.to_owned(),
+        }
+    }
+
+    pub(crate) fn is_namespace(&self) -> bool {
+        self.kind == "Namespace" && self.group.is_empty()
+    }
+
+    /// Tells whether objects of the kind define custom resources.
+    pub(crate) fn is_definition(&self) -> bool {
+        self.kind == "CustomResourceDefinition" && self.group == "apiextensions.k8s.io"
+    }
+
+    /// Takes a storage key apart, into namespace and name.
+    pub(crate) fn split_key<'k>(&self, key: &'k str) -> (Option<&'k str>, &'k str) {
+        match key.split_once('/') {
+            Some((namespace, name)) if self.namespaced => (Some(namespace), name),
+            _ => (None, key),
         }
     }
 }

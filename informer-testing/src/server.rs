@@ -1,18 +1,22 @@
 //! The state of a simulated API server, shared by its HTTP side, its in-process side and its background tasks.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use dashmap::DashMap;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::catalogue::{Catalogue, Served};
+use crate::clock::Clock;
+use crate::credentials::Credentials;
+use crate::custom;
 use crate::fault::FaultQueue;
 use crate::request::RequestLog;
 use crate::resource::ResourceKind;
-use crate::storage::{Revision, Table};
+use crate::storage::{Backup, Revision, Table};
+use crate::upkeep;
 use crate::watch::{WatchRegistry, WatchRules};
-use crate::writes::Stamp;
+use crate::writes::{Stamp, in_seconds};
 
 /// What the builder decides.
 #[derive(Clone, Debug)]
@@ -20,32 +24,59 @@ pub(crate) struct Settings {
     pub(crate) history_limit: usize,
     pub(crate) first_revision: u64,
     pub(crate) watch_rules: WatchRules,
+    pub(crate) bookmark_interval: Duration,
     pub(crate) seed: u64,
+    /// The date on which the clock begins.
+    pub(crate) begins_on: SystemTime,
+    pub(crate) habits: Habits,
+}
+
+/// What the builder decides on how writes and answers are treated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Habits {
+    /// Whether the simulator does what the garbage collector and the namespace controller do.
+    pub(crate) controllers: bool,
+    /// Whether a namespace must exist before objects can be created in it.
+    pub(crate) namespaces_required: bool,
+    /// Whether scheduled pods wait for a kubelet when they are deleted.
+    pub(crate) graceful_pods: bool,
+    /// Whether streaming lists are compressed for clients that take it.
+    pub(crate) compressed_streams: bool,
 }
 
 /// A simulated API server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// By collection path, such as `/api/v1/pods`. The entries are independent of one another.
-    tables: DashMap<String, Arc<Table>>,
+    pub(crate) catalogue: Catalogue,
     pub(crate) settings: Settings,
     pub(crate) revision: Revision,
     pub(crate) watches: Arc<WatchRegistry>,
     pub(crate) faults: FaultQueue,
     pub(crate) requests: RequestLog,
+    pub(crate) credentials: Credentials,
     pub(crate) stop: CancellationToken,
+    /// Ends the watches when the server restarts; a new one is made then.
+    life: Mutex<CancellationToken>,
+    /// Other API servers in front of this storage.
+    replicas: Mutex<Vec<Revision>>,
+    pub(crate) clock: Clock,
     random: Mutex<fastrand::Rng>,
 }
 
 impl Server {
     pub(crate) fn new(settings: Settings) -> Self {
+        let stop = CancellationToken::new();
         Self {
-            tables: DashMap::new(),
+            catalogue: Catalogue::default(),
             revision: Revision::starting_at(settings.first_revision),
-            watches: Arc::default(),
+            watches: Arc::new(WatchRegistry::new(settings.bookmark_interval)),
             faults: FaultQueue::default(),
             requests: RequestLog::default(),
-            stop: CancellationToken::new(),
+            credentials: Credentials::default(),
+            life: Mutex::new(stop.child_token()),
+            stop,
+            replicas: Mutex::default(),
+            clock: Clock::starting_at(settings.begins_on),
             random: Mutex::new(fastrand::Rng::with_seed(settings.seed)),
             settings,
         }
@@ -53,29 +84,81 @@ impl Server {
 
     /// Serves a resource; one that is served already stays as it is.
     pub(crate) fn register(&self, kind: ResourceKind) {
-        let path = kind.collection_path();
-        let table = || Arc::new(Table::new(kind, self.settings.history_limit, self.revision.clone()));
-        self.tables.entry(path).or_insert_with(table);
+        self.catalogue.add(kind.collection_path(), || {
+            let table = self.new_table(kind.clone());
+            Served::new(kind, table, self.stop.child_token())
+        });
     }
 
-    pub(crate) fn table_at(&self, collection_path: &str) -> Option<Arc<Table>> {
-        self.tables.get(collection_path).map(|table| table.clone())
-    }
-
-    pub(crate) fn table_of(&self, api_version: &str, kind: &str) -> Option<Arc<Table>> {
-        let is_it = |table: &Table| table.kind.kind == kind && table.kind.api_version() == api_version;
-        self.tables.iter().find(|entry| is_it(entry.value())).map(|entry| entry.value().clone())
+    /// Makes the storage of a resource, whose objects are kept in the version that `kind` says.
+    pub(crate) fn new_table(&self, kind: ResourceKind) -> Arc<Table> {
+        Arc::new(Table::new(kind, self.settings.history_limit, self.revision.clone()))
     }
 
     /// Forgets the history of all resources.
     pub(crate) fn compact(&self) {
-        for table in &self.tables {
-            table.compact();
+        for served in self.catalogue.resources() {
+            served.table.compact();
         }
     }
 
+    /// Ends when the server stops or restarts.
+    pub(crate) fn life(&self) -> CancellationToken {
+        self.life.lock().clone()
+    }
+
+    /// Ends all watches, as a restart does.
+    pub(crate) fn end_watches(&self) {
+        let ended = std::mem::replace(&mut *self.life.lock(), self.stop.child_token());
+        ended.cancel();
+    }
+
+    /// Forgets the history of all resources, also for the watches that are open.
+    pub(crate) fn forget_history(&self) {
+        for served in self.catalogue.resources() {
+            served.table.begin_anew(None);
+        }
+    }
+
+    pub(crate) fn backup(&self) -> Backup {
+        let resources = self.catalogue.resources();
+        let tables =
+            resources.iter().map(|served| (served.table.kind.collection_path(), served.table.copy()));
+        Backup { revision: self.revision.current(), tables: Arc::new(tables.collect()) }
+    }
+
+    /// Puts what a backup holds in the place of everything, and counts on from `revision`.
+    pub(crate) fn restore(&self, backup: &Backup, revision: u64) {
+        self.revision.reset(revision);
+        upkeep::restore_definitions(self, backup.tables.get(custom::DEFINITIONS));
+        for served in self.catalogue.resources() {
+            let objects = backup.tables.get(&served.table.kind.collection_path());
+            served.table.begin_anew(Some(objects.cloned().unwrap_or_default()));
+        }
+    }
+
+    /// Adds an API server that sees the storage with a delay.
+    pub(crate) fn add_replica(&self) -> Revision {
+        let revision = self.revision.of_replica();
+        self.replicas.lock().push(revision.clone());
+        revision
+    }
+
+    /// Sets how many revisions all other API servers are behind from now on.
+    pub(crate) fn hold_replicas(&self, behind: u64) {
+        for replica in &*self.replicas.lock() {
+            replica.fall_behind(behind);
+        }
+    }
+
+    /// Gives the date as objects carry it.
+    pub(crate) fn now(&self) -> String {
+        in_seconds(self.clock.now())
+    }
+
+    /// What the server adds of its own to a new object.
     pub(crate) fn stamp(&self) -> Stamp {
-        Stamp::new(&mut self.random.lock())
+        Stamp::new(&mut self.random.lock(), self.clock.now())
     }
 
     /// Draws how long a watch lasts that does not say: 30 to 60 minutes, so that watches do not end all at once.

@@ -1,6 +1,8 @@
 //! The handle by which a test or a program drives a simulator.
 
-use std::net::SocketAddr;
+mod trouble;
+
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -8,13 +10,11 @@ use serde::de::DeserializeOwned;
 
 use crate::builder::SimulatorBuilder;
 use crate::error::Error;
-use crate::fault::CannedResponse;
 use crate::request::{RecordedRequest, RequestFilter};
 use crate::resource::ResourceKind;
 use crate::serve::{Listener, Service};
 use crate::server::Server;
 use crate::store::{ObjectStore, StoredObject};
-use crate::watch::{PlacedInjection, WatchInjection};
 
 /// A running simulator of an API server.
 ///
@@ -22,7 +22,7 @@ use crate::watch::{PlacedInjection, WatchInjection};
 #[derive(Debug)]
 pub struct Simulator {
     server: Arc<Server>,
-    /// Taken out by `shutdown`.
+    /// Taken out by `shutdown`; none if there is no socket.
     listener: Option<Listener>,
     address: SocketAddr,
 }
@@ -34,9 +34,10 @@ impl Simulator {
         SimulatorBuilder::default()
     }
 
-    pub(crate) fn new(server: Arc<Server>, listener: Listener) -> Self {
-        let address = listener.address;
-        Self { server, listener: Some(listener), address }
+    pub(crate) fn new(server: Arc<Server>, listener: Option<Listener>) -> Self {
+        let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let address = listener.as_ref().map_or(nowhere, |listener| listener.address);
+        Self { server, listener, address }
     }
 
     /// Stops serving: ends all watches, finishes the requests under way, and waits until nothing is left. Clients that
@@ -66,24 +67,20 @@ impl Simulator {
     /// kube's own retries are off: they would hide from a test what the server answered.
     #[must_use]
     pub fn kube_config(&self) -> kube::Config {
-        // A socket address always makes a URI, so the default is never taken.
-        let uri = http::Uri::builder()
-            .scheme("http")
-            .authority(self.address.to_string())
-            .path_and_query("/")
-            .build();
-        let mut config = kube::Config::new(uri.unwrap_or_default());
-        config.default_retry = false;
-        config
+        config_for(self.address)
     }
 
-    /// Makes a client that talks to the simulator over its socket. Its default namespace is `default`.
+    /// Makes a client that talks to the simulator over its socket, or in process if it has none. Its default namespace
+    /// is `default`.
     ///
     /// # Errors
     ///
     /// [`Error::Client`] if kube can't build a client.
     pub fn client(&self) -> Result<kube::Client, Error> {
-        kube::Client::try_from(self.kube_config()).map_err(Error::Client)
+        match self.address.port() {
+            0 => Ok(kube::Client::new(self.service(), "default")),
+            _ => kube::Client::try_from(self.kube_config()).map_err(Error::Client),
+        }
     }
 
     /// Gives the API as a tower service, for clients in this process that need no socket.
@@ -192,12 +189,6 @@ impl Simulator {
     pub fn resource_version(&self) -> u64 {
         self.server.revision.current()
     }
-
-    /// Forgets the past, as etcd does every five minutes: watches and lists from before now are answered with 410
-    /// `Expired`. Open watches go on.
-    pub fn compact(&self) {
-        self.server.compact();
-    }
 }
 
 /// What clients have asked.
@@ -244,36 +235,17 @@ impl Simulator {
     }
 }
 
-/// Trouble.
-impl Simulator {
-    /// Answers the next requests that match, this many of them, with a prepared response.
-    ///
-    /// Prepared responses are used up in the order in which they were prepared. A watch can be answered so too: it is
-    /// then refused before its stream opens.
-    pub fn fail_next(&self, times: usize, filter: RequestFilter, response: CannedResponse) {
-        self.server.faults.push(times, filter, response);
-    }
-
-    /// Drops all prepared responses that have not been used.
-    pub fn clear_faults(&self) {
-        self.server.faults.clear();
-    }
-
-    /// Puts bytes into the open watch streams whose requests match, behind all events that have happened so far
-    /// and before all later ones, and gives the number of those streams.
-    pub fn inject(&self, filter: &RequestFilter, injection: &WatchInjection) -> usize {
-        let placed = PlacedInjection { injection: injection.clone(), after: self.resource_version() };
-        self.server.watches.inject(filter, &placed)
-    }
-
-    /// Ends all open watch streams cleanly, behind all events that have happened so far.
-    pub fn close_watches(&self) {
-        self.inject(&RequestFilter::any(), &WatchInjection::close());
-    }
-}
-
 impl Drop for Simulator {
     fn drop(&mut self) {
         self.server.stop.cancel();
     }
+}
+
+/// The configuration of a client for a server at this address.
+pub(crate) fn config_for(address: SocketAddr) -> kube::Config {
+    // A socket address always makes a URI, so the default is never taken.
+    let uri = http::Uri::builder().scheme("http").authority(address.to_string()).path_and_query("/").build();
+    let mut config = kube::Config::new(uri.unwrap_or_default());
+    config.default_retry = false;
+    config
 }

@@ -2,6 +2,8 @@
 //!
 //! Clients look at code *and* reason, and people read the message, so all three follow the real server.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::core::response::{StatusCause, StatusDetails, StatusSummary, reason};
@@ -29,6 +31,10 @@ pub(crate) fn bad_request(message: impl Into<String>) -> Refusal {
     failure(StatusCode::BAD_REQUEST, "BadRequest", message)
 }
 
+pub(crate) fn unauthorized() -> Refusal {
+    failure(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+}
+
 pub(crate) fn not_found(kind: &ResourceKind, name: &str) -> Refusal {
     let message = format!("{} \"{name}\" not found", kind.qualified_plural());
     about(kind, name, failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message))
@@ -53,30 +59,62 @@ pub(crate) fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
     about(kind, name, failure(StatusCode::CONFLICT, reason::CONFLICT, message))
 }
 
+/// A conflict that names the kind where others name the resource, as those of deletes do.
+pub(crate) fn conflict_of_kind(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
+    let by_kind = ResourceKind { plural: kind.kind.clone(), ..kind.clone() };
+    conflict(&by_kind, name, why)
+}
+
 /// One thing that is wrong with a field, in the words of the server's field validation.
 pub(crate) struct FieldError {
     reason: &'static str,
-    field: &'static str,
+    field: Cow<'static, str>,
     message: String,
 }
 
 impl FieldError {
-    pub(crate) fn required(field: &'static str, why: &str) -> Self {
-        Self { reason: "FieldValueRequired", field, message: format!("Required value: {why}") }
+    pub(crate) fn required(field: impl Into<Cow<'static, str>>, why: &str) -> Self {
+        let message =
+            if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
+        Self { reason: "FieldValueRequired", field: field.into(), message }
+    }
+
+    /// The refusal of an option that takes a list, and only of certain values.
+    pub(crate) fn unsupported_list(
+        field: impl Into<Cow<'static, str>>,
+        values: &[String],
+        supported: &str,
+    ) -> Self {
+        let message = format!("Unsupported value: {values:?}: supported values: {supported}");
+        Self { reason: "FieldValueNotSupported", field: field.into(), message }
+    }
+
+    /// The refusal of a change to what is as it is for ever.
+    pub(crate) fn immutable(field: impl Into<Cow<'static, str>>, value: &str) -> Self {
+        Self::invalid(field, &format!("{value:?}"), "field is immutable")
     }
 
     /// `value` is shown as given, so strings come quoted.
-    pub(crate) fn invalid(field: &'static str, value: &str, why: &str) -> Self {
-        Self { reason: "FieldValueInvalid", field, message: format!("Invalid value: {value}: {why}") }
+    pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, value: &str, why: &str) -> Self {
+        Self {
+            reason: "FieldValueInvalid",
+            field: field.into(),
+            message: format!("Invalid value: {value}: {why}"),
+        }
     }
 
-    pub(crate) fn forbidden(field: &'static str, why: &str) -> Self {
-        Self { reason: "FieldValueForbidden", field, message: format!("Forbidden: {why}") }
+    /// A value of another type than the field has.
+    pub(crate) fn wrong_type(field: impl Into<Cow<'static, str>>, value: &str, why: &str) -> Self {
+        Self { reason: "FieldValueTypeInvalid", ..Self::invalid(field, value, why) }
     }
 
-    pub(crate) fn unsupported(field: &'static str, value: &str, supported: &str) -> Self {
+    pub(crate) fn forbidden(field: impl Into<Cow<'static, str>>, why: &str) -> Self {
+        Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
+    }
+
+    pub(crate) fn unsupported(field: impl Into<Cow<'static, str>>, value: &str, supported: &str) -> Self {
         let message = format!("Unsupported value: \"{value}\": supported values: {supported}");
-        Self { reason: "FieldValueNotSupported", field, message }
+        Self { reason: "FieldValueNotSupported", field: field.into(), message }
     }
 }
 
@@ -91,10 +129,15 @@ pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldErro
     let message = format!("{qualified} \"{name}\" is invalid: {all}");
     let mut refusal = failure(StatusCode::UNPROCESSABLE_ENTITY, reason::INVALID, message);
     refusal.details = Some(StatusDetails {
-        causes: errors.into_iter().map(|e| cause(e.reason, &e.message, e.field)).collect(),
+        causes: errors.into_iter().map(|e| cause(e.reason, &e.message, &e.field)).collect(),
         ..details(group, kind, name)
     });
     refusal
+}
+
+/// The refusal of a dry run of anything but all stages, in the name of the write's options.
+pub(crate) fn bad_dry_run(options: &str, given: &[String]) -> Refusal {
+    invalid("meta.k8s.io", options, "", vec![FieldError::unsupported_list("dryRun", given, "\"All\"")])
 }
 
 /// The refusal of a read at a resource version that history no longer covers.
@@ -112,6 +155,26 @@ pub(crate) fn too_large_resource_version(wanted: u64, current: u64) -> Refusal {
         ..details("", "", "")
     });
     refusal
+}
+
+/// The refusal of a new object in a namespace that is being deleted.
+pub(crate) fn namespace_terminating(kind: &ResourceKind, name: &str, namespace: &str) -> Refusal {
+    let message = format!(
+        "{} \"{name}\" is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
+        kind.qualified_plural()
+    );
+    let mut refusal = failure(StatusCode::FORBIDDEN, reason::FORBIDDEN, message);
+    let why = format!("namespace {namespace} is being terminated");
+    refusal.details = Some(StatusDetails {
+        causes: vec![cause("NamespaceTerminating", &why, "metadata.namespace")],
+        ..details(&kind.group, &kind.plural, name)
+    });
+    refusal
+}
+
+/// The refusal of a path within a group that the server answers for.
+pub(crate) fn no_such_resource() -> Refusal {
+    failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, "the server could not find the requested resource")
 }
 
 pub(crate) fn method_not_allowed() -> Refusal {

@@ -7,12 +7,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::catalogue::Served;
 use crate::error::Error;
 use crate::object::Object;
 use crate::server::Server;
 use crate::status;
-use crate::storage::Table;
-use crate::writes::{self, Body, DeleteOptions, Guard};
+use crate::writes::{Body, DeleteOptions, Guard, WriteOptions, Writer};
 
 /// The stored objects of one kind. Cheap to clone.
 ///
@@ -22,7 +22,7 @@ use crate::writes::{self, Body, DeleteOptions, Guard};
 #[derive(Clone, Debug)]
 pub struct ObjectStore {
     server: Arc<Server>,
-    table: Arc<Table>,
+    served: Arc<Served>,
 }
 
 /// One version of an object in the simulator. Cheap to clone.
@@ -31,11 +31,11 @@ pub struct StoredObject(Arc<Object>);
 
 impl ObjectStore {
     pub(crate) fn find(server: &Arc<Server>, api_version: &str, kind: &str) -> Result<Self, Error> {
-        let table = server.table_of(api_version, kind).ok_or_else(|| Error::UnknownResource {
+        let served = server.catalogue.of_type(api_version, kind).ok_or_else(|| Error::UnknownResource {
             api_version: api_version.to_owned(),
             kind: kind.to_owned(),
         })?;
-        Ok(Self { server: server.clone(), table })
+        Ok(Self { server: server.clone(), served })
     }
 
     /// Finds the store for an object, which must say its `apiVersion` and `kind`.
@@ -91,13 +91,15 @@ impl ObjectStore {
         }
     }
 
-    /// Deletes the object with this key, and gives its last version. An object with finalizers is only marked.
+    /// Deletes the object with this key, and gives its last version. An object with finalizers is only marked. What it
+    /// owns is deleted, too.
     ///
     /// # Errors
     ///
     /// [`Error::Refused`] if there is no such object.
     pub fn delete(&self, key: &str) -> Result<StoredObject, Error> {
-        let outcome = writes::delete(&self.table, key, &DeleteOptions::default(), &self.server.stamp())?;
+        let (namespace, name) = self.served.kind.split_key(key);
+        let outcome = self.writer(namespace).delete(name, &DeleteOptions::default())?;
         Ok(StoredObject(outcome.into_object()))
     }
 
@@ -107,20 +109,20 @@ impl ObjectStore {
     ///
     /// [`Error::Refused`] if there is no such object.
     pub fn get(&self, key: &str) -> Result<StoredObject, Error> {
-        let missing = || status::not_found(&self.table.kind, key.rsplit('/').next().unwrap_or(key));
-        Ok(self.table.get(key).map(StoredObject).ok_or_else(missing)?)
+        let missing = || status::not_found(&self.served.table.kind, key.rsplit('/').next().unwrap_or(key));
+        Ok(self.served.table.get(key).map(StoredObject).ok_or_else(missing)?)
     }
 
     /// Lists all objects in key order.
     #[must_use]
     pub fn list(&self) -> Vec<StoredObject> {
-        self.table.snapshot().0.into_iter().map(StoredObject).collect()
+        self.served.table.snapshot().0.into_iter().map(StoredObject).collect()
     }
 
     /// Counts the objects.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.table.len()
+        self.served.table.len()
     }
 
     /// Tells whether there are no objects.
@@ -131,20 +133,12 @@ impl ObjectStore {
 
     pub(crate) fn create_body(&self, body: Body) -> Result<StoredObject, Error> {
         let namespace = self.namespace_of(&body);
-        let stamp = self.server.stamp();
-        Ok(StoredObject(writes::create(
-            &self.table,
-            namespace.as_deref(),
-            body,
-            &stamp,
-            Guard::Trusted,
-            false,
-        )?))
+        Ok(StoredObject(self.writer(namespace.as_deref()).create(body, Guard::Trusted)?.into_object()))
     }
 
     pub(crate) fn update_body(&self, body: Body) -> Result<StoredObject, Error> {
         let namespace = self.namespace_of(&body);
-        let outcome = writes::update_verbatim(&self.table, namespace.as_deref(), body)?;
+        let outcome = self.writer(namespace.as_deref()).update_verbatim(body)?;
         Ok(StoredObject(outcome.into_object()))
     }
 
@@ -158,10 +152,14 @@ impl ObjectStore {
         }
     }
 
+    fn writer<'a>(&'a self, namespace: Option<&'a str>) -> Writer<'a> {
+        Writer { server: &self.server, served: &self.served, namespace, options: WriteOptions::default() }
+    }
+
     fn namespace_of(&self, body: &Body) -> Option<String> {
         let given =
             body.get("metadata").and_then(|metadata| metadata.get("namespace")).and_then(Value::as_str);
-        self.table.kind.namespaced.then(|| given.unwrap_or("default").to_owned())
+        self.served.kind.namespaced.then(|| given.unwrap_or("default").to_owned())
     }
 }
 

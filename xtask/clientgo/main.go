@@ -37,6 +37,7 @@ func main() {
 	}
 	benchStore()
 	benchQueues()
+	benchWorkqueue()
 	benchInformer()
 	benchStalled()
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::bail;
 
 use crate::signals::Signals;
-use crate::{codegen, e2e, loom, process, tidy, workspace};
+use crate::{codegen, e2e, fuzz, loom, process, simulate, tidy, workspace};
 
 /// One thing to run.
 #[derive(Clone, Copy, Debug)]
@@ -21,17 +21,22 @@ enum Step {
     Codegen,
     /// `cargo xtask loom`.
     Loom,
+    /// `cargo xtask simulate`, with these arguments.
+    Simulate(&'static simulate::Args),
+    /// `cargo xtask fuzz`, a minute for each target.
+    Fuzz,
     /// `cargo xtask e2e`, with controllers, a scheduler and nodes.
     E2e,
 }
 
 /// The steps, those that fail soonest first.
-const STEPS: [(&str, Step); 12] = [
+const STEPS: [(&str, Step); 13] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("tidy", Step::Tidy),
     ("codegen", Step::Codegen),
     ("test", Step::Cargo(&["test", "--workspace"])),
+    ("simulate", Step::Simulate(&simulate::Args::CI)),
     ("doc", Step::Doc),
     ("loom", Step::Loom),
     ("quickstart", Step::Cargo(&["run", "--release", "--example", "quickstart", "--", "--for", "5s"])),
@@ -41,11 +46,29 @@ const STEPS: [(&str, Step); 12] = [
     ("e2e", Step::E2e),
 ];
 
+/// What takes too long for every change.
+const LONG_STEPS: [(&str, Step); 3] = [
+    ("fuzz", Step::Fuzz),
+    ("simulate longer", Step::Simulate(&simulate::Args::LONG)),
+    ("simulate with bugs", Step::Simulate(&simulate::Args::MUTANTS)),
+];
+
+/// How much to run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// After that, fuzz for five minutes, try ten thousand seeds of the simulation, and put bugs into the sources that it
+    /// has to find. Takes about an hour more.
+    #[arg(long)]
+    long: bool,
+}
+
 /// Runs every step up to the first that fails.
-pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    for (number, (name, step)) in STEPS.iter().enumerate() {
-        eprintln!("\n== {}/{} {name}", number + 1, STEPS.len());
+    let long_steps = if args.long { &LONG_STEPS[..] } else { &[] };
+    let count = STEPS.len() + long_steps.len();
+    for (number, (name, step)) in STEPS.iter().chain(long_steps).enumerate() {
+        eprintln!("\n== {}/{count} {name}", number + 1);
         let step_began = Instant::now();
         let passed = step.run(signals)?;
         let elapsed = step_began.elapsed();
@@ -69,6 +92,8 @@ impl Step {
             }
             Self::Tidy => tidy::run()?,
             Self::Codegen => codegen::run(&codegen::Args::CHECK)?,
+            Self::Simulate(args) => simulate::run(args, signals)?,
+            Self::Fuzz => fuzz::run(&fuzz::Args::LONG, signals)?,
             Self::Loom => loom::run(signals)?,
             Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,
         };

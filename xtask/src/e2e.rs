@@ -1,10 +1,12 @@
-//! `cargo xtask e2e`: the end-to-end tests against a real kube-apiserver.
+//! `cargo xtask e2e`: the end-to-end tests against a real kube-apiserver, and those of other clients against the
+//! simulator.
 
 use std::process::{Command, ExitCode};
 
 use anyhow::bail;
 
 use crate::apiserver;
+use crate::client_go;
 use crate::controlplane::{Extra, Options, Programs};
 use crate::process;
 use crate::signals::Signals;
@@ -13,6 +15,12 @@ use crate::workspace;
 /// Tells the tests which kubeconfig to use. Not KUBECONFIG alone: tests that make and delete
 /// things must not run against a cluster that someone merely happens to be logged in to.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
+
+/// Tells the wire scenarios where the server's etcd is, which they make forget the past.
+const ETCD: &str = "INFORMER_E2E_ETCD";
+
+/// Tells the tests where the program is that follows pods with client-go.
+const CLIENT_GO: &str = "INFORMER_E2E_CLIENT_GO";
 
 /// What to start and which tests to run.
 #[derive(Debug, Default, clap::Args)]
@@ -40,15 +48,36 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if !status.success() {
         bail!("the end-to-end tests do not build; see the message above");
     }
-    let programs = Programs::find(&args.options, signals)?;
-    let mut cluster = apiserver::start(&args.options, &programs, signals)?;
+    let follower = client_go::build("./follow", "clientgofollow", signals)?;
+    let options = with_kubectl(&args.options);
+    let programs = Programs::find(&options, signals)?;
+    let mut cluster = apiserver::start(&options, &programs, signals)?;
     let mut command = tests();
-    command.args(["--", "--ignored"]).args(&args.filter).env(KUBECONFIG, cluster.kubeconfig());
+    command.args(["--", "--ignored"]).args(&args.filter);
+    command.env(KUBECONFIG, cluster.kubeconfig()).env(ETCD, cluster.etcd());
+    match follower {
+        Some(path) => {
+            command.env(CLIENT_GO, path);
+        }
+        None => {
+            eprintln!("there is no Go here, so client-go is not tried; Go 1.26 or newer would do");
+            command.args(["--skip", "client_go"]);
+        }
+    }
     apiserver::run_against(&mut cluster, &programs, &mut command, signals)
 }
 
 fn tests() -> Command {
     let mut command = workspace::cargo();
-    command.args(["test", "--workspace", "--test", "e2e"]);
+    command.args(["test", "--workspace", "--test", "e2e", "--test", "clients", "--test", "wire"]);
     command
+}
+
+/// The tests run kubectl.
+fn with_kubectl(options: &Options) -> Options {
+    let mut options = options.clone();
+    if !options.wants(Extra::Kubectl) {
+        options.with.push(Extra::Kubectl);
+    }
+    options
 }

@@ -6,7 +6,7 @@ use crate::signals::Signals;
 use crate::{process, workspace};
 
 /// The crates with such tests.
-const CRATES: [&str; 2] = ["informer-core", "informer-store"];
+const CRATES: [&str; 3] = ["informer-core", "informer-store", "informer-workqueue"];
 
 /// Runs the models. They are built in a folder of their own, since every crate is built anew for them.
 pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {

@@ -4,12 +4,15 @@
 mod apiserver;
 mod bench;
 mod ci;
+mod client_go;
 mod codegen;
 mod controlplane;
 mod e2e;
+mod fuzz;
 mod loom;
 mod process;
 mod signals;
+mod simulate;
 mod tidy;
 mod workspace;
 
@@ -36,14 +39,18 @@ enum Command {
     E2e(e2e::Args),
     /// Generate the typed accessors of informer-factory from `xtask/groups.json`.
     Codegen(codegen::Args),
+    /// Fuzz decoders, responses, tokens and selectors, for a minute or as long as you say.
+    Fuzz(fuzz::Args),
     /// Try every order in which threads can meet at the locks and wake-ups of queue, store and handlers.
     Loom,
+    /// Try many seeds of the deterministic simulation, or put bugs into the sources that it has to find.
+    Simulate(simulate::Args),
     /// Measure this workspace, and client-go where there is Go, in turn, and print a table.
     Bench(bench::Args),
     /// Check the rules of this workspace that no compiler and no linter checks.
     Tidy,
     /// Run everything CI runs, step by step, up to the first failure.
-    Ci,
+    Ci(ci::Args),
 }
 
 fn main() -> ExitCode {
@@ -66,9 +73,11 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Apiserver(args) => apiserver::run(&args, &Signals::install()?),
         Command::E2e(args) => e2e::run(&args, &Signals::install()?),
         Command::Codegen(args) => codegen::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args, &Signals::install()?),
         Command::Loom => loom::run(&Signals::install()?),
+        Command::Simulate(args) => simulate::run(&args, &Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),
         Command::Tidy => tidy::run(),
-        Command::Ci => ci::run(&Signals::install()?),
+        Command::Ci(args) => ci::run(&args, &Signals::install()?),
     }
 }

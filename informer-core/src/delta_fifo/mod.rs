@@ -12,6 +12,7 @@
 //! Lock order: the queue's lock, then the store's (through [`KnownObjects`]).
 
 mod batch;
+mod list;
 mod population;
 mod state;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub use batch::{Batch, Pending};
 
 use crate::sync::{Mutex, Notify};
 use crate::{Cached, Deleted, Delta, KnownObjects, ReflectorStore, Replacement, ResourceVersion, Synced};
+use list::Listed;
 use state::{State, Taken, Withdrawn};
 
 /// A queue of changes, at most one entry per key. Cloning gives another handle on the same queue.
@@ -161,7 +163,8 @@ impl<K: 'static> Drop for Shared<K> {
 }
 
 impl<K: 'static> DeltaFifo<K> {
-    /// Returns an empty queue with no store behind it: a list can then only tell as deleted what is still queued.
+    /// Returns an empty queue with no store behind it: a list is then handed out whole, and can only tell as deleted what
+    /// is still queued.
     #[must_use]
     pub fn new() -> Self {
         Self::with_known(None)
@@ -322,27 +325,30 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         });
     }
 
-    fn replace(&self, mut replacement: Replacement<K>) {
-        let known = self.shared.known.as_deref();
-        if let Some(known) = known {
-            keep_unchanged(&mut replacement.objects, known);
-        }
-        self.shared.change(|state| state.replace(replacement, known));
+    /// Before a store, objects of the first list are queued as they come; the queue is synced when all of them have been
+    /// processed, once [`replace`](Self::replace) has told where the list ends. Without a store they are queued by
+    /// `replace` alone, so that each is handed out once.
+    fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
+        let mut copies = Vec::new();
+        self.shared.change(|state| copies = state.list_part(&mut objects, self.shared.known.as_deref()));
+        // I8: here, where the queue is not locked.
+        drop(copies);
+        objects
+    }
+
+    /// Queues what is news, as [`Delta::Replaced`], and a deletion for each object that is queued, being processed or
+    /// known, but not listed. An object that is there already in the listed version is not queued again.
+    fn replace(&self, replacement: Replacement<K>) {
+        let listed = Listed::new(replacement);
+        self.shared.change(|state| state.replace(&listed, self.shared.known.as_deref()));
+        // I8: as above.
+        drop(listed);
     }
 
     /// There is no room while ten thousand changes wait.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
         let is_full = self.shared.is_full();
         is_full.then(|| Arc::clone(&self.shared).wait_for_room().boxed())
-    }
-}
-
-/// Puts the objects that are known already in the place of their new copies, which are freed here, outside the lock.
-fn keep_unchanged<K: 'static>(objects: &mut [Cached<K>], known: &dyn KnownObjects<K>) {
-    for object in objects {
-        if let Some(known) = known.known(object.key()).filter(|known| known.same_version(object)) {
-            *object = known;
-        }
     }
 }
 

@@ -2,14 +2,16 @@
 
 /// How far the first list has come.
 ///
-/// Its objects are counted while they are queued and while they are being processed. The batch that takes the last of
-/// them out is told so, and counts as one more until it is processed: so an empty list is a batch too.
+/// It comes in parts. Its objects are counted while they are queued and while they are being processed. The batch that
+/// takes the last of them out is told so, and counts as one more until it is processed: so an empty list is a batch too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Population {
     /// Nothing has come in yet.
     Awaited,
     /// On its way.
     Coming {
+        /// Whether all of it has come into the queue.
+        arrived: bool,
         /// So many of its keys are queued.
         queued: usize,
         /// So many are being processed, the batch that was told included.
@@ -29,7 +31,7 @@ impl Population {
     /// Says whether a batch is due that may have nothing else to say than that the first list ends with it.
     #[inline]
     pub(super) fn is_to_be_told(self) -> bool {
-        matches!(self, Self::Coming { queued: 0, told: false, .. })
+        matches!(self, Self::Coming { arrived: true, queued: 0, told: false, .. })
     }
 
     /// A queue that is filled by single changes has no first list to wait for.
@@ -40,21 +42,32 @@ impl Population {
         }
     }
 
-    /// A list of so many keys is in the queue; returns whether it is the first.
-    pub(super) fn first_list(&mut self, keys: usize) -> bool {
-        let is_first = *self == Self::Awaited;
-        if is_first {
-            *self = Self::Coming { queued: keys, taken: 0, told: false };
+    /// Says whether what a list brings is of the first one.
+    pub(super) fn is_first_list(self) -> bool {
+        matches!(self, Self::Awaited | Self::Coming { arrived: false, .. })
+    }
+
+    /// Says whether part of the first list has come and its end has not.
+    pub(super) fn is_arriving(self) -> bool {
+        matches!(self, Self::Coming { arrived: false, .. })
+    }
+
+    /// So many keys more of the first list are in the queue; `is_all` says whether nothing more of it will come.
+    pub(super) fn queued(&mut self, keys: usize, is_all: bool) {
+        if *self == Self::Awaited {
+            *self = Self::Coming { arrived: false, queued: 0, taken: 0, told: false };
         }
-        is_first
+        let Self::Coming { arrived, queued, .. } = self else { return };
+        *queued += keys;
+        *arrived |= is_all;
     }
 
     /// So many of its keys are taken out; returns whether they are the last.
     pub(super) fn taken(&mut self, keys: usize) -> bool {
-        let Self::Coming { queued, taken, told } = self else { return false };
+        let Self::Coming { arrived, queued, taken, told } = self else { return false };
         *queued -= keys;
         *taken += keys;
-        let is_last = *queued == 0 && !*told;
+        let is_last = *arrived && *queued == 0 && !*told;
         *told |= is_last;
         *taken += usize::from(is_last);
         is_last
@@ -63,7 +76,7 @@ impl Population {
     /// A key goes back from a batch into the queue, where it may be counted already. A batch that was told it is the
     /// last no longer is.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, was_told: &mut bool) {
-        let Self::Coming { queued, taken, told } = self else { return };
+        let Self::Coming { queued, taken, told, .. } = self else { return };
         if !is_initial {
             return;
         }
@@ -77,7 +90,7 @@ impl Population {
 
     /// A batch with so many of its keys is processed; returns whether with it all of them are.
     pub(super) fn processed(&mut self, keys: usize, was_told: bool) -> bool {
-        let Self::Coming { queued, taken, told } = self else { return false };
+        let Self::Coming { queued, taken, told, .. } = self else { return false };
         *taken -= keys + usize::from(was_told);
         let is_complete = *told && *queued == 0 && *taken == 0;
         if is_complete {

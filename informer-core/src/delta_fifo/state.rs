@@ -3,6 +3,7 @@
 //! Upholds I2: a key is in `index` if and only if it has an entry in `items`, and an entry has at least one delta.
 
 use std::any::Any;
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -13,18 +14,18 @@ use smallvec::smallvec;
 
 use super::Pending;
 use super::population::Population;
-use crate::{Cached, Deleted, Delta, Deltas, KnownObjects, ObjectKey, Replacement, ResourceVersion};
+use crate::{Deleted, Delta, Deltas, KnownObjects, ObjectKey, ResourceVersion};
 
 /// What is queued, what is out for processing, and how far the initial population has come.
 pub(super) struct State<K> {
-    items: VecDeque<Pending<K>>,
+    pub(super) items: VecDeque<Pending<K>>,
     /// Ticket numbers by key. The item with ticket `n` stands at `items[n - first_ticket]`.
     index: HashTable<u64>,
     first_ticket: u64,
     /// How many deltas the items have, without those that were put back: what fails again and again must not keep what
     /// is new from coming in. So rather too few than too many.
     deltas: usize,
-    /// Taken out but not yet processed, oldest first: neither queued nor in the store, so `replace` has to look here too.
+    /// Taken out but not yet processed, oldest first: neither queued nor in the store, so lists have to look here too.
     in_flight: Vec<InFlight<K>>,
     next_batch: u64,
     /// Counts what has been queued, but for what was put back.
@@ -37,7 +38,7 @@ pub(super) struct State<K> {
     watermark: Option<ResourceVersion>,
     /// The same, whether or not it has been taken along.
     newest: Option<ResourceVersion>,
-    population: Population,
+    pub(super) population: Population,
     /// What has been put out of use, to be dropped when the queue is not locked: an object's drop is its owner's code
     /// (I8).
     pub(super) garbage: Vec<Deleted<K>>,
@@ -54,6 +55,16 @@ struct InFlight<K> {
     initial: usize,
     /// What is no longer true of it, because something from a batch before it has been put back since.
     withdrawn: Withdrawn,
+    /// Positions by key; made when somebody asks for the first time.
+    index: OnceCell<HashMap<ObjectKey, usize>>,
+}
+
+impl<K> InFlight<K> {
+    fn last(&self, key: &ObjectKey) -> Option<&Delta<K>> {
+        let positions =
+            || self.items.iter().enumerate().map(|(at, pending)| (pending.key.clone(), at)).collect();
+        self.index.get_or_init(positions).get(key).map(|&at| self.items[at].last())
+    }
 }
 
 /// What was said of a batch when it was taken out, and is not true any more.
@@ -132,7 +143,7 @@ impl<K: 'static> State<K> {
     }
 
     #[inline]
-    fn enqueue(&mut self, delta: Delta<K>) {
+    pub(super) fn enqueue(&mut self, delta: Delta<K>) {
         let Self { items, index, first_ticket, deltas, arrivals, garbage, .. } = self;
         *deltas += 1;
         *arrivals += 1;
@@ -175,7 +186,7 @@ impl<K: 'static> State<K> {
             .map(|&ticket| at(ticket))
     }
 
-    fn is_queued(&self, key: &ObjectKey) -> bool {
+    pub(super) fn is_queued(&self, key: &ObjectKey) -> bool {
         self.position(key).is_some()
     }
 
@@ -186,70 +197,33 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Queues a complete state: each of its objects, then a deletion for all that is known or under way but not in it.
-    pub(super) fn replace(&mut self, replacement: Replacement<K>, known: Option<&dyn KnownObjects<K>>) {
-        let Replacement { objects, mut set_aside, complete, resource_version } = replacement;
-        set_aside.sort_unstable();
-        // A key that is in the list gets one more delta; so the lengths tell afterwards which were not.
-        let lengths_before: Vec<usize> = self.items.iter().map(|pending| pending.deltas.len()).collect();
-        for object in objects {
-            self.enqueue(Delta::Replaced(object));
-        }
-        if complete {
-            self.delete_missing(&lengths_before, &set_aside, known);
-        }
-        self.advance(&resource_version);
-        if self.population.first_list(self.items.len()) {
-            self.items.iter_mut().for_each(|pending| pending.initial = true);
-        }
+    /// The newest change to this key that is queued.
+    pub(super) fn last_queued(&self, key: &ObjectKey) -> Option<&Delta<K>> {
+        self.position(key).map(|position| self.items[position].last())
     }
 
-    /// The second half of `replace`: what was queued, is being processed or is known, and was not in the list.
-    fn delete_missing(
-        &mut self,
-        lengths_before: &[usize],
-        set_aside: &[ObjectKey],
-        known: Option<&dyn KnownObjects<K>>,
-    ) {
-        let in_flight = self.in_flight_objects();
-        let mut missing: Vec<Deleted<K>> = Vec::new();
-        let mut consider = |key: &ObjectKey, last: Option<&Cached<K>>| {
-            if set_aside.binary_search(key).is_err() {
-                missing.push(Deleted::missed(key.clone(), last.cloned()));
-            }
-        };
-        for (pending, length_before) in self.items.iter().zip(lengths_before) {
-            let listed = pending.deltas.len() > *length_before;
-            if !listed && !pending.last().is_deleted() {
-                consider(&pending.key, pending.last().object());
-            }
-        }
-        for (key, last) in &in_flight {
-            if !last.is_deleted() && !self.is_queued(key) {
-                consider(key, last.object());
-            }
-        }
-        if let Some(known) = known {
-            let held = known.for_each_known(&mut |object| {
-                if !in_flight.contains_key(object.key()) && !self.is_queued(object.key()) {
-                    consider(object.key(), Some(object));
-                }
-            });
-            self.held.extend(held);
-        }
-        for deleted in missing {
-            self.enqueue(Delta::Deleted(deleted));
-        }
+    /// The newest change to this key that is out for processing.
+    pub(super) fn last_in_flight(&self, key: &ObjectKey) -> Option<&Delta<K>> {
+        self.in_flight.iter().rev().find_map(|batch| batch.last(key))
+    }
+
+    /// Counts what is queued of a key for the first list; returns whether it was not counted yet.
+    pub(super) fn mark_initial(&mut self, key: &ObjectKey) -> bool {
+        let Some(position) = self.position(key) else { return false };
+        !std::mem::replace(&mut self.items[position].initial, true)
     }
 
     /// The newest change to each key that is out for processing.
-    fn in_flight_objects(&self) -> HashMap<ObjectKey, Delta<K>> {
+    pub(super) fn in_flight_objects(&self) -> HashMap<ObjectKey, Delta<K>> {
         let pending = self.in_flight.iter().flat_map(|batch| batch.items.iter());
         pending.map(|pending| (pending.key.clone(), pending.last().clone())).collect()
     }
 
     /// Queues every known object once more, unless there is news of it anyway.
     pub(super) fn resync(&mut self, known: &dyn KnownObjects<K>) {
+        if self.population.is_arriving() {
+            return;
+        }
         let in_flight = self.in_flight_objects();
         let mut quiet = Vec::new();
         let held = known.for_each_known(&mut |object| {
@@ -305,6 +279,7 @@ impl<K: 'static> State<K> {
             items: Arc::clone(&items),
             initial,
             withdrawn: Withdrawn::default(),
+            index: OnceCell::new(),
         });
         // Only an empty queue leaves the consumer with the whole of a server state (I9).
         let watermark = if self.items.is_empty() { self.watermark.take() } else { None };

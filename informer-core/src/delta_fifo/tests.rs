@@ -125,8 +125,24 @@ fn replace_deletes_what_is_known_and_not_listed_with_its_last_known_state() {
     let store = Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1"), object("c", 1, "c1")]);
     let queue = DeltaFifo::with_known_objects(store);
     queue.replace(replacement(vec![object("a", 1, "copy"), object("b", 5, "b2")], 6));
-    // "a" is unchanged: the known object is handed on, not its copy.
-    assert_eq!(drain(&queue), ["a R:a1", "b R:b2", "c d:c1"]);
+    // "a" is unchanged, and no news.
+    assert_eq!(drain(&queue), ["b R:b2", "c d:c1"]);
+}
+
+#[test]
+fn a_list_is_no_news_of_what_is_known_or_on_its_way_in_the_same_version() {
+    let queue = DeltaFifo::with_known_objects(Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1")]));
+    queue.update(object("a", 2, "a2"));
+    let in_flight = pop_now(&queue);
+    queue.update(object("b", 3, "b2"));
+    queue.delete(Deleted::exact(object("c", 4, "c1")));
+    let list = || vec![object("a", 2, "copy"), object("b", 3, "copy"), object("c", 4, "again")];
+    queue.replace(replacement(list(), 5));
+    assert_eq!(drain(&queue), ["b U:b2", "c D:c1,R:again"]);
+    // What is known is older than what is on its way, so it counts as news.
+    queue.replace(replacement(vec![object("a", 1, "a1"), object("b", 3, "copy"), object("c", 4, "copy")], 6));
+    assert_eq!(drain(&queue), ["a R:a1", "b R:copy", "c R:copy"]);
+    drop(in_flight);
 }
 
 #[test]
@@ -135,7 +151,7 @@ fn replace_deletes_what_is_only_queued() {
     queue.add(object("added", 1, "x"));
     queue.delete(Deleted::exact(object("gone", 1, "x")));
     queue.add(object("listed", 1, "x"));
-    queue.replace(replacement(vec![object("listed", 1, "y")], 2));
+    queue.replace(replacement(vec![object("listed", 2, "y")], 2));
     assert_eq!(drain(&queue), ["added A:x,d:x", "gone D:x", "listed A:x,R:y"]);
 }
 
@@ -179,7 +195,8 @@ fn i2_an_object_that_is_listed_twice_has_one_entry_and_counts_once_for_the_first
     queue.replace(replacement(vec![object("a", 1, "x"), object("b", 1, "x"), object("a", 2, "y")], 7));
     assert_eq!(queue.len(), 2);
     let batch = pop_now(&queue);
-    assert_eq!(contents(&batch), ["a R:x,R:y", "b R:x"]);
+    // Where a key is listed twice, the last one counts.
+    assert_eq!(contents(&batch), ["b R:x", "a R:y"]);
     assert!(batch.completes_initial_list());
     drop(batch);
     assert!(queue.has_synced());
@@ -241,6 +258,20 @@ fn resync_hands_out_known_objects_that_have_nothing_pending() {
 }
 
 #[test]
+fn nothing_is_resynced_while_the_first_list_is_arriving() {
+    let (queue, store) = before_a_store();
+    let listed = queue.list_part(vec![object("a", 1, "a")]);
+    store.0.lock().insert(listed[0].key().clone(), listed[0].clone());
+    drop(pop_now(&queue));
+    queue.resync();
+    assert!(is_waiting(&queue));
+    queue.replace(replacement(listed, 7));
+    drop(pop_now(&queue));
+    queue.resync();
+    assert_eq!(drain(&queue), ["a S:a"]);
+}
+
+#[test]
 fn the_first_list_is_complete_once_its_last_object_has_been_processed() {
     let queue = DeltaFifo::new();
     assert!(!queue.has_synced());
@@ -269,6 +300,181 @@ fn an_empty_first_list_is_complete_once_the_consumer_has_heard_of_it() {
     assert!(batch.items().is_empty() && batch.completes_initial_list());
     assert_eq!(batch.watermark(), Some(&7.into()));
     assert!(is_waiting(&queue), "it is announced once");
+    drop(batch);
+    assert!(queue.has_synced());
+}
+
+/// A queue before a store that is empty as yet.
+fn before_a_store() -> (DeltaFifo<Object>, Arc<Store>) {
+    let store = Store::with(vec![]);
+    (DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Object>>), store)
+}
+
+#[test]
+fn i6_the_first_list_is_taken_out_as_it_comes_and_is_complete_when_all_of_it_has_been_processed() {
+    let (queue, store) = before_a_store();
+    let first = queue.list_part(vec![object("a", 1, "a"), object("b", 1, "b")]);
+    let batch = pop_now(&queue);
+    assert_eq!(contents(&batch), ["a R:a", "b R:b"]);
+    assert!(batch.items().iter().all(Pending::is_in_initial_list) && !batch.completes_initial_list());
+    assert_eq!(batch.watermark(), None, "I9: it is not the whole of any state");
+    first.iter().for_each(|object| _ = store.0.lock().insert(object.key().clone(), object.clone()));
+    drop(batch);
+    assert!(is_waiting(&queue) && !queue.has_synced());
+    let second = queue.list_part(vec![object("c", 1, "c")]);
+    queue.replace(replacement([first, second].concat(), 7));
+    let batch = pop_now(&queue);
+    assert_eq!(contents(&batch), ["c R:c"]);
+    assert!(batch.items()[0].is_in_initial_list() && batch.completes_initial_list());
+    assert_eq!(batch.watermark(), Some(&7.into()));
+    drop(batch);
+    assert!(queue.has_synced());
+}
+
+#[test]
+fn a_queue_without_a_store_hands_out_a_list_once_and_whole() {
+    let queue = DeltaFifo::new();
+    let listed = queue.list_part(vec![object("a", 1, "a")]);
+    assert!(is_waiting(&queue));
+    queue.replace(replacement(listed, 7));
+    assert_eq!(drain(&queue), ["a R:a"]);
+}
+
+#[test]
+fn i6_a_first_list_whose_parts_have_all_been_processed_is_complete_with_word_of_its_end() {
+    let (queue, store) = before_a_store();
+    let listed = queue.list_part(vec![object("a", 1, "a")]);
+    let batch = pop_now(&queue);
+    store.0.lock().insert(listed[0].key().clone(), listed[0].clone());
+    drop(batch);
+    queue.replace(replacement(listed, 7));
+    let batch = pop_now(&queue);
+    assert!(batch.items().is_empty() && batch.completes_initial_list());
+    assert_eq!(batch.watermark(), Some(&7.into()));
+    drop(batch);
+    assert!(queue.has_synced() && is_waiting(&queue));
+}
+
+#[test]
+fn what_a_first_list_that_broke_off_has_brought_and_the_next_lacks_is_deleted() {
+    let (queue, store) = before_a_store();
+    let broken = queue.list_part(vec![object("a", 1, "a"), object("b", 1, "b"), object("c", 1, "c")]);
+    drop(pop_now(&queue));
+    for object in &broken {
+        store.0.lock().insert(object.key().clone(), object.clone());
+    }
+    let listed = queue.list_part(vec![object("a", 1, "copy"), object("b", 5, "b2")]);
+    assert!(listed[0].ptr_eq(&broken[0]), "the copy of what is known is freed at once");
+    queue.replace(replacement(listed, 7));
+    let batch = pop_now(&queue);
+    assert_eq!(contents(&batch), ["b R:b2", "c d:c"]);
+    assert!(batch.completes_initial_list());
+}
+
+#[test]
+fn a_later_list_changes_nothing_before_its_end() {
+    let known = object("a", 1, "a1");
+    let queue = DeltaFifo::with_known_objects(Store::with(vec![known.clone(), object("gone", 1, "g")]));
+    queue.replace(replacement(vec![], 2));
+    drop(pop_now(&queue));
+    let listed = queue.list_part(vec![object("a", 1, "copy"), object("b", 3, "b1")]);
+    assert!(listed[0].ptr_eq(&known));
+    assert!(is_waiting(&queue));
+    queue.replace(replacement(listed, 7));
+    assert_eq!(drain(&queue), ["b R:b1", "gone d:g"]);
+}
+
+#[test]
+fn a_part_of_a_list_is_compared_with_what_is_newest_wherever_that_is() {
+    let queue = DeltaFifo::with_known_objects(Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1")]));
+    queue.replace(replacement(vec![object("a", 1, "a1"), object("b", 1, "b1")], 1));
+    let (taken, queued) = (object("a", 2, "a2"), object("b", 3, "b2"));
+    queue.update(taken.clone());
+    let in_flight = pop_now(&queue);
+    queue.update(queued.clone());
+    queue.delete(Deleted::exact(object("c", 4, "c1")));
+    let listed =
+        queue.list_part(vec![object("a", 2, "copy"), object("b", 3, "copy"), object("c", 4, "copy")]);
+    assert!(listed[0].ptr_eq(&taken) && listed[1].ptr_eq(&queued));
+    assert_eq!(*listed[2], "copy", "what is deleted is not known");
+    drop(in_flight);
+}
+
+/// A store of objects that can be counted while they are alive.
+struct Counted(Mutex<BTreeMap<ObjectKey, Cached<Arc<()>>>>);
+
+impl KnownObjects<Arc<()>> for Counted {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<Arc<()>>> {
+        self.0.lock().get(key).cloned()
+    }
+
+    fn for_each_known(
+        &self,
+        visit: &mut dyn FnMut(&Cached<Arc<()>>),
+    ) -> Option<Box<dyn std::any::Any + Send>> {
+        self.0.lock().values().for_each(visit);
+        None
+    }
+}
+
+#[test]
+fn neither_a_first_list_nor_a_later_one_in_which_nothing_changed_is_ever_held_twice() {
+    const PARTS: u64 = 100;
+    const PART: u64 = 10;
+    let alive = Arc::new(());
+    let store = Arc::new(Counted(Mutex::default()));
+    let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Arc<()>>>);
+    let process = || {
+        let batch = queue.pop_batch().now_or_never().flatten().expect("the queue is ready");
+        for object in batch.items().iter().flat_map(|pending| &pending.deltas).filter_map(Delta::object) {
+            store.0.lock().insert(object.key().clone(), object.clone());
+        }
+    };
+    for list in 0..3_u64 {
+        let mut listed = Vec::new();
+        for part in 0..PARTS {
+            let copy = |n: u64| {
+                let key = ObjectKey::cluster_scoped(&n.to_string());
+                Cached::from_parts(key, (n + 1).into(), Uid::default(), Arc::clone(&alive))
+            };
+            listed.extend(queue.list_part((part * PART..(part + 1) * PART).map(copy).collect()));
+            if list == 0 {
+                process();
+            }
+            let known = if list == 0 { (part + 1) * PART } else { PARTS * PART };
+            assert_eq!(Arc::strong_count(&alive) as u64, known + 1, "part {part} of list {list}");
+        }
+        let resource_version = (list + 5_000).into();
+        let set_aside = Vec::new();
+        queue.replace(Replacement { objects: listed, set_aside, complete: true, resource_version });
+        assert!(queue.is_empty(), "nothing is news");
+        process();
+    }
+    assert_eq!(Arc::strong_count(&alive) as u64, PARTS * PART + 1);
+}
+
+#[test]
+fn i12_nobody_waits_for_a_first_list_that_broke_off_and_whose_queue_is_closed() {
+    let (queue, _) = before_a_store();
+    queue.list_part(vec![object("a", 1, "a")]);
+    queue.close();
+    assert_eq!(queue.synced().wait().now_or_never(), None, "what is queued can still be processed");
+    drop(pop_now(&queue));
+    assert_eq!(queue.synced().wait().now_or_never(), Some(Err(crate::NeverSynced)));
+}
+
+#[test]
+fn i6_a_part_of_the_first_list_that_was_put_back_is_waited_for() {
+    let (queue, _) = before_a_store();
+    let listed = queue.list_part(vec![object("a", 1, "a")]);
+    let mut batch = pop_now(&queue);
+    queue.replace(replacement(listed, 7));
+    batch.requeue(0);
+    drop(batch);
+    assert!(!queue.has_synced());
+    let batch = pop_now(&queue);
+    assert_eq!(contents(&batch), ["a R:a"]);
+    assert!(batch.completes_initial_list() && batch.watermark() == Some(&7.into()));
     drop(batch);
     assert!(queue.has_synced());
 }
@@ -422,6 +628,20 @@ fn i8_an_object_may_use_the_queue_when_it_is_dropped() {
     queue.delete(end(4));
     drop(batch);
     assert_eq!(queue.len(), 1);
+    drop(queue.pop_batch().now_or_never());
+    let copy = || {
+        let key = ObjectKey::cluster_scoped("b");
+        Cached::from_parts(key, 5.into(), Uid::default(), Meddler(queue.clone()))
+    };
+    queue.add(copy());
+    queue.list_part(vec![copy()]);
+    let list = vec![copy()];
+    queue.replace(Replacement {
+        objects: list,
+        set_aside: vec![],
+        complete: true,
+        resource_version: 6.into(),
+    });
     drop(queue.pop_batch().now_or_never());
 }
 

@@ -171,6 +171,40 @@ fn i6_the_queue_is_synced_only_when_the_first_list_has_been_processed() {
 }
 
 #[test]
+fn i6_a_first_list_that_comes_in_parts_is_synced_when_all_of_it_has_been_processed_and_each_part_comes_once()
+{
+    model(|| {
+        let store = Arc::new(Store::default());
+        let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<u64>>);
+        let consumer = thread::spawn({
+            let (queue, store) = (queue.clone(), Arc::clone(&store));
+            move || {
+                let mut deltas = 0;
+                while let Some(batch) = block_on(queue.pop_batch()) {
+                    for pending in batch.items() {
+                        assert!(pending.is_in_initial_list());
+                        deltas += pending.deltas.len();
+                        store.0.lock().expect("no panic").insert(pending.key.clone(), object("a"));
+                    }
+                }
+                deltas
+            }
+        });
+        let objects = queue.list_part(vec![object("a")]);
+        queue.replace(Replacement {
+            objects,
+            set_aside: Vec::new(),
+            complete: true,
+            resource_version: 2.into(),
+        });
+        block_on(queue.synced().wait()).expect("nobody gives up");
+        assert_eq!(store.0.lock().expect("no panic").len(), 1);
+        queue.close();
+        assert_eq!(consumer.join().expect("no panic"), 1);
+    });
+}
+
+#[test]
 fn a_reflector_that_waits_for_room_goes_on_when_the_consumer_has_taken_or_the_queue_is_closed() {
     model(|| {
         let queue = DeltaFifo::new();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use informer_core::{Batch, DeltaFifo, Pending, ResourceVersion, Synced};
-use informer_reflector::{Reflector, ReflectorStatus};
+use informer_reflector::{Reflector, ReflectorStatus, Relist};
 use kube::Resource;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -111,6 +111,11 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
     ) -> Self {
         self.resync = Some(ResyncTimer { period, is_due: Box::new(is_due) });
         self
+    }
+
+    /// Returns a way to have everything listed again.
+    pub(crate) fn relist(&self) -> Relist {
+        self.reflector.relist()
     }
 
     /// Says whether the first list has been processed to its end.

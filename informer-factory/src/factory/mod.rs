@@ -11,7 +11,7 @@ use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
 
-use informer_reflector::KubeListWatch;
+use informer_reflector::{KubeListWatch, ReflectorConfig, SharedServer};
 use kube::{Client, Resource};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -55,6 +55,8 @@ pub struct SharedInformerFactory {
 struct Inner {
     client: Client,
     config: builder::FactoryConfig,
+    /// What the informers know together about the server.
+    server: SharedServer,
     informers: Registry,
     tasks: TaskTracker,
     /// Held by who starts informers and by who stops them: none is started once all have been told to stop.
@@ -81,6 +83,7 @@ impl SharedInformerFactory {
         let inner = Inner {
             client,
             config,
+            server: SharedServer::new(),
             informers: Registry::new(),
             tasks: TaskTracker::new(),
             starting: Mutex::new(()),
@@ -153,15 +156,21 @@ impl SharedInformerFactory {
         K: Resource<DynamicType = ()>,
     {
         let client = self.inner.client.clone();
-        let list_watch = match namespace {
-            Some(namespace) => KubeListWatch::namespaced(client, namespace),
-            None => KubeListWatch::all(client),
+        let mut lister_watcher = match namespace {
+            Some(namespace) => KubeListWatch::<K>::namespaced(client, namespace),
+            None => KubeListWatch::<K>::all(client),
         };
-        let mut options = InformerOptions::new();
+        if let Some(tweak) = &self.inner.config.tweak_list_options {
+            lister_watcher = lister_watcher.tweak_list_options(|options| tweak(options));
+        }
+        let reflector = ReflectorConfig::new()
+            .server(self.inner.server.clone())
+            .streaming_lists(!self.inner.config.only_pages);
+        let mut options = InformerOptions::new().reflector(reflector);
         if let Some(period) = self.inner.config.resync_period {
             options = options.resync_period(period);
         }
-        (list_watch, options)
+        (lister_watcher, options)
     }
 
     /// Puts an informer into the registry, unless somebody else has been quicker; returns the one that is there.

@@ -15,6 +15,7 @@ mod options;
 mod pipeline;
 mod state;
 mod task;
+mod verify;
 mod wait;
 
 use std::fmt;
@@ -32,10 +33,12 @@ use tokio::sync::watch;
 use crate::{Controller, ControllerConfig};
 use pipeline::Pipeline;
 use state::StateKeeper;
+use verify::Verifier;
 
 pub use options::InformerOptions;
 pub use state::{InformerState, StopCause};
 pub use task::InformerTask;
+pub use verify::{Difference, Verification, VerifyError};
 pub use wait::WaitOutcome;
 
 /// A local, indexed, always-current copy of some objects, shared by all who use them. Cloning gives another handle on
@@ -55,6 +58,7 @@ struct Shared<K: 'static> {
     reflector: ReflectorStatus,
     watermark: watch::Receiver<ResourceVersion>,
     state: watch::Receiver<InformerState>,
+    verifier: Arc<Verifier<K>>,
 }
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
@@ -86,8 +90,16 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
             move || format!("{} ({})", status.description(), status.health())
         });
         let (keeper, state) = StateKeeper::new();
-        let task = InformerTask::new(controller, processor.clone(), keeper);
-        let shared = Shared { indexer, processor, queue, lister_watcher, reflector, watermark, state };
+        let verifier = Arc::new(Verifier::new(
+            indexer.clone(),
+            Arc::clone(&lister_watcher),
+            reflector.clone(),
+            controller.relist(),
+        ));
+        let period = options.verify_period;
+        let task = InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), period, keeper);
+        let shared =
+            Shared { indexer, processor, queue, lister_watcher, reflector, watermark, state, verifier };
         (Self { shared: Arc::new(shared) }, task)
     }
 
@@ -99,7 +111,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns the read half of the store.
+    /// Returns the read half of the store. Until the informer [has synced](Self::has_synced), it has as much of the first
+    /// list as has come, and its [watermark](Self::watermark) is empty.
     #[must_use]
     #[doc(alias = "GetStore")]
     #[doc(alias = "GetIndexer")]
@@ -130,7 +143,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.indexer.add_index(name, values)
     }
 
-    /// Adds a handler, at any time. What the store has already comes to it first, as initial adds (I5).
+    /// Adds a handler, at any time. What the store has already comes to it first, as initial adds (I5); so does the first
+    /// list, as it comes.
     #[doc(alias = "AddEventHandler")]
     pub fn add_event_handler(&self, handler: impl EventHandler<K>) -> HandlerRegistration {
         self.add_event_handler_with(handler, &HandlerOptions::default())

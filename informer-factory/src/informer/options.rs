@@ -9,13 +9,24 @@ use informer_reflector::ReflectorConfig;
 #[must_use]
 pub struct InformerOptions<K> {
     pub(super) resync_period: Option<Duration>,
+    pub(super) verify_period: Option<Duration>,
     pub(super) reflector: ReflectorConfig<K>,
 }
 
 impl<K> InformerOptions<K> {
     /// Returns the defaults: no resync, and [`ReflectorConfig::new`].
     pub fn new() -> Self {
-        Self { resync_period: None, reflector: ReflectorConfig::new() }
+        Self { resync_period: None, verify_period: None, reflector: ReflectorConfig::new() }
+    }
+
+    /// Has the store [verified](super::SharedIndexInformer::verify) about so often: each period is up to a tenth longer
+    /// or shorter, so that informers take turns. Default, and if it is zero: never.
+    ///
+    /// Each time costs a list of metadata, which is little next to a list, and more than nothing: think of hours.
+    /// Differences are logged; [`last_verification`](super::SharedIndexInformer::last_verification) has the details.
+    pub fn verify_every(mut self, period: Duration) -> Self {
+        self.verify_period = Some(period).filter(|period| !period.is_zero());
+        self
     }
 
     /// Sets how often handlers that ask for nothing else get every object handed out again. Default: never.

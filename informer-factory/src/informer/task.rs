@@ -1,12 +1,15 @@
 //! [`InformerTask`]: the work of an informer, for whoever runs it.
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use informer_core::SharedProcessor;
 use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use super::state::StateKeeper;
+use super::verify::Verifier;
 use crate::Controller;
 
 /// The work of a [`SharedIndexInformer`](crate::SharedIndexInformer). There is one per informer, so it runs once.
@@ -16,6 +19,8 @@ use crate::Controller;
 pub struct InformerTask<K: Send + Sync + 'static> {
     controller: Controller<K>,
     handlers: Handlers<K>,
+    verifier: Arc<Verifier<K>>,
+    verify_period: Option<Duration>,
     state: StateKeeper,
 }
 
@@ -29,8 +34,14 @@ impl<K: Send + Sync + 'static> Drop for Handlers<K> {
 }
 
 impl<K: Resource + Send + Sync + 'static> InformerTask<K> {
-    pub(super) fn new(controller: Controller<K>, processor: SharedProcessor<K>, state: StateKeeper) -> Self {
-        Self { controller, handlers: Handlers(processor), state }
+    pub(super) fn new(
+        controller: Controller<K>,
+        processor: SharedProcessor<K>,
+        verifier: Arc<Verifier<K>>,
+        verify_period: Option<Duration>,
+        state: StateKeeper,
+    ) -> Self {
+        Self { controller, handlers: Handlers(processor), verifier, verify_period, state }
     }
 
     /// Keeps the informer's store current and its handlers informed until `shutdown`; then stops the reflector, the
@@ -41,7 +52,7 @@ impl<K: Resource + Send + Sync + 'static> InformerTask<K> {
     /// # Cancel safety
     /// Dropping the future stops everything; events that wait for handlers are lost.
     pub async fn run(self, shutdown: CancellationToken) {
-        let Self { mut controller, handlers, state } = self;
+        let Self { mut controller, handlers, verifier, verify_period, state } = self;
         state.running();
         let processor = &handlers.0;
         if let Some(period) = processor.fix_check_period() {
@@ -49,11 +60,16 @@ impl<K: Resource + Send + Sync + 'static> InformerTask<K> {
             controller = controller.resync_every(period, move || due.check_resync());
         }
         let stop_handlers = CancellationToken::new();
+        let verify = async {
+            if let Some(period) = verify_period {
+                shutdown.run_until_cancelled(verifier.verify_every(period)).await;
+            }
+        };
         let work = async {
-            controller.run(shutdown).await;
+            controller.run(shutdown.clone()).await;
             stop_handlers.cancel();
         };
-        tokio::join!(work, processor.run(stop_handlers.clone()));
+        tokio::join!(work, processor.run(stop_handlers.clone()), verify);
         drop(handlers);
         state.shut_down();
     }

@@ -50,6 +50,7 @@ struct State {
     expire_next_list: AtomicBool,
     expire_next_page: AtomicBool,
     lists: AtomicUsize,
+    streams: AtomicUsize,
 }
 
 /// While it lasts, no request gets through.
@@ -87,7 +88,12 @@ impl Interruptions {
         self.state.expire_next_page.store(true, Ordering::Relaxed);
     }
 
-    /// How many lists, or pages of lists, have been asked for.
+    /// How many streaming lists have been asked for.
+    pub(crate) fn streams(&self) -> usize {
+        self.state.streams.load(Ordering::Relaxed)
+    }
+
+    /// How many lists, or pages of lists, have been asked for, streaming ones apart.
     pub(crate) fn lists(&self) -> usize {
         self.state.lists.load(Ordering::Relaxed)
     }
@@ -103,6 +109,8 @@ impl Drop for Outage {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     List,
+    /// A list that goes on as a watch.
+    StreamingList,
     NextPage,
     Watch,
     Other,
@@ -112,6 +120,7 @@ impl Kind {
     fn of(request: &Request<Body>) -> Self {
         let query = request.uri().query().unwrap_or_default();
         match *request.method() {
+            Method::GET if query.contains("sendInitialEvents=true") => Self::StreamingList,
             Method::GET if query.contains("watch=1") => Self::Watch,
             Method::GET if query.contains("continue=") => Self::NextPage,
             Method::GET => Self::List,
@@ -123,13 +132,17 @@ impl Kind {
 impl State {
     /// What is to be answered instead of the server's word, if anything.
     fn interruption(&self, kind: Kind) -> Option<Answer> {
-        if matches!(kind, Kind::List | Kind::NextPage) {
-            self.lists.fetch_add(1, Ordering::Relaxed);
+        match kind {
+            Kind::List | Kind::NextPage => _ = self.lists.fetch_add(1, Ordering::Relaxed),
+            Kind::StreamingList => _ = self.streams.fetch_add(1, Ordering::Relaxed),
+            Kind::Watch | Kind::Other => {}
         }
         let is_planned = |plan: &AtomicBool| plan.swap(false, Ordering::Relaxed);
         match kind {
             Kind::Watch => self.watches.lock().pop_front().map(expired),
-            Kind::List => is_planned(&self.expire_next_list).then(|| expired(Expired::AtOnce)),
+            Kind::List | Kind::StreamingList => {
+                is_planned(&self.expire_next_list).then(|| expired(Expired::AtOnce))
+            }
             Kind::NextPage => is_planned(&self.expire_next_page).then(|| expired(Expired::AtOnce)),
             Kind::Other => None,
         }

@@ -31,8 +31,8 @@ async fn paging_informer(cluster: &Cluster, page_size: u32) -> Paging {
     // state, which is asked for next, comes in pages.
     interruptions.expire_next_list();
     let list_watch = KubeListWatch::namespaced(interruptions.client().await, &cluster.namespace);
-    let options = InformerOptions::new().reflector(ReflectorConfig::new().page_size(page_size));
-    let (informer, running) = run(list_watch, options);
+    let config = ReflectorConfig::new().streaming_lists(false).page_size(page_size);
+    let (informer, running) = run(list_watch, InformerOptions::new().reflector(config));
     let witnesses = Witnesses::new(&informer, &cluster.api(), ListParams::default());
     Paging { interruptions, informer, witnesses, _running: running }
 }

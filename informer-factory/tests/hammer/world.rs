@@ -66,6 +66,8 @@ impl World {
     /// Returns a world whose informer runs, in the task that comes with it.
     pub(crate) fn new(duration: Duration, seed: u64) -> (Arc<Self>, JoinHandle<()>) {
         let source = MemorySource::new("items");
+        // Lists of both kinds come under the hammer, from run to run.
+        let source = if seed % 2 == 1 { source.streaming_lists() } else { source };
         let options = InformerOptions::new().resync_period(Duration::from_secs(1));
         let (informer, task) = SharedIndexInformer::new(Arc::new(source.clone()), options);
         let shutdown = CancellationToken::new();

@@ -11,6 +11,8 @@ mod outages;
 mod relist;
 mod resyncs;
 mod stopping;
+mod streams;
+mod verifying;
 mod waiting;
 
 use std::sync::Arc;

@@ -5,12 +5,13 @@ use informer_factory::{Health, SharedIndexInformer, SharedInformerFactory};
 use informer_testing::{CannedResponse, RequestFilter, Simulator, Verb};
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::{factory, pod, simulator, within};
+use crate::{pod, simulator, within};
 
-/// Starts an informer for pods whose first request is met with `response`; returns the trouble it reports.
+/// Starts an informer for pods whose first list is met with `response`; returns the trouble it reports.
 async fn trouble_with(simulator: &Simulator, response: CannedResponse) -> (Health, String) {
     simulator.fail_next(1, RequestFilter::verb(Verb::List), response);
-    let factory = factory(simulator);
+    let client = simulator.client().expect("a client");
+    let factory = SharedInformerFactory::builder(client).streaming_lists(false).build();
     let pods = factory.core().v1().pods();
     factory.start();
     let health = health_with_error(&pods).await;

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::{factory, pod, simulator, within};
 
-fn lists() -> RequestFilter {
-    RequestFilter::verb(Verb::List)
+fn watches() -> RequestFilter {
+    RequestFilter::verb(Verb::Watch)
 }
 
 #[tokio::test]
@@ -29,7 +29,12 @@ async fn whoever_asks_for_the_same_resource_shares_one_watch_and_one_store() {
     })
     .await;
     assert_eq!(second.indexer().len(), 1);
-    assert_eq!(simulator.request_count(&lists()), 1);
+    assert_eq!(simulator.request_count(&watches()), 1);
+    assert_eq!(
+        simulator.request_count(&RequestFilter::any()),
+        1,
+        "the list is a stream, and goes on as the watch"
+    );
     factory.shutdown().await;
 }
 
@@ -100,7 +105,7 @@ async fn a_factory_for_one_namespace_leaves_cluster_scoped_resources_alone() {
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("it syncs");
     assert_eq!((pods.indexer().len(), nodes.indexer().len()), (1, 0));
-    let paths: Vec<_> = simulator.requests(&lists()).into_iter().map(|request| request.path).collect();
+    let paths: Vec<_> = simulator.requests(&watches()).into_iter().map(|request| request.path).collect();
     assert!(paths.contains(&"/api/v1/namespaces/shop/pods".to_owned()), "{paths:?}");
     assert!(paths.contains(&"/api/v1/nodes".to_owned()), "{paths:?}");
     factory.shutdown().await;
@@ -151,6 +156,7 @@ async fn i12_dropping_the_last_handle_on_a_factory_stops_its_informers() {
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
     factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
     within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
     drop(factory);
     within(simulator.wait_for_watches(&RequestFilter::any(), 0)).await;
@@ -165,7 +171,7 @@ async fn a_wait_that_is_too_long_names_what_has_not_synced_and_why() {
         "Forbidden",
         "pods is forbidden: User \"bob\" cannot list resource \"pods\"",
     );
-    simulator.fail_next(usize::MAX, lists().path("/api/v1/pods"), refused);
+    simulator.fail_next(usize::MAX, RequestFilter::any().path("/api/v1/pods"), refused);
     let factory = factory(&simulator);
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     factory.start();

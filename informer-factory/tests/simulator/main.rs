@@ -2,8 +2,10 @@
 
 mod bad_input;
 mod factory;
+mod kinds;
 mod own_writes;
 mod pipeline;
+mod streams;
 mod waiting;
 
 use std::collections::BTreeMap;

@@ -6,17 +6,25 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use informer_core::{Bookmark, Malformed, MalformedKind, ResourceVersion, WatchEvent};
+use informer_core::{Bookmark, ListWatchError, Malformed, MalformedKind, ResourceVersion, WatchEvent};
 use kube::core::Status;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::describe::describe;
+use super::expected::{ExpectedType, Stated};
 use super::identity::{Identified, malformed};
 use super::prune_paths::PrunePaths;
 
 /// Decodes one line of a watch. What can't be decoded is an event too: [`WatchEvent::Malformed`].
-pub(super) fn decode_event<K: DeserializeOwned>(line: &[u8], paths: &PrunePaths) -> WatchEvent<K> {
+///
+/// # Errors
+/// If the object is not of the expected type.
+pub(super) fn decode_event<K: DeserializeOwned>(
+    line: &[u8],
+    paths: &PrunePaths,
+    expected: Option<&ExpectedType>,
+) -> Result<WatchEvent<K>, ListWatchError> {
     let first_pass = decode(line, EventSeed { kind: None, paths, _object: PhantomData });
     let outcome = match first_pass {
         // Now that the type is known, the object can be decoded.
@@ -26,10 +34,30 @@ pub(super) fn decode_event<K: DeserializeOwned>(line: &[u8], paths: &PrunePaths)
         other => other,
     };
     match outcome {
-        Ok(Envelope::Event(event)) => event,
-        Ok(Envelope::ObjectFirst(_) | Envelope::Incomplete) => not_an_event(line),
-        Err(error) => undecodable(line, &error),
+        Ok(Envelope::Event(event)) => Ok(event),
+        Ok(Envelope::ObjectFirst(_) | Envelope::Incomplete) => Ok(not_an_event(line)),
+        Err(error) => {
+            expected.map_or(Ok(()), |expected| check_type(line, expected))?;
+            Ok(undecodable(line, &error))
+        }
     }
+}
+
+/// Says whether a line was not decoded because its object is of another type.
+fn check_type(line: &[u8], expected: &ExpectedType) -> Result<(), ListWatchError> {
+    #[derive(Deserialize)]
+    struct Line {
+        #[serde(rename = "type")]
+        event_type: EventType,
+        object: Stated,
+    }
+    let Ok(Line { event_type: EventType::Added | EventType::Modified | EventType::Deleted, object }) =
+        serde_json::from_slice(line)
+    else {
+        return Ok(());
+    };
+    let Some(why) = expected.refusal(&object) else { return Ok(()) };
+    Err(ListWatchError::Protocol(format!("the watch is not of what was asked for: {why}")))
 }
 
 fn decode<'de, S: DeserializeSeed<'de>>(line: &'de [u8], seed: S) -> serde_json::Result<S::Value> {

@@ -11,7 +11,9 @@ use informer_core::{ListEnd, ListWatchError, Malformed, ResourceVersion};
 use kube::core::{ListMeta, Status};
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny};
 
+use super::BYTE_ORDER_MARK;
 use super::describe::describe;
+use super::expected::ExpectedType;
 use super::identity::malformed;
 use super::prune_paths::PrunePaths;
 use super::step::{Step, step};
@@ -51,6 +53,8 @@ pub struct ListDecoder<K> {
     state: State,
     head: Head,
     items: usize,
+    /// What items have to be, if that was said.
+    expected: Option<ExpectedType>,
     _item: PhantomData<fn() -> K>,
 }
 
@@ -73,6 +77,7 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Kind,
+    ApiVersion,
     Metadata,
     Items,
     Other,
@@ -82,6 +87,7 @@ enum Field {
 #[derive(Default)]
 struct Head {
     kind: Option<String>,
+    api_version: Option<String>,
     metadata: ListMeta,
     has_items: bool,
 }
@@ -105,8 +111,16 @@ impl<K: DeserializeOwned> ListDecoder<K> {
             state: State::Start,
             head: Head::default(),
             items: 0,
+            expected: None,
             _item: PhantomData,
         }
+    }
+
+    /// Refuses a list of anything else than this.
+    pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
+        self.paths = expected.paths(&self.paths);
+        self.expected = Some(expected);
+        self
     }
 
     /// Takes more of the body, and returns the items that this completes; often none.
@@ -178,6 +192,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
     fn advance(&mut self, next: u8, ended: bool, items: &mut Items<K>) -> Result<bool, ListWatchError> {
         self.state = match (self.state, next) {
             (State::Start, b'{') => State::FirstField,
+            (State::Start, 0xef) if self.read == 0 => return self.byte_order_mark(ended),
             (State::Start, _) => return Err(self.not_a_list("it is no JSON object")),
             (State::FirstField | State::AfterField, b'}') => State::Closed,
             (State::AfterField, b',') => State::Field,
@@ -196,6 +211,18 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         Ok(true)
     }
 
+    /// Steps over the mark that some proxies put before a text, which says that it is UTF-8.
+    fn byte_order_mark(&mut self, ended: bool) -> Result<bool, ListWatchError> {
+        if self.buffer.starts_with(BYTE_ORDER_MARK) {
+            self.read = BYTE_ORDER_MARK.len();
+            return Ok(true);
+        }
+        if BYTE_ORDER_MARK.starts_with(&self.buffer) && !ended {
+            return Ok(false);
+        }
+        Err(self.not_a_list("it is no JSON object"))
+    }
+
     /// Reads the name of a field and the colon behind it.
     fn field(&mut self, ended: bool) -> Result<bool, ListWatchError> {
         let Some((name, len)) = self.typed::<String>(ended, "it is not valid JSON")? else {
@@ -209,6 +236,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         self.read += len + blank + 1;
         self.state = State::Value(match name.as_str() {
             "kind" => Field::Kind,
+            "apiVersion" => Field::ApiVersion,
             "metadata" => Field::Metadata,
             "items" => Field::Items,
             _ => Field::Other,
@@ -223,6 +251,13 @@ impl<K: DeserializeOwned> ListDecoder<K> {
                 self.head.kind = kind;
                 len
             }),
+            Field::ApiVersion => {
+                let version = self.typed::<Option<String>>(ended, "its API version is no text")?;
+                version.map(|(version, len)| {
+                    self.head.api_version = version;
+                    len
+                })
+            }
             Field::Metadata => {
                 let metadata = self.typed::<Option<ListMeta>>(ended, "its metadata is not that of a list")?;
                 metadata.map(|(metadata, len)| {
@@ -246,7 +281,28 @@ impl<K: DeserializeOwned> ListDecoder<K> {
             Some("Status") if !self.head.has_items => State::Status,
             _ => State::AfterField,
         };
+        if field == Field::Kind || field == Field::ApiVersion {
+            self.check_type()?;
+        }
         Ok(true)
+    }
+
+    /// Once it is known what the list calls itself, says whether that can be right.
+    fn check_type(&self) -> Result<(), ListWatchError> {
+        let (Some(expected), Some(kind), Some(version)) =
+            (&self.expected, &self.head.kind, &self.head.api_version)
+        else {
+            return Ok(());
+        };
+        if kind == "Status" {
+            return Ok(());
+        }
+        expected.refusal_of_list(kind, version).map_or(Ok(()), |why| Err(self.unexpected(&why)))
+    }
+
+    fn unexpected(&self, why: &str) -> ListWatchError {
+        let place = if self.items == 0 { String::new() } else { format!(" after {} items", self.items) };
+        ListWatchError::Protocol(format!("the list is not of what was asked for: {why}{place}"))
     }
 
     fn item(&mut self, ended: bool, items: &mut Items<K>) -> Result<bool, ListWatchError> {
@@ -256,6 +312,11 @@ impl<K: DeserializeOwned> ListDecoder<K> {
             Step::Unsuitable { error, len } => {
                 // I10: it takes its place among the items, and the list goes on.
                 let json = &json[..len];
+                let stated = serde_json::from_slice(json).ok();
+                let why = self.expected.as_ref().zip(stated).and_then(|(expected, is)| expected.refusal(&is));
+                if let Some(why) = why {
+                    return Err(self.unexpected(&why));
+                }
                 (Err(malformed(json, describe(&error, json))), len)
             }
             Step::Incomplete => return Ok(false),
@@ -292,7 +353,8 @@ impl<K: DeserializeOwned> ListDecoder<K> {
 
     /// Returns the error of a body that is a status. Nothing of the buffer has been given up until here.
     fn status(&self) -> ListWatchError {
-        match serde_json::from_slice::<Status>(&self.buffer) {
+        let json = self.buffer.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.buffer);
+        match serde_json::from_slice::<Status>(json) {
             Ok(status) if !status.is_success() => {
                 ListWatchError::Status { status: Box::new(status), retry_after: None }
             }

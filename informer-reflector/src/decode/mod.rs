@@ -5,6 +5,7 @@
 
 mod describe;
 mod event;
+mod expected;
 mod identity;
 mod list;
 mod prune_paths;
@@ -12,6 +13,10 @@ mod pruning;
 mod step;
 mod watch;
 
+pub(crate) use expected::ExpectedType;
 pub use list::ListDecoder;
 pub use prune_paths::{PrunePathError, PrunePaths};
 pub use watch::WatchDecoder;
+
+/// What some programs begin a text in UTF-8 with.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

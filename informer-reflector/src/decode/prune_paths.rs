@@ -33,10 +33,17 @@ pub struct PrunePaths {
     root: Arc<Level>,
 }
 
+/// The fields of metadata that tell objects, and their versions, apart.
+const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
+
 /// The fields of one object that paths lead to or through. There are few, so a search from the front is the fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Level {
     fields: Vec<(Box<str>, Field)>,
+    /// Prunes what is not among the fields.
+    prunes_others: bool,
+    /// What the value may be if it is a text; empty: anything.
+    texts: Vec<Box<str>>,
 }
 
 /// What is pruned of a field.
@@ -44,7 +51,7 @@ pub(super) struct Level {
 pub(super) enum Field {
     /// All of it.
     Whole,
-    /// Some of the fields inside it.
+    /// Some of the fields inside it; or none, and it is looked at.
     Inside(Level),
 }
 
@@ -82,7 +89,7 @@ impl PrunePaths {
         let names = parse(path).ok_or_else(|| PrunePathError::Unparsable { path: path.to_owned() })?;
         let needed = match names.as_slice() {
             ["metadata"] => true,
-            ["metadata", name, ..] => ["name", "namespace", "uid", "resourceVersion"].contains(name),
+            ["metadata", name, ..] => NEEDED.contains(name),
             _ => false,
         };
         if needed {
@@ -90,6 +97,34 @@ impl PrunePaths {
         }
         Arc::make_mut(&mut self.root).insert(&names);
         Ok(self)
+    }
+
+    /// Returns paths that leave nothing of an object but what tells it, and its versions, from others.
+    pub(crate) fn identity_only() -> Self {
+        let kept = NEEDED.iter().map(|name| (Box::from(*name), Field::Inside(Level::default())));
+        let metadata = Level { fields: kept.collect(), prunes_others: true, ..Level::default() };
+        let fields = vec![("metadata".into(), Field::Inside(metadata))];
+        Self { root: Arc::new(Level { fields, prunes_others: true, ..Level::default() }) }
+    }
+
+    /// Returns paths with which no object decodes whose field of this name is another text than these, or an empty one.
+    pub(super) fn checking(&self, field: &str, texts: &[&str]) -> Self {
+        let mut root = Level::clone(&self.root);
+        let texts = texts.iter().map(|text| Box::from(*text)).collect();
+        if root.fields.iter().all(|(name, _)| **name != *field) {
+            root.fields.push((field.into(), Field::Inside(Level { texts, ..Level::default() })));
+        }
+        Self { root: Arc::new(root) }
+    }
+
+    /// Returns paths that also prune every field of an object but this one and those that are checked.
+    pub(super) fn keeping_only(&self, field: &str) -> Self {
+        let mut root = Level::clone(&self.root);
+        if root.fields.iter().all(|(name, _)| **name != *field) {
+            root.fields.push((field.into(), Field::Inside(Level::default())));
+        }
+        root.prunes_others = true;
+        Self { root: Arc::new(root) }
     }
 
     /// Deserializes a value without the fields at these paths.
@@ -104,7 +139,7 @@ impl PrunePaths {
         T: Deserialize<'de>,
         D: Deserializer<'de>,
     {
-        if self.root.fields.is_empty() {
+        if self.root.is_empty() {
             T::deserialize(deserializer)
         } else {
             T::deserialize(Pruning { inner: deserializer, level: &self.root })
@@ -144,7 +179,20 @@ impl fmt::Debug for PrunePaths {
 impl Level {
     /// Returns what is pruned of a field, `None` if nothing is.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|(known, _)| **known == *name).map(|(_, field)| field)
+        match self.fields.iter().find(|(known, _)| **known == *name) {
+            Some((_, field)) => Some(field),
+            None if self.prunes_others => Some(&Field::Whole),
+            None => None,
+        }
+    }
+
+    /// Says whether a text may stand here.
+    pub(super) fn allows(&self, text: &str) -> bool {
+        self.texts.is_empty() || text.is_empty() || self.texts.iter().any(|allowed| **allowed == *text)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.fields.is_empty() && !self.prunes_others
     }
 
     fn insert(&mut self, names: &[&str]) {

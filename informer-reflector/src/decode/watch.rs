@@ -9,7 +9,9 @@ use std::marker::PhantomData;
 use informer_core::{ListWatchError, WatchEvent};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
+use super::BYTE_ORDER_MARK;
 use super::event::decode_event;
+use super::expected::ExpectedType;
 use super::prune_paths::PrunePaths;
 
 /// How long a line may be by default. Objects in etcd are smaller than 1.5 MiB.
@@ -40,6 +42,8 @@ pub struct WatchDecoder<K> {
     max_line: usize,
     /// Whether a line has come that looks like an event, so that this is a watch indeed.
     recognized: bool,
+    /// What objects have to be, if that was said.
+    expected: Option<ExpectedType>,
     _object: PhantomData<fn() -> K>,
 }
 
@@ -47,7 +51,21 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
     /// Returns a decoder that steps over the given fields of each object.
     #[must_use]
     pub fn new(paths: PrunePaths) -> Self {
-        Self { paths, partial: Vec::new(), max_line: MAX_LINE, recognized: false, _object: PhantomData }
+        Self {
+            paths,
+            partial: Vec::new(),
+            max_line: MAX_LINE,
+            recognized: false,
+            expected: None,
+            _object: PhantomData,
+        }
+    }
+
+    /// Refuses a watch of anything else than this.
+    pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
+        self.paths = expected.paths(&self.paths);
+        self.expected = Some(expected);
+        self
     }
 
     /// Sets how long a line may be, instead of 64 MiB.
@@ -87,7 +105,8 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
     pub fn finish(mut self) -> Result<Option<WatchEvent<K>>, ListWatchError> {
         let line = std::mem::take(&mut self.partial);
         let event = self.decode(&line)?;
-        match serde_json::from_slice::<IgnoredAny>(&line) {
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line);
+        match serde_json::from_slice::<IgnoredAny>(line) {
             Err(error) if error.is_eof() && event.is_some() => {
                 Err(ListWatchError::Interrupted("the watch ended within an event".into()))
             }
@@ -103,6 +122,10 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
 
     fn decode(&mut self, line: &[u8]) -> Result<Option<WatchEvent<K>>, ListWatchError> {
         self.check_length(line.len())?;
+        let line = match line.strip_prefix(BYTE_ORDER_MARK) {
+            Some(line) if !self.recognized => line,
+            _ => line,
+        };
         let line = line.trim_ascii();
         if line.is_empty() {
             return Ok(None);
@@ -112,7 +135,7 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
             return Err(ListWatchError::Protocol(error.to_owned()));
         }
         self.recognized = true;
-        Ok(Some(decode_event(line, &self.paths)))
+        decode_event(line, &self.paths, self.expected.as_ref()).map(Some)
     }
 
     fn check_length(&self, len: usize) -> Result<(), ListWatchError> {

@@ -6,23 +6,35 @@
 //! `config.default_retry = false` for informers.
 
 mod body;
+mod compression;
 mod coverage;
+mod gzip;
 mod request;
 mod response;
+mod slices;
+mod tweaks;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::StreamExt;
+use http::header::ACCEPT_ENCODING;
 use informer_core::{ListOptions, ListStream, ListWatchError, ListerWatcher, WatchOptions, WatchStream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{PartialObjectMeta, TypeMeta};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::PrunePaths;
+use crate::decode::ExpectedType;
+use crate::{ListDecoder, PrunePaths, WatchDecoder};
+use compression::Compression;
 use coverage::Coverage;
 use request::Endpoint;
+use slices::Slices;
+
+pub use tweaks::ListTweaks;
 
 /// Lists and watches the objects of one resource, in one namespace or in all.
 ///
@@ -41,8 +53,10 @@ use request::Endpoint;
 pub struct KubeListWatch<K> {
     client: Client,
     endpoint: Endpoint,
+    expected: ExpectedType,
     coverage: Coverage,
     prune: PrunePaths,
+    compression: Compression,
     description: String,
     _object: PhantomData<fn() -> K>,
 }
@@ -69,23 +83,30 @@ impl<K: Resource> KubeListWatch<K> {
     /// Returns what lists and watches a resource in all namespaces, for types that learn their kind when running.
     #[must_use]
     pub fn all_with(client: Client, dynamic_type: &K::DynamicType) -> Self {
-        Self::with_endpoint(client, Endpoint::new::<K>(None, dynamic_type))
+        Self::with_endpoint(
+            client,
+            Endpoint::new::<K>(None, dynamic_type),
+            ExpectedType::of::<K>(dynamic_type),
+        )
     }
 
     /// Returns what lists and watches a resource in one namespace, for types that learn their kind when running.
     #[must_use]
     pub fn namespaced_with(client: Client, namespace: &str, dynamic_type: &K::DynamicType) -> Self {
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-        Self::with_endpoint(client, Endpoint::new::<K>(namespace, dynamic_type))
+        let endpoint = Endpoint::new::<K>(namespace, dynamic_type);
+        Self::with_endpoint(client, endpoint, ExpectedType::of::<K>(dynamic_type))
     }
 
-    fn with_endpoint(client: Client, endpoint: Endpoint) -> Self {
+    fn with_endpoint(client: Client, endpoint: Endpoint, expected: ExpectedType) -> Self {
         Self {
             client,
+            expected,
             coverage: Coverage::new(endpoint.namespace.as_deref()),
             description: endpoint.to_string(),
             endpoint,
             prune: PrunePaths::default(),
+            compression: Compression::wanted(),
             _object: PhantomData,
         }
     }
@@ -94,18 +115,26 @@ impl<K: Resource> KubeListWatch<K> {
 impl<K> KubeListWatch<K> {
     /// Limits the objects to those whose labels match, as in `app=web,tier!=cache`.
     #[must_use]
-    pub fn label_selector(mut self, selector: impl Into<String>) -> Self {
-        self.endpoint.label_selector = selector.into();
-        self.coverage.set_label_selector(&self.endpoint.label_selector);
-        self.description = self.endpoint.to_string();
-        self
+    pub fn label_selector(self, selector: impl Into<String>) -> Self {
+        self.tweak_list_options(|options| options.label_selector = selector.into())
     }
 
     /// Limits the objects to those whose fields match, as in `spec.nodeName=node-1`.
     #[must_use]
-    pub fn field_selector(mut self, selector: impl Into<String>) -> Self {
-        self.endpoint.field_selector = selector.into();
-        self.coverage.set_field_selector(&self.endpoint.field_selector);
+    pub fn field_selector(self, selector: impl Into<String>) -> Self {
+        self.tweak_list_options(|options| options.field_selector = selector.into())
+    }
+
+    /// Changes what is asked for with every list and watch: selectors, and parameters that only some servers know.
+    ///
+    /// The function is called here and now, and what it says holds for every page and every watch: if they could
+    /// differ, objects would be missed. Where client-go calls it for each request, and lets it change all of that, this
+    /// is the difference.
+    #[must_use]
+    pub fn tweak_list_options(mut self, tweak: impl FnOnce(&mut ListTweaks)) -> Self {
+        tweak(&mut self.endpoint.tweaks);
+        self.coverage.set_label_selector(&self.endpoint.tweaks.label_selector);
+        self.coverage.set_field_selector(&self.endpoint.tweaks.field_selector);
         self.description = self.endpoint.to_string();
         self
     }
@@ -122,6 +151,21 @@ impl<K> KubeListWatch<K> {
     pub fn keep_managed_fields(self) -> Self {
         self.prune(PrunePaths::none())
     }
+
+    /// Asks the server not to compress. Default: responses may be compressed with gzip, as with client-go; a server
+    /// does that with lists of more than 128 KiB, and from 1.37 on with streaming lists.
+    ///
+    /// Compression costs the server far more time than us. It is worth it where the network is the bottleneck, and makes
+    /// lists slower where the server is near.
+    ///
+    /// All this holds for any client. Where kube is built with its feature `gzip`, the client decompresses by itself,
+    /// but only what was compressed in one piece; as soon as that shows, watches are asked for uncompressed.
+    #[must_use]
+    #[doc(alias = "DisableCompression")]
+    pub fn disable_compression(mut self) -> Self {
+        self.compression = Compression::unwanted();
+        self
+    }
 }
 
 #[async_trait]
@@ -133,21 +177,58 @@ where
         &self.description
     }
 
+    fn resource(&self) -> &str {
+        self.endpoint.resource()
+    }
+
+    /// It is for the server to say.
+    fn can_stream_lists(&self) -> bool {
+        true
+    }
+
     /// Field selectors are only understood where they are about `metadata.name` and `metadata.namespace`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         self.coverage.includes(object)
     }
 
+    /// Everything but name, namespace, UID and resource version is stepped over.
+    fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+        let endpoint = self.endpoint.clone().metadata_only();
+        Some(Arc::new(KubeListWatch {
+            client: self.client.clone(),
+            expected: self.expected.clone().metadata_only(),
+            coverage: self.coverage.clone(),
+            prune: PrunePaths::identity_only(),
+            compression: self.compression.clone(),
+            description: endpoint.to_string(),
+            endpoint,
+            _object: PhantomData,
+        }))
+    }
+
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {
-        let request = self.endpoint.list_request(&options)?;
+        let mut request = self.endpoint.list_request(&options)?;
+        request.headers_mut().insert(ACCEPT_ENCODING, self.compression.of_lists());
         let response = response::send(&self.client, request).await?;
-        Ok(body::list(response, self.prune.clone()).boxed())
+        let decoder = ListDecoder::new(self.prune.clone()).expecting(self.expected.clone());
+        let resource =
+            TypeMeta { api_version: self.expected.api_version.clone(), kind: self.expected.kind.clone() };
+        Ok(body::list(Slices::new(response)?, decoder, resource).boxed())
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, ListWatchError> {
-        let request = self.endpoint.watch_request(&options)?;
-        let response = response::send(&self.client, request).await?;
-        Ok(body::watch(response, self.prune.clone()).boxed())
+        let slices = loop {
+            let mut request = self.endpoint.watch_request(&options)?;
+            request.headers_mut().insert(ACCEPT_ENCODING, self.compression.of_watches());
+            let asked = request.headers().clone();
+            let response = response::send(&self.client, request).await?;
+            // Asked again it is not compressed, and so not suspected.
+            if !self.compression.learn_from_answer(&asked, response.headers()) {
+                break Slices::new(response)?.teaching(self.compression.clone());
+            }
+        };
+        let decoder = WatchDecoder::new(self.prune.clone()).expecting(self.expected.clone());
+        Ok(body::watch(slices, decoder).boxed())
     }
 }
 
@@ -156,8 +237,10 @@ impl<K> Clone for KubeListWatch<K> {
         Self {
             client: self.client.clone(),
             endpoint: self.endpoint.clone(),
+            expected: self.expected.clone(),
             coverage: self.coverage.clone(),
             prune: self.prune.clone(),
+            compression: self.compression.clone(),
             description: self.description.clone(),
             _object: PhantomData,
         }

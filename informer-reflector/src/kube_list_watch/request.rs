@@ -7,34 +7,43 @@
 use std::fmt;
 use std::time::Duration;
 
-use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderValue};
+use http::header::ACCEPT;
 use informer_core::{ListOptions, ListWatchError, ResourceVersionMatch, WatchOptions};
 use kube::Resource;
 use kube::client::Body;
+
+use super::tweaks::ListTweaks;
 
 /// A resource in one namespace or in all, and the selectors that narrow it.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
     path: String,
-    /// `pods`, `deployments.apps`.
-    resource: String,
     pub(super) namespace: Option<String>,
     metadata_only: bool,
-    pub(super) label_selector: String,
-    pub(super) field_selector: String,
+    /// Resource, selectors and further parameters.
+    pub(super) tweaks: ListTweaks,
 }
 
 impl Endpoint {
     pub(super) fn new<K: Resource>(namespace: Option<&str>, dynamic_type: &K::DynamicType) -> Self {
         let (plural, group) = (K::plural(dynamic_type), K::group(dynamic_type));
+        let resource = if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") };
         Self {
             path: K::url_path(dynamic_type, namespace.map(encode).as_deref()),
-            resource: if group.is_empty() { plural.into_owned() } else { format!("{plural}.{group}") },
             namespace: namespace.map(str::to_owned),
             metadata_only: K::metadata_api(),
-            label_selector: String::new(),
-            field_selector: String::new(),
+            tweaks: ListTweaks { resource, ..ListTweaks::default() },
         }
+    }
+
+    /// `deployments.apps`.
+    pub(super) fn resource(&self) -> &str {
+        self.tweaks.resource()
+    }
+
+    /// The same objects, of which only metadata is asked for.
+    pub(super) fn metadata_only(self) -> Self {
+        Self { metadata_only: true, ..self }
     }
 
     pub(super) fn list_request(&self, options: &ListOptions) -> Result<http::Request<Body>, ListWatchError> {
@@ -73,11 +82,7 @@ impl Endpoint {
             query.add("allowWatchBookmarks", "true");
         }
         query.add("timeoutSeconds", &whole_seconds(options.timeout).to_string());
-        let mut request = self.request("watch", query, self.accept("PartialObjectMetadata"))?;
-        // From 1.37 on the server may compress a watch, with each event a gzip member of its own; the decoder that kube
-        // can be built with stops after the first.
-        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        Ok(request)
+        self.request("watch", query, self.accept("PartialObjectMetadata"))
     }
 
     fn accept(&self, metadata_form: &str) -> String {
@@ -95,8 +100,12 @@ impl Endpoint {
         mut query: Query,
         accept: String,
     ) -> Result<http::Request<Body>, ListWatchError> {
-        query.add("labelSelector", &self.label_selector);
-        query.add("fieldSelector", &self.field_selector);
+        self.tweaks.check()?;
+        query.add("labelSelector", &self.tweaks.label_selector);
+        query.add("fieldSelector", &self.tweaks.field_selector);
+        for (name, value) in &self.tweaks.parameters {
+            query.add(name, value);
+        }
         http::Request::get(format!("{}{}", self.path, query.0))
             .header(ACCEPT, accept)
             .extension(verb)
@@ -111,12 +120,16 @@ impl fmt::Display for Endpoint {
         if self.metadata_only {
             f.write_str("metadata of ")?;
         }
-        f.write_str(&self.resource)?;
+        let ListTweaks { resource, label_selector, field_selector, parameters } = &self.tweaks;
+        f.write_str(resource)?;
         if let Some(namespace) = &self.namespace {
             write!(f, " in namespace \"{namespace}\"")?;
         }
         let mut conjunction = "with";
-        for (what, selector) in [("labels", &self.label_selector), ("fields", &self.field_selector)] {
+        let parameters = parameters.iter().map(|(name, value)| (name.as_str(), value));
+        for (what, selector) in
+            [("labels", label_selector), ("fields", field_selector)].into_iter().chain(parameters)
+        {
             if !selector.is_empty() {
                 write!(f, " {conjunction} {what} \"{selector}\"")?;
                 conjunction = "and";
@@ -137,7 +150,7 @@ impl Query {
             return;
         }
         self.0.push(if self.0.is_empty() { '?' } else { '&' });
-        self.0.push_str(name);
+        self.0.push_str(&encode(name));
         self.0.push('=');
         self.0.push_str(&encode(value));
     }

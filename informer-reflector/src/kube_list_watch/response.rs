@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, RETRY_AFTER};
 use http::{Response, StatusCode};
-use http_body_util::BodyExt;
 use informer_core::ListWatchError;
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 use serde::Deserialize;
+
+use super::slices::Slices;
 
 /// How much of an error's body is read: enough for a status with many causes.
 const MAX_ERROR_BODY: usize = 256 * 1024;
@@ -37,14 +38,18 @@ pub(super) async fn send(
 
 /// Turns a response that is no success into the error it means.
 async fn refusal(response: Response<Body>) -> ListWatchError {
-    let (head, body) = response.into_parts();
-    let body = read_start(body).await;
-    let mut status = status_in(&body).unwrap_or_else(|| status_for(head.status, &head.headers, &body));
+    let head = response.headers().clone();
+    let code = response.status();
+    let body = match Slices::new(response) {
+        Ok(slices) => read_start(slices).await,
+        // Nothing that can be read.
+        Err(_) => Vec::new(),
+    };
+    let mut status = status_in(&body).unwrap_or_else(|| status_for(code, &head, &body));
     if status.code == 0 {
-        status.code = head.status.as_u16();
+        status.code = code.as_u16();
     }
-    let asked_in_header =
-        head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let asked_in_header = head.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let asked_in_body = status.details.as_ref().map(|details| u64::from(details.retry_after_seconds));
     let seconds = asked_in_header.or(asked_in_body.filter(|seconds| *seconds > 0));
     let retry_after = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(MAX_RETRY_AFTER)));
@@ -52,12 +57,10 @@ async fn refusal(response: Response<Body>) -> ListWatchError {
 }
 
 /// Reads a body as far as it comes and is of interest.
-async fn read_start(mut body: Body) -> Vec<u8> {
+async fn read_start(mut slices: Slices) -> Vec<u8> {
     let mut start = Vec::new();
-    while let Some(Ok(frame)) = body.frame().await {
-        if let Some(bytes) = frame.data_ref() {
-            start.extend_from_slice(&bytes[..bytes.len().min(MAX_ERROR_BODY - start.len())]);
-        }
+    while let Ok(Some(bytes)) = slices.next().await {
+        start.extend_from_slice(&bytes[..bytes.len().min(MAX_ERROR_BODY - start.len())]);
         if start.len() == MAX_ERROR_BODY {
             break;
         }

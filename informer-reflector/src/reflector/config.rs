@@ -4,15 +4,23 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::failure::{ListWatchFailure, OnFailure};
+use super::server::SharedServer;
+
 /// Changes an object before anything else sees it, or says why it can't be taken in.
 pub(super) type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 
-/// How a reflector works. The defaults are client-go's.
+/// How a reflector works. The defaults are client-go's, where it has the same.
 #[must_use]
 pub struct ReflectorConfig<K> {
     pub(super) page_size: Option<u32>,
     pub(super) watch_timeout: Duration,
+    pub(super) streaming_lists: bool,
+    pub(super) stream_pause: Duration,
+    pub(super) watch_silence: Duration,
+    pub(super) server: SharedServer,
     pub(super) transform: Option<Transform<K>>,
+    pub(super) on_failure: Option<OnFailure>,
 }
 
 /// How many items a page of a list has where nothing else is asked for.
@@ -25,13 +33,76 @@ const LEAST_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// clock overflows.
 const MOST_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// How long a streaming list may pause by default. A server waits three seconds at most before it begins, until it is as
+/// new as it has to be, and then sends what it has in memory.
+const STREAM_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long a watch may be silent by default where bookmarks come. They come about once a minute, so that this is one
+/// missing and half a minute late.
+const WATCH_SILENCE: Duration = Duration::from_secs(90);
+
+/// Less than this is silence between two bookmarks that are in time.
+const LEAST_WATCH_SILENCE: Duration = Duration::from_secs(75);
+
 impl<K> ReflectorConfig<K> {
     /// Returns the defaults.
     pub fn new() -> Self {
-        Self { page_size: None, watch_timeout: LEAST_WATCH_TIMEOUT, transform: None }
+        Self {
+            page_size: None,
+            watch_timeout: LEAST_WATCH_TIMEOUT,
+            streaming_lists: true,
+            stream_pause: STREAM_PAUSE,
+            watch_silence: WATCH_SILENCE,
+            server: SharedServer::new(),
+            transform: None,
+            on_failure: None,
+        }
     }
 
-    /// Asks for lists in pages of so many items, always; a server that answers from memory may send all in one page
+    /// Sets whether what exists is asked for in a streaming list (KEP-3157) where possible: one request that goes on as
+    /// the watch, and spares the server's memory and database. Where the server can't, lists come in pages. Default:
+    /// yes.
+    #[doc(alias = "WatchListClient")]
+    pub fn streaming_lists(mut self, wanted: bool) -> Self {
+        self.streaming_lists = wanted;
+        self
+    }
+
+    /// Sets how long a streaming list may pause before its end, or take to begin, until it is given up for a list in
+    /// pages. It may take longer as a whole, by a tenth of a second for each object. Default: 10 seconds; least: one.
+    pub fn stream_pause(mut self, at_most: Duration) -> Self {
+        self.stream_pause = at_most.clamp(Duration::from_secs(1), MOST_WATCH_TIMEOUT);
+        self
+    }
+
+    /// Sets how long a watch may be silent where bookmarks have come before; then its connection is taken for dead, and
+    /// the watch resumed on another where it was. Default: 90 seconds; least: 75, because bookmarks come about once a
+    /// minute. A server promises no bookmarks (KEP-956), so after a silence they count as unknown until the next.
+    pub fn watch_silence(mut self, at_most: Duration) -> Self {
+        self.watch_silence = at_most.clamp(LEAST_WATCH_SILENCE, MOST_WATCH_TIMEOUT);
+        self
+    }
+
+    /// Shares what is known about the server with other reflectors that talk to it: in an outage they take turns, and
+    /// what one finds out about streaming lists the others needn't. Default: this reflector alone.
+    pub fn server(mut self, server: SharedServer) -> Self {
+        self.server = server;
+        self
+    }
+
+    /// Sets what is called after each list or watch that has failed, before the wait for the next. It runs in the
+    /// reflector's task, with no lock held, and must not take long; its panics are logged. Default: nothing.
+    ///
+    /// Failures also show in the [health](super::Health), and are logged, without this. A watch that the server closes
+    /// when its time is up is no failure.
+    #[doc(alias = "WatchErrorHandler")]
+    #[doc(alias = "SetWatchErrorHandler")]
+    pub fn on_failure(mut self, hears: impl Fn(&ListWatchFailure<'_>) + Send + Sync + 'static) -> Self {
+        self.on_failure = Some(Arc::new(hears));
+        self
+    }
+
+    /// Asks for lists that are not [streaming](Self::streaming_lists) in pages of so many items, always; a server that answers from memory may send all in one page
     /// nevertheless, above all for the first list. Default: pages of 500 where the server has to read its
     /// database anyway, else one page, because servers answer that from memory.
     #[doc(alias = "WatchListPageSize")]
@@ -74,7 +145,12 @@ impl<K> fmt::Debug for ReflectorConfig<K> {
         f.debug_struct("ReflectorConfig")
             .field("page_size", &self.page_size)
             .field("watch_timeout", &self.watch_timeout)
+            .field("streaming_lists", &self.streaming_lists)
+            .field("stream_pause", &self.stream_pause)
+            .field("watch_silence", &self.watch_silence)
+            .field("server", &self.server)
             .field("transform", &self.transform.is_some())
+            .field("on_failure", &self.on_failure.is_some())
             .finish()
     }
 }

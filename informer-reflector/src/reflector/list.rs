@@ -2,19 +2,26 @@
 //!
 //! The rules for resource versions and page sizes are client-go's (`relistResourceVersion` in tools/cache/reflector.go,
 //! tools/pager). The first list takes what the server has at hand, which spares its database; later ones ask for
-//! nothing older than what was seen, so that time doesn't run backwards.
+//! nothing older than what was seen, so that time doesn't run backwards. Unlike in client-go, a first list that broke off
+//! has already been handed on as far as it came, so the next one asks for the newest state.
+//!
+//! The fact people get wrong: a continue token expires, and the server then offers another, for the rest in its newest
+//! state. That is not used: the pages before would be of an older state, and what has changed in them since would never
+//! be heard of. All is asked for again, in one piece.
+
+use std::sync::Arc;
 
 use futures::StreamExt;
 use informer_core::{
-    Cached, ListEnd, ListOptions, ListPart, ListWatchError, Malformed, Replacement, ResourceVersion,
-    ResourceVersionMatch,
+    ListEnd, ListOptions, ListPart, ListWatchError, Malformed, ResourceVersion, ResourceVersionMatch,
 };
 use kube::Resource;
 use tokio::time::timeout;
 
 use super::config::DEFAULT_PAGE_SIZE;
+use super::listing::Listing;
 use super::status::Health;
-use super::{PATIENCE, Reflector, Request, Step, unanswered};
+use super::{PATIENCE, Reflector, Request, Step};
 
 /// What lists have taught about the server and the state it can give.
 #[derive(Debug, Default)]
@@ -24,20 +31,30 @@ pub(super) struct ListHistory {
     pub(super) last_seen: ResourceVersion,
     /// The version to ask for is not to be had: too old, or newer than the server.
     pub(super) unavailable: bool,
+    /// Part of a list has been handed on, and its end has not. Where nothing else tells how new that is, only the newest
+    /// state is sure not to be older (I1).
+    pub(super) is_partly_known: bool,
+    /// Streaming lists in a row that broke off.
+    pub(super) broken_streams: u32,
     /// A list from memory came in pages, so there is no memory, and pages spare the database.
     pages_from_memory: bool,
 }
 
 impl ListHistory {
-    /// The version to ask for.
+    /// The version to ask for in pages.
     fn resource_version(&self) -> ResourceVersion {
-        if self.unavailable {
+        if self.unavailable || (self.last_seen.is_empty() && self.is_partly_known) {
             ResourceVersion::empty()
         } else if self.last_seen.is_empty() {
             "0".into()
         } else {
             self.last_seen.clone()
         }
+    }
+
+    /// The version to ask for in a stream: the newest where none is known, because it costs the server no more.
+    pub(super) fn stream_version(&self) -> ResourceVersion {
+        if self.unavailable { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
 
     fn first_page(&self, page_size: Option<u32>) -> ListOptions {
@@ -55,62 +72,53 @@ impl ListHistory {
     }
 }
 
-/// What has been listed so far.
-struct Listed<K> {
-    objects: Vec<Cached<K>>,
-    set_aside: Vec<Malformed>,
-}
-
-impl<K> Listed<K> {
-    fn nothing() -> Self {
-        Self { objects: Vec::new(), set_aside: Vec::new() }
-    }
-}
-
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
-    /// Lists everything and hands it on.
+    /// Lists everything in pages and hands it on.
     pub(super) async fn list(&mut self) -> Step {
         self.reporter.set(Health::Syncing { received: 0, remaining: None });
         match self.list_all_pages().await {
-            Ok((listed, resource_version)) => {
-                self.hand_on(listed, resource_version);
+            Ok((listing, resource_version)) => {
+                self.hand_on(listing, resource_version);
                 Step::Now(Request::Watch)
             }
-            Err(error) if version_is_unavailable(&error) && !self.history.unavailable => {
+            Err(error) if self.may_be_the_version(&error) && !self.history.unavailable => {
                 // Asked for too much; the newest state is always to be had, so no time is lost with waiting.
                 self.history.unavailable = true;
-                Step::Now(Request::List)
+                Step::AtOnce(Request::Pages, error)
             }
             Err(error) => Step::Later(Request::List, error),
         }
     }
 
-    fn hand_on(&mut self, listed: Listed<K>, resource_version: ResourceVersion) {
-        let Listed { objects, set_aside } = listed;
-        let keys: Vec<_> = set_aside.iter().filter_map(|malformed| malformed.key.clone()).collect();
+    /// Says whether another version may be listed where this one can't. A server that finds fault with a request may mean
+    /// a version that another wrote before it.
+    fn may_be_the_version(&self, error: &ListWatchError) -> bool {
+        version_is_unavailable(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
+    }
+
+    /// Hands on a complete list, as one step (I9).
+    pub(super) fn hand_on(&mut self, listing: Listing<K>, resource_version: ResourceVersion) {
+        let set_aside = listing.all_set_aside().clone();
         // The store first: what the status says has been handed on has been.
-        self.store.replace(Replacement {
-            objects,
-            complete: keys.len() == set_aside.len(),
-            set_aside: keys,
-            resource_version: resource_version.clone(),
-        });
+        self.store.replace(listing.into_replacement(resource_version.clone()));
         self.reporter.synced_to(&resource_version);
-        self.reporter.set_aside_only(&set_aside);
+        self.reporter.only_set_aside(&set_aside);
         self.history.unavailable = false;
+        self.history.is_partly_known = false;
+        self.history.broken_streams = 0;
         self.history.last_seen = resource_version;
         self.setbacks.failures = 0;
     }
 
-    async fn list_all_pages(&mut self) -> Result<(Listed<K>, ResourceVersion), ListWatchError> {
+    async fn list_all_pages(&mut self) -> Result<(Listing<K>, ResourceVersion), ListWatchError> {
         let first = self.history.first_page(self.config.page_size);
         let mut options = first.clone();
-        let mut listed = Listed::nothing();
+        let mut listing = Listing::new();
         loop {
             let is_continued = options.continue_token.is_some();
-            match self.list_page(options, &mut listed).await {
+            match self.list_page(options, &mut listing).await {
                 Ok(end) => match end.continue_token {
-                    None => return Ok((listed, stated(end.resource_version))),
+                    None => return Ok((listing, stated(end.resource_version))),
                     Some(token) => {
                         let asked_for_memory =
                             first.resource_version.as_ref().is_some_and(|version| *version == "0".into());
@@ -125,8 +133,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 },
                 // The state that the first pages are from is gone, so all is asked for again in one piece.
                 Err(error) if is_continued && error.is_expired() => {
-                    listed = Listed::nothing();
-                    options = ListOptions { limit: None, ..first.clone() };
+                    self.tell(&error, Request::Pages, Default::default());
+                    listing = Listing::new();
+                    options = ListOptions { limit: None, ..self.history.first_page(None) };
                 }
                 Err(error) => return Err(error),
             }
@@ -136,23 +145,21 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     async fn list_page(
         &mut self,
         options: ListOptions,
-        listed: &mut Listed<K>,
+        listing: &mut Listing<K>,
     ) -> Result<ListEnd, ListWatchError> {
-        let mut parts =
-            timeout(PATIENCE, self.lister_watcher.list(options)).await.map_err(|_| unanswered())??;
+        let lister_watcher = Arc::clone(&self.lister_watcher);
+        let mut parts = self.ask(PATIENCE, lister_watcher.list(options)).await?;
         while let Some(part) = timeout(PATIENCE, parts.next()).await.map_err(|_| fell_silent())? {
             match part? {
                 ListPart::Items(items) => {
-                    for item in items {
-                        match item.and_then(|object| self.intake.take(object)) {
-                            Ok(object) => listed.objects.push(object),
-                            Err(malformed) => listed.set_aside.push(malformed),
-                        }
-                    }
-                    self.report_progress(listed, None);
+                    let count = items.len();
+                    self.take_items(items, listing);
+                    self.report_progress(listing, None);
+                    self.wait_for_room().await;
+                    self.pause_in_bursts(count).await;
                 }
                 ListPart::End(end) => {
-                    self.report_progress(listed, end.remaining_item_count);
+                    self.report_progress(listing, end.remaining_item_count);
                     return Ok(end);
                 }
             }
@@ -160,20 +167,30 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Err(ListWatchError::Protocol("the list ended without its metadata".into()))
     }
 
-    fn report_progress(&self, listed: &Listed<K>, remaining: Option<u64>) {
-        let received = listed.objects.len() + listed.set_aside.len();
-        self.reporter.set(Health::Syncing { received, remaining });
+    fn take_items(&mut self, items: Vec<Result<K, Malformed>>, listing: &mut Listing<K>) {
+        let mut objects = Vec::with_capacity(items.len());
+        for item in items {
+            match item.and_then(|object| self.intake.take(object)) {
+                Ok(object) => objects.push(object),
+                Err(malformed) => self.set_aside_listed(&malformed, listing),
+            }
+        }
+        self.hand_on_part(objects, listing);
+    }
+
+    fn report_progress(&self, listing: &Listing<K>, remaining: Option<u64>) {
+        self.reporter.set(Health::Syncing { received: listing.received(), remaining });
     }
 }
 
 /// The state that was asked for is not to be had, but another is.
-fn version_is_unavailable(error: &ListWatchError) -> bool {
+pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
     error.is_expired() || error.is_too_large_resource_version()
 }
 
 /// The version of a list, or none if it states none: some servers that aren't Kubernetes' own say `0`, which is no
 /// state to watch from but the wish for any.
-fn stated(resource_version: ResourceVersion) -> ResourceVersion {
+pub(super) fn stated(resource_version: ResourceVersion) -> ResourceVersion {
     if resource_version == "0".into() { ResourceVersion::empty() } else { resource_version }
 }
 

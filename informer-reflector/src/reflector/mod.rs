@@ -1,16 +1,21 @@
 //! [`Reflector`]: keeps a [`ReflectorStore`] in step with a [`ListerWatcher`].
 //!
-//! client-go: `Reflector` of tools/cache/reflector.go. It is one state machine: list, then watch from there; a watch
-//! that ends is opened again where it ended, and only where that can't be (the version has expired) or doesn't help is
+//! client-go: `Reflector` of tools/cache/reflector.go. It is one state machine: list, in a stream or in pages, then watch
+//! from there; a watch that ends is opened again where it ended, and only where that can't be (the version has expired) or doesn't help is
 //! there another list. What is different from client-go: after an error it watches again before it lists again, its
 //! waits start over only after a watch that was of use, no request is waited for endlessly, and what can't be decoded
 //! is set aside instead of lost.
 
 mod backoff;
 mod config;
+mod failure;
 mod intake;
 mod list;
+mod listing;
+mod relist;
+mod server;
 mod status;
+mod streaming;
 mod watch;
 
 use std::fmt;
@@ -19,16 +24,20 @@ use std::time::Duration;
 
 use informer_core::{ListWatchError, ListerWatcher, ReflectorStore};
 use kube::Resource;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 pub use config::ReflectorConfig;
+pub use failure::{ListWatchFailure, NextRequest};
+pub use relist::Relist;
+pub use server::SharedServer;
 pub use status::{Health, ReflectorStatus};
 
 use backoff::Backoff;
 use intake::Intake;
 use list::ListHistory;
 use status::Reporter;
-use watch::Setbacks;
+use watch::{OpenWatch, Pulse, Setbacks};
 
 /// How long the server may leave a request unanswered, or pause within a list. It gives up on a request itself after a
 /// minute; a little more lets its own word be heard. Without it, a connection that went dead would hang us for ever.
@@ -63,20 +72,47 @@ pub struct Reflector<K> {
     history: ListHistory,
     setbacks: Setbacks,
     backoff: Backoff,
+    /// A streaming list that goes on as the watch.
+    open: Option<OpenWatch<K>>,
+    pulse: Pulse,
+    /// Whether nobody was there to answer the last request.
+    is_server_away: bool,
+    /// Events and objects since others had a turn.
+    in_burst: usize,
     reporter: Reporter,
+    relist: Relist,
 }
+
+/// After so many events or objects that came without a pause, other tasks of the thread get a turn, above all the one
+/// that works them off. What was received and not yet worked off then stays small enough for caches, and for handlers
+/// that count what they are owed.
+const BURST: usize = 1_000;
 
 /// What the reflector asks the server for.
 #[derive(Debug, Clone, Copy)]
 enum Request {
+    /// Everything, in a stream if possible.
     List,
+    /// Everything, in pages.
+    Pages,
     Watch,
+}
+
+impl From<Request> for NextRequest {
+    fn from(request: Request) -> Self {
+        match request {
+            Request::List | Request::Pages => Self::List,
+            Request::Watch => Self::Watch,
+        }
+    }
 }
 
 /// What the reflector does next.
 #[derive(Debug)]
 enum Step {
     Now(Request),
+    /// Without a wait, in spite of an error.
+    AtOnce(Request, ListWatchError),
     /// After a wait, because of an error.
     Later(Request, ListWatchError),
 }
@@ -99,7 +135,12 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             history: ListHistory::default(),
             setbacks: Setbacks::default(),
             backoff: Backoff::new(),
+            open: None,
+            pulse: Pulse::default(),
+            is_server_away: false,
+            in_burst: 0,
             reporter,
+            relist: Relist::new(),
         }
     }
 
@@ -107,6 +148,12 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     #[must_use]
     pub fn status(&self) -> ReflectorStatus {
         self.reporter.status()
+    }
+
+    /// Returns a way to have the reflector list again.
+    #[must_use]
+    pub fn relist(&self) -> Relist {
+        self.relist.clone()
     }
 
     /// Lists and watches until `shutdown`. Errors don't end it: they show in the [status](Self::status), are logged
@@ -125,19 +172,85 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     async fn list_and_watch(&mut self) {
         let mut request = Request::List;
         loop {
+            if !matches!(request, Request::Watch) {
+                // A stream that nobody has come to watch.
+                self.open = None;
+            }
             let step = match request {
-                Request::List => self.list().await,
-                Request::Watch => self.watch().await,
+                Request::List => {
+                    self.relist.is_answered();
+                    if self.may_stream() { self.stream_list().await } else { self.list().await }
+                }
+                Request::Pages => self.list().await,
+                Request::Watch => {
+                    let relist = self.relist.clone();
+                    tokio::select! {
+                        biased;
+                        () = relist.requested() => Step::Now(Request::List),
+                        step = self.watch() => step,
+                    }
+                }
             };
             request = match step {
                 Step::Now(next) => next,
+                Step::AtOnce(next, error) => {
+                    tracing::debug!("{}: {error}; going on at once", self.lister_watcher.description());
+                    self.tell(&error, next, Duration::ZERO);
+                    next
+                }
                 Step::Later(next, error) => {
-                    let wait = self.backoff.next(error.retry_after());
-                    self.reporter.trouble(error, wait);
-                    tokio::time::sleep(wait).await;
+                    self.wait_after(error, next).await;
                     next
                 }
             };
+        }
+    }
+
+    async fn wait_after(&mut self, error: ListWatchError, next: Request) {
+        let asked_for = error.retry_after();
+        let wait = self.backoff.next(asked_for);
+        self.is_server_away = error.is_unavailable();
+        self.tell(&error, next, wait);
+        self.reporter.trouble(error, wait);
+        if self.is_server_away {
+            self.config.server.wait_for_turn(wait, asked_for.is_some()).await;
+        } else {
+            sleep(wait).await;
+        }
+    }
+
+    fn tell(&self, error: &ListWatchError, next: Request, wait: Duration) {
+        let description = self.lister_watcher.description();
+        let failure = ListWatchFailure { description, error, next: next.into(), wait };
+        failure::tell(self.config.on_failure.as_ref(), &failure);
+    }
+
+    /// Makes a request, and waits for its answer to begin. If nobody was there the last time, and now is, the other
+    /// reflectors of the client hear of it.
+    async fn ask<T>(
+        &mut self,
+        patience: Duration,
+        request: impl Future<Output = Result<T, ListWatchError>>,
+    ) -> Result<T, ListWatchError> {
+        let answer = timeout(patience, request).await.unwrap_or_else(|_| Err(unanswered()));
+        if self.is_server_away && !answer.as_ref().is_err_and(ListWatchError::is_unavailable) {
+            self.is_server_away = false;
+            self.config.server.is_back();
+        }
+        answer
+    }
+
+    async fn wait_for_room(&mut self) {
+        if let Some(room) = self.store.wait_for_room() {
+            room.await;
+        }
+    }
+
+    async fn pause_in_bursts(&mut self, count: usize) {
+        self.in_burst += count;
+        if self.in_burst >= BURST {
+            self.in_burst = 0;
+            tokio::task::yield_now().await;
         }
     }
 

@@ -1,6 +1,6 @@
 //! [`ReflectorStatus`]: how a reflector fares, for everybody to see; and the one place where that is logged.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,8 @@ pub enum Health {
         last_event: Instant,
     },
     /// The last request failed or was of no use; the next one is made at `until`, and what comes of it shows once the
-    /// server has answered.
+    /// server has answered. While the server is away it may be made later, when it is this reflector's
+    /// [turn](super::SharedServer), or earlier, when another has got an answer.
     BackingOff {
         /// When the next request is made.
         until: Instant,
@@ -224,9 +225,10 @@ impl Reporter {
         // Logged once the lock is free, because a subscriber may look at the status.
         let is_news = {
             let mut notes = self.status.notes.lock();
-            notes.set_aside_total += 1;
             let earlier =
                 malformed.key.as_ref().and_then(|key| notes.set_aside.insert(key.clone(), malformed.clone()));
+            // Another list, or another try at one, brings the same version again.
+            notes.set_aside_total += u64::from(earlier.as_ref() != Some(malformed));
             earlier.is_none_or(|earlier| earlier.error != malformed.error)
         };
         let (resource, error) = (&self.status.description, &malformed.error);
@@ -252,17 +254,13 @@ impl Reporter {
     }
 
     /// A list says which objects exist: those that it could not take in are set aside, and no others.
-    pub(super) fn set_aside_only(&self, listed: &[Malformed]) {
-        let still: HashSet<_> = listed.iter().filter_map(|malformed| malformed.key.as_ref()).collect();
+    pub(super) fn only_set_aside(&self, listed: &BTreeSet<ObjectKey>) {
         let returned: Vec<_> = {
             let mut notes = self.status.notes.lock();
-            notes.set_aside.extract_if(|key, _| !still.contains(key)).map(|(key, _)| key).collect()
+            notes.set_aside.extract_if(|key, _| !listed.contains(key)).map(|(key, _)| key).collect()
         };
         for key in &returned {
             self.log_return(key);
-        }
-        for malformed in listed {
-            self.set_aside(malformed);
         }
     }
 

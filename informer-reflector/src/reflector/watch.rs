@@ -1,5 +1,6 @@
 //! Watching: from the last version on, until the server or the network ends it; and what each ending means.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -8,10 +9,10 @@ use informer_core::{
     WatchOptions, WatchStream,
 };
 use kube::Resource;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::status::Health;
-use super::{PATIENCE, Reflector, Request, Step, unanswered};
+use super::{PATIENCE, Reflector, Request, Step};
 
 /// A watch that ends sooner than this without news has not been of use, and the next must wait.
 const VERY_SHORT: Duration = Duration::from_secs(1);
@@ -25,11 +26,6 @@ const GRACE: Duration = Duration::from_secs(30);
 /// After so many failures in a row it may be the version, or what comes next after it, that the server stumbles over.
 const MOST_FAILURES: u32 = 3;
 
-/// After so many events that came without a pause, other tasks of the thread get a turn, above all the one that works
-/// them off. What was received and not yet worked off then stays small enough for caches, and for handlers that count
-/// what they are owed.
-const BURST: usize = 1_000;
-
 /// What went wrong with watches since one was last of use.
 #[derive(Debug, Default)]
 pub(super) struct Setbacks {
@@ -38,6 +34,39 @@ pub(super) struct Setbacks {
     /// The version to watch from was refused as too old or too new. Once is the way of things; twice says that lists
     /// don't help, so they must not follow each other without a wait.
     refused: bool,
+}
+
+/// A watch that has been opened.
+pub(super) struct OpenWatch<K> {
+    pub(super) events: WatchStream<K>,
+    pub(super) opened: Instant,
+    /// When, counted from there, the server is to end it.
+    pub(super) lifetime: Duration,
+}
+
+/// When the server was last heard, and whether it can be heard when nothing happens.
+#[derive(Debug)]
+pub(super) struct Pulse {
+    heard: Instant,
+    /// Nothing is read while the store has no room.
+    is_listening: bool,
+    /// Bookmarks have come since the last silence.
+    has_bookmarks: bool,
+}
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self { heard: Instant::now(), is_listening: true, has_bookmarks: false }
+    }
+}
+
+impl Pulse {
+    /// Says whether the server should have been heard by now; if so, it is not to be relied on any more.
+    fn is_missed(&mut self, silence: Duration) -> bool {
+        let is_missed = self.is_listening && self.has_bookmarks && self.heard.elapsed() >= silence;
+        self.has_bookmarks &= !is_missed;
+        is_missed
+    }
 }
 
 /// Why a watch is over.
@@ -52,23 +81,22 @@ enum Ending {
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// Watches from the last version on, and hands on what comes.
     pub(super) async fn watch(&mut self) -> Step {
-        // Spread over time, so that many watches that began together don't end together.
-        let lifetime = self.config.watch_timeout.mul_f64(1.0 + fastrand::f64());
-        let mut events = match self.open_watch(lifetime).await {
-            Ok(events) => events,
-            Err(error) => return self.after_failure(error),
+        let mut watch = match self.open.take() {
+            Some(open) => open,
+            None => match self.open_watch().await {
+                Ok(open) => open,
+                Err(error) => return self.after_failure(error),
+            },
         };
-        let (from, opened) = (self.history.last_seen.clone(), Instant::now());
-        self.reporter.set(Health::Live { last_event: opened });
-        let mut ending = timeout_at(opened + SETTLED, self.follow(&mut events)).await;
-        if ending.is_err() {
-            self.succeeded();
-            ending = timeout_at(opened + lifetime + GRACE, self.follow(&mut events)).await;
-        }
-        let was_useful = self.history.last_seen != from || opened.elapsed() >= VERY_SHORT;
-        match ending.unwrap_or(Ending::Closed) {
-            Ending::Closed | Ending::Failed(ListWatchError::Interrupted(_)) if was_useful => {
-                Step::Now(self.resumption())
+        let from = self.history.last_seen.clone();
+        self.pulse.heard = Instant::now();
+        self.reporter.set(Health::Live { last_event: self.pulse.heard });
+        let ending = self.follow_to_the_end(&mut watch).await;
+        let was_useful = self.history.last_seen != from || watch.opened.elapsed() >= VERY_SHORT;
+        match ending {
+            Ending::Closed if was_useful => Step::Now(self.resumption()),
+            Ending::Failed(error @ ListWatchError::Interrupted(_)) if was_useful => {
+                Step::AtOnce(self.resumption(), error)
             }
             Ending::Closed => {
                 self.after_failure(ListWatchError::Interrupted("the server closed the watch at once".into()))
@@ -78,14 +106,51 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    async fn open_watch(&self, lifetime: Duration) -> Result<WatchStream<K>, ListWatchError> {
+    /// How long the next watch is to last. Spread over time, so that many watches that began together don't end together.
+    pub(super) fn lifetime(&self) -> Duration {
+        self.config.watch_timeout.mul_f64(1.0 + fastrand::f64())
+    }
+
+    async fn open_watch(&mut self) -> Result<OpenWatch<K>, ListWatchError> {
+        let lifetime = self.lifetime();
         let options = WatchOptions {
             resource_version: self.history.last_seen.clone(),
             timeout: lifetime,
             allow_bookmarks: true,
             send_initial_events: false,
         };
-        timeout(PATIENCE, self.lister_watcher.watch(options)).await.map_err(|_| unanswered())?
+        let lister_watcher = Arc::clone(&self.lister_watcher);
+        let events = self.ask(PATIENCE, lister_watcher.watch(options)).await?;
+        Ok(OpenWatch { events, opened: Instant::now(), lifetime })
+    }
+
+    /// Hands on what comes, until the watch is over, should be over, or has been silent for too long.
+    async fn follow_to_the_end(&mut self, watch: &mut OpenWatch<K>) -> Ending {
+        let silence = self.config.watch_silence;
+        let end = watch.opened + watch.lifetime + GRACE;
+        let mut settles = Some(watch.opened + SETTLED);
+        let mut checked = watch.opened;
+        loop {
+            let next_check = (checked.max(self.pulse.heard) + silence).min(end);
+            let deadline = settles.unwrap_or(next_check).min(next_check);
+            if let Ok(ending) = timeout_at(deadline, self.follow(&mut watch.events)).await {
+                return ending;
+            }
+            let now = Instant::now();
+            if settles.take_if(|at| *at <= now).is_some() {
+                self.succeeded();
+            }
+            if now >= end {
+                return Ending::Closed;
+            }
+            if self.pulse.is_missed(silence) {
+                let error = format!("nothing came for {silence:?}, not even a bookmark");
+                return Ending::Failed(ListWatchError::Interrupted(error.into()));
+            }
+            if now >= next_check {
+                checked = now;
+            }
+        }
     }
 
     /// Hands on what comes, until the watch is over.
@@ -93,9 +158,16 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// # Cancel safety
     /// No event is lost if the future is dropped.
     async fn follow(&mut self, events: &mut WatchStream<K>) -> Ending {
-        let mut in_burst = 0;
-        while let Some(batch) = events.next().await {
-            in_burst += batch.as_ref().map_or(0, Vec::len);
+        loop {
+            if let Some(room) = self.store.wait_for_room() {
+                self.pulse.is_listening = false;
+                room.await;
+            }
+            if !std::mem::replace(&mut self.pulse.is_listening, true) {
+                self.pulse.heard = Instant::now();
+            }
+            let Some(batch) = events.next().await else { return Ending::Closed };
+            let count = batch.as_ref().map_or(0, Vec::len);
             let ending = match batch {
                 Ok(batch) => self.take_batch(batch),
                 Err(error) => Some(Ending::Failed(error)),
@@ -103,16 +175,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             if let Some(ending) = ending {
                 return ending;
             }
-            self.reporter.set(Health::Live { last_event: Instant::now() });
-            if let Some(room) = self.store.wait_for_room() {
-                room.await;
-            }
-            if in_burst >= BURST {
-                in_burst = 0;
-                tokio::task::yield_now().await;
-            }
+            self.pulse.heard = Instant::now();
+            self.reporter.set(Health::Live { last_event: self.pulse.heard });
+            self.pause_in_bursts(count).await;
         }
-        Ending::Closed
     }
 
     /// What to do after a watch has failed: watch again from the same version where that can be right, list again
@@ -124,8 +190,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             if std::mem::replace(&mut self.setbacks.refused, true) {
                 return Step::Later(Request::List, error);
             }
-            tracing::debug!("{}: {error}; listing again", self.lister_watcher.description());
-            return Step::Now(Request::List);
+            return Step::AtOnce(Request::List, error);
         }
         if error.is_bad_request() {
             self.history.unavailable = true;
@@ -175,7 +240,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             WatchEvent::Modified(object) => self.take_object(object, MalformedKind::Changed, Delta::Updated),
             WatchEvent::Deleted(object) => self
                 .take_object(object, MalformedKind::Deleted, |object| Delta::Deleted(Deleted::exact(object))),
-            WatchEvent::Bookmark(Bookmark { resource_version, .. }) => {
+            WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end }) => {
+                // The end of what exists is marked also by servers that mark nothing else.
+                self.pulse.has_bookmarks |= !initial_events_end;
                 self.advance(&resource_version);
                 Ok(None)
             }
@@ -237,9 +304,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Says whether a list may help where watching again doesn't: not where nobody was reached, or where the server asks
-/// for patience or credentials, which would only cost it a list on top.
+/// Says whether a list may help where watching again doesn't: not where nobody is there, or where the server asks for
+/// patience or credentials, which would only cost it a list on top.
 fn is_curable_by_list(error: &ListWatchError) -> bool {
     let is_about_us = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
-    !is_about_us && !matches!(error, ListWatchError::Unreachable(_))
+    !is_about_us && !error.is_unavailable()
 }

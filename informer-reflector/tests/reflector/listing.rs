@@ -12,9 +12,9 @@ use super::script::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_version_that_is_not_to_be_had_is_at_once_replaced_by_the_newest() {
-    let mut too_large =
-        Status::failure("Timeout: Too large resource version: 7, current: 5", "Timeout").with_code(504);
-    for error in [failure(410, "Expired"), too_large.clone().boxed().into()] {
+    let refusals =
+        [failure(410, "Expired"), failure(410, "Gone")].into_iter().chain(too_large_in_all_dialects());
+    for error in refusals {
         let lines = vec![
             page(vec![], "7"),
             Line::WatchFails(failure(410, "Expired")),
@@ -27,8 +27,54 @@ async fn a_version_that_is_not_to_be_had_is_at_once_replaced_by_the_newest() {
         run.expect_requests(&["list 0 500", "watch 7", "list 7 all", "list newest 500", "watch 9"]).await;
         assert_eq!(started.elapsed(), Duration::ZERO, "no time is lost with waiting");
     }
-    too_large.message.clear();
-    assert!(!ListWatchError::from(too_large.boxed()).is_too_large_resource_version());
+    assert!(!failure(504, "Timeout").is_too_large_resource_version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_the_server_can_make_nothing_of_is_at_once_replaced_by_the_newest() {
+    let lines = vec![
+        page(vec![], "revision-7"),
+        Line::WatchFails(failure(410, "Expired")),
+        Line::ListFails(failure(400, "BadRequest")),
+        Line::ListFails(failure(400, "BadRequest")),
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "watch revision-7", "list revision-7 all"]).await;
+    run.expect_after(0.0..0.1, "list newest 500").await;
+    run.expect_after(0.8..1.6, "list newest 500").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn once_the_newest_has_been_had_the_next_list_asks_for_nothing_older_than_that_again() {
+    let expired = || Line::WatchFails(failure(410, "Expired"));
+    let lines = vec![
+        page(vec![], "7"),
+        expired(),
+        Line::ListFails(too_large()),
+        page(vec![], "9"),
+        brief_watch(vec![bookmark("10"), error(410, "Expired")]),
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&[
+        "list 0 500",
+        "watch 7",
+        "list 7 all",
+        "list newest 500",
+        "watch 9",
+        "list 10 all",
+    ])
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_a_list_from_memory_came_in_pages_later_lists_are_asked_for_in_pages() {
+    let lines = vec![
+        Line::Page(vec![item("a", "1")], "7", Some("t1")),
+        page(vec![item("b", "2")], "7"),
+        brief_watch(vec![bookmark("8"), error(410, "Expired")]),
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "list newest 500 from t1", "watch 7", "list 8 500"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,8 +99,29 @@ async fn a_continue_token_that_expires_leads_to_one_list_in_one_piece() {
         watch().1,
     ];
     let mut run = Run::new(lines);
-    run.expect_requests(&["list 0 500", "list newest 500 from t1", "list 0 all", "watch 9"]).await;
+    // The first page is known by now, so that only the newest is sure not to be older.
+    run.expect_requests(&["list 0 500", "list newest 500 from t1", "list newest all", "watch 9"]).await;
     run.expect_notes(&["[a b]@9"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_continue_token_that_expires_in_a_later_list_leads_to_one_of_nothing_older_in_one_piece() {
+    let rest = "here is a token for the rest";
+    let mut expired = Status::failure(rest, "Expired").with_code(410);
+    expired.metadata =
+        Some(serde_json::from_value(serde_json::json!({ "continue": "t2" })).expect("metadata"));
+    let lines = vec![
+        page(vec![item("a", "1")], "7"),
+        Line::WatchFails(failure(410, "Expired")),
+        Line::Page(vec![item("a", "8")], "9", Some("t1")),
+        Line::ListFails(expired.boxed().into()),
+        page(vec![item("a", "8"), item("b", "11")], "12"),
+        watch().1,
+    ];
+    let mut run = Run::with(lines, ReflectorConfig::new().page_size(1));
+    run.expect_requests(&["list 0 1", "watch 7", "list 7 1", "list newest 1 from t1", "list 7 all"]).await;
+    run.expect_requests(&["watch 12"]).await;
+    run.expect_notes(&["[a]@7", "[a b]@12"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +137,7 @@ async fn a_list_that_falls_silent_is_given_up_and_asked_for_again() {
     run.expect_requests(&["list 0 500"]).await;
     let health = run.health(|health| matches!(health, Health::BackingOff { .. })).await;
     assert!(matches!(health.error(), Some(ListWatchError::Interrupted(_))), "{health}");
-    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    run.expect_requests(&["list newest 500", "watch 7"]).await;
     run.expect_notes(&["[a]@7"]).await;
 }
 

@@ -18,6 +18,7 @@ use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::Status;
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +33,9 @@ pub(super) enum Line {
     ListFails(ListWatchError),
     Watch(mpsc::UnboundedReceiver<Events>),
     WatchFails(ListWatchError),
+    /// A streaming list, and the watch that it becomes.
+    Stream(mpsc::UnboundedReceiver<Events>),
+    StreamFails(ListWatchError),
     /// It doesn't answer, and doesn't hang up either.
     Silence,
 }
@@ -42,13 +46,19 @@ pub(super) struct Script {
     requests: UnboundedSender<String>,
     /// How long the watches that were asked for were to last.
     lifetimes: Arc<Mutex<Vec<Duration>>>,
+    can_stream: bool,
 }
 
 impl Script {
     /// Returns the server, and what it will have been asked for.
     pub(super) fn new(lines: Vec<Line>) -> (Self, UnboundedReceiver<String>) {
         let (requests, noted) = unbounded_channel();
-        (Self { lines: Mutex::new(lines.into()), requests, lifetimes: Arc::default() }, noted)
+        let lines = Mutex::new(lines.into());
+        (Self { lines, requests, lifetimes: Arc::default(), can_stream: false }, noted)
+    }
+
+    pub(super) fn streaming(self) -> Self {
+        Self { can_stream: true, ..self }
     }
 
     fn next(&self, request: String) -> Option<Line> {
@@ -88,9 +98,23 @@ impl ListerWatcher<ConfigMap> for Script {
         }
     }
 
+    fn can_stream_lists(&self) -> bool {
+        self.can_stream
+    }
+
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
-        assert!(options.allow_bookmarks && !options.send_initial_events);
+        assert!(options.allow_bookmarks);
         self.lifetimes.lock().push(options.timeout);
+        if options.send_initial_events {
+            let version = options.resource_version.to_string();
+            let version = if version.is_empty() { "newest" } else { &version };
+            return match self.next(format!("stream {version}")) {
+                Some(Line::Stream(events)) => Ok(events.boxed()),
+                Some(Line::StreamFails(error)) => Err(error),
+                Some(Line::Silence) | None => std::future::pending().await,
+                Some(_) => panic!("the script expects no streaming list"),
+            };
+        }
         match self.next(format!("watch {}", options.resource_version)) {
             Some(Line::Watch(events)) => Ok(events.boxed()),
             Some(Line::WatchFails(error)) => Err(error),
@@ -142,7 +166,23 @@ impl Run {
     }
 
     pub(super) fn with(lines: Vec<Line>, config: ReflectorConfig<ConfigMap>) -> Self {
+        Self::over(Script::new(lines), config)
+    }
+
+    /// With a server that can stream lists.
+    pub(super) fn streaming(lines: Vec<Line>) -> Self {
+        Self::streaming_with(lines, ReflectorConfig::new())
+    }
+
+    pub(super) fn streaming_with(lines: Vec<Line>, config: ReflectorConfig<ConfigMap>) -> Self {
         let (script, requests) = Script::new(lines);
+        Self::over((script.streaming(), requests), config)
+    }
+
+    fn over(
+        (script, requests): (Script, UnboundedReceiver<String>),
+        config: ReflectorConfig<ConfigMap>,
+    ) -> Self {
         let (note_sender, notes) = unbounded_channel();
         let lifetimes = Arc::clone(&script.lifetimes);
         let reflector = Reflector::new(Arc::new(script), Arc::new(Notes(note_sender)), config);
@@ -219,6 +259,26 @@ pub(super) fn page(items: Vec<Item>, version: &'static str) -> Line {
     Line::Page(items, version, None)
 }
 
+/// A streaming list that goes on.
+pub(super) fn stream_of(batches: Vec<Vec<WatchEvent<ConfigMap>>>) -> (mpsc::UnboundedSender<Events>, Line) {
+    let (sender, receiver) = mpsc::unbounded();
+    batches.into_iter().for_each(|batch| send(&sender, batch));
+    (sender, Line::Stream(receiver))
+}
+
+/// The word that all that exists has come.
+pub(super) fn end(version: &str) -> WatchEvent<ConfigMap> {
+    WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end: true })
+}
+
+pub(super) fn modified(name: &str, version: &str) -> WatchEvent<ConfigMap> {
+    WatchEvent::Modified(named(name, version))
+}
+
+pub(super) fn deleted(name: &str, version: &str) -> WatchEvent<ConfigMap> {
+    WatchEvent::Deleted(named(name, version))
+}
+
 pub(super) fn watch() -> (mpsc::UnboundedSender<Events>, Line) {
     let (sender, receiver) = mpsc::unbounded();
     (sender, Line::Watch(receiver))
@@ -267,8 +327,24 @@ pub(super) fn failure(code: u16, reason: &str) -> ListWatchError {
 
 /// What a server says that is behind the version it is asked for.
 pub(super) fn too_large() -> ListWatchError {
+    let [now, ..] = too_large_in_all_dialects();
+    now
+}
+
+/// What servers of three generations say then: a cause with a reason, one with a message, and only a message.
+pub(super) fn too_large_in_all_dialects() -> [ListWatchError; 3] {
+    let status = |cause: serde_json::Value, message: &str| {
+        let details = json!({ "retryAfterSeconds": 1, "causes": [cause] });
+        let status = json!({ "code": 504, "reason": "Timeout", "message": message, "details": details });
+        let status: Status = serde_json::from_value(status).expect("a status");
+        status.boxed().into()
+    };
     let message = "Timeout: Too large resource version: 7, current: 5";
-    Status::failure(message, "Timeout").with_code(504).boxed().into()
+    [
+        status(json!({ "reason": "ResourceVersionTooLarge", "message": "" }), "in other words"),
+        status(json!({ "reason": "", "message": "Too large resource version" }), "in other words"),
+        Status::failure(message, "Timeout").with_code(504).boxed().into(),
+    ]
 }
 
 /// A 429 that asks to wait for so many seconds.

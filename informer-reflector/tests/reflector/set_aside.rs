@@ -1,7 +1,7 @@
 //! What becomes of objects that cannot be taken in.
 
 use informer_core::{MalformedKind, WatchEvent};
-use informer_reflector::ReflectorConfig;
+use informer_reflector::{Health, ReflectorConfig};
 use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::script::*;
@@ -84,7 +84,7 @@ async fn i10_a_transform_that_changes_what_tells_objects_apart_sets_the_object_a
     });
     let items = ["name", "no-name", "namespace", "uid", "version", "same"].map(|name| item(name, "1"));
     let mut run = Run::with(vec![page(items.into(), "7"), watch().1], config);
-    run.expect_notes(&["[same !name !no-name !namespace !uid !version]@7"]).await;
+    run.expect_notes(&["[same !name !namespace !no-name !uid !version]@7"]).await;
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     for malformed in run.status.set_aside() {
         let name = malformed.key.expect("the key from before").to_string();
@@ -127,4 +127,12 @@ async fn i10_items_of_a_list_that_failed_are_not_counted_twice() {
     let mut run = Run::new(lines);
     run.expect_requests(&["list 0 500", "list newest 500 from t1", "list 0 all", "watch 9"]).await;
     assert_eq!(run.status.set_aside_total(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_what_a_list_cannot_take_in_shows_before_its_end() {
+    let mut run = Run::new(vec![Line::HalfPage(vec![item("a", "1"), Err(malformed(Some("b"), "2"))])]);
+    run.expect_requests(&["list 0 500"]).await;
+    run.health(|health| matches!(health, Health::Syncing { received: 2, .. })).await;
+    assert_eq!(run.status.set_aside(), [malformed(Some("b"), "2")]);
 }

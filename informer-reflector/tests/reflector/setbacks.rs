@@ -8,7 +8,8 @@ use super::script::*;
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_watch_is_followed_by_a_list_of_nothing_older_than_what_was_seen() {
-    for expired in [WatchEvent::Error(status(410, "Expired")), WatchEvent::Error(status(410, "Gone"))] {
+    // The third is a status that has lost its code.
+    for expired in [error(410, "Expired"), error(410, "Gone"), error(0, "Expired")] {
         let (events, line) = watch();
         let mut run = Run::new(vec![page(vec![], "7"), line, page(vec![item("a", "9")], "12"), watch().1]);
         run.expect_requests(&["list 0 500", "watch 7"]).await;
@@ -31,6 +32,40 @@ async fn too_many_requests_lead_to_patience_and_not_to_a_list() {
     let started = tokio::time::Instant::now();
     Run::new(lines).expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;
     assert_eq!(started.elapsed().as_secs(), 100, "as long as the server asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_for_fewer_requests_within_a_watch_is_heeded_like_one_before_it() {
+    let asks = |seconds: u64| {
+        let ListWatchError::Status { mut status, .. } = patience(seconds) else { panic!("it is a status") };
+        let details = serde_json::json!({ "retryAfterSeconds": seconds });
+        status.details = Some(serde_json::from_value(details).expect("details"));
+        brief_watch(vec![WatchEvent::Error(status)])
+    };
+    let mut run = Run::new(vec![page(vec![], "7"), asks(100), asks(0), watch().1]);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    run.expect_after(100.0..100.1, "watch 7").await;
+    run.expect_after(1.6..3.2, "watch 7").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn credentials_that_are_accepted_again_resume_the_watch_where_it_was() {
+    let refused = || Line::WatchFails(failure(401, "Unauthorized"));
+    let (_events, line) = watch();
+    let mut run = Run::new(vec![page(vec![], "7"), refused(), refused(), refused(), refused(), line]);
+    run.expect_requests(&["list 0 500"]).await;
+    run.expect_requests(&["watch 7"; 5]).await;
+    run.health(informer_reflector::Health::is_live).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_forbidden_or_not_served_is_asked_for_again_every_half_to_whole_minute() {
+    for refusal in [|| failure(403, "Forbidden"), || failure(404, "NotFound")] {
+        let mut run = Run::new((0..9).map(|_| Line::ListFails(refusal())).collect());
+        run.expect_requests(&["list 0 500"; 7]).await;
+        run.expect_after(30.0..60.0, "list 0 500").await;
+        run.expect_after(30.0..60.0, "list 0 500").await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,7 +113,7 @@ async fn a_watch_with_which_the_server_finds_fault_leads_to_a_wait_and_to_a_list
 async fn three_failures_in_a_row_without_news_lead_to_a_list() {
     let failures: [fn() -> Line; 5] = [
         || brief_watch(vec![error(500, "StorageReadError")]),
-        || Line::WatchFails(failure(503, "ServiceUnavailable")),
+        || Line::WatchFails(failure(500, "InternalError")),
         || broken_watch(ListWatchError::Protocol("no JSON".into())),
         || broken_watch(ListWatchError::Interrupted("reset".into())),
         || brief_watch(vec![]),
@@ -116,7 +151,10 @@ async fn news_between_failures_count_as_a_success() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_wants_patience_or_credentials_or_is_away_is_never_asked_for_a_list() {
-    let refusals: [fn() -> ListWatchError; 4] = [
+    let refusals: [fn() -> ListWatchError; 7] = [
+        || failure(502, "Unknown"),
+        || failure(503, "ServiceUnavailable"),
+        || failure(504, "Timeout"),
         || failure(429, "TooManyRequests"),
         || failure(401, "Unauthorized"),
         || failure(403, "Forbidden"),

@@ -146,3 +146,21 @@ async fn the_same_trouble_is_logged_once_and_its_end_when_a_watch_holds() {
     let lines = log.lines.lock();
     assert!(lines[0].contains("not serve") && lines[1].contains("again"), "{lines:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_change_from_one_refusal_to_another_is_logged_once_each() {
+    let (_quiet, line) = watch();
+    let refused = |code, reason| Line::ListFails(failure(code, reason));
+    let (forbidden, not_served) = (|| refused(403, "Forbidden"), || refused(404, "NotFound"));
+    let lines =
+        vec![forbidden(), forbidden(), not_served(), not_served(), not_served(), page(vec![], "7"), line];
+    let (mut run, log) = (Run::new(lines), Log::default());
+    let _logging = log.start(&run);
+    run.expect_requests(&["list 0 500"; 6]).await;
+    run.expect_requests(&["watch 7"]).await;
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    let lines = log.lines.lock();
+    let expected = ["needs the verbs list and watch", "does not serve", "listing and watching again"];
+    assert_eq!(lines.len(), expected.len(), "{lines:?}");
+    assert!(lines.iter().zip(expected).all(|(line, expected)| line.contains(expected)), "{lines:?}");
+}

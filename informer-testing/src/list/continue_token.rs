@@ -2,37 +2,39 @@
 //!
 //! It is opaque to clients, but written as the real server writes it: unpadded URL-safe base64 over JSON.
 
-use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use base64::{DecodeError, Engine};
 use serde::{Deserialize, Serialize};
 
+use crate::resource::ResourceKind;
 use crate::selector::Filter;
 use crate::status::{self, Refusal};
 
 const VERSION: &str = "meta.k8s.io/v1";
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct ContinueToken {
     v: String,
     /// The state of the first page, or -1 for the latest state.
     #[serde(rename = "rv")]
     pub(super) resource_version: i64,
     /// The key to start from, relative to the scope of the list.
-    pub(super) start: String,
+    start: String,
 }
 
 impl ContinueToken {
     /// Continues behind a storage key, in the state of the page before.
-    pub(super) fn after(filter: &Filter, last_key: &str, resource_version: u64) -> Self {
+    pub(super) fn after(kind: &ResourceKind, filter: &Filter, last_key: &str, resource_version: u64) -> Self {
         // A zero byte makes the smallest key that is greater than the last one.
-        let start = format!("{}\0", relative(filter, last_key));
+        let start = format!("{}\0", relative(kind, filter, last_key));
         let resource_version = i64::try_from(resource_version).unwrap_or(i64::MAX);
         Self { v: VERSION.to_owned(), resource_version, start }
     }
 
     /// Continues from a storage key, in whatever state is the latest then.
-    pub(super) fn inconsistent(filter: &Filter, key: &str) -> Self {
-        Self { v: VERSION.to_owned(), resource_version: -1, start: relative(filter, key).to_owned() }
+    pub(super) fn inconsistent(kind: &ResourceKind, filter: &Filter, key: &str) -> Self {
+        Self { v: VERSION.to_owned(), resource_version: -1, start: relative(kind, filter, key) }
     }
 
     pub(super) fn encode(&self) -> String {
@@ -41,22 +43,46 @@ impl ContinueToken {
     }
 
     pub(super) fn decode(text: &str) -> Result<Self, Refusal> {
-        let invalid = |why: String| status::bad_request(format!("invalid continue token: {why}"));
-        let json = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|error| invalid(error.to_string()))?;
+        let invalid = |why: String| {
+            status::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+        };
+        let json = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|error| {
+            invalid(format!("illegal base64 data at input byte {}", offset(text, &error)))
+        })?;
         let token: Self = serde_json::from_slice(&json).map_err(|error| invalid(error.to_string()))?;
-        match token.resource_version {
-            0 => Err(invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)".to_owned())),
-            _ if token.v != VERSION => {
-                Err(invalid(format!("server does not recognize this encoded version {:?}", token.v)))
-            }
-            _ if token.start.is_empty() => {
-                Err(invalid("encoded start key empty (version meta.k8s.io/v1)".to_owned()))
-            }
-            _ => Ok(token),
+        if token.v != VERSION {
+            return Err(invalid(format!("server does not recognize this encoded version {}", token.v)));
         }
+        if token.resource_version == 0 {
+            return Err(invalid(format!("incorrect encoded start resourceVersion (version {VERSION})")));
+        }
+        if token.start.is_empty() {
+            return Err(invalid(format!("encoded start key empty (version {VERSION})")));
+        }
+        // A start must not lead out of the list that it is for.
+        let steps_aside = |step: &str| matches!(step, "" | "." | "..");
+        if token.start().split('/').any(steps_aside) {
+            return Err(invalid(token.start));
+        }
+        Ok(token)
+    }
+
+    /// The key to start from, relative to the scope of the list.
+    pub(super) fn start(&self) -> &str {
+        self.start.strip_prefix('/').unwrap_or(&self.start)
     }
 }
 
-fn relative<'a>(filter: &Filter, key: &'a str) -> &'a str {
-    key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key)
+/// The token's way of writing a key. The watch cache's begin with a slash, those that come from etcd don't.
+fn relative(kind: &ResourceKind, filter: &Filter, key: &str) -> String {
+    let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
+    if kind.is_cached() { format!("/{relative}") } else { relative.to_owned() }
+}
+
+/// Where the base64 ends to be any.
+fn offset(text: &str, error: &DecodeError) -> usize {
+    match error {
+        DecodeError::InvalidByte(offset, _) => *offset,
+        _ => text.find('=').unwrap_or(text.len()),
+    }
 }

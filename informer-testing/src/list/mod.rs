@@ -6,6 +6,7 @@ mod options;
 use std::sync::Arc;
 
 use crate::object::Object;
+use crate::resource::ResourceKind;
 use crate::selector::Filter;
 use crate::status::{self, Refusal};
 use crate::storage::{At, PageRequest, Revision, Table};
@@ -44,14 +45,16 @@ pub(crate) async fn list(
     options: &ListOptions,
 ) -> Result<List, Refusal> {
     options.validate_for_list()?;
-    let start = start(revision, filter, options).await?;
+    let kind = &table.kind;
+    let start = start(kind, revision, filter, options).await?;
     let request = PageRequest { filter, at: start.at, start: &start.key, limit: start.limit };
-    let page = table.page(&request).map_err(|refusal| offer_remainder(refusal, filter, &start, options))?;
+    let page =
+        table.page(&request).map_err(|refusal| offer_remainder(refusal, kind, filter, &start, options))?;
     let more = page.remaining > 0;
     let last = page.objects.last().map_or(start.key.as_str(), |object| object.key.as_str());
     Ok(List {
         continue_token: if more {
-            ContinueToken::after(filter, last, page.resource_version).encode()
+            ContinueToken::after(kind, filter, last, page.resource_version).encode()
         } else {
             String::new()
         },
@@ -61,49 +64,83 @@ pub(crate) async fn list(
     })
 }
 
-async fn start(revision: &Revision, filter: &Filter, options: &ListOptions) -> Result<Start, Refusal> {
+async fn start(
+    kind: &ResourceKind,
+    revision: &Revision,
+    filter: &Filter,
+    options: &ListOptions,
+) -> Result<Start, Refusal> {
     let limit = options.limit;
     let from_the_top = |at, limit| Start { at, key: filter.key_prefix(), limit };
     if !options.continue_token.is_empty() {
-        return resume(revision, filter, options).await;
+        return resume(kind, revision, filter, options).await;
     }
     let Some(version) = options.parsed_resource_version()? else {
         return Ok(from_the_top(At::Latest, limit));
     };
+    // What is not in the watch cache comes from etcd, which is never behind.
+    let at_hand = || if kind.is_cached() { revision.at_hand() } else { At::Latest };
     if version == 0 {
-        // The watch cache ignores the limit of a list that accepts any state.
-        return Ok(from_the_top(At::Latest, 0));
+        // The watch cache ignores the limit of a list that accepts any state; etcd does not.
+        return Ok(from_the_top(at_hand(), if kind.is_cached() { 0 } else { limit }));
     }
-    revision.reach(version).await?;
+    reach(kind, revision, version).await?;
     Ok(match options.version_match {
         Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
-        Some(VersionMatch::NotOlderThan) => from_the_top(At::Latest, limit),
+        Some(VersionMatch::NotOlderThan) => from_the_top(at_hand(), limit),
         // Without a match a limit means "exactly", for the sake of clients older than the parameter.
         None if limit > 0 => from_the_top(At::Exactly(version), limit),
-        None => from_the_top(At::Latest, 0),
+        None => from_the_top(at_hand(), 0),
     })
 }
 
-async fn resume(revision: &Revision, filter: &Filter, options: &ListOptions) -> Result<Start, Refusal> {
+async fn resume(
+    kind: &ResourceKind,
+    revision: &Revision,
+    filter: &Filter,
+    options: &ListOptions,
+) -> Result<Start, Refusal> {
     if !matches!(options.resource_version.as_str(), "" | "0") {
         return Err(status::bad_request("specifying resource version is not allowed when using continue"));
     }
     let token = ContinueToken::decode(&options.continue_token)?;
     let at = match u64::try_from(token.resource_version) {
         Ok(version) => {
-            revision.reach(version).await?;
+            reach(kind, revision, version).await?;
             At::Exactly(version)
         }
         Err(_) => At::Latest,
     };
-    Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start), limit: options.limit })
+    Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
+}
+
+/// Waits for a resource version. The watch cache lags behind, so it is given time; etcd knows at once what it has not.
+async fn reach(kind: &ResourceKind, revision: &Revision, version: u64) -> Result<(), Refusal> {
+    if kind.is_cached() {
+        return revision.reach(version).await;
+    }
+    let current = revision.stored();
+    if version > current {
+        let mut refusal = status::too_large_resource_version(version, current);
+        if let Some(details) = &mut refusal.details {
+            details.retry_after_seconds = 0;
+        }
+        return Err(refusal);
+    }
+    Ok(())
 }
 
 /// When the state of a paged list is gone, offers the client the remainder at the latest state.
-fn offer_remainder(mut refusal: Refusal, filter: &Filter, start: &Start, options: &ListOptions) -> Refusal {
+fn offer_remainder(
+    mut refusal: Refusal,
+    kind: &ResourceKind,
+    filter: &Filter,
+    start: &Start,
+    options: &ListOptions,
+) -> Refusal {
     if !options.continue_token.is_empty() {
         refusal.message = CONTINUE_TOO_OLD.to_owned();
-        let token = ContinueToken::inconsistent(filter, &start.key);
+        let token = ContinueToken::inconsistent(kind, filter, &start.key);
         refusal.metadata.get_or_insert_default().continue_ = Some(token.encode());
     }
     refusal

@@ -1,8 +1,9 @@
 //! The query parameters that lists and watches share, and the server's rules for combining them.
 
-use std::str::FromStr;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::numbers::{parse_int, parse_uint};
 use crate::status::{self, FieldError, Refusal};
 
 /// How `resourceVersion` is meant.
@@ -35,10 +36,22 @@ impl ListOptions {
     /// Parses a query; unknown parameters are ignored, as the server does.
     pub(crate) fn parse(query: &str) -> Result<Self, Refusal> {
         let mut options = Self::default();
+        let mut seen = BTreeSet::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            options.set(&name, value.into_owned())?;
+            // Of a repeated parameter the first counts.
+            if seen.insert(name.clone()) {
+                options.set(&name, value.into_owned())?;
+            }
         }
         Ok(options)
+    }
+
+    /// Reads the resource version that a get must at least show, the only one of these parameters that it looks at.
+    pub(crate) fn version_of_get(query: &str) -> Result<Option<u64>, Refusal> {
+        let mut parameters = form_urlencoded::parse(query.as_bytes());
+        let given = parameters.find(|(name, _)| name == "resourceVersion").map(|(_, value)| value);
+        let parsed = given.filter(|text| !text.is_empty()).map(|text| parse_version(&text));
+        parsed.transpose().map_err(status::internal)
     }
 
     fn set(&mut self, name: &str, value: String) -> Result<(), Refusal> {
@@ -48,11 +61,13 @@ impl ListOptions {
             "fieldSelector" => self.field_selector = value,
             "resourceVersion" => self.resource_version = value,
             "resourceVersionMatch" => self.set_match(value),
-            "limit" => self.limit = usize::try_from(number::<i64>(&value)?).unwrap_or(0),
+            "limit" => self.limit = usize::try_from(number(&value)?).unwrap_or(0),
             "continue" => self.continue_token = value,
             "timeoutSeconds" => {
-                let seconds = u64::try_from(number::<i64>(&value)?).unwrap_or(0);
-                self.timeout = (seconds > 0).then(|| Duration::from_secs(seconds));
+                let seconds = number(&value)?;
+                // A time that is over when it begins, where one is over before it begins.
+                let timeout = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+                self.timeout = (seconds != 0).then_some(timeout);
             }
             "allowWatchBookmarks" => self.allow_bookmarks = truth(&value),
             "sendInitialEvents" => self.send_initial_events = Some(truth(&value)),
@@ -75,10 +90,16 @@ impl ListOptions {
         if self.resource_version.is_empty() {
             return Ok(None);
         }
-        let parsed = self.resource_version.parse();
-        parsed.map(Some).map_err(|_| {
-            status::bad_request(format!("invalid resource version: {:?}", self.resource_version))
-        })
+        let parsed = parse_version(&self.resource_version);
+        parsed.map(Some).map_err(|why| status::bad_request(format!("invalid resource version: {why}")))
+    }
+
+    /// Gives the resource version of a watch as a number, 0 if none is given.
+    pub(crate) fn watched_resource_version(&self) -> Result<u64, Refusal> {
+        match self.resource_version.as_str() {
+            "" => Ok(0),
+            text => parse_version(text).map_err(status::internal),
+        }
     }
 
     pub(crate) fn validate_for_list(&self) -> Result<(), Refusal> {
@@ -96,7 +117,7 @@ impl ListOptions {
                 errors.push(FieldError::unsupported(
                     "resourceVersionMatch",
                     unknown,
-                    "\"Exact\", \"NotOlderThan\"",
+                    "\"Exact\", \"NotOlderThan\", \"\"",
                 ));
             }
             if self.version_match == Some(VersionMatch::Exact) && self.resource_version == "0" {
@@ -113,8 +134,9 @@ impl ListOptions {
 
     pub(crate) fn validate_for_watch(&self) -> Result<(), Refusal> {
         let mut errors = Vec::new();
+        let not_older_than = self.version_match == Some(VersionMatch::NotOlderThan);
         match self.send_initial_events {
-            Some(_) if !self.has_match() => {
+            Some(_) if !not_older_than => {
                 let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
                 errors.push(FieldError::forbidden("resourceVersionMatch", why));
             }
@@ -128,7 +150,20 @@ impl ListOptions {
             let given = self.unknown_match.as_deref().unwrap_or("Exact");
             errors.push(FieldError::unsupported("resourceVersionMatch", given, "\"NotOlderThan\""));
         }
+        if self.has_match() && !self.continue_token.is_empty() {
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden("resourceVersionMatch", why));
+        }
         refuse(errors)
+    }
+
+    /// Makes of a watch from nowhere in particular the streaming list that it is to servers that know those.
+    pub(crate) fn default_to_streaming(&mut self) {
+        let from_nowhere = matches!(self.resource_version.as_str(), "" | "0");
+        if from_nowhere && self.send_initial_events.is_none() && !self.has_match() {
+            self.send_initial_events = Some(true);
+            self.version_match = Some(VersionMatch::NotOlderThan);
+        }
     }
 
     /// Refuses a streaming list, as servers do that do not know them.
@@ -164,8 +199,10 @@ fn truth(value: &str) -> bool {
     !(value == "0" || value.eq_ignore_ascii_case("false"))
 }
 
-fn number<T: FromStr>(value: &str) -> Result<T, Refusal> {
-    value
-        .parse()
-        .map_err(|_| status::bad_request(format!("strconv.ParseInt: parsing {value:?}: invalid syntax")))
+fn number(value: &str) -> Result<i64, Refusal> {
+    parse_int(value).map_err(status::bad_request)
+}
+
+fn parse_version(text: &str) -> Result<u64, String> {
+    parse_uint(text).map_err(|why| format!("resourceVersion: Invalid value: {text:?}: {why}"))
 }

@@ -12,6 +12,7 @@ mod state;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::StatusCode;
 use informer_core::{Cached, ListWatchError, ObjectKey, ResourceVersion};
@@ -75,6 +76,7 @@ pub struct MemorySource<K> {
 
 struct Shared<K> {
     description: String,
+    can_stream: AtomicBool,
     state: Mutex<State<K>>,
     /// Wakes watches that have nothing to send, and tests that wait for watches.
     changed: watch::Sender<()>,
@@ -94,10 +96,19 @@ impl<K: Resource + Clone> MemorySource<K> {
     pub fn new(description: impl Into<String>) -> Self {
         let shared = Shared {
             description: description.into(),
+            can_stream: AtomicBool::new(false),
             state: Mutex::new(State::new()),
             changed: watch::Sender::new(()),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Has reflectors ask for streaming lists, whichever clone they were given. Default: they ask for lists. Whoever asks
+    /// gets what was asked for in either case.
+    #[must_use]
+    pub fn streaming_lists(self) -> Self {
+        self.shared.can_stream.store(true, Ordering::Relaxed);
+        self
     }
 
     /// Adds an object, and returns it as it is stored.
@@ -239,13 +250,13 @@ impl<K> MemorySource<K> {
         self.shared.state.lock().version().into()
     }
 
-    /// Counts the lists that were asked for, refused ones included.
+    /// Counts the lists that were asked for, refused ones included. A streaming list is not one of them.
     #[must_use]
     pub fn list_count(&self) -> usize {
         self.shared.state.lock().lists
     }
 
-    /// Counts the watches that were asked for, refused ones included.
+    /// Counts the watches that were asked for, streaming lists and refused ones included.
     #[must_use]
     pub fn watch_count(&self) -> usize {
         self.shared.state.lock().watches
@@ -308,7 +319,8 @@ impl<K> MemorySource<K> {
         drop(forgotten);
     }
 
-    /// Refuses the next list with `error`. Called several times, it refuses as many lists, in this order.
+    /// Refuses the next list, streaming or not, with `error`. Called several times, it refuses as many lists, in this
+    /// order.
     pub fn fail_next_list(&self, error: ListWatchError) {
         self.shared.state.lock().list_errors.push_back(error);
     }

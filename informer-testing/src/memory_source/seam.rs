@@ -1,6 +1,7 @@
 //! [`MemorySource`] as a [`ListerWatcher`].
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
@@ -19,6 +20,10 @@ use super::{MemorySource, Shared};
 impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySource<K> {
     fn description(&self) -> &str {
         &self.shared.description
+    }
+
+    fn can_stream_lists(&self) -> bool {
+        self.shared.can_stream.load(Ordering::Relaxed)
     }
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {

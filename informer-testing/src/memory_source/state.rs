@@ -91,6 +91,11 @@ impl<K> State<K> {
     /// Begins a watch.
     pub(super) fn watch(&mut self, options: &WatchOptions) -> Result<Opened<K>, ListWatchError> {
         self.watches += 1;
+        if options.send_initial_events
+            && let Some(error) = self.list_errors.pop_front()
+        {
+            return Err(error);
+        }
         let from = parse(&options.resource_version)?;
         if from == 0 || options.send_initial_events {
             self.check_reached(from)?;

@@ -1,4 +1,7 @@
 //! Field selectors in the text form of the `fieldSelector` parameter: `spec.nodeName=node-1,status.phase!=Failed`.
+//!
+//! The grammar and the wording of its refusals are those of `k8s.io/apimachinery/pkg/fields`: within a value `,`, `=`
+//! and `\` stand behind a `\`.
 
 use crate::object::Object;
 use crate::resource::ResourceKind;
@@ -27,8 +30,8 @@ enum Field {
 impl FieldSelector {
     /// Parses a selector; the error is the message for the client.
     pub(crate) fn parse(kind: &ResourceKind, text: &str) -> Result<Self, String> {
-        let requirements = text
-            .split(',')
+        let requirements = split_at_commas(text)
+            .into_iter()
             .filter(|part| !part.is_empty())
             .map(|part| parse_requirement(kind, text, part))
             .collect::<Result<_, _>>()?;
@@ -51,25 +54,64 @@ impl FieldSelector {
     }
 }
 
+/// Splits at commas, except those behind a backslash.
+fn split_at_commas(text: &str) -> Vec<&str> {
+    let mut escaped = false;
+    text.split(|c| {
+        let splits = c == ',' && !escaped;
+        escaped = c == '\\' && !escaped;
+        splits
+    })
+    .collect()
+}
+
 fn parse_requirement(kind: &ResourceKind, selector: &str, part: &str) -> Result<Requirement, String> {
-    let split = part.split_once("!=").map(|(field, value)| (field, value, false)).or_else(|| {
-        part.split_once("==").or_else(|| part.split_once('=')).map(|(field, value)| (field, value, true))
+    // The first operator counts, whichever it is.
+    let operator = part.char_indices().find_map(|(at, _)| {
+        let behind = &part[at..];
+        let found = ["!=", "==", "="].into_iter().find(|operator| behind.starts_with(operator))?;
+        Some((&part[..at], found, &behind[found.len()..]))
     });
-    let Some((field, value, equal)) = split else {
+    let Some((field, operator, value)) = operator else {
         return Err(format!("invalid selector: '{selector}'; can't understand '{part}'"));
     };
-    Ok(Requirement { field: parse_field(kind, field)?, value: value.to_owned(), equal })
+    let value = unescape(value).map_err(|why| format!("invalid field selector: {why}"))?;
+    Ok(Requirement { field: parse_field(kind, field)?, value, equal: operator != "!=" })
+}
+
+fn unescape(text: &str) -> Result<String, String> {
+    let mut value = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => value.push(escaped),
+                Some(other) => return Err(format!("invalid escape sequence: \\{other}")),
+                None => return Err("invalid escape sequence: \\".to_owned()),
+            },
+            ',' | '=' => return Err(format!("unescaped character in value: {}", u32::from(character))),
+            other => value.push(other),
+        }
+    }
+    Ok(value)
 }
 
 fn parse_field(kind: &ResourceKind, path: &str) -> Result<Field, String> {
+    // Only kinds with fields of their own, and custom resources, look at the scope as well.
+    let plain = kind.is_built_in() && kind.selectable_fields.is_empty();
     match path {
-        "metadata.name" => Ok(Field::Name),
-        "metadata.namespace" if kind.namespaced => Ok(Field::Namespace),
-        _ => kind
-            .selectable_fields
-            .iter()
-            .position(|known| known == path)
-            .map(Field::Selectable)
-            .ok_or_else(|| format!("field label not supported: {path}")),
+        "metadata.name" => return Ok(Field::Name),
+        "metadata.namespace" if kind.namespaced || plain => return Ok(Field::Namespace),
+        _ => {}
     }
+    let known = kind.selectable_fields.iter().position(|known| known == path).map(Field::Selectable);
+    known.ok_or_else(|| {
+        if plain {
+            format!(
+                "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+            )
+        } else {
+            format!("field label not supported: {path}")
+        }
+    })
 }

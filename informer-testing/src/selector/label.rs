@@ -1,5 +1,6 @@
-//! Label selectors in the text form of the `labelSelector` parameter: `app=web,tier in (front, back),!legacy`.
+//! Label selectors: what `app=web,tier in (front, back),!legacy` selects.
 
+use super::label_text;
 use crate::object::Object;
 
 /// All requirements must hold; no requirement selects everything.
@@ -8,31 +9,29 @@ pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,
 }
 
+/// What one label must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
-    label: String,
-    test: Test,
+pub(super) struct Requirement {
+    pub(super) label: String,
+    pub(super) test: Test,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Test {
+pub(super) enum Test {
     Exists,
     Missing,
     In(Vec<String>),
     /// Also holds for objects without the label.
     NotIn(Vec<String>),
+    /// Holds only for values that are numbers.
+    GreaterThan(i64),
+    LessThan(i64),
 }
 
 impl LabelSelector {
     /// Parses a selector; the error is the message for the client.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let requirements = split_outside_parentheses(text)
-            .into_iter()
-            .map(str::trim)
-            .filter(|part| !part.is_empty())
-            .map(|part| parse_requirement(part).ok_or_else(|| format!("unable to parse requirement: {part}")))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { requirements })
+        Ok(Self { requirements: label_text::parse(text)? })
     }
 
     pub(crate) fn is_everything(&self) -> bool {
@@ -47,64 +46,16 @@ impl LabelSelector {
 impl Requirement {
     fn holds(&self, value: Option<&str>) -> bool {
         let is_one_of = |values: &[String]| value.is_some_and(|value| values.iter().any(|v| v == value));
+        let number = || value.and_then(|value| value.parse::<i64>().ok());
         match &self.test {
             Test::Exists => value.is_some(),
             Test::Missing => value.is_none(),
             Test::In(values) => is_one_of(values),
             Test::NotIn(values) => !is_one_of(values),
+            Test::GreaterThan(bound) => number().is_some_and(|number| number > *bound),
+            Test::LessThan(bound) => number().is_some_and(|number| number < *bound),
         }
     }
-}
-
-/// Splits at commas, except those within the parentheses of a set.
-fn split_outside_parentheses(text: &str) -> Vec<&str> {
-    let mut inside = false;
-    text.split(|c| {
-        match c {
-            '(' => inside = true,
-            ')' => inside = false,
-            _ => {}
-        }
-        c == ',' && !inside
-    })
-    .collect()
-}
-
-fn parse_requirement(text: &str) -> Option<Requirement> {
-    if let Some(label) = text.strip_prefix('!') {
-        return requirement(label, Test::Missing);
-    }
-    if let Some((label, value)) = text.split_once("!=") {
-        return requirement(label, Test::NotIn(vec![label_value(value)?]));
-    }
-    if let Some((label, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return requirement(label, Test::In(vec![label_value(value)?]));
-    }
-    let Some((label, set)) = text.split_once(char::is_whitespace) else {
-        return requirement(text, Test::Exists);
-    };
-    let set = set.trim_start();
-    if let Some(values) = set.strip_prefix("notin") {
-        return requirement(label, Test::NotIn(parse_set(values)?));
-    }
-    requirement(label, Test::In(parse_set(set.strip_prefix("in")?)?))
-}
-
-fn requirement(label: &str, test: Test) -> Option<Requirement> {
-    let label = label.trim();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    (!label.is_empty() && label.chars().all(plain)).then(|| Requirement { label: label.to_owned(), test })
-}
-
-fn parse_set(text: &str) -> Option<Vec<String>> {
-    let values = text.trim().strip_prefix('(')?.strip_suffix(')')?;
-    values.split(',').map(label_value).collect()
-}
-
-fn label_value(text: &str) -> Option<String> {
-    let value = text.trim();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    value.chars().all(plain).then(|| value.to_owned())
 }
 
 #[cfg(test)]
@@ -126,7 +77,7 @@ mod tests {
 
     #[test]
     fn each_operator_selects_as_in_kubernetes() {
-        let web = json!({"app": "web", "tier": "front"});
+        let web = json!({"app": "web", "tier": "front", "level": "7"});
         for selector in [
             "",
             "app=web",
@@ -135,12 +86,21 @@ mod tests {
             "app,tier",
             "!gone",
             "app in (db, web),tier notin (back)",
+            "level>6,level<10",
         ] {
             assert!(selects(selector, &web), "{selector}");
         }
-        for selector in
-            ["app=db", "app!=web", "!app", "gone", "gone=x", "app notin (web)", "app in (db),tier=front"]
-        {
+        for selector in [
+            "app=db",
+            "app!=web",
+            "!app",
+            "gone",
+            "gone=x",
+            "app notin (web)",
+            "app in (db),tier=front",
+            "level>7",
+            "app<8",
+        ] {
             assert!(!selects(selector, &web), "{selector}");
         }
     }
@@ -153,7 +113,7 @@ mod tests {
 
     #[test]
     fn malformed_selectors_are_refused() {
-        for selector in ["a b", "a in x", "a in (x", "=x", "a=b=c", "a in (x)y", "!"] {
+        for selector in ["a b", "a in x", "a in (x", "=x", "a=b=c", "a in (x)y", "!", "a>b", "a,"] {
             assert!(LabelSelector::parse(selector).is_err(), "{selector}");
         }
     }

@@ -2,6 +2,7 @@
 
 mod field;
 mod label;
+mod label_text;
 
 use crate::object::Object;
 use crate::resource::ResourceKind;

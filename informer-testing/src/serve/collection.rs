@@ -4,94 +4,104 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
+use super::accept;
+use super::call::Call;
 use super::respond::{self, HttpResponse};
-use super::service::Call;
+use super::unknown_fields;
+use crate::catalogue::Served;
 use crate::list::{self, List, ListOptions};
+use crate::request::Verb;
 use crate::selector::Filter;
 use crate::status::{self, Refusal};
-use crate::storage::Table;
 use crate::watch::{self, Opening};
-use crate::writes::{self, DeleteOptions, Guard};
+use crate::writes::Guard;
 
 /// Tells a watch from a list before the options have been checked.
 pub(super) fn asks_to_watch(query: &str) -> bool {
     ListOptions::parse(query).is_ok_and(|options| options.watch)
 }
 
-pub(super) async fn list(
+/// Answers a request to a collection.
+pub(super) async fn answer(
     call: &Call,
-    table: &Table,
+    served: &Arc<Served>,
     namespace: Option<&str>,
 ) -> Result<HttpResponse, Refusal> {
-    let options = ListOptions::parse(&call.recorded.query)?;
-    let filter = filter(table, namespace, &options)?;
-    let list = list::list(table, &call.server.revision, &filter, &options).await?;
-    Ok(respond::list(&table.kind, list, call.shape))
+    match call.recorded.verb {
+        Verb::List => list(call, served, namespace).await,
+        Verb::Watch => watch(call, served, namespace).await,
+        Verb::Create | Verb::DeleteCollection if served.kind.namespaced && namespace.is_none() => {
+            Err(status::method_not_allowed())
+        }
+        // It would empty a cluster.
+        Verb::DeleteCollection if served.kind.is_namespace() => Err(status::method_not_allowed()),
+        Verb::Create => create(call, served, namespace),
+        Verb::DeleteCollection => delete(call, served, namespace).await,
+        _ => Err(status::method_not_allowed()),
+    }
 }
 
-pub(super) async fn watch(
-    call: &Call,
-    table: &Arc<Table>,
-    namespace: Option<&str>,
-) -> Result<HttpResponse, Refusal> {
+async fn list(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
+    let options = ListOptions::parse(&call.recorded.query)?;
+    let filter = filter(served, namespace, &options)?;
+    accept::check_plurality(&call.recorded.headers, &served.kind, true)?;
+    let list = list::list(&served.table, &call.revision, &filter, &options).await?;
+    Ok(respond::list(list, call.shape(served)?, call.takes_gzip()))
+}
+
+async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let options = ListOptions::parse(&call.recorded.query)?;
     let server = &call.server;
     let opening = Opening {
-        table: table.clone(),
-        revision: server.revision.clone(),
+        table: served.table.clone(),
+        revision: call.revision.clone(),
         registry: server.watches.clone(),
         request: call.recorded.clone(),
-        filter: filter(table, namespace, &options)?,
-        shape: call.shape,
+        filter: filter(served, namespace, &options)?,
+        shape: call.shape(served)?,
         rules: server.settings.watch_rules,
         default_timeout: server.draw_watch_timeout(),
-        stop: server.stop.clone(),
+        stop: server.life(),
+        gone: served.gone.clone(),
     };
-    Ok(respond::watch(watch::open(opening, &options).await?))
+    let is_streaming_list = options.send_initial_events == Some(true) && options.allow_bookmarks;
+    let compressed = is_streaming_list && server.settings.habits.compressed_streams && call.takes_gzip();
+    Ok(respond::watch(watch::open(opening, &options).await?, compressed))
 }
 
-pub(super) fn create(call: &Call, table: &Table, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
-    if table.kind.namespaced && namespace.is_none() {
-        return Err(status::method_not_allowed());
-    }
-    let stamp = call.server.stamp();
-    let created = writes::create(table, namespace, call.object()?, &stamp, Guard::Client, call.is_dry_run())?;
-    Ok(respond::object(StatusCode::CREATED, &created, call.shape))
+fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
+    call.check_dry_run("CreateOptions")?;
+    let body = call.object(&served.kind.kind)?;
+    let warnings = unknown_fields::judge(call, &served.kind, &body)?;
+    let created = call.writer(served, namespace).create(body, Guard::Client)?;
+    let response = respond::object(StatusCode::CREATED, created.object(), call.shape(served)?, false);
+    Ok(respond::with_warnings(response, &warnings))
 }
 
 /// Deletes what matches, object by object: others may write in between, as on a real server.
-pub(super) async fn delete(
-    call: &Call,
-    table: &Table,
-    namespace: Option<&str>,
-) -> Result<HttpResponse, Refusal> {
-    if table.kind.namespaced && namespace.is_none() {
-        return Err(status::method_not_allowed());
-    }
-    let delete_options = DeleteOptions::parse(&call.body)?;
+async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
+    let delete_options = call.delete_options()?;
     let options = ListOptions::parse(&call.recorded.query)?;
-    let filter = filter(table, namespace, &options)?;
-    let found = list::list(table, &call.server.revision, &filter, &options).await?;
+    let filter = filter(served, namespace, &options)?;
+    let found = list::list(&served.table, &call.revision, &filter, &options).await?;
     let mut deleted = Vec::new();
     for object in found.objects {
-        if call.is_dry_run() {
-            deleted.push(object);
-            continue;
-        }
         // What someone else has deleted in the meantime is not there to be deleted.
-        if let Ok(outcome) = writes::delete(table, &object.key, &delete_options, &call.server.stamp()) {
+        let mut writer = call.writer(served, object.namespace());
+        writer.options.dry_run |= delete_options.is_dry_run();
+        if let Ok(outcome) = writer.delete(object.name(), &delete_options) {
             deleted.push(outcome.into_object());
         }
     }
     let list = List {
         objects: deleted,
         resource_version: call.server.revision.current(),
-        continue_token: String::new(),
-        remaining: None,
+        continue_token: found.continue_token,
+        remaining: found.remaining,
     };
-    Ok(respond::list(&table.kind, list, call.shape))
+    Ok(respond::list(list, call.shape(served)?, false))
 }
 
-fn filter(table: &Table, namespace: Option<&str>, options: &ListOptions) -> Result<Filter, Refusal> {
-    Filter::parse(&table.kind, namespace, &options.label_selector, &options.field_selector)
+fn filter(served: &Served, namespace: Option<&str>, options: &ListOptions) -> Result<Filter, Refusal> {
+    Filter::parse(&served.table.kind, namespace, &options.label_selector, &options.field_selector)
 }

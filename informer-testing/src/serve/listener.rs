@@ -1,7 +1,6 @@
 //! The socket side: accepts connections on a loopback port and serves HTTP/1.1 on each.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -12,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::service::Service;
-use crate::server::Server;
 
 /// How long a stopping server waits for clients that are slow to read their last response.
 const GRACE: Duration = Duration::from_secs(2);
@@ -28,12 +26,12 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Binds a free loopback port and serves it until the server's stop token is cancelled.
-    pub(crate) async fn start(server: &Arc<Server>) -> std::io::Result<Self> {
+    /// Binds a free loopback port and serves it until `stop` is cancelled.
+    pub(crate) async fn start(service: Service, stop: &CancellationToken) -> std::io::Result<Self> {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = socket.local_addr()?;
         let tasks = TaskTracker::new();
-        let accepting = accept(socket, Service::new(server.clone()), server.stop.clone(), tasks.clone());
+        let accepting = accept(socket, service, stop.clone(), tasks.clone());
         tasks.spawn(accepting);
         Ok(Self { address, tasks })
     }

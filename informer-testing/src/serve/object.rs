@@ -1,63 +1,128 @@
-//! Requests to single objects: get, update, patch and delete.
+//! Requests to single objects and their subresources.
 
 use http::StatusCode;
+use serde_json::Value;
 
+use super::accept;
+use super::call::Call;
 use super::respond::{self, HttpResponse};
-use super::service::Call;
+use super::route::Facet;
+use super::unknown_fields;
+use crate::catalogue::Served;
 use crate::list::ListOptions;
-use crate::status::{self, Refusal};
-use crate::storage::Table;
-use crate::writes::{self, DeleteOptions, Outcome, Part, Patch};
+use crate::request::Verb;
+use crate::status::{self, FieldError, Refusal};
+use crate::writes::{Outcome, Part, Patch, Rescale, Writer};
 
 /// The object that a request is about.
 pub(super) struct Target<'a> {
-    pub(super) table: &'a Table,
+    pub(super) served: &'a Served,
     pub(super) namespace: Option<&'a str>,
     pub(super) name: &'a str,
-    pub(super) part: Part,
+    pub(super) facet: Facet,
+}
+
+/// Answers a request to an object.
+pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
+    match (target.facet, call.recorded.verb) {
+        (Facet::Whole | Facet::Status, Verb::Get) => get(call, target).await,
+        (Facet::Whole, Verb::Update) => update(call, target, Part::Main),
+        (Facet::Whole, Verb::Patch) => patch(call, target, Part::Main),
+        (Facet::Whole, Verb::Delete) => delete(call, target),
+        (Facet::Status, Verb::Update) => update(call, target, Part::Status),
+        (Facet::Status, Verb::Patch) => patch(call, target, Part::Status),
+        (Facet::Finalize, Verb::Update) => update(call, target, Part::Main),
+        (Facet::Scale, Verb::Get | Verb::Update | Verb::Patch) => scale(call, target),
+        (Facet::Binding, Verb::Create) => {
+            let binding = Value::Object(call.object("Binding")?);
+            target.writer(call).bind(target.name, &binding)?;
+            Ok(respond::done(StatusCode::CREATED))
+        }
+        (Facet::Eviction, Verb::Create) => {
+            let eviction = Value::Object(call.object("Eviction")?);
+            target.writer(call).evict(target.name, &eviction)?;
+            Ok(respond::done(StatusCode::CREATED))
+        }
+        _ => Err(status::method_not_allowed()),
+    }
 }
 
 impl Target<'_> {
-    fn key(&self) -> String {
-        self.table.kind.key(self.namespace, self.name)
+    fn writer<'a>(&'a self, call: &'a Call) -> Writer<'a> {
+        call.writer(self.served, self.namespace)
     }
 }
 
-pub(super) async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
-    if let Some(version) = ListOptions::parse(&call.recorded.query)?.parsed_resource_version()? {
-        call.server.revision.reach(version).await?;
-    }
-    let found = target.table.get(&target.key());
-    let object = found.ok_or_else(|| status::not_found(&target.table.kind, target.name))?;
-    Ok(respond::object(StatusCode::OK, &object, call.shape))
+async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
+    let version = ListOptions::version_of_get(&call.recorded.query)?;
+    let (table, key) = (&target.served.table, target.served.kind.key(target.namespace, target.name));
+    let found = match version {
+        Some(version) => {
+            call.revision.reach(version).await?;
+            table.get_known(&key, call.revision.at_hand())?
+        }
+        None => table.get(&key),
+    };
+    let object = found.ok_or_else(|| status::not_found(&target.served.kind, target.name))?;
+    accept::check_plurality(&call.recorded.headers, &target.served.kind, false)?;
+    Ok(respond::object(StatusCode::OK, &object, call.shape(target.served)?, call.takes_gzip()))
 }
 
-pub(super) fn update(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
-    let Target { table, namespace, name, part } = target;
-    let outcome = writes::update(table, *namespace, name, call.object()?, *part, call.is_dry_run())?;
-    Ok(respond::object(StatusCode::OK, &outcome.into_object(), call.shape))
+fn update(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
+    call.check_dry_run("UpdateOptions")?;
+    let body = call.object(&target.served.kind.kind)?;
+    let warnings = unknown_fields::judge(call, &target.served.kind, &body)?;
+    let outcome = target.writer(call).update(target.name, body, part)?;
+    written(call, target, &outcome, &warnings)
 }
 
-pub(super) fn patch(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
-    let Target { table, namespace, name, part } = target;
-    let patch = Patch::parse(&table.kind, call.content_type(), &call.body)?;
-    let outcome = writes::patch(table, *namespace, name, &patch, *part, call.is_dry_run())?;
-    Ok(respond::object(StatusCode::OK, &outcome.into_object(), call.shape))
+fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
+    call.check_dry_run("PatchOptions")?;
+    let patch = call.patch(&target.served.kind)?;
+    if call.recorded.parameter("force").is_some() && !matches!(patch, Patch::Apply(_)) {
+        let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
+        return Err(status::invalid("meta.k8s.io", "PatchOptions", "", vec![error]));
+    }
+    let warnings = match &patch {
+        Patch::Merge(Value::Object(body)) | Patch::Apply(body) => {
+            unknown_fields::judge(call, &target.served.kind, body)?
+        }
+        _ => Vec::new(),
+    };
+    let outcome = target.writer(call).patch(target.name, &patch, part)?;
+    written(call, target, &outcome, &warnings)
 }
 
-pub(super) fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
-    if target.part != Part::Main {
-        return Err(status::method_not_allowed());
-    }
-    let kind = &target.table.kind;
-    let mut options = DeleteOptions::parse(&call.body)?;
-    if call.is_dry_run() {
-        options.dry_run.push("All".to_owned());
-    }
-    match writes::delete(target.table, &target.key(), &options, &call.server.stamp())? {
+fn written(
+    call: &Call,
+    target: &Target<'_>,
+    outcome: &Outcome,
+    warnings: &[String],
+) -> Result<HttpResponse, Refusal> {
+    let code = if matches!(outcome, Outcome::Created(_)) { StatusCode::CREATED } else { StatusCode::OK };
+    let response = respond::object(code, outcome.object(), call.shape(target.served)?, false);
+    Ok(respond::with_warnings(response, warnings))
+}
+
+fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
+    let kind = &target.served.kind;
+    let options = call.delete_options()?;
+    let mut writer = target.writer(call);
+    writer.options.dry_run |= options.is_dry_run();
+    match writer.delete(target.name, &options)? {
         Outcome::Removed(last) if !kind.returns_deleted => {
             Ok(respond::status(&status::deleted(kind, target.name, &last.uid)))
         }
-        outcome => Ok(respond::object(StatusCode::OK, &outcome.into_object(), call.shape)),
+        outcome => Ok(respond::object(StatusCode::OK, outcome.object(), call.shape(target.served)?, false)),
     }
+}
+
+fn scale(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
+    let writer = target.writer(call);
+    let scale = match call.recorded.verb {
+        Verb::Get => writer.scale(target.name)?,
+        Verb::Update => writer.rescale(target.name, Rescale::Put(&call.object("Scale")?))?,
+        _ => writer.rescale(target.name, Rescale::Patch(&call.patch(&target.served.kind)?))?,
+    };
+    Ok(respond::value(StatusCode::OK, &scale))
 }

@@ -6,72 +6,141 @@ use std::sync::Arc;
 use http::Method;
 use percent_encoding::percent_decode_str;
 
+use crate::catalogue::Served;
+use crate::discovery::{Review, review};
 use crate::request::Verb;
 use crate::server::Server;
-use crate::storage::Table;
-use crate::writes::Part;
 
 /// The target of a request.
 #[derive(Clone, Debug)]
 pub(super) enum Route {
-    Collection { table: Arc<Table>, namespace: Option<String> },
-    Object { table: Arc<Table>, namespace: Option<String>, name: String, part: Part },
+    Collection {
+        served: Arc<Served>,
+        namespace: Option<String>,
+    },
+    Object {
+        served: Arc<Served>,
+        namespace: Option<String>,
+        name: String,
+        facet: Facet,
+    },
+    Document(Document),
+    /// A question about rights, which is asked by creating it.
+    Review(&'static Review),
     Version,
     Health,
+    /// Nothing, within a group of the server's own.
+    Missing,
+    /// Nothing at all.
     Unknown,
+}
+
+/// The side of an object that a path shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Facet {
+    Whole,
+    Status,
+    Scale,
+    /// Pods only.
+    Binding,
+    /// Pods only.
+    Eviction,
+    /// Namespaces only.
+    Finalize,
+}
+
+/// What tells clients what there is.
+#[derive(Clone, Debug)]
+pub(super) enum Document {
+    Paths,
+    CoreVersions,
+    Groups,
+    Group(String),
+    /// The resources of a group and version, by its path.
+    Resources(String),
+    OpenApiIndex,
+    OpenApi(String),
 }
 
 /// Finds the target of a path.
 pub(super) fn route(server: &Server, path: &str) -> Route {
-    match path {
-        "/version" | "/version/" => return Route::Version,
-        "/healthz" | "/livez" | "/readyz" => return Route::Health,
-        _ => {}
-    }
     // Split first and decode then: an encoded slash is part of a name.
     let decode = |segment| percent_decode_str(segment).decode_utf8_lossy();
     let decoded: Vec<Cow<'_, str>> = path.trim_matches('/').split('/').map(decode).collect();
     let segments: Vec<&str> = decoded.iter().map(AsRef::as_ref).collect();
     let found = match segments.as_slice() {
-        ["api", version, rest @ ..] => within(server, &format!("/api/{version}"), rest),
-        ["apis", group, version, rest @ ..] => within(server, &format!("/apis/{group}/{version}"), rest),
+        ["version"] => Some(Route::Version),
+        ["healthz" | "livez" | "readyz", ..] => Some(Route::Health),
+        ["openapi", "v3"] => Some(Route::Document(Document::OpenApiIndex)),
+        ["openapi", "v3", rest @ ..] => Some(Route::Document(Document::OpenApi(rest.join("/")))),
+        [""] => Some(Route::Document(Document::Paths)),
+        ["api"] => Some(Route::Document(Document::CoreVersions)),
+        ["apis"] => Some(Route::Document(Document::Groups)),
+        ["apis", group] => Some(Route::Document(Document::Group((*group).to_owned()))),
+        ["api", version, rest @ ..] => within(server, &format!("api/{version}"), rest),
+        ["apis", group, version, rest @ ..] => within(server, &format!("apis/{group}/{version}"), rest),
         _ => None,
     };
-    found.unwrap_or(Route::Unknown)
+    found.unwrap_or_else(|| nothing(server, &segments))
+}
+
+/// Tells a path within a group of the server's own, which answers for itself, from one that nobody answers for. The groups
+/// of custom resources count as the latter.
+fn nothing(server: &Server, segments: &[&str]) -> Route {
+    let group = match segments {
+        ["api", ..] => "",
+        ["apis", group, ..] => group,
+        _ => return Route::Unknown,
+    };
+    let is_its_own = |served: &Arc<Served>| served.kind.group == group && served.kind.is_built_in();
+    if server.catalogue.all().iter().any(is_its_own) { Route::Missing } else { Route::Unknown }
 }
 
 /// Finds the target of the segments behind group and version.
 fn within(server: &Server, prefix: &str, segments: &[&str]) -> Option<Route> {
-    let table = |plural: &str| server.table_at(&format!("{prefix}/{plural}"));
+    let served = |plural: &str| server.catalogue.at(&format!("/{prefix}/{plural}"));
+    let namespaced = |plural: &str| served(plural).filter(|served| served.kind.namespaced);
+    let reviewed = match segments {
+        [plural] | ["namespaces", _, plural] => review(prefix, plural),
+        _ => None,
+    };
+    if let Some(review) = reviewed {
+        return Some(Route::Review(review));
+    }
     match segments {
+        [] => Some(Route::Document(Document::Resources(prefix.to_owned()))),
         // A namespace's own subresource looks like a collection within it.
         ["namespaces", name, subresource @ ("status" | "finalize")] => {
-            object(table("namespaces")?, None, name, &[subresource])
+            object(served("namespaces")?, None, name, &[subresource])
         }
         ["namespaces", namespace, plural] => {
-            let table = table(plural).filter(|table| table.kind.namespaced)?;
-            Some(Route::Collection { table, namespace: Some((*namespace).to_owned()) })
+            let served = namespaced(plural)?;
+            Some(Route::Collection { served, namespace: Some((*namespace).to_owned()) })
         }
         ["namespaces", namespace, plural, name, subresource @ ..] => {
-            let table = table(plural).filter(|table| table.kind.namespaced)?;
-            object(table, Some((*namespace).to_owned()), name, subresource)
+            object(namespaced(plural)?, Some((*namespace).to_owned()), name, subresource)
         }
-        [plural] => Some(Route::Collection { table: table(plural)?, namespace: None }),
+        [plural] => Some(Route::Collection { served: served(plural)?, namespace: None }),
         [plural, name, subresource @ ..] => {
-            let table = table(plural).filter(|table| !table.kind.namespaced)?;
-            object(table, None, name, subresource)
+            let served = served(plural).filter(|served| !served.kind.namespaced)?;
+            object(served, None, name, subresource)
         }
-        [] => None,
     }
 }
 
-fn object(table: Arc<Table>, namespace: Option<String>, name: &str, subresource: &[&str]) -> Option<Route> {
-    let part = match subresource {
-        [] => Part::Main,
-        ["status"] if table.kind.status_subresource => Part::Status,
+fn object(served: Arc<Served>, namespace: Option<String>, name: &str, subresource: &[&str]) -> Option<Route> {
+    let kind = &served.kind;
+    let is_pod = kind.kind == "Pod" && kind.group.is_empty();
+    let facet = match subresource {
+        [] => Facet::Whole,
+        ["status"] if kind.status_subresource => Facet::Status,
+        ["scale"] if kind.scale.is_some() => Facet::Scale,
+        ["binding"] if is_pod => Facet::Binding,
+        ["eviction"] if is_pod => Facet::Eviction,
+        ["finalize"] if kind.is_namespace() => Facet::Finalize,
         _ => return None,
     };
-    Some(Route::Object { table, namespace, name: name.to_owned(), part })
+    Some(Route::Object { served, namespace, name: name.to_owned(), facet })
 }
 
 impl Route {
@@ -80,7 +149,7 @@ impl Route {
         match (self, method) {
             (Self::Collection { .. }, &Method::GET) if watch => Verb::Watch,
             (Self::Collection { .. }, &Method::GET) => Verb::List,
-            (Self::Collection { .. }, &Method::POST) => Verb::Create,
+            (Self::Collection { .. } | Self::Object { .. } | Self::Review(_), &Method::POST) => Verb::Create,
             (Self::Collection { .. }, &Method::DELETE) => Verb::DeleteCollection,
             (Self::Object { .. }, &Method::GET) => Verb::Get,
             (Self::Object { .. }, &Method::PUT) => Verb::Update,

@@ -1,25 +1,25 @@
 //! The simulator as a tower service, which the listener serves and which clients can call in process.
 
-use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 
 use super::body::ResponseBody;
+use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::route::{Route, route};
-use super::{accept, collection, object};
-use crate::request::{RecordedRequest, Verb};
+use super::{accept, collection, documents, object};
+use crate::request::RecordedRequest;
 use crate::server::Server;
+use crate::shape::Form;
 use crate::status::{self, Refusal};
-use crate::watch::Shape;
+use crate::storage::Revision;
 
 /// The largest request body that the server reads, in bytes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -34,19 +34,19 @@ const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulat
 #[derive(Clone, Debug)]
 pub struct Service {
     server: Arc<Server>,
-}
-
-/// A request whose body has been read.
-pub(super) struct Call {
-    pub(super) server: Arc<Server>,
-    pub(super) recorded: Arc<RecordedRequest>,
-    pub(super) shape: Shape,
-    pub(super) body: Bytes,
+    /// How far this API server knows of what is stored.
+    revision: Revision,
 }
 
 impl Service {
     pub(crate) fn new(server: Arc<Server>) -> Self {
-        Self { server }
+        let revision = server.revision.clone();
+        Self { server, revision }
+    }
+
+    /// Another API server in front of the same storage.
+    pub(crate) fn of_replica(server: Arc<Server>, revision: Revision) -> Self {
+        Self { server, revision }
     }
 }
 
@@ -57,24 +57,26 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<ResponseBody>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    /// Only where a test has the server [refuse](crate::Fault::refuse).
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let server = self.server.clone();
-        Box::pin(async move { Ok(answer(server, request).await) })
+        Box::pin(receive(self.clone(), request))
     }
 }
 
-async fn answer<B>(server: Arc<Server>, request: Request<B>) -> HttpResponse
+/// Records a request and answers it, unless something is to befall it.
+async fn receive<B>(service: Service, request: Request<B>) -> io::Result<HttpResponse>
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let Service { server, revision } = service;
     let (head, body) = request.into_parts();
     let route = route(&server, head.uri.path());
     let query = head.uri.query().unwrap_or_default().to_owned();
@@ -87,75 +89,66 @@ where
         headers: head.headers,
     });
     server.requests.push(recorded.clone());
-    if let Some(canned) = server.faults.take(&recorded) {
-        return respond::canned(canned);
+    let (fault, stop) = (server.faults.take(&recorded), server.stop.clone());
+    let answer = answer(server, revision, recorded, route, body);
+    match fault {
+        Some(fault) => fault.befall(answer, &stop).await,
+        None => Ok(answer.await),
     }
+}
+
+async fn answer<B>(
+    server: Arc<Server>,
+    revision: Revision,
+    recorded: Arc<RecordedRequest>,
+    route: Route,
+    body: B,
+) -> HttpResponse
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     if server.stop.is_cancelled() {
         return respond::status(&shutting_down());
+    }
+    if !server.credentials.accept(&recorded.headers) {
+        return respond::status(&status::unauthorized());
     }
     let body = match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => body.to_bytes(),
         Err(_) => return respond::status(&too_large()),
     };
-    let answered = match accept::negotiate(&recorded.headers) {
-        Ok(shape) => dispatch(route, Call { server, recorded, shape, body }).await,
+    // What is no object has no other form than its own.
+    let form = match &route {
+        Route::Collection { .. } | Route::Object { .. } => accept::form(&recorded.headers),
+        _ if accept::takes_json(&recorded.headers) => Ok(Form::Full),
+        Route::Version | Route::Health | Route::Missing | Route::Unknown => Ok(Form::Full),
+        Route::Document(_) | Route::Review(_) => Err(status::not_acceptable()),
+    };
+    let answered = match form {
+        Ok(form) => dispatch(&route, Call { server, revision, recorded, form, body }).await,
         Err(refusal) => Err(refusal),
     };
     answered.unwrap_or_else(|refusal| respond::status(&refusal))
 }
 
-async fn dispatch(route: Route, call: Call) -> Result<HttpResponse, Refusal> {
+async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
     match route {
+        Route::Version if call.recorded.method != Method::GET => Err(status::method_not_allowed()),
         Route::Version => Ok(respond::json(StatusCode::OK, ResponseBody::whole(VERSION))),
         Route::Health => Ok(respond::text(StatusCode::OK, "ok")),
-        Route::Unknown => Ok(respond::text(StatusCode::NOT_FOUND, "404 page not found\n")),
-        Route::Collection { table, namespace } => match call.recorded.verb {
-            Verb::List => collection::list(&call, &table, namespace.as_deref()).await,
-            Verb::Watch => collection::watch(&call, &table, namespace.as_deref()).await,
-            Verb::Create => collection::create(&call, &table, namespace.as_deref()),
-            Verb::DeleteCollection => collection::delete(&call, &table, namespace.as_deref()).await,
-            _ => Err(status::method_not_allowed()),
-        },
-        Route::Object { table, namespace, name, part } => {
-            let target = object::Target { table: &table, namespace: namespace.as_deref(), name: &name, part };
-            match call.recorded.verb {
-                Verb::Get => object::get(&call, &target).await,
-                Verb::Update => object::update(&call, &target),
-                Verb::Patch => object::patch(&call, &target),
-                Verb::Delete => object::delete(&call, &target),
-                _ => Err(status::method_not_allowed()),
-            }
+        Route::Missing => Err(status::no_such_resource()),
+        Route::Unknown => Ok(respond::page_not_found()),
+        Route::Document(document) => documents::answer(&call, document),
+        Route::Review(review) => documents::review(&call, review),
+        Route::Collection { served, namespace } => {
+            collection::answer(&call, served, namespace.as_deref()).await
+        }
+        Route::Object { served, namespace, name, facet } => {
+            let target = object::Target { served, namespace: namespace.as_deref(), name, facet: *facet };
+            object::answer(&call, &target).await
         }
     }
-}
-
-impl Call {
-    /// Parses the body as a JSON object.
-    pub(super) fn object(&self) -> Result<crate::writes::Body, Refusal> {
-        match content_type(&self.recorded.headers) {
-            "" | "application/json" => {}
-            _ => return Err(status::unsupported_media_type("application/json")),
-        }
-        serde_json::from_slice(&self.body).map_err(|error| {
-            status::bad_request(format!(
-                "the object provided is unrecognized (must be of type Object): {error}"
-            ))
-        })
-    }
-
-    pub(super) fn content_type(&self) -> &str {
-        content_type(&self.recorded.headers)
-    }
-
-    /// Tells whether nothing is to be stored.
-    pub(super) fn is_dry_run(&self) -> bool {
-        self.recorded.parameter("dryRun").is_some_and(|value| value == "All")
-    }
-}
-
-fn content_type(headers: &HeaderMap) -> &str {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim()
 }
 
 fn shutting_down() -> Refusal {

@@ -44,6 +44,17 @@ impl Event {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lagging;
 
+/// Somebody who reads a history.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader {
+    /// The number of the next event that it wants.
+    pub(crate) cursor: u64,
+    /// The number that the next event had when it began. What is older does not count as being behind.
+    pub(crate) joined: u64,
+    /// How many events it may be behind.
+    pub(crate) patience: u64,
+}
+
 /// A ring of the latest events of one resource.
 ///
 /// Events are numbered without gaps; a reader's cursor is the number of the next event that it wants.
@@ -55,17 +66,20 @@ pub(crate) struct History {
     first: u64,
     /// The lowest resource version from which a new reader may start.
     floor: u64,
+    /// The lowest resource version whose state can still be computed. A compaction does not change it.
+    reachable: u64,
 }
 
 impl History {
     pub(crate) fn new(limit: usize, floor: u64) -> Self {
-        Self { events: VecDeque::new(), limit: limit.max(1), first: 0, floor }
+        Self { events: VecDeque::new(), limit: limit.max(1), first: 0, floor, reachable: floor }
     }
 
     pub(crate) fn push(&mut self, event: Arc<Event>) {
         self.events.push_back(event);
         if self.events.len() > self.limit {
-            self.events.pop_front();
+            let dropped = self.events.pop_front();
+            self.reachable = dropped.map_or(self.reachable, |event| event.resource_version());
             self.first += 1;
             // The real watch cache counts from the oldest event that it holds, not from the newest it has dropped.
             let oldest = self.events.front().map_or(self.floor, |event| event.resource_version() - 1);
@@ -84,6 +98,19 @@ impl History {
         self.floor = self.floor.max(revision);
     }
 
+    /// Forgets everything, as a server does that starts anew at this revision. Readers from before lose their place.
+    pub(crate) fn begin_anew(&mut self, revision: u64) {
+        self.first = self.end() + 1;
+        self.events.clear();
+        self.floor = revision;
+        self.reachable = revision;
+    }
+
+    /// The lowest resource version whose state can still be computed.
+    pub(crate) fn reachable(&self) -> u64 {
+        self.reachable
+    }
+
     /// The number that the next event will get.
     pub(crate) fn end(&self) -> u64 {
         self.first + self.events.len() as u64
@@ -95,14 +122,16 @@ impl History {
         self.first + older as u64
     }
 
-    /// Gives the events from a cursor on, unless there are more than `patience` of them.
-    pub(crate) fn from(&self, cursor: u64, patience: usize) -> Result<Vec<Arc<Event>>, Lagging> {
-        let skip = cursor.checked_sub(self.first).ok_or(Lagging)?;
-        let skip = usize::try_from(skip).map_err(|_| Lagging)?.min(self.events.len());
-        if self.events.len() - skip > patience {
+    /// Gives the events that a reader wants next, up to a resource version, unless it has fallen too far behind.
+    pub(crate) fn read(&self, reader: &Reader, up_to: u64) -> Result<Vec<Arc<Event>>, Lagging> {
+        let skip = reader.cursor.checked_sub(self.first).ok_or(Lagging)?;
+        let end = self.events.partition_point(|event| event.resource_version() <= up_to);
+        let skip = usize::try_from(skip).map_err(|_| Lagging)?.min(end);
+        let behind = (self.first + end as u64).saturating_sub(reader.cursor.max(reader.joined));
+        if behind > reader.patience {
             return Err(Lagging);
         }
-        Ok(self.events.range(skip..).cloned().collect())
+        Ok(self.events.range(skip..end).cloned().collect())
     }
 
     /// Goes through the events after a resource version, newest first.

@@ -1,15 +1,19 @@
 //! The simulator's etcd and watch cache: current objects, and the history of how they came about.
 //!
-//! Lock order: a table's lock, then the revision counter's. Nothing else is taken while a table's lock is held, and
+//! Lock order: a table's lock, then what is behind the revision counter (a replica's lag, a bell). Nothing else is taken while a table's lock is held, and
 //! no lock is held across an await.
 
+mod backup;
+mod bell;
 mod history;
 mod past;
 mod revision;
 mod table;
 mod transaction;
 
-pub(crate) use history::{Event, Lagging};
+pub use backup::Backup;
+pub(crate) use bell::Listener;
+pub(crate) use history::{Event, Lagging, Reader};
 pub(crate) use past::{At, PageRequest};
 pub(crate) use revision::Revision;
 pub(crate) use table::Table;

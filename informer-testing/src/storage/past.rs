@@ -18,6 +18,9 @@ pub(crate) enum At {
     Latest,
     /// The state at exactly this resource version.
     Exactly(u64),
+    /// The same from the memory of an API server, which does not ask whether the version has been compacted. Where
+    /// the history does not reach back so far, it is the oldest state that there is.
+    Cached(u64),
 }
 
 /// What a page should hold.
@@ -45,12 +48,10 @@ pub(crate) struct Page {
 type Undone<'a> = BTreeMap<&'a str, Option<&'a Arc<Object>>>;
 
 pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: u64) -> Result<Page, Refusal> {
-    let (undone, resource_version) = match request.at {
-        At::Latest => (Undone::new(), revision),
-        At::Exactly(version) => (undo(state, version)?, version),
-    };
+    let (undone, resource_version) = undo(state, request.at, revision)?;
     let mut page = Page { objects: Vec::new(), resource_version, remaining: 0 };
-    for object in in_key_order(state, &undone, request) {
+    let in_scope = |object: &&Arc<Object>| request.filter.in_namespace(object);
+    for object in in_key_order(state, &undone, request.start).take_while(in_scope) {
         if request.limit > 0 && page.objects.len() == request.limit {
             page.remaining += 1;
         } else if request.filter.matches(object) {
@@ -60,24 +61,48 @@ pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: u64) -> R
     Ok(page)
 }
 
-fn undo(state: &State, version: u64) -> Result<Undone<'_>, Refusal> {
-    if version < state.history.floor() {
-        return Err(status::expired("The resourceVersion for the provided list is too old."));
-    }
+/// Gives all objects, and the resource version at which they are the truth.
+pub(super) fn everything(state: &State, at: At, revision: u64) -> Result<(Vec<Arc<Object>>, u64), Refusal> {
+    let (undone, resource_version) = undo(state, at, revision)?;
+    Ok((in_key_order(state, &undone, "").cloned().collect(), resource_version))
+}
+
+/// Gives one object as it was.
+pub(super) fn object(
+    state: &State,
+    key: &str,
+    at: At,
+    revision: u64,
+) -> Result<Option<Arc<Object>>, Refusal> {
+    let (undone, _) = undo(state, at, revision)?;
+    let now = || state.objects.get(key);
+    Ok(undone.get(key).copied().unwrap_or_else(now).cloned())
+}
+
+/// Gives what has to be undone to get to a state, and its resource version.
+fn undo(state: &State, at: At, revision: u64) -> Result<(Undone<'_>, u64), Refusal> {
+    let version = match at {
+        At::Latest => return Ok((Undone::new(), revision)),
+        At::Exactly(version) if version < state.history.floor() => {
+            return Err(status::expired("The resourceVersion for the provided list is too old."));
+        }
+        At::Exactly(version) => version,
+        At::Cached(version) => version.max(state.history.reachable()),
+    };
     let mut undone = Undone::new();
     for event in state.history.newest_first_after(version) {
         undone.insert(event.object.key.as_str(), event.previous.as_ref());
     }
-    Ok(undone)
+    Ok((undone, version))
 }
 
-/// Goes through the objects of the wanted state that lie in the filter's namespace, from the start key on.
+/// Goes through the objects of the wanted state, from the start key on.
 fn in_key_order<'a>(
     state: &'a State,
     undone: &'a Undone<'a>,
-    request: &'a PageRequest<'a>,
+    start: &'a str,
 ) -> impl Iterator<Item = &'a Arc<Object>> {
-    let from = (Bound::Included(request.start), Bound::Unbounded);
+    let from = (Bound::Included(start), Bound::Unbounded);
     let mut unchanged = state
         .objects
         .range::<str, _>(from)
@@ -85,10 +110,9 @@ fn in_key_order<'a>(
         .map(|(_, object)| object)
         .peekable();
     let mut restored = undone.range::<str, _>(from).filter_map(|(_, object)| *object).peekable();
-    let merged = std::iter::from_fn(move || match (unchanged.peek(), restored.peek()) {
+    std::iter::from_fn(move || match (unchanged.peek(), restored.peek()) {
         (Some(left), Some(right)) if left.key > right.key => restored.next(),
         (Some(_), _) => unchanged.next(),
         (None, _) => restored.next(),
-    });
-    merged.take_while(|object| request.filter.in_namespace(object))
+    })
 }

@@ -1,9 +1,13 @@
-//! The cluster-wide revision counter, from which all resource versions come.
+//! The cluster-wide revision counter, from which all resource versions come, as one API server sees it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use parking_lot::Mutex;
 
+use super::bell::{Bell, Listener};
+use super::past::At;
 use crate::status::{self, Refusal};
 
 /// How long a read waits for a resource version that has not been reached, as in the real server.
@@ -11,37 +15,105 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Counts the writes to all resources together, like the revision of an etcd.
 ///
-/// So versions have gaps within one resource, and one resource's version says nothing of another's.
+/// So versions have gaps within one resource, and one resource's version says nothing of another's. A second API
+/// server in front of the same etcd may not have seen the latest of them yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Revision(watch::Sender<u64>);
+pub(crate) struct Revision {
+    stored: Arc<Stored>,
+    /// How far behind a second API server is; none for the first, which knows of each write at once.
+    lag: Option<Arc<Mutex<Lag>>>,
+}
+
+/// The counter itself.
+#[derive(Debug)]
+struct Stored {
+    revision: AtomicU64,
+    /// Rung when some API server knows more than before.
+    bell: Bell,
+}
+
+/// How far the watch cache of an API server is behind: as many revisions as this, but never before the floor, because
+/// what it has seen it has seen.
+#[derive(Clone, Copy, Debug)]
+struct Lag {
+    behind: u64,
+    floor: u64,
+}
+
+impl Lag {
+    fn of(self, stored: u64) -> u64 {
+        stored.min(self.floor.max(stored.saturating_sub(self.behind)))
+    }
+}
 
 impl Revision {
     pub(crate) fn starting_at(revision: u64) -> Self {
-        Self(watch::Sender::new(revision))
+        let stored = Stored { revision: AtomicU64::new(revision), bell: Bell::default() };
+        Self { stored: Arc::new(stored), lag: None }
     }
 
+    /// The same counter, as another API server sees it that can fall behind.
+    pub(crate) fn of_replica(&self) -> Self {
+        let lag = Mutex::new(Lag { behind: 0, floor: 0 });
+        Self { stored: Arc::clone(&self.stored), lag: Some(Arc::new(lag)) }
+    }
+
+    /// The newest revision that this API server knows of.
     pub(crate) fn current(&self) -> u64 {
-        *self.0.borrow()
+        let stored = self.stored();
+        self.lag.as_ref().map_or(stored, |lag| lag.lock().of(stored))
+    }
+
+    /// The newest revision that is stored.
+    pub(crate) fn stored(&self) -> u64 {
+        self.stored.revision.load(Ordering::SeqCst)
+    }
+
+    /// The state that this API server gives to whoever takes any.
+    pub(crate) fn at_hand(&self) -> At {
+        if self.lag.is_some() { At::Cached(self.current()) } else { At::Latest }
+    }
+
+    /// Sets how far this API server is behind from now on; never further than it was.
+    pub(crate) fn fall_behind(&self, behind: u64) {
+        let floor = self.current();
+        if let Some(lag) = &self.lag {
+            *lag.lock() = Lag { behind, floor };
+            self.stored.bell.ring();
+        }
     }
 
     /// Takes the next revision. The caller must hold the lock of the table that it writes to, so that whoever
     /// reads a revision and then locks the table finds every event up to that revision.
     pub(crate) fn advance(&self) -> u64 {
-        let mut taken = 0;
-        self.0.send_modify(|revision| {
-            *revision += 1;
-            taken = *revision;
-        });
+        let taken = self.stored.revision.fetch_add(1, Ordering::SeqCst) + 1;
+        self.stored.bell.ring();
         taken
+    }
+
+    /// Goes on from another revision, which may be an earlier one.
+    pub(crate) fn reset(&self, revision: u64) {
+        self.stored.revision.store(revision, Ordering::SeqCst);
+        self.stored.bell.ring();
     }
 
     /// Waits until the counter has reached `wanted`, and refuses after 3 seconds.
     pub(crate) async fn reach(&self, wanted: u64) -> Result<(), Refusal> {
-        let mut receiver = self.0.subscribe();
-        let reached = receiver.wait_for(|current| *current >= wanted);
+        let progress = self.stored.bell.listen();
+        let reached = async {
+            while self.current() < wanted {
+                progress.heard().await;
+            }
+        };
         match tokio::time::timeout(PATIENCE, reached).await {
-            Ok(_) => Ok(()),
+            Ok(()) => Ok(()),
             Err(_) => Err(status::too_large_resource_version(wanted, self.current())),
         }
+    }
+
+    /// Announces from now on that a server that can be behind knows more; the first server has nothing to announce,
+    /// because there each write tells of itself.
+    pub(crate) fn progress(&self) -> Option<Listener> {
+        self.lag.is_some().then(|| self.stored.bell.listen())
     }
 }

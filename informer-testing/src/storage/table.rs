@@ -1,14 +1,14 @@
 //! The objects of one resource, with their history and those who wait for it to grow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use tokio::sync::watch;
 
-use super::history::{Event, History, Lagging};
-use super::past::{self, Page, PageRequest};
+use super::bell::{Bell, Listener};
+use super::history::{Event, History, Lagging, Reader};
+use super::past::{self, At, Page, PageRequest};
 use super::revision::Revision;
 use super::transaction::Transaction;
 use crate::object::Object;
@@ -21,7 +21,7 @@ pub(crate) struct Table {
     revision: Revision,
     state: RwLock<State>,
     /// Told after each write; watch streams wait on it.
-    changed: watch::Sender<()>,
+    changed: Bell,
 }
 
 /// What a table's lock protects. Objects and history change together.
@@ -29,17 +29,40 @@ pub(crate) struct State {
     /// By storage key, in the bytewise order in which lists come.
     pub(crate) objects: BTreeMap<String, Arc<Object>>,
     pub(crate) history: History,
+    /// The keys of the objects that have an owner, by the owner's UID.
+    pub(crate) dependants: BTreeMap<Box<str>, BTreeSet<String>>,
 }
 
 impl Table {
     pub(crate) fn new(kind: ResourceKind, history_limit: usize, revision: Revision) -> Self {
         let history = History::new(history_limit, revision.current());
-        let state = RwLock::new(State { objects: BTreeMap::new(), history });
-        Self { kind, revision, state, changed: watch::Sender::new(()) }
+        let state = RwLock::new(State { objects: BTreeMap::new(), history, dependants: BTreeMap::new() });
+        Self { kind, revision, state, changed: Bell::default() }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Object>> {
         self.state.read().objects.get(key).cloned()
+    }
+
+    /// Gives the objects that the object with this UID owns, in key order.
+    pub(crate) fn dependants_of(&self, uid: &str) -> Vec<Arc<Object>> {
+        let state = self.state.read();
+        let keys = state.dependants.get(uid).into_iter().flatten();
+        keys.filter_map(|key| state.objects.get(key).cloned()).collect()
+    }
+
+    /// Gives the objects of a namespace in key order.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<Object>> {
+        let prefix = format!("{namespace}/");
+        let state = self.state.read();
+        let found = state.objects.range(prefix.clone()..).take_while(|(key, _)| key.starts_with(&prefix));
+        found.map(|(_, object)| object.clone()).collect()
+    }
+
+    /// Gives an object as an API server knows it that may be behind.
+    pub(crate) fn get_known(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, Refusal> {
+        let state = self.state.read();
+        past::object(&state, key, at, self.revision.current())
     }
 
     /// Counts the objects.
@@ -68,7 +91,7 @@ impl Table {
             let mut state = self.state.write();
             change(&mut Transaction::new(&self.kind, &self.revision, &mut state))
         };
-        self.changed.send_replace(());
+        self.changed.ring();
         outcome
     }
 
@@ -79,32 +102,86 @@ impl Table {
         state.history.compact(revision);
     }
 
+    /// Forgets the history also for those who follow it now, and puts other objects in the place of those that there
+    /// are, if some are given.
+    pub(crate) fn begin_anew(&self, objects: Option<BTreeMap<String, Arc<Object>>>) {
+        {
+            let mut state = self.state.write();
+            let revision = self.revision.current();
+            state.history.begin_anew(revision);
+            if let Some(objects) = objects {
+                state.objects = objects;
+                state.note_all_owners();
+            }
+        }
+        self.changed.ring();
+    }
+
+    /// Gives a copy of all objects by key.
+    pub(crate) fn copy(&self) -> BTreeMap<String, Arc<Object>> {
+        self.state.read().objects.clone()
+    }
+
     /// Announces the writes from now on.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
+    pub(crate) fn changes(&self) -> Listener {
+        self.changed.listen()
     }
 
-    /// Gives the lowest resource version to watch from, and the place in the history after a resource version.
-    pub(crate) fn start_after(&self, resource_version: u64) -> (u64, u64) {
+    /// Gives the lowest resource version to watch from, and a reader of what comes after a resource version.
+    pub(crate) fn start_after(&self, resource_version: u64, patience: u64) -> (u64, Reader) {
         let state = self.state.read();
-        (state.history.floor(), state.history.cursor_after(resource_version))
+        let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
+        (state.history.floor(), Reader { cursor, joined, patience })
     }
 
-    /// Gives all objects together with their revision and the place in the history that follows them.
-    pub(crate) fn snapshot_and_cursor(&self) -> (Vec<Arc<Object>>, u64, u64) {
-        let state = self.state.read();
-        (state.objects.values().cloned().collect(), self.revision.current(), state.history.end())
-    }
-
-    /// Gives the events from a cursor on, and the revision up to which they are complete.
-    pub(crate) fn events_from(
+    /// Gives all objects that an API server knows of together with their revision, and a reader of what comes after.
+    pub(crate) fn snapshot_and_reader(
         &self,
-        cursor: u64,
-        patience: usize,
-    ) -> Result<(Vec<Arc<Event>>, u64), Lagging> {
+        known: &Revision,
+        patience: u64,
+    ) -> Result<(Vec<Arc<Object>>, u64, Reader), Refusal> {
         let state = self.state.read();
-        Ok((state.history.from(cursor, patience)?, self.revision.current()))
+        let (objects, version) = past::everything(&state, known.at_hand(), self.revision.current())?;
+        let (cursor, joined) = (state.history.cursor_after(version), state.history.end());
+        Ok((objects, version, Reader { cursor, joined, patience }))
     }
+
+    /// Gives the events that a reader wants next and an API server knows of, and the revision up to which they are
+    /// complete.
+    pub(crate) fn read(&self, reader: &Reader, known: &Revision) -> Result<(Vec<Arc<Event>>, u64), Lagging> {
+        let state = self.state.read();
+        let up_to = known.current();
+        Ok((state.history.read(reader, up_to)?, up_to))
+    }
+}
+
+impl State {
+    /// Builds `dependants` anew.
+    fn note_all_owners(&mut self) {
+        self.dependants.clear();
+        for object in self.objects.clone().values() {
+            self.note_owners(None, Some(object));
+        }
+    }
+
+    /// Keeps `dependants` in step with a write.
+    pub(super) fn note_owners(&mut self, before: Option<&Object>, after: Option<&Object>) {
+        for (object, owner) in owners(before) {
+            if let Some(keys) = self.dependants.get_mut(owner) {
+                keys.remove(&object.key);
+                if keys.is_empty() {
+                    self.dependants.remove(owner);
+                }
+            }
+        }
+        for (object, owner) in owners(after) {
+            self.dependants.entry(owner.clone()).or_default().insert(object.key.clone());
+        }
+    }
+}
+
+fn owners(object: Option<&Object>) -> impl Iterator<Item = (&Object, &Box<str>)> {
+    object.into_iter().flat_map(|object| object.owners.iter().map(move |owner| (object, owner)))
 }
 
 /// Leaves the objects out: there may be very many.

@@ -30,6 +30,7 @@ impl<'a> Transaction<'a> {
     pub(crate) fn put(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let object = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.insert(key.to_owned(), object.clone());
+        self.state.note_owners(previous.as_deref(), Some(&object));
         self.state.history.push(Arc::new(Event::stored(object.clone(), previous)));
         object
     }
@@ -38,6 +39,7 @@ impl<'a> Transaction<'a> {
     pub(crate) fn remove(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let last = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.remove(key);
+        self.state.note_owners(previous.as_deref(), None);
         self.state.history.push(Arc::new(Event::deleted(last.clone(), previous)));
         last
     }

@@ -1,6 +1,10 @@
 //! Bytes that a test puts into open watch streams, to see how a client takes them.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+
+use super::framing;
+use crate::status;
 
 /// Something to send into open watch streams, besides or instead of true events.
 ///
@@ -33,6 +37,20 @@ impl WatchInjection {
     #[must_use]
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         Self { bytes: bytes.into(), instead_of_event: false, ending: None }
+    }
+
+    /// Sends an `ERROR` event with a `Status` and ends the stream, as a server does when a watch goes wrong.
+    #[must_use]
+    pub fn error(code: StatusCode, reason: &str, message: &str) -> Self {
+        let mut line = BytesMut::new();
+        framing::append_error(&mut line, &status::failure(code, reason, message));
+        Self::bytes(line.freeze()).then_close()
+    }
+
+    /// Says that the history is gone, with 410 `Expired`, and ends the stream.
+    #[must_use]
+    pub fn expired() -> Self {
+        Self::error(StatusCode::GONE, "Expired", "too old resource version")
     }
 
     /// Sends nothing and ends the stream cleanly, as a server does when the watch's time is up.

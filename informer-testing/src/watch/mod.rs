@@ -6,7 +6,6 @@ mod registry;
 mod start;
 mod stream;
 
-pub(crate) use framing::Shape;
 pub(crate) use injection::PlacedInjection;
 pub use injection::WatchInjection;
 pub(crate) use registry::WatchRegistry;

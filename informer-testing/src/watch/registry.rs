@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
@@ -10,11 +11,21 @@ use super::injection::PlacedInjection;
 use crate::request::{RecordedRequest, RequestFilter};
 
 /// Knows all open watch streams.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct WatchRegistry {
     open: Mutex<BTreeMap<u64, OpenWatch>>,
     /// Told after each opening and closing.
     changed: watch::Sender<()>,
+    bookmarks: Mutex<BookmarkRule>,
+}
+
+/// How bookmarks are sent, to all watches. It takes effect for each when its next one is due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BookmarkRule {
+    /// Between two of them.
+    pub(crate) interval: Duration,
+    /// Whether those that are due are dropped without a word.
+    pub(crate) lost: bool,
 }
 
 #[derive(Debug)]
@@ -31,6 +42,19 @@ pub(crate) struct Registration {
 }
 
 impl WatchRegistry {
+    pub(crate) fn new(bookmark_interval: Duration) -> Self {
+        let bookmarks = Mutex::new(BookmarkRule { interval: bookmark_interval, lost: false });
+        Self { open: Mutex::default(), changed: watch::Sender::new(()), bookmarks }
+    }
+
+    pub(crate) fn bookmarks(&self) -> BookmarkRule {
+        *self.bookmarks.lock()
+    }
+
+    pub(crate) fn change_bookmarks(&self, change: impl FnOnce(&mut BookmarkRule)) {
+        change(&mut self.bookmarks.lock());
+    }
+
     pub(super) fn register(
         self: &Arc<Self>,
         request: Arc<RecordedRequest>,
@@ -64,6 +88,13 @@ impl WatchRegistry {
                 return;
             }
         }
+    }
+}
+
+impl Registration {
+    /// How bookmarks are to be sent now.
+    pub(super) fn bookmarks(&self) -> BookmarkRule {
+        self.registry.bookmarks()
     }
 }
 

@@ -10,14 +10,18 @@ use futures::stream::{self, BoxStream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::framing::{self, Shape};
+use super::framing;
 use super::registry::WatchRegistry;
-use super::stream::{Bookmarks, Initial, WatchStream};
+use super::stream::{Bookmarks, EndBookmark, Initial, WatchStream};
 use crate::list::ListOptions;
 use crate::request::RecordedRequest;
 use crate::selector::Filter;
-use crate::status::{self, FieldError, Refusal};
+use crate::shape::Shape;
+use crate::status::{self, Refusal};
 use crate::storage::{Revision, Table};
+
+/// How often older servers look whether a bookmark is due.
+const TICK: Duration = Duration::from_secs(1);
 
 /// How a server takes watches that ask for the current objects first (`sendInitialEvents`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +30,9 @@ pub enum StreamingLists {
     /// As a current server does: the objects, then a bookmark that says so.
     #[default]
     Served,
+    /// As older servers do: the objects, and only with the next tick of a second the bookmark; what happens until then
+    /// comes before it.
+    ServedLate,
     /// As a server without the feature does: with 422 `Invalid`.
     Refused,
     /// As some aggregated API servers do: as if it had not been asked for, so the bookmark never comes.
@@ -35,10 +42,8 @@ pub enum StreamingLists {
 /// What holds for all watches of a simulator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchRules {
-    /// Between two bookmarks.
-    pub(crate) bookmarks: Duration,
     /// The largest number of events that a watch may be behind.
-    pub(crate) patience: usize,
+    pub(crate) patience: u64,
     pub(crate) streaming_lists: StreamingLists,
 }
 
@@ -55,6 +60,8 @@ pub(crate) struct Opening {
     /// How long the watch lasts if the client does not say.
     pub(crate) default_timeout: Duration,
     pub(crate) stop: CancellationToken,
+    /// Cancelled when the resource is not served any more; what has happened until then is still sent.
+    pub(crate) gone: CancellationToken,
 }
 
 /// Where a watch begins.
@@ -77,12 +84,15 @@ pub(crate) async fn open(
 ) -> Result<BoxStream<'static, std::io::Result<Bytes>>, Refusal> {
     let mut options = options.clone();
     match opening.rules.streaming_lists {
-        StreamingLists::Served => {}
+        StreamingLists::Served | StreamingLists::ServedLate => options.default_to_streaming(),
         StreamingLists::Refused => options.refuse_streaming()?,
         StreamingLists::Ignored => options.ignore_streaming(),
     }
     options.validate_for_watch()?;
-    let start = start(&options)?;
+    let start = start(&opening.revision, &options)?;
+    if options.timeout.is_some_and(|timeout| timeout.is_zero()) {
+        return Ok(stream::empty().boxed());
+    }
     match begin(opening, &options, start).await {
         Ok(stream) => Ok(stream.into_bytes().boxed()),
         Err(refusal) => {
@@ -93,70 +103,85 @@ pub(crate) async fn open(
     }
 }
 
-fn start(options: &ListOptions) -> Result<Start, Refusal> {
-    let version = match options.resource_version.as_str() {
-        "" => 0,
-        text => text.parse().map_err(|_| {
-            let error = FieldError::invalid("resourceVersion", &format!("{text:?}"), "must be a number");
-            status::invalid("", "ListOptions", "", vec![error])
-        })?,
-    };
+fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
+    let version = options.watched_resource_version()?;
     // A watch from nowhere in particular gets the current objects first, even if it does not ask for them.
     let unspecified = version == 0 && options.version_match.is_none();
+    // Without a version they are the newest there are, for which a server that is behind has to wait.
+    let not_before = if options.resource_version.is_empty() { revision.stored() } else { version };
     Ok(match options.send_initial_events {
-        Some(true) => Start::Everything { not_before: version },
-        None if unspecified => Start::Everything { not_before: version },
+        Some(true) => Start::Everything { not_before },
+        None if unspecified => Start::Everything { not_before },
         _ if version == 0 => Start::Now,
         _ => Start::After(version),
     })
 }
 
+/// Says that the history does not go back so far, in the words of the watch cache or of etcd.
+fn too_old(table: &Table, version: u64, floor: u64) -> String {
+    if table.kind.is_cached() {
+        return format!("too old resource version: {version} ({floor})");
+    }
+    "The resourceVersion for the provided watch is too old.".to_owned()
+}
+
 async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<WatchStream, Refusal> {
     let changes = opening.table.changes();
     let mut initial = Initial::default();
-    let (cursor, after) = match start {
+    let patience = opening.rules.patience;
+    let (reader, after) = match start {
         Start::After(version) => {
-            let (floor, cursor) = opening.table.start_after(version);
+            let (floor, reader) = opening.table.start_after(version, patience);
             if version < floor {
-                return Err(status::expired(format!("too old resource version: {version} ({floor})")));
+                return Err(status::expired(too_old(&opening.table, version, floor)));
             }
-            (cursor, version)
+            (reader, version)
         }
         Start::Now => {
             let now = opening.revision.current();
-            (opening.table.start_after(now).1, now)
+            (opening.table.start_after(now, patience).1, now)
         }
         Start::Everything { not_before } => {
             opening.revision.reach(not_before).await?;
-            let (objects, version, cursor) = opening.table.snapshot_and_cursor();
+            let (objects, version, reader) =
+                opening.table.snapshot_and_reader(&opening.revision, patience)?;
             initial.objects = objects.into_iter();
-            let ends_with_bookmark =
-                options.allow_bookmarks && opening.rules.streaming_lists == StreamingLists::Served;
-            initial.end_bookmark = ends_with_bookmark.then_some(version);
-            (cursor, version)
+            let delay = match opening.rules.streaming_lists {
+                StreamingLists::Served => Some(Duration::ZERO),
+                StreamingLists::ServedLate => Some(TICK),
+                StreamingLists::Refused | StreamingLists::Ignored => None,
+            };
+            let delay = delay.filter(|_| options.allow_bookmarks);
+            initial.end_bookmark = delay.map(|delay| EndBookmark { version, due: Instant::now() + delay });
+            (reader, version)
         }
     };
     let deadline = Instant::now() + options.timeout.unwrap_or(opening.default_timeout);
-    let bookmarks = options.allow_bookmarks.then(|| Bookmarks::new(opening.rules.bookmarks, deadline));
+    let rule = opening.registry.bookmarks();
+    // Only the watch cache has a clock for bookmarks.
+    let with_bookmarks = options.allow_bookmarks && opening.table.kind.is_cached();
+    let bookmarks = with_bookmarks.then(|| Bookmarks::new(rule.interval, deadline));
     let (registration, injections) = opening.registry.register(opening.request.clone());
     Ok(WatchStream {
         table: opening.table,
+        progress: opening.revision.progress(),
+        revision: opening.revision,
         filter: opening.filter,
         shape: opening.shape,
-        patience: opening.rules.patience,
         changes,
         injections,
         stop: opening.stop,
+        gone: opening.gone,
         deadline,
         bookmarks,
         initial,
-        cursor,
+        reader,
         after,
         pending: VecDeque::new(),
         complete_to: 0,
         inbox: VecDeque::new(),
         substitutes: VecDeque::new(),
         ended: None,
-        _registration: registration,
+        registration,
     })
 }

@@ -10,16 +10,17 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, stream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::framing::{self, Shape};
+use super::framing;
 use super::injection::{Ending, PlacedInjection, WatchInjection};
 use super::registry::Registration;
 use crate::object::Object;
 use crate::selector::Filter;
-use crate::storage::{Event, Lagging, Table};
+use crate::shape::Shape;
+use crate::storage::{Event, Lagging, Listener, Reader, Revision, Table};
 
 /// Bytes are handed on in pieces of about this size.
 const PIECE: usize = 64 * 1024;
@@ -31,17 +32,22 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct WatchStream {
     pub(super) table: Arc<Table>,
+    /// How far the server knows of what is stored.
+    pub(super) revision: Revision,
+    /// Tells where that can be more than what was written since.
+    pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) shape: Shape,
-    pub(super) patience: usize,
-    pub(super) changes: watch::Receiver<()>,
+    pub(super) changes: Listener,
     pub(super) injections: mpsc::UnboundedReceiver<PlacedInjection>,
     pub(super) stop: CancellationToken,
+    /// Cancelled when the resource is not served any more.
+    pub(super) gone: CancellationToken,
     pub(super) deadline: Instant,
     pub(super) bookmarks: Option<Bookmarks>,
     pub(super) initial: Initial,
-    /// The next event in the history to look at.
-    pub(super) cursor: u64,
+    /// Where in the history it is.
+    pub(super) reader: Reader,
     /// Events up to this resource version are not for this watch. It may lie in the future.
     pub(super) after: u64,
     /// Events taken from the history and not yet sent.
@@ -53,15 +59,23 @@ pub(super) struct WatchStream {
     /// Bytes to send in the place of the next events, first come first served.
     pub(super) substitutes: VecDeque<WatchInjection>,
     pub(super) ended: Option<Ending>,
-    pub(super) _registration: Registration,
+    pub(super) registration: Registration,
 }
 
 /// The current objects, to be sent first.
 #[derive(Debug, Default)]
 pub(super) struct Initial {
     pub(super) objects: std::vec::IntoIter<Arc<Object>>,
-    /// The resource version of the bookmark that follows the objects, if there is to be one.
-    pub(super) end_bookmark: Option<u64>,
+    /// The bookmark that follows the objects, if there is to be one.
+    pub(super) end_bookmark: Option<EndBookmark>,
+}
+
+/// The bookmark that says that all objects of a streaming list have been sent.
+#[derive(Debug)]
+pub(super) struct EndBookmark {
+    /// The resource version of the objects. If events come before the bookmark, it has a later one.
+    pub(super) version: u64,
+    pub(super) due: Instant,
 }
 
 /// When bookmarks are due.
@@ -119,21 +133,35 @@ impl WatchStream {
         if buffer.len() >= PIECE || self.ended.is_some() {
             return;
         }
+        // Asked first: what is written before the resource goes is then among what is pulled.
+        let gone = self.gone.is_cancelled();
         self.fill_events(buffer);
         self.look_at_the_clock(buffer);
+        if gone && self.pending.is_empty() && self.ended.is_none() {
+            self.ended = Some(Ending::Close);
+        }
     }
 
     fn fill_initial(&mut self, buffer: &mut BytesMut) {
         for object in self.initial.objects.by_ref() {
             if self.filter.matches(&object) {
-                framing::append_event(buffer, "ADDED", &object, self.shape);
+                framing::append_event(buffer, "ADDED", &object, &mut self.shape);
                 if buffer.len() >= PIECE {
                     return;
                 }
             }
         }
-        if let Some(version) = self.initial.end_bookmark.take() {
-            framing::append_bookmark(buffer, &self.table.kind, self.shape, version, true);
+        self.end_initial(buffer);
+    }
+
+    /// Says that the initial objects have all been sent, if that is to be said and the time has come. What has been
+    /// sent until then is vouched for; nothing is pending here but at the very beginning.
+    fn end_initial(&mut self, buffer: &mut BytesMut) {
+        let now = Instant::now();
+        if let Some(end) = self.initial.end_bookmark.take_if(|end| end.due <= now && self.pending.is_empty())
+        {
+            let version = end.version.max(self.complete_to);
+            framing::append_bookmark(buffer, &mut self.shape, version, true);
         }
     }
 
@@ -156,10 +184,9 @@ impl WatchStream {
 
     /// Takes all new events from the history.
     fn pull(&mut self) {
-        self.changes.mark_unchanged();
-        match self.table.events_from(self.cursor, self.patience) {
+        match self.table.read(&self.reader, &self.revision) {
             Ok((events, complete_to)) => {
-                self.cursor += events.len() as u64;
+                self.reader.cursor += events.len() as u64;
                 self.complete_to = complete_to;
                 self.pending.extend(events);
             }
@@ -176,7 +203,7 @@ impl WatchStream {
         };
         match self.substitutes.pop_front() {
             Some(substitute) => self.send(buffer, &substitute),
-            None => framing::append_event(buffer, kind, object, self.shape),
+            None => framing::append_event(buffer, kind, object, &mut self.shape),
         }
     }
 
@@ -223,10 +250,13 @@ impl WatchStream {
         }
         // A bookmark vouches for everything before it, so it waits until nothing is pending.
         let caught_up = self.pending.is_empty() && self.complete_to >= self.after;
+        let announced = self.initial.end_bookmark.is_none();
         if let Some(bookmarks) = self.bookmarks.as_mut().filter(|bookmarks| now >= bookmarks.next) {
+            let rule = self.registration.bookmarks();
+            bookmarks.interval = rule.interval;
             bookmarks.schedule();
-            if caught_up {
-                framing::append_bookmark(buffer, &self.table.kind, self.shape, self.complete_to, false);
+            if caught_up && announced && !rule.lost {
+                framing::append_bookmark(buffer, &mut self.shape, self.complete_to, false);
             }
         }
     }
@@ -234,12 +264,26 @@ impl WatchStream {
     /// Sleeps until there may be something to send.
     async fn wait(&mut self) {
         let next_bookmark = self.bookmarks.as_ref().map_or(self.deadline, |bookmarks| bookmarks.next);
-        let alarm = self.deadline.min(next_bookmark);
+        let end_bookmark = self.initial.end_bookmark.as_ref().map_or(self.deadline, |end| end.due);
+        let alarm = self.deadline.min(next_bookmark).min(end_bookmark);
+        // In order, so that a run can be repeated exactly.
         tokio::select! {
-            _ = self.changes.changed() => {}
+            biased;
+            () = self.changes.heard() => {}
             placed = self.injections.recv() => self.inbox.extend(placed),
+            () = progress(self.progress.as_ref()) => {}
             () = self.stop.cancelled() => self.ended = Some(Ending::Close),
+            // The events up to here are still sent; then `fill` ends the stream.
+            () = self.gone.cancelled() => {}
             () = sleep_until(alarm) => {}
         }
+    }
+}
+
+/// Waits until a server that is behind knows more; the others never do so by themselves.
+async fn progress(progress: Option<&Listener>) {
+    match progress {
+        Some(progress) => progress.heard().await,
+        None => std::future::pending().await,
     }
 }

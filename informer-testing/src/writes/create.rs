@@ -1,16 +1,17 @@
 //! Creating objects.
 
-use std::sync::Arc;
-
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::identity::check_type_and_namespace;
 use super::stamp::Stamp;
-use super::{Body, metadata_mut, metadata_str};
+use super::{
+    Body, Outcome, Part, Writer, admission, drop_empty, metadata_mut, metadata_str, namespace, object_mut,
+};
+use crate::naming;
 use crate::object::Object;
+use crate::ownership;
 use crate::resource::ResourceKind;
 use crate::status::{self, FieldError, Refusal};
-use crate::storage::Table;
 
 /// The longest generated name; the prefix is cut to leave room for the suffix.
 const LONGEST_GENERATED_NAME: usize = 63;
@@ -25,33 +26,34 @@ pub(crate) enum Guard {
 }
 
 /// Creates an object.
-pub(crate) fn create(
-    table: &Table,
-    namespace: Option<&str>,
-    mut body: Body,
-    stamp: &Stamp,
-    guard: Guard,
-    dry_run: bool,
-) -> Result<Arc<Object>, Refusal> {
-    let kind = &table.kind;
-    check_type_and_namespace(kind, namespace, &mut body)?;
-    let name = settle_name(kind, &mut body, stamp)?;
+pub(super) fn create(writer: &Writer<'_>, mut body: Body, guard: Guard) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    let stamp = &writer.server.stamp();
+    check_type_and_namespace(kind, writer.namespace, &mut body)?;
+    if guard == Guard::Client {
+        namespace::check_open(writer, &body)?;
+    }
+    let name = settle_name(kind, &mut body, stamp, guard)?;
     prepare(kind, &mut body, stamp, guard)?;
-    let key = kind.key(namespace, &name);
-    table.write(|transaction| {
+    if writer.options.manager.is_some() {
+        let manager = writer.manager(Part::Main, &stamp.now);
+        ownership::note_write(kind, &Body::new(), &mut body, &manager);
+    }
+    let key = kind.key(writer.namespace, &name);
+    writer.served.table.write(|transaction| {
         if transaction.current(&key).is_some() {
             return Err(status::already_exists(kind, &name));
         }
-        if dry_run {
-            return Ok(Object::encode(kind, key.clone(), body, 0));
+        if writer.options.dry_run {
+            return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));
         }
-        Ok(transaction.put(&key, body))
+        Ok(Outcome::Created(transaction.put(&key, body)))
     })
 }
 
-fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp) -> Result<String, Refusal> {
+fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard) -> Result<String, Refusal> {
     if let Some(name) = metadata_str(body, "name") {
-        return check_name(kind, name).map(|()| name.to_owned());
+        return check_name(kind, name, guard).map(|()| name.to_owned());
     }
     let Some(prefix) = metadata_str(body, "generateName") else {
         let missing = FieldError::required("metadata.name", "name or generateName is required");
@@ -59,38 +61,67 @@ fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp) -> Result<St
     };
     let room = LONGEST_GENERATED_NAME - stamp.suffix.len();
     let name: String = prefix.chars().take(room).chain(stamp.suffix.chars()).collect();
-    check_name(kind, &name)?;
+    check_name(kind, &name, guard)?;
     metadata_mut(body).insert("name".to_owned(), name.as_str().into());
     Ok(name)
 }
 
-/// Refuses names that can't be path segments. Real kinds have stricter rules of their own.
-fn check_name(kind: &ResourceKind, name: &str) -> Result<(), Refusal> {
-    let why = match name {
-        "." | ".." => "may not be '.' or '..'",
-        _ if name.contains('/') => "may not contain '/'",
-        _ if name.contains('%') => "may not contain '%'",
-        _ => return Ok(()),
+/// Refuses names that can't be path segments, and of clients, where the kind is strict, those that are no DNS names.
+fn check_name(kind: &ResourceKind, name: &str, guard: Guard) -> Result<(), Refusal> {
+    // Roles and what binds them may be called `system:something`.
+    let is_strict = guard == Guard::Client && kind.group != "rbac.authorization.k8s.io";
+    let wrong = match name {
+        _ if is_strict => naming::subdomain(name),
+        "." | ".." => vec!["may not be '.' or '..'".to_owned()],
+        _ if name.contains('/') => vec!["may not contain '/'".to_owned()],
+        _ if name.contains('%') => vec!["may not contain '%'".to_owned()],
+        _ => Vec::new(),
     };
-    let error = FieldError::invalid("metadata.name", &format!("{name:?}"), why);
-    Err(status::invalid(&kind.group, &kind.kind, name, vec![error]))
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let error = |why: &String| FieldError::invalid("metadata.name", &format!("{name:?}"), why);
+    Err(status::invalid(&kind.group, &kind.kind, name, wrong.iter().map(error).collect()))
 }
 
-fn prepare(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard) -> Result<(), Refusal> {
+/// Makes of a client's body, whose type and name are settled, a new object: without what only the server decides, and
+/// with what the server and the schema add.
+pub(super) fn prepare(
+    kind: &ResourceKind,
+    body: &mut Body,
+    stamp: &Stamp,
+    guard: Guard,
+) -> Result<(), Refusal> {
     if guard == Guard::Client {
         if metadata_str(body, "resourceVersion").is_some_and(|version| version != "0") {
             return Err(status::internal("resourceVersion should not be set on objects to be created"));
         }
         settle_status(kind, body);
+        if kind.is_built_in() && kind.scale.is_some() {
+            // The only default of a built-in spec that `/scale` can't do without.
+            object_mut(body, "spec").entry("replicas").or_insert_with(|| 1.into());
+        }
+        if kind.is_namespace() {
+            object_mut(body, "spec").insert("finalizers".to_owned(), json!(["kubernetes"]));
+        }
         let metadata = metadata_mut(body);
+        if kind.is_namespace() {
+            let name = metadata.get("name").cloned().unwrap_or_default();
+            object_mut(metadata, "labels").insert("kubernetes.io/metadata.name".to_owned(), name);
+        }
+        drop_empty(metadata);
+        // A generation that nobody counts is the client's own.
+        if kind.counts_generations {
+            metadata.remove("generation");
+        }
         for owned in
-            ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"]
+            ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
         {
             metadata.remove(owned);
         }
     }
     fill_in(kind, metadata_mut(body), stamp);
-    Ok(())
+    if guard == Guard::Client { admission::admit(kind, body) } else { Ok(()) }
 }
 
 /// A client can't choose the first status of a kind with a status subresource.

@@ -1,23 +1,67 @@
 //! Deleting objects.
 //!
-//! There is no kubelet and no garbage collector here, so grace periods count as over at once and dependants stay.
-//! Finalizers do hold an object back, as on a real server.
+//! A delete takes effect at once unless something holds the object back: a finalizer, the client's wish that dependants
+//! go first, the content of a namespace or of a custom resource definition, or a kubelet. Then the object is marked,
+//! and goes when what held it back is done.
 
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::stamp::Stamp;
-use super::{Body, Outcome, has_finalizers, metadata_mut, metadata_str};
+use super::identity::no_kind;
+use super::{
+    Body, Outcome, Writer, finalizers, in_seconds, metadata_mut, metadata_str, object_mut, set_finalizers,
+};
+use crate::numbers::parse_int;
 use crate::object::Object;
 use crate::resource::ResourceKind;
-use crate::status::{self, Refusal};
-use crate::storage::Table;
+use crate::status::{self, FieldError, Refusal};
 
-/// What a client may ask of a delete, in its body.
+/// The finalizer of an owner that waits for its dependants.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
+/// The finalizer of an owner whose dependants are to stay.
+pub(crate) const ORPHAN: &str = "orphan";
+
+/// The finalizer of a custom resource definition that is being deleted.
+pub(crate) const CUSTOM_RESOURCES: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// What the options of a delete are called in refusals.
+const OPTIONS: &str = "DeleteOptions";
+
+/// What a client may ask of a delete, in its body or query.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct DeleteOptions {
     preconditions: Preconditions,
     pub(crate) dry_run: Vec<String>,
+    pub(crate) propagation_policy: Option<Propagation>,
+    /// The old way of saying `Orphan`.
+    pub(crate) orphan_dependents: Option<bool>,
+    pub(crate) grace_period_seconds: Option<i64>,
+}
+
+/// What is to become of the objects that the deleted one owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+impl Propagation {
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "Background" => Ok(Self::Background),
+            "Foreground" => Ok(Self::Foreground),
+            "Orphan" => Ok(Self::Orphan),
+            _ => {
+                let supported = "\"Foreground\", \"Background\", \"Orphan\", \"nil\"";
+                let error = FieldError::unsupported("propagationPolicy", text, supported);
+                Err(status::invalid("meta.k8s.io", OPTIONS, "", vec![error]))
+            }
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -28,49 +72,148 @@ struct Preconditions {
 }
 
 impl DeleteOptions {
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Refusal> {
-        if body.is_empty() {
-            return Ok(Self::default());
+    /// Parses the body of a delete, or where there is none, its query.
+    pub(crate) fn parse(body: &[u8], query: &str) -> Result<Self, Refusal> {
+        if body.is_empty() { Self::from_query(query) } else { Self::from_body(body) }
+    }
+
+    fn from_body(body: &[u8]) -> Result<Self, Refusal> {
+        let undecodable = |error: serde_json::Error| {
+            status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+        };
+        let given: Body = serde_json::from_slice(body).map_err(undecodable)?;
+        let text = |field: &str| given.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        match text("kind").as_str() {
+            "" | "DeleteOptions" => {}
+            other => return Err(status::bad_request(no_kind(other, &text("apiVersion")))),
         }
-        serde_json::from_slice(body)
-            .map_err(|error| status::bad_request(format!("error decoding delete options: {error}")))
+        if let Some(policy) = given.get("propagationPolicy").and_then(Value::as_str) {
+            Propagation::parse(policy)?;
+        }
+        let options: Self = serde_json::from_value(given.into()).map_err(undecodable)?;
+        if options.dry_run.iter().any(|stage| stage != "All") {
+            return Err(status::bad_dry_run(OPTIONS, &options.dry_run));
+        }
+        Ok(options)
+    }
+
+    fn from_query(query: &str) -> Result<Self, Refusal> {
+        let mut options = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "propagationPolicy" => options.propagation_policy = Some(Propagation::parse(&value)?),
+                "orphanDependents" => options.orphan_dependents = Some(value == "true"),
+                "gracePeriodSeconds" => {
+                    let seconds = parse_int(&value).map_err(status::bad_request)?;
+                    options.grace_period_seconds = Some(seconds);
+                }
+                "dryRun" if !matches!(&*value, "" | "All") => {
+                    return Err(status::bad_dry_run(OPTIONS, &[value.into_owned()]));
+                }
+                "dryRun" => options.dry_run.push(value.into_owned()),
+                _ => {}
+            }
+        }
+        Ok(options)
+    }
+
+    /// Tells whether nothing is to be deleted.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run.iter().any(|stage| stage == "All")
+    }
+
+    /// Deletes with this policy.
+    pub(crate) fn propagating(policy: Propagation) -> Self {
+        Self { propagation_policy: Some(policy), ..Self::default() }
+    }
+
+    fn policy(&self) -> Option<Propagation> {
+        self.propagation_policy.or_else(|| {
+            let orphan = self.orphan_dependents?;
+            Some(if orphan { Propagation::Orphan } else { Propagation::Background })
+        })
     }
 }
 
-/// Deletes an object, or marks it as being deleted while it has finalizers.
-pub(crate) fn delete(
-    table: &Table,
-    key: &str,
-    options: &DeleteOptions,
-    stamp: &Stamp,
-) -> Result<Outcome, Refusal> {
-    let kind = &table.kind;
-    table.write(|transaction| {
-        let name = key.rsplit('/').next().unwrap_or(key);
-        let old = transaction.current(key).ok_or_else(|| status::not_found(kind, name))?;
+/// Deletes an object, or marks it as being deleted.
+pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    let key = writer.key(name);
+    writer.served.table.write(|transaction| {
+        let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
         options.preconditions.check(kind, &old)?;
-        if !options.dry_run.is_empty() {
-            return Ok(Outcome::Stored(old));
-        }
         let mut body = old.decode();
-        if !has_finalizers(&body) {
-            return Ok(Outcome::Removed(transaction.remove(key, body)));
+        hold(kind, &mut body, options);
+        let grace = grace(writer, &body, options);
+        let waits = grace > 0 || !finalizers(&body).is_empty() || waits_for_content(writer, kind);
+        let dry_run = writer.options.dry_run;
+        if !waits {
+            return Ok(Outcome::Removed(if dry_run { old } else { transaction.remove(&key, body) }));
         }
-        if metadata_str(&body, "deletionTimestamp").is_some() {
+        if dry_run {
             return Ok(Outcome::Stored(old));
         }
-        mark(kind, &mut body, stamp);
-        Ok(Outcome::Stored(transaction.put(key, body)))
+        mark(kind, &mut body, writer.server.clock.now(), grace);
+        if body == old.decode() {
+            return Ok(Outcome::Stored(old));
+        }
+        Ok(Outcome::Stored(transaction.put(&key, body)))
     })
 }
 
-fn mark(kind: &ResourceKind, body: &mut Body, stamp: &Stamp) {
+/// Adds and removes the finalizers that follow from the client's wishes and from the kind.
+fn hold(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
+    let mut held: Vec<String> = finalizers(body).into_iter().map(str::to_owned).collect();
+    let wanted = match options.policy() {
+        Some(Propagation::Foreground) => Some(FOREGROUND),
+        Some(Propagation::Orphan) => Some(ORPHAN),
+        Some(Propagation::Background) => None,
+        None => held.iter().find_map(|held| [FOREGROUND, ORPHAN].into_iter().find(|known| held == known)),
+    };
+    held.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
+    held.extend(wanted.map(str::to_owned));
+    if kind.is_definition() && !held.iter().any(|finalizer| finalizer == CUSTOM_RESOURCES) {
+        held.push(CUSTOM_RESOURCES.to_owned());
+    }
+    if finalizers(body) != held {
+        set_finalizers(body, held);
+    }
+}
+
+/// A namespace is kept until nothing is in it.
+fn waits_for_content(writer: &Writer<'_>, kind: &ResourceKind) -> bool {
+    kind.is_namespace() && writer.server.settings.habits.controllers
+}
+
+/// Gives how many seconds the object is given to end. Only scheduled pods are, and only if the builder asks for it.
+fn grace(writer: &Writer<'_>, body: &Body, options: &DeleteOptions) -> i64 {
+    let spec = body.get("spec");
+    let is_scheduled =
+        spec.and_then(|spec| spec.get("nodeName")?.as_str()).is_some_and(|node| !node.is_empty());
+    let is_pod = writer.served.kind.kind == "Pod" && writer.served.kind.group.is_empty();
+    let phase = body.get("status").and_then(|status| status.get("phase")?.as_str());
+    let is_over = matches!(phase, Some("Succeeded" | "Failed"));
+    if !(writer.server.settings.habits.graceful_pods && is_pod && is_scheduled) || is_over {
+        return 0;
+    }
+    let usual = || spec.and_then(|spec| spec.get("terminationGracePeriodSeconds")?.as_i64()).unwrap_or(30);
+    options.grace_period_seconds.unwrap_or_else(usual).max(0)
+}
+
+fn mark(kind: &ResourceKind, body: &mut Body, now: Timestamp, grace: i64) {
+    if metadata_str(body, "deletionTimestamp").is_some() {
+        return;
+    }
     let metadata = metadata_mut(body);
-    metadata.insert("deletionTimestamp".to_owned(), stamp.now.as_str().into());
-    metadata.insert("deletionGracePeriodSeconds".to_owned(), 0.into());
+    let end = now.saturating_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);
+    metadata.insert("deletionTimestamp".to_owned(), in_seconds(end).into());
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
     if kind.counts_generations {
         let generation = metadata.get("generation").and_then(serde_json::Value::as_i64).unwrap_or(0);
         metadata.insert("generation".to_owned(), (generation + 1).into());
+    }
+    if kind.is_namespace() {
+        object_mut(body, "status").insert("phase".to_owned(), "Terminating".into());
     }
 }
 
@@ -78,15 +221,16 @@ impl Preconditions {
     fn check(&self, kind: &ResourceKind, old: &Object) -> Result<(), Refusal> {
         let version = old.resource_version.to_string();
         let checks = [
-            ("UID", self.uid.as_deref(), old.uid.as_ref()),
-            ("ResourceVersion", self.resource_version.as_deref(), version.as_str()),
+            ("UID", self.uid.as_deref(), &*old.uid, "deleted and then recreated"),
+            ("ResourceVersion", self.resource_version.as_deref(), version.as_str(), "modified"),
         ];
-        for (what, wanted, actual) in checks {
+        for (what, wanted, actual, fate) in checks {
             if let Some(wanted) = wanted.filter(|wanted| *wanted != actual) {
                 let why = format!(
-                    "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {actual}"
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({actual}). The object \
+                     might have been {fate}"
                 );
-                return Err(status::conflict(kind, old.name(), &why));
+                return Err(status::conflict_of_kind(kind, old.name(), &why));
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Body, metadata_mut, metadata_str};
 use crate::resource::ResourceKind;
-use crate::status::{self, Refusal};
+use crate::status::{self, FieldError, Refusal};
 
 /// Checks `apiVersion` and `kind`, which a body may leave out, and settles the namespace.
 pub(super) fn check_type_and_namespace(
@@ -18,7 +18,11 @@ pub(super) fn check_type_and_namespace(
 
 /// Checks that a body that is to replace an object bears that object's name.
 pub(super) fn check_name(body: &Body, name: &str) -> Result<(), Refusal> {
-    let given = metadata_str(body, "name").unwrap_or_default();
+    let Some(given) = metadata_str(body, "name") else {
+        return Err(status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    };
     if given == name {
         return Ok(());
     }
@@ -30,18 +34,40 @@ pub(super) fn check_name(body: &Body, name: &str) -> Result<(), Refusal> {
 fn check_type(kind: &ResourceKind, body: &Body) -> Result<(), Refusal> {
     let expected = kind.api_version();
     let api_version = body.get("apiVersion").and_then(Value::as_str).unwrap_or(&expected);
+    let given = body.get("kind").and_then(Value::as_str).unwrap_or(&kind.kind);
+    if api_version == expected && given == kind.kind {
+        return Ok(());
+    }
+    if kind.is_built_in() {
+        return Err(another_type(kind, api_version, given));
+    }
     if api_version != expected {
         return Err(status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));
     }
-    match body.get("kind").and_then(Value::as_str) {
-        Some(other) if other != kind.kind => Err(status::bad_request(format!(
-            "{other} in version \"{}\" cannot be handled as a {}",
-            kind.version, kind.kind
-        ))),
-        _ => Ok(()),
-    }
+    let error = FieldError::invalid("kind", &format!("{given:?}"), &format!("must be {}", kind.kind));
+    let name = metadata_str(body, "name").unwrap_or_default();
+    Err(status::invalid(&kind.group, given, name, vec![error]))
+}
+
+/// The refusal of an object of another type than the path's, for kinds that the server has a type for.
+fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal {
+    let version = api_version.rsplit('/').next().unwrap_or(api_version);
+    let why = if api_version == kind.api_version() {
+        format!("converting ({version}.{given}) to ({}): unknown conversion", kind.go_type())
+    } else {
+        no_kind(given, api_version)
+    };
+    let message = format!("{given} in version \"{version}\" cannot be handled as a {}: {why}", kind.kind);
+    status::bad_request(message)
+}
+
+/// Says that the server has no type for a kind.
+pub(super) fn no_kind(kind: &str, api_version: &str) -> String {
+    format!(
+        "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
+    )
 }
 
 fn settle_namespace(namespace: Option<&str>, body: &mut Body) -> Result<(), Refusal> {

@@ -1,23 +1,39 @@
 //! What the server makes of a write: the rules between a client's body and a stored version.
+//!
+//! A [`Writer`] is one write with its circumstances. Each of its methods changes one object under its table's lock, and
+//! then lets [`upkeep`](crate::upkeep) do what follows from that.
 
+mod admission;
+mod apply;
 mod create;
 mod delete;
 mod identity;
+mod metadata;
+mod namespace;
 mod patch;
+mod pod;
+mod scale;
 mod stamp;
+mod strategic;
 mod update;
 
-pub(crate) use create::{Guard, create};
-pub(crate) use delete::{DeleteOptions, delete};
-pub(crate) use patch::{Patch, patch};
-pub(crate) use stamp::{Stamp, uuid};
-pub(crate) use update::{Part, update, update_verbatim};
+pub(crate) use create::Guard;
+pub(crate) use delete::{CUSTOM_RESOURCES, DeleteOptions, FOREGROUND, ORPHAN, Propagation};
+pub(crate) use patch::Patch;
+pub(crate) use scale::Rescale;
+pub(crate) use stamp::{Stamp, in_seconds, uuid};
+pub(crate) use update::Part;
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::catalogue::Served;
 use crate::object::Object;
+use crate::ownership::{Manager, Operation};
+use crate::server::Server;
+use crate::status::Refusal;
+use crate::upkeep;
 
 /// A JSON object on its way into the store.
 pub(crate) type Body = Map<String, Value>;
@@ -25,38 +41,171 @@ pub(crate) type Body = Map<String, Value>;
 /// What became of a write.
 #[derive(Debug)]
 pub(crate) enum Outcome {
+    /// The object as it is stored now (or would be, in a dry run). There was none before.
+    Created(Arc<Object>),
     /// The object as it is stored now (or would be, in a dry run).
     Stored(Arc<Object>),
     /// The object's last version; it is gone.
     Removed(Arc<Object>),
 }
 
+/// How a client wants its write to be taken. The default is that of the test's own writes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteOptions {
+    /// Whether nothing is to be stored.
+    pub(crate) dry_run: bool,
+    /// Who owns the fields that are written; none keeps no account of it.
+    pub(crate) manager: Option<String>,
+    /// Whether applying takes fields over that others own.
+    pub(crate) force: bool,
+}
+
+/// A write to one resource.
+#[derive(Debug)]
+pub(crate) struct Writer<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) served: &'a Served,
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) options: WriteOptions,
+}
+
+impl Writer<'_> {
+    /// Creates an object.
+    pub(crate) fn create(&self, body: Body, guard: Guard) -> Result<Outcome, Refusal> {
+        self.settled(create::create(self, body, guard))
+    }
+
+    /// Replaces an object (PUT).
+    pub(crate) fn update(&self, name: &str, body: Body, part: Part) -> Result<Outcome, Refusal> {
+        self.settled(update::update(self, name, body, part))
+    }
+
+    /// Stores what the test gives in the place of what there was before.
+    pub(crate) fn update_verbatim(&self, body: Body) -> Result<Outcome, Refusal> {
+        self.settled(update::update_verbatim(self, body))
+    }
+
+    /// Changes an object by a patch.
+    pub(crate) fn patch(&self, name: &str, patch: &Patch, part: Part) -> Result<Outcome, Refusal> {
+        self.settled(patch::patch(self, name, patch, part))
+    }
+
+    /// Deletes an object, or marks it as being deleted.
+    pub(crate) fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Outcome, Refusal> {
+        self.settled(delete::delete(self, name, options))
+    }
+
+    /// Gives what `/scale` shows of an object.
+    pub(crate) fn scale(&self, name: &str) -> Result<Value, Refusal> {
+        scale::get(self, name)
+    }
+
+    /// Sets the replicas of an object through `/scale`, and gives what that shows then.
+    pub(crate) fn rescale(&self, name: &str, change: Rescale<'_>) -> Result<Value, Refusal> {
+        let outcome = self.settled(scale::set(self, name, change))?;
+        scale::get_from(&self.served.kind, &outcome.into_object())
+    }
+
+    /// Puts a pod on a node.
+    pub(crate) fn bind(&self, name: &str, binding: &Value) -> Result<Outcome, Refusal> {
+        self.settled(pod::bind(self, name, binding))
+    }
+
+    /// Deletes a pod unless its disruption budget forbids it.
+    pub(crate) fn evict(&self, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
+        pod::check_budgets(self, name)?;
+        self.delete(name, &pod::delete_options(eviction)?)
+    }
+
+    fn manager<'m>(&'m self, part: Part, now: &'m str) -> Manager<'m> {
+        Manager {
+            name: self.options.manager.as_deref().unwrap_or_default(),
+            operation: Operation::Update,
+            subresource: if part == Part::Status { "status" } else { "" },
+            now,
+        }
+    }
+
+    pub(crate) fn key(&self, name: &str) -> String {
+        self.served.kind.key(self.namespace, name)
+    }
+
+    fn settled(&self, outcome: Result<Outcome, Refusal>) -> Result<Outcome, Refusal> {
+        let outcome = outcome?;
+        if !self.options.dry_run {
+            upkeep::after_write(self.server, self.served, &outcome);
+        }
+        Ok(outcome)
+    }
+}
+
 impl Outcome {
+    pub(crate) fn object(&self) -> &Arc<Object> {
+        match self {
+            Self::Created(object) | Self::Stored(object) | Self::Removed(object) => object,
+        }
+    }
+
     pub(crate) fn into_object(self) -> Arc<Object> {
         match self {
-            Self::Stored(object) | Self::Removed(object) => object,
+            Self::Created(object) | Self::Stored(object) | Self::Removed(object) => object,
         }
     }
 }
 
 /// Borrows `metadata`, making it an empty object if it is none.
-fn metadata_mut(body: &mut Body) -> &mut Body {
-    let metadata = body.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-    if !metadata.is_object() {
-        *metadata = Value::Object(Map::new());
+pub(crate) fn metadata_mut(body: &mut Body) -> &mut Body {
+    object_mut(body, "metadata")
+}
+
+/// Borrows a field, making it an empty object if it is none.
+pub(crate) fn object_mut<'b>(body: &'b mut Body, field: &str) -> &'b mut Body {
+    let found = body.entry(field).or_insert_with(|| Value::Object(Map::new()));
+    if !found.is_object() {
+        *found = Value::Object(Map::new());
     }
-    match metadata {
-        Value::Object(metadata) => metadata,
+    match found {
+        Value::Object(object) => object,
         _ => unreachable!("it was made an object just above"),
     }
 }
 
+/// Drops empty labels, annotations and lists from `metadata`: to the server they are as good as none.
+fn drop_empty(metadata: &mut Body) {
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let is_empty = match metadata.get(field) {
+            Some(Value::Object(map)) => map.is_empty(),
+            Some(Value::Array(list)) => list.is_empty(),
+            Some(Value::Null) => true,
+            _ => false,
+        };
+        if is_empty {
+            metadata.remove(field);
+        }
+    }
+}
+
 /// Reads a string in `metadata`; an empty one counts as absent, as it does in Go.
-fn metadata_str<'a>(body: &'a Body, field: &str) -> Option<&'a str> {
+pub(crate) fn metadata_str<'a>(body: &'a Body, field: &str) -> Option<&'a str> {
     body.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
 }
 
+/// Gives the finalizers of an object.
+pub(crate) fn finalizers(body: &Body) -> Vec<&str> {
+    let listed = body.get("metadata").and_then(|metadata| metadata.get("finalizers"));
+    listed.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Sets the finalizers of an object; none at all is not an empty list, but no field.
+pub(crate) fn set_finalizers(body: &mut Body, finalizers: Vec<String>) {
+    let metadata = metadata_mut(body);
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".to_owned(), finalizers.into());
+    }
+}
+
 fn has_finalizers(body: &Body) -> bool {
-    let finalizers = body.get("metadata").and_then(|metadata| metadata.get("finalizers"));
-    finalizers.and_then(Value::as_array).is_some_and(|finalizers| !finalizers.is_empty())
+    !finalizers(body).is_empty()
 }

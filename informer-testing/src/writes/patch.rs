@@ -1,25 +1,25 @@
-//! Patching objects: merge patches and JSON patches.
-//!
-//! A strategic merge patch is applied as a plain merge patch, that is, lists are replaced and not merged by key. The
-//! merge keys live in the Go types; patches to metadata, labels, annotations and single fields are not affected.
+//! Patching objects: merge patches, JSON patches and strategic merge patches.
 
 use serde_json::Value;
 
 use super::identity::{check_name, check_type_and_namespace};
-use super::update::{Part, replace};
-use super::{Body, Outcome};
+use super::update::{Change, Part, replace};
+use super::{Body, Outcome, Writer, apply, metadata_str, strategic};
 use crate::resource::ResourceKind;
-use crate::status::{self, Refusal};
-use crate::storage::Table;
+use crate::status::{self, FieldError, Refusal};
 
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json-patch+json";
 
 /// A parsed patch.
 #[derive(Debug)]
 pub(crate) enum Patch {
     Merge(Value),
+    Strategic(Body),
+    /// A configuration to apply.
+    Apply(Body),
     Json(json_patch::Patch),
 }
 
@@ -29,21 +29,31 @@ impl Patch {
         let undecodable =
             |error: serde_json::Error| status::bad_request(format!("error decoding patch: {error}"));
         match content_type {
-            MERGE => Ok(Self::Merge(serde_json::from_slice(body).map_err(undecodable)?)),
+            MERGE => Ok(Self::Merge(Value::Object(serde_json::from_slice(body).map_err(undecodable)?))),
             STRATEGIC if kind.is_built_in() => {
-                Ok(Self::Merge(serde_json::from_slice(body).map_err(undecodable)?))
+                Ok(Self::Strategic(serde_json::from_slice(body).map_err(undecodable)?))
             }
-            JSON => Ok(Self::Json(serde_json::from_slice(body).map_err(undecodable)?)),
-            _ => Err(status::unsupported_media_type(&[JSON, MERGE].join(", "))),
+            APPLY => Ok(Self::Apply(apply::parse(body)?)),
+            JSON => {
+                let operations: Vec<Value> = serde_json::from_slice(body).map_err(undecodable)?;
+                let operations = serde_json::from_value(operations.into());
+                Ok(Self::Json(operations.map_err(|_| rejected())?))
+            }
+            _ => Err(status::unsupported_media_type(&[JSON, MERGE, APPLY].join(", "))),
         }
     }
 
-    fn apply(&self, kind: &ResourceKind, body: Body) -> Result<Body, Refusal> {
+    pub(super) fn apply(&self, kind: &ResourceKind, mut body: Body) -> Result<Body, Refusal> {
+        if let Self::Strategic(patch) = self {
+            strategic::merge(kind, &mut body, patch.clone())?;
+            return Ok(body);
+        }
         let mut value = Value::Object(body);
         match self {
+            Self::Strategic(_) | Self::Apply(_) => {}
             Self::Merge(patch) => json_patch::merge(&mut value, patch),
             Self::Json(patch) => {
-                json_patch::patch(&mut value, patch).map_err(|error| rejected(&error.to_string()))?;
+                json_patch::patch(&mut value, patch).map_err(|_| rejected())?;
             }
         }
         match value {
@@ -54,30 +64,33 @@ impl Patch {
 }
 
 /// Changes an object by a patch.
-pub(crate) fn patch(
-    table: &Table,
-    namespace: Option<&str>,
-    name: &str,
-    patch: &Patch,
-    part: Part,
-    dry_run: bool,
-) -> Result<Outcome, Refusal> {
-    let kind = &table.kind;
-    let key = kind.key(namespace, name);
-    table.write(|transaction| {
+pub(super) fn patch(writer: &Writer<'_>, name: &str, patch: &Patch, part: Part) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    if let Patch::Apply(configuration) = patch {
+        return apply::apply(writer, name, configuration, part);
+    }
+    let key = writer.key(name);
+    writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
         let before = old.decode();
-        let mut after = patch.apply(kind, before.clone())?;
-        check_type_and_namespace(kind, namespace, &mut after)?;
+        let mut seen = before.clone();
+        seen.insert("apiVersion".to_owned(), kind.api_version().into());
+        let mut after = patch.apply(kind, seen)?;
+        check_type_and_namespace(kind, writer.namespace, &mut after)?;
         check_name(&after, name)?;
-        replace(transaction, &old, &before, after, part, dry_run)
+        match metadata_str(&after, "uid") {
+            Some(uid) if uid != &*old.uid => {
+                let error = FieldError::immutable("metadata.uid", uid);
+                return Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
+            }
+            _ => {}
+        }
+        replace(transaction, writer, &old, &before, Change::new(after, part))
     })
 }
 
-fn rejected(why: &str) -> Refusal {
-    status::failure(
-        http::StatusCode::UNPROCESSABLE_ENTITY,
-        "Invalid",
-        format!("the server rejected our request due to an error in our request: {why}"),
-    )
+/// The refusal of a patch that does not fit the object. The real server does not say more.
+fn rejected() -> Refusal {
+    let message = "the server rejected our request due to an error in our request";
+    status::failure(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
 }

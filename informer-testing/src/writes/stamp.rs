@@ -14,15 +14,14 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    pub(crate) fn new(random: &mut fastrand::Rng) -> Self {
-        Self { uid: uuid(random), now: timestamp(), suffix: suffix(random) }
+    pub(crate) fn new(random: &mut fastrand::Rng, now: Timestamp) -> Self {
+        Self { uid: uuid(random), now: in_seconds(now), suffix: suffix(random) }
     }
 }
 
-/// Gives the wall clock's time as the API writes it, in whole seconds.
-fn timestamp() -> String {
-    let now = Timestamp::now();
-    Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+/// Gives a time as the API writes it, in whole seconds.
+pub(crate) fn in_seconds(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
 
 /// Builds a version 4 UUID.

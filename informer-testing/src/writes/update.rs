@@ -4,12 +4,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::create::{self, Guard};
 use super::identity::{check_name, check_type_and_namespace};
-use super::{Body, Outcome, has_finalizers, metadata_mut, metadata_str};
+use super::{
+    Body, Outcome, Writer, admission, drop_empty, finalizers, has_finalizers, metadata_mut, metadata_str,
+};
+use crate::numbers::parse_uint;
 use crate::object::Object;
+use crate::ownership;
 use crate::resource::ResourceKind;
 use crate::status::{self, FieldError, Refusal};
-use crate::storage::{Table, Transaction};
+use crate::storage::Transaction;
 
 /// Metadata that only the server changes.
 const SERVER_OWNED: [&str; 6] =
@@ -22,53 +27,73 @@ pub(crate) enum Part {
     Main,
     /// The status; for built-in kinds labels and annotations as well.
     Status,
+    /// Everything, as the server itself writes.
+    Whole,
 }
 
 /// Replaces an object (PUT).
-pub(crate) fn update(
-    table: &Table,
-    namespace: Option<&str>,
+pub(super) fn update(
+    writer: &Writer<'_>,
     name: &str,
     mut body: Body,
     part: Part,
-    dry_run: bool,
 ) -> Result<Outcome, Refusal> {
-    let kind = &table.kind;
-    check_type_and_namespace(kind, namespace, &mut body)?;
+    let kind = &*writer.served.kind;
+    check_type_and_namespace(kind, writer.namespace, &mut body)?;
     check_name(&body, name)?;
-    let key = kind.key(namespace, name);
-    table.write(|transaction| {
+    let key = writer.key(name);
+    if kind.is_created_by_update() && writer.served.table.get(&key).is_none() {
+        return create_instead(writer, name, body);
+    }
+    writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
-        if metadata_str(&body, "resourceVersion").is_none() && !kind.is_built_in() {
+        if metadata_str(&body, "resourceVersion").is_none() && kind.needs_version() {
             let error =
                 FieldError::invalid("metadata.resourceVersion", "0", "must be specified for an update");
-            return Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
+            return Err(status::invalid(&kind.group, &kind.plural, name, vec![error]));
         }
         let before = old.decode();
-        replace(transaction, &old, &before, body, part, dry_run)
+        replace(transaction, writer, &old, &before, Change::new(body, part))
     })
+}
+
+/// Creates an object that was to be replaced and is not there.
+fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Outcome, Refusal> {
+    if let Some(uid) = metadata_str(&body, "uid") {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+        return Err(status::conflict(&writer.served.kind, name, &why));
+    }
+    metadata_mut(&mut body).remove("resourceVersion");
+    create::create(writer, body, Guard::Client)
 }
 
 /// Stores what the test gives, whatever there was before. A stale `resourceVersion` is refused, and an object that
 /// is being deleted goes when its last finalizer does.
-pub(crate) fn update_verbatim(
-    table: &Table,
-    namespace: Option<&str>,
-    mut body: Body,
-) -> Result<Outcome, Refusal> {
-    let kind = &table.kind;
-    check_type_and_namespace(kind, namespace, &mut body)?;
+pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    check_type_and_namespace(kind, writer.namespace, &mut body)?;
     let name = metadata_str(&body, "name").unwrap_or_default().to_owned();
-    let key = kind.key(namespace, &name);
-    table.write(|transaction| {
+    let key = writer.key(&name);
+    writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, &name))?;
         check_preconditions(kind, &old, &body)?;
         keep_identity(&old, &mut body);
-        if metadata_str(&body, "deletionTimestamp").is_some() && !has_finalizers(&body) {
+        if goes_now(writer, &body) {
             return Ok(Outcome::Removed(transaction.remove(&key, body)));
         }
         Ok(Outcome::Stored(transaction.put(&key, body)))
     })
+}
+
+/// Tells whether an object is being deleted and nothing holds it back any more.
+fn goes_now(writer: &Writer<'_>, body: &Body) -> bool {
+    let metadata = body.get("metadata");
+    let grace = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64());
+    let waits_for_content = writer.served.kind.is_namespace() && writer.server.settings.habits.controllers;
+    metadata_str(body, "deletionTimestamp").is_some()
+        && grace.unwrap_or(0) == 0
+        && !has_finalizers(body)
+        && !waits_for_content
 }
 
 /// Fills in UID and creation time from the old version where the new one leaves them out.
@@ -85,41 +110,96 @@ fn keep_identity(old: &Object, body: &mut Body) {
     }
 }
 
+/// A new version of an object.
+pub(super) struct Change {
+    pub(super) after: Body,
+    pub(super) part: Part,
+    /// Whether `after` says already who owns what.
+    pub(super) owners_settled: bool,
+}
+
+impl Change {
+    /// A change whose manager owns what is different.
+    pub(super) fn new(after: Body, part: Part) -> Self {
+        Self { after, part, owners_settled: false }
+    }
+}
+
 /// Puts `after` in the place of `old`, whose content is `before`, under the rules for clients.
-pub(crate) fn replace(
+pub(super) fn replace(
     transaction: &mut Transaction<'_>,
+    writer: &Writer<'_>,
     old: &Arc<Object>,
     before: &Body,
-    after: Body,
-    part: Part,
-    dry_run: bool,
+    change: Change,
 ) -> Result<Outcome, Refusal> {
-    let kind = transaction.kind;
+    let kind = &*writer.served.kind;
+    let Change { after, part, owners_settled } = change;
     check_preconditions(kind, old, &after)?;
     let mut after = match part {
         Part::Main => keep_status(kind, before, after),
         Part::Status => keep_all_but_status(kind, before, after),
+        Part::Whole => after,
     };
-    keep_server_owned(kind, before, &mut after);
+    if part == Part::Main {
+        check_deletion(kind, old.name(), before, &after)?;
+    }
+    keep_server_owned(before, &mut after);
+    if part != Part::Whole {
+        drop_empty(metadata_mut(&mut after));
+        admission::admit(kind, &mut after)?;
+    }
+    if !owners_settled {
+        let now = writer.server.now();
+        ownership::note_write(kind, before, &mut after, &writer.manager(part, &now));
+    }
     if after == *before {
         // The server does not store an update that changes nothing: no event, no new resource version.
         return Ok(Outcome::Stored(old.clone()));
     }
     count_generation(kind, before, &mut after);
-    if dry_run {
-        return Ok(Outcome::Stored(Object::encode(kind, old.key.clone(), after, old.resource_version)));
+    if writer.options.dry_run {
+        return Ok(Outcome::Stored(Object::encode(
+            transaction.kind,
+            old.key.clone(),
+            after,
+            old.resource_version,
+        )));
     }
-    if metadata_str(&after, "deletionTimestamp").is_some() && !has_finalizers(&after) {
+    if goes_now(writer, &after) {
         return Ok(Outcome::Removed(transaction.remove(&old.key, after)));
     }
     Ok(Outcome::Stored(transaction.put(&old.key, after)))
 }
 
+/// Refuses a write that marks an object for deletion by itself, or holds one back anew that is to go.
+fn check_deletion(kind: &ResourceKind, name: &str, before: &Body, after: &Body) -> Result<(), Refusal> {
+    let refuse = |error| Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
+    let marked = metadata_str(before, "deletionTimestamp");
+    match metadata_str(after, "deletionTimestamp") {
+        Some(given) if Some(given) != marked => {
+            return refuse(FieldError::immutable("metadata.deletionTimestamp", given));
+        }
+        _ => {}
+    }
+    let held = finalizers(before);
+    let new: Vec<&str> =
+        finalizers(after).into_iter().filter(|finalizer| !held.contains(finalizer)).collect();
+    if marked.is_none() || new.is_empty() {
+        return Ok(());
+    }
+    let list = format!("{new:?}").replace('[', "{").replace(']', "}");
+    let why = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{list}"
+    );
+    refuse(FieldError::forbidden("metadata.finalizers", &why))
+}
+
 /// Refuses a write that was made from another version, or for another object of the same name.
 fn check_preconditions(kind: &ResourceKind, old: &Object, after: &Body) -> Result<(), Refusal> {
-    let stale = metadata_str(after, "resourceVersion")
-        .is_some_and(|version| version != "0" && version != old.resource_version.to_string());
-    if stale {
+    let given = metadata_str(after, "resourceVersion").map(parse_uint).transpose();
+    let given = given.map_err(status::internal)?.unwrap_or(0);
+    if given != 0 && given != old.resource_version {
         return Err(status::modified_since(kind, old.name()));
     }
     match metadata_str(after, "uid") {
@@ -147,12 +227,18 @@ fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> B
         copy_or_remove(given, metadata, "labels");
         copy_or_remove(given, metadata, "annotations");
     }
+    // Who owns what has been settled for the whole object.
+    let given = metadata_mut(&mut after).remove("managedFields");
+    if let Some(given) = given {
+        metadata_mut(&mut kept).insert("managedFields".to_owned(), given);
+    }
     kept
 }
 
-fn keep_server_owned(kind: &ResourceKind, before: &Body, after: &mut Body) {
-    after.insert("kind".to_owned(), kind.kind.as_str().into());
-    after.insert("apiVersion".to_owned(), kind.api_version().into());
+fn keep_server_owned(before: &Body, after: &mut Body) {
+    // A client may have written in another version than the one that is stored.
+    copy_or_remove(before, after, "kind");
+    copy_or_remove(before, after, "apiVersion");
     let Some(Value::Object(old)) = before.get("metadata") else {
         return;
     };

@@ -75,6 +75,8 @@ async fn requests_are_recorded_as_they_were_sent() {
     get(&simulator, &format!("{MAPS}?limit=5&labelSelector=app%3Dweb")).await;
     let requests = simulator.requests(&RequestFilter::any().parameter("labelSelector", "app=web"));
     assert_eq!(requests.len(), 1);
+    assert_eq!(simulator.request_count(&RequestFilter::any().has_parameter("limit")), 1);
+    assert_eq!(simulator.request_count(&RequestFilter::any().has_parameter("continue")), 0);
     assert_eq!((requests[0].verb, requests[0].path.as_str()), (Verb::List, MAPS));
     assert_eq!(requests[0].query, "limit=5&labelSelector=app%3Dweb");
     simulator.wait_for_requests(&RequestFilter::verb(Verb::List), 1).await;

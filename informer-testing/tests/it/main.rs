@@ -1,10 +1,21 @@
 //! The simulator seen from outside: over its socket with kube's client, and in process where clocks matter.
 
+mod applying;
+mod cascades;
 mod clusters;
+mod definitions;
+mod discovery;
+mod disturbances;
 mod faults;
+mod forms;
 mod listing;
 mod memory_source;
+mod plans;
+mod protobuf;
+mod replicas;
+mod restarts;
 mod serving;
+mod subresources;
 mod support;
 mod watching;
 mod writing;

@@ -377,3 +377,17 @@ async fn one_can_wait_for_watches_to_open_and_to_close() {
     tokio::join!(source.wait_for_watches(0), closing);
     assert_eq!((source.open_watches(), source.watch_count()), (0, 1));
 }
+
+#[tokio::test]
+async fn a_source_streams_lists_to_reflectors_if_it_is_told_to_and_refuses_them_as_it_does_lists() {
+    let source = source();
+    assert!(!source.can_stream_lists());
+    let clone = source.clone();
+    let source = source.streaming_lists();
+    assert!(source.can_stream_lists() && clone.can_stream_lists());
+    source.fail_next_list(ListWatchError::Interrupted("reset".into()));
+    let options = || WatchOptions { send_initial_events: true, ..from(1) };
+    assert!(matches!(source.watch(options()).await, Err(ListWatchError::Interrupted(_))));
+    assert!(source.watch(options()).await.is_ok());
+    assert_eq!((source.list_count(), source.watch_count()), (0, 2));
+}

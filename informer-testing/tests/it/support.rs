@@ -57,6 +57,33 @@ pub(crate) async fn call(
     (code, serde_json::from_slice(&bytes).expect("JSON"))
 }
 
+/// Sends a patch of this type in process, such as `merge-patch`.
+pub(crate) async fn patch(
+    simulator: &Simulator,
+    path_and_query: &str,
+    kind: &str,
+    body: &Value,
+) -> (StatusCode, Value) {
+    let format = if kind == "apply-patch" { "yaml" } else { "json" };
+    let request = Request::patch(path_and_query)
+        .header("content-type", format!("application/{kind}+{format}"))
+        .body(Full::new(Bytes::from(body.to_string())))
+        .expect("a request");
+    let response = send(simulator, request).await;
+    (response.status(), body_of(response).await)
+}
+
+pub(crate) async fn body_of(response: http::Response<ResponseBody>) -> Value {
+    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+    serde_json::from_slice(&bytes).expect("JSON")
+}
+
+/// Gives a field of each element of a list.
+pub(crate) fn names_of(list: &Value, field: &str) -> Vec<String> {
+    let items = list.as_array().expect("a list");
+    items.iter().map(|item| item[field].as_str().unwrap_or_default().to_owned()).collect()
+}
+
 pub(crate) async fn get(simulator: &Simulator, path_and_query: &str) -> (StatusCode, Value) {
     call(simulator, Method::GET, path_and_query, &Value::Null).await
 }
@@ -72,6 +99,10 @@ impl Lines {
     pub(crate) async fn open(simulator: &Simulator, path_and_query: &str) -> Self {
         let response = send(simulator, request(Method::GET, path_and_query, &Value::Null)).await;
         assert_eq!(response.status(), StatusCode::OK);
+        Self::of(response)
+    }
+
+    pub(crate) fn of(response: http::Response<ResponseBody>) -> Self {
         Self { body: response.into_body(), buffer: Vec::new() }
     }
 

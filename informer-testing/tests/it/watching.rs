@@ -207,6 +207,19 @@ async fn a_watch_that_falls_too_far_behind_is_closed_without_a_word() {
 }
 
 #[tokio::test]
+async fn a_watch_that_begins_far_back_gets_everything_since_whatever_its_buffer_holds() {
+    let simulator = Simulator::builder().built_in_kinds().watch_buffer(3).start().await.unwrap();
+    for name in ["a", "b", "c", "d", "e"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    let mut watch = Lines::open(&simulator, &format!("{WATCH}&resourceVersion=1000")).await;
+    simulator.create(&config_map("a", "f")).unwrap();
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        assert_eq!(watch.brief().await.map(|(_, name, _)| name).as_deref(), Some(name));
+    }
+}
+
+#[tokio::test]
 async fn stopping_the_simulator_ends_its_watches() {
     let simulator = simulator().await;
     let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());

@@ -76,6 +76,12 @@ pub(crate) const PARTS: &[Part] = &[
         is_criterion: true,
         client_go: &["DeltaFIFO", "RealFIFO"],
     },
+    Part {
+        package: "informer-workqueue",
+        bench: "workqueue",
+        is_criterion: true,
+        client_go: &["workqueue,"],
+    },
     Part { package: "informer-factory", bench: "informer", is_criterion: false, client_go: &["informer to"] },
     Part {
         package: "informer-factory",
@@ -104,10 +110,11 @@ const ONE: Option<&str> = Some("informer to 1 handlers");
 const TEN: Option<&str> = Some("informer to 10 handlers");
 const HUNDRED: Option<&str> = Some("informer to 100 handlers");
 const SHALLOW: &str = "queue, add and pop at depth 1";
+const WORK: &str = "workqueue, add, get and done at depth 1";
 const DEEP: &str = "queue, add and pop at depth 1,000";
 
 #[rustfmt::skip]
-pub(crate) const CASES: [Case; 45] = [
+pub(crate) const CASES: [Case; 60] = [
     case("get by key, random order", NS, Some("get by key, random"), "get by key", Some(40.0)),
     case("get by key, in order", NS, Some("get by key, sequential"), "get by key, in the order of the list", Some(40.0)),
     case("by_index with 500 results, each visited", US, Some("by_index with 500 results"), "by_index with 500 results, each visited", Some(5.0)),
@@ -126,6 +133,21 @@ pub(crate) const CASES: [Case; 45] = [
     case("queue, add and pop at depth 1,000; `DeltaFIFO`", NS, Some("DeltaFIFO, add and pop at depth 1,000"), DEEP, Some(150.0)),
     case("queue, add and pop at depth 1,000; `RealFIFO`", NS, Some("RealFIFO, add and pop at depth 1,000"), DEEP, Some(150.0)),
     case("queue, 1,000 adds and one batch, per add", NS, Some("RealFIFO, batches of 1,000, per add"), "queue, add of 1,000 and one pop_batch, per add", None),
+    case("work queue, add, get and done at depth 1", NS, Some("workqueue, add, get and done at depth 1"), WORK, Some(135.0)),
+    case("the same, with client-go's `Forget`", NS, Some("workqueue, add, get, forget and done"), WORK, None),
+    case("work queue, add, get and done at depth 1,000", NS, Some("workqueue, add, get and done at depth 1,000"), "workqueue, add, get and done at depth 1,000", Some(180.0)),
+    case("work queue, from one thread to another, per key", NS, Some("workqueue, add on one goroutine, get and done on another"), "workqueue, add on one thread, get and done on another", Some(175.0)),
+    case("a plain queue at depth 1", NS, None, "plain queue, add, get and done at depth 1", None),
+    case("a plain queue at depth 1,000", NS, None, "plain queue, add, get and done at depth 1,000", None),
+    case("a plain queue, from one thread to another, per key", NS, None, "plain queue, add on one thread, get and done on another", None),
+    case("work queue, add of a key that is queued", NS, None, "workqueue, add of a key that is queued", None),
+    case("work queue, add, get and done, with metrics", NS, None, "workqueue, add, get and done, with metrics", None),
+    case("… beside 1,000 delayed keys", NS, None, "workqueue, add, get and done, beside 1,000 delayed keys", None),
+    case("… with 50 groups, at depth 1,000", NS, None, "workqueue, add, get and done, 50 groups, depth 1,000", None),
+    case("… with two priorities, at depth 1,000", NS, None, "workqueue, add, get and done, two priorities, depth 1,000", None),
+    case("work queue, add, add with a higher priority, get and done", NS, None, "workqueue, add, add with a higher priority, get and done", None),
+    case("work queue, add with a delay, get and done", NS, None, "workqueue, add with a delay, get and done", None),
+    case("work queue, add, get, retry, get and done", NS, None, "workqueue, add, get, retry, get and done", None),
     case("informer to 1 handler, one event at a time", RATE, ONE, "informer to 1 handlers, batches of 1", Some(2e6)),
     case("informer to 1 handler, 100 at a time", RATE, ONE, "informer to 1 handlers, batches of 100", Some(2e6)),
     case("informer to 1 handler, 1,000 at a time", RATE, ONE, "informer to 1 handlers, batches of 1000", Some(2e6)),

@@ -1,7 +1,7 @@
 //! The programs that measure: our benches, built by cargo, and client-go's, built by Go from `xtask/clientgo`.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, bail};
 use tempfile::TempDir;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::cases::{CASES, PARTS, Part};
 use super::figures::Figures;
 use crate::signals::Signals;
-use crate::{process, workspace};
+use crate::{client_go, process, workspace};
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,29 +79,11 @@ pub(crate) struct ClientGo {
 impl ClientGo {
     /// Builds it; `None` where there is no Go.
     pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Self>> {
-        let version = Command::new("go").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        if !version.is_ok_and(|status| status.success()) {
+        let path = client_go::build(".", "clientgobench", signals)?;
+        if path.is_none() {
             eprintln!("there is no Go here, so client-go is not measured; Go 1.26 or newer would do");
-            return Ok(None);
         }
-        let path = workspace::root().join("target/clientgobench");
-        let mut command = Command::new("go");
-        command
-            .args(["build", "-trimpath", "-buildvcs=false", "-o"])
-            .arg(&path)
-            .arg(".")
-            .current_dir(workspace::root().join("xtask/clientgo"))
-            .env("CGO_ENABLED", "0")
-            // A workspace file further up would replace our module's versions.
-            .env("GOWORK", "off")
-            .stdin(Stdio::null());
-        if !process::run(&mut command, signals, || Ok(()))?.success() {
-            bail!(
-                "`go build` failed, see its message above; it needs Go 1.26 or newer and reach of a Go module \
-                 proxy. `--without-go` measures ours alone"
-            );
-        }
-        Ok(Some(Self { path }))
+        Ok(path.map(|path| Self { path }))
     }
 
     /// Runs what belongs to a part and takes over what it says.

@@ -84,6 +84,7 @@ pub(crate) struct Cluster {
     watchdog: Watchdog,
     servers: Vec<Server>,
     kubeconfig: PathBuf,
+    etcd_port: u16,
     dir: TempDir,
 }
 
@@ -108,6 +109,11 @@ impl Cluster {
         &self.kubeconfig
     }
 
+    /// The URL of etcd.
+    pub(crate) fn etcd(&self) -> String {
+        format!("http://127.0.0.1:{}", self.etcd_port)
+    }
+
     /// An error with the end of its log if one of the servers has ended.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         let checked = self.servers.iter_mut().try_for_each(Server::check);
@@ -128,8 +134,13 @@ impl Cluster {
             .tempdir()
             .context("cannot make a temporary folder; is TMPDIR writable?")?;
         let kubeconfig = dir.path().join("kubeconfig");
-        let mut cluster =
-            Self { watchdog: Watchdog::start(dir.path())?, servers: Vec::new(), kubeconfig, dir };
+        let mut cluster = Self {
+            watchdog: Watchdog::start(dir.path())?,
+            servers: Vec::new(),
+            kubeconfig,
+            etcd_port: 0,
+            dir,
+        };
         match cluster.bring_up(options, programs, signals) {
             Ok(()) => Ok(cluster),
             Err(error) => {
@@ -143,6 +154,7 @@ impl Cluster {
 
     fn bring_up(&mut self, options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<()> {
         let [etcd_port, etcd_peer_port, api_port] = free_ports()?;
+        self.etcd_port = etcd_port;
         let credentials = Credentials::generate(self.dir.path())?;
         kubeconfig::write(&self.kubeconfig, api_port, &credentials)?;
         let flags = Flags {

@@ -1,4 +1,4 @@
-//! Which crates may use what: the core knows no HTTP, and the store no runtime.
+//! Which crates may use what: the core knows no HTTP, the store no runtime, and the work queue no Kubernetes.
 
 use std::path::Path;
 
@@ -22,7 +22,10 @@ struct Layer {
 /// What makes HTTP requests.
 const CLIENTS: &[&str] = &["kube-client", "hyper", "hyper-util", "reqwest", "ureq", "isahc", "curl"];
 
-const LAYERS: [Layer; 3] = [
+/// What knows of Kubernetes.
+const KUBERNETES: &[&str] = &["kube-core", "kube-client", "k8s-openapi", "informer-core", "informer-store"];
+
+const LAYERS: [Layer; 4] = [
     Layer {
         name: "informer-core",
         never: CLIENTS,
@@ -40,6 +43,12 @@ const LAYERS: [Layer; 3] = [
         never: &["informer-core", "informer-factory", "informer-reflector", "informer-store", "kube-core"],
         not_directly: &[],
         because: "what it generates must name nothing but the front door",
+    },
+    Layer {
+        name: "informer-workqueue",
+        never: KUBERNETES,
+        not_directly: &[],
+        because: "the work queue must work for keys of any kind",
     },
 ];
 
@@ -102,13 +111,14 @@ mod tests {
     #[test]
     fn what_a_layer_must_not_use_is_found() {
         let names = |names: &[&str]| -> Vec<String> { names.iter().map(|n| (*n).into()).collect() };
-        let [core, store, macros] = &LAYERS;
+        let [core, store, macros, workqueue] = &LAYERS;
         let all = names(&["informer-store", "informer-core", "tokio"]);
         assert_eq!(offenders(core, &all, &all), [""; 0]);
         assert_eq!(offenders(store, &all, &names(&["informer-core"])), [""; 0]);
         assert_eq!(offenders(store, &all, &all), ["tokio"]);
         assert_eq!(offenders(core, &names(&["hyper"]), &[]), ["hyper"]);
         assert_eq!(offenders(macros, &all, &[]), ["informer-core", "informer-store"]);
+        assert_eq!(offenders(workqueue, &names(&["kube-core"]), &[]), ["kube-core"]);
     }
 
     #[test]

@@ -186,11 +186,84 @@ fn a_status_in_place_of_a_list_is_that_failure() {
 }
 
 #[test]
+fn a_body_split_in_two_anywhere_gives_the_same_list() {
+    for body in [GO_ORDER, ALPHABETICAL] {
+        let expected = whole(body);
+        for (at, slice) in (0..=body.len()).flat_map(|at| [(at, 1), (at, SLICE)]) {
+            let (front, back) = body.as_bytes().split_at(at);
+            assert_eq!(config_maps(slice, [front, back]), expected, "split at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_byte_order_mark_and_white_space_are_tolerated() {
+    let marked = format!("\u{feff}\r\n {}\n\n", GO_ORDER.trim());
+    assert_eq!(whole(&marked), whole(GO_ORDER));
+    assert_eq!(config_maps(1, marked.as_bytes().chunks(1)), whole(GO_ORDER));
+    let status = "\u{feff}{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"no\",\"code\":403}";
+    assert!(refusal(status).contains("403"), "{}", refusal(status));
+    for cut in ["\u{feff}", "\u{feff} "].iter().map(|body| body.as_bytes()) {
+        for end in 1..cut.len() {
+            let error = config_maps(1, [&cut[..end]]).end.expect_err("an early end");
+            assert!(error.contains("not a Kubernetes list") || error.contains("broke off"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_large_item_in_small_pieces_takes_linear_time() {
+    // Looked at from its start with every piece, this would not end.
+    let item = format!(r#"{{"metadata":{{"name":"a"}},"data":{{"k":"{}"}}}}"#, "x".repeat(10 * 1024 * 1024));
+    let body = format!(r#"{{"items":[{item},{{"metadata":{{"name":"b"}}}}]}}"#);
+    let outcome = config_maps(SLICE, body.as_bytes().chunks(64));
+    assert_eq!(names(&outcome), ["a", "b"]);
+}
+
+/// A list of a few megabytes, with items small and large.
+fn large_list() -> String {
+    let items: Vec<_> = (0..1_000)
+        .map(|index| {
+            let times = if index % 100 == 0 { 20_000 } else { index % 50 };
+            let value = "\u{e9}\\\"}],".repeat(times);
+            serde_json::json!({"metadata": {"name": format!("m-{index}")}, "data": {"k": value}}).to_string()
+        })
+        .collect();
+    format!(
+        r#"{{"kind":"ConfigMapList","metadata":{{"resourceVersion":"1"}},"items":[{}]}}"#,
+        items.join(",")
+    )
+}
+
+#[test]
 fn a_decoder_does_not_show_what_it_holds() -> Result<(), ListWatchError> {
     let mut decoder = ListDecoder::<ConfigMap>::new(PrunePaths::default());
     decoder.push(br#"{"items":[{"data":{"password":"hunter2"#)?;
     assert!(!format!("{decoder:?}").contains("hunter2"));
     Ok(())
+}
+
+/// Splits a text at random places, few or many.
+fn pieces<'a>(body: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+    let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(body.len())).collect();
+    cuts.extend([0, body.len()]);
+    cuts.sort_unstable();
+    cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn a_large_body_split_anywhere_gives_the_same_list(
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..3000),
+    ) {
+        let body = large_list();
+        let outcome = config_maps(SLICE, pieces(body.as_bytes(), &cuts));
+        prop_assert!(outcome.end.is_ok());
+        let expected: Vec<_> = (0..1_000).map(|index| format!("m-{index}")).collect();
+        prop_assert_eq!(names(&outcome), expected.iter().map(String::as_str).collect::<Vec<_>>());
+    }
 }
 
 proptest! {

@@ -187,11 +187,85 @@ fn a_line_is_only_as_long_as_is_allowed() {
 }
 
 #[test]
+fn a_body_split_in_two_anywhere_gives_the_same_events() -> Result<(), ListWatchError> {
+    let expected = format!("{:?}", watch::<Pod>([BODY.as_bytes()])?);
+    for at in 0..=BODY.len() {
+        let (front, back) = BODY.as_bytes().split_at(at);
+        assert_eq!(format!("{:?}", watch::<Pod>([front, back])?), expected, "split at {at}");
+    }
+    assert_eq!(format!("{:?}", watch::<Pod>(BODY.as_bytes().chunks(1))?), expected);
+    Ok(())
+}
+
+#[test]
+fn a_byte_order_mark_and_keep_alive_lines_are_tolerated() -> Result<(), ListWatchError> {
+    let expected = format!("{:?}", watch::<Pod>([BODY.as_bytes()])?);
+    let marked = format!("\u{feff}\n\n \r\n{BODY}\n\n");
+    assert_eq!(format!("{:?}", watch::<Pod>([marked.as_bytes()])?), expected);
+    let marked = format!("\u{feff}{BODY}");
+    assert_eq!(format!("{:?}", watch::<Pod>(marked.as_bytes().chunks(1))?), expected);
+    let cut = watch::<Pod>(["\u{feff}{\"type\":\"ADDED\",\"obj".as_bytes()]).expect_err("an early end");
+    assert!(matches!(cut, ListWatchError::Interrupted(_)), "{cut}");
+    Ok(())
+}
+
+#[test]
+fn a_long_line_in_small_pieces_takes_linear_time() -> Result<(), ListWatchError> {
+    // Looked at from its start with every piece, this would not end.
+    let pad = "x".repeat(10 * 1024 * 1024);
+    let line = format!(r#"{{"type":"ADDED","object":{{"metadata":{{"name":"a"}},"data":{{"k":"{pad}"}}}}}}"#);
+    let body = format!("{line}\n{line}\n");
+    let events = watch::<ConfigMap>(body.as_bytes().chunks(64))?;
+    assert!(matches!(&events[..], [WatchEvent::Added(_), WatchEvent::Added(_)]));
+    Ok(())
+}
+
+#[test]
+fn empty_resource_versions_and_typed_zero_values_are_no_obstacle() -> Result<(), ListWatchError> {
+    let body = concat!(
+        r#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"","creationTimestamp":null}}}"#,
+        "\n",
+        r#"{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"",
+"creationTimestamp":null},"spec":{"containers":null},"status":{}}}"#,
+    );
+    let events = watch::<Pod>([body.replace(",\n", ",").as_bytes()])?;
+    let [WatchEvent::Added(pod), WatchEvent::Bookmark(bookmark)] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(pod.metadata.resource_version.as_deref(), Some(""));
+    assert!(bookmark.resource_version.is_empty());
+    Ok(())
+}
+
+#[test]
 fn a_decoder_does_not_show_what_it_holds() -> Result<(), ListWatchError> {
     let mut decoder = decoder::<ConfigMap>();
     decoder.push(br#"{"type":"ADDED","object":{"data":{"password":"hunter2"#)?;
     assert!(!format!("{decoder:?}").contains("hunter2"));
     Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn a_large_body_split_anywhere_gives_the_same_events(
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..3000),
+    ) {
+        let line = |index: usize| {
+            let value = "\u{e9} ".repeat(if index.is_multiple_of(100) { 50_000 } else { index % 50 });
+            format!(r#"{{"type":"ADDED","object":{{"metadata":{{"name":"m-{index}"}},"data":{{"k":"{value}"}}}}}}"#)
+        };
+        let body = (0..1_000).map(|index| line(index) + "\n").collect::<String>().into_bytes();
+        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(body.len())).collect();
+        cuts.extend([0, body.len()]);
+        cuts.sort_unstable();
+        let events = watch::<ConfigMap>(cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]));
+        let names = events.expect("events").into_iter().map(|event| match event {
+            WatchEvent::Added(map) => map.metadata.name.unwrap_or_default(),
+            other => panic!("{other:?}"),
+        });
+        let expected = (0..1_000).map(|index| format!("m-{index}"));
+        prop_assert_eq!(names.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
 }
 
 proptest! {

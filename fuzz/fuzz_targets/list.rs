@@ -1,0 +1,53 @@
+//! The body of a list, split anywhere: it is what `serde_json` makes of the whole, and nothing makes it panic.
+#![no_main]
+
+use informer_core::{ListEnd, ListWatchError, Malformed};
+use informer_fuzz::{has_unique_fields, split};
+use informer_reflector::{ListDecoder, PrunePaths};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::ListMeta;
+use libfuzzer_sys::fuzz_target;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+fuzz_target!(|input: &[u8]| {
+    let Some((body, pieces)) = split(input) else { return };
+    let whole = decode::<Value>(PrunePaths::none(), &[body]);
+    let split = decode::<Value>(PrunePaths::none(), &pieces);
+    assert_eq!(format!("{whole:?}"), format!("{split:?}"));
+    if let (Some(expected), true) = (expected(body), has_unique_fields(body)) {
+        let (items, end) = whole.expect("it is a list");
+        assert_eq!(items.into_iter().collect::<Result<Vec<_>, _>>().as_ref(), Ok(&expected.0));
+        assert_eq!(end.resource_version, expected.1.resource_version.as_deref().into());
+    }
+    let whole = decode::<ConfigMap>(PrunePaths::default(), &[body]);
+    let split = decode::<ConfigMap>(PrunePaths::default(), &pieces);
+    assert_eq!(format!("{whole:?}"), format!("{split:?}"));
+});
+
+type Decoded<K> = Result<(Vec<Result<K, Malformed>>, ListEnd), ListWatchError>;
+
+fn decode<K: DeserializeOwned>(paths: PrunePaths, pieces: &[&[u8]]) -> Decoded<K> {
+    let mut decoder = ListDecoder::new(paths);
+    let mut items = Vec::new();
+    for piece in pieces {
+        items.extend(decoder.push(piece)?);
+    }
+    let (rest, end) = decoder.finish()?;
+    items.extend(rest);
+    Ok((items, end))
+}
+
+/// What a body is a list of, if it is one beyond doubt.
+fn expected(body: &[u8]) -> Option<(Vec<Value>, ListMeta)> {
+    let Value::Object(mut list) = serde_json::from_slice(body).ok()? else { return None };
+    let is_text = |field: &str| list.get(field).is_none_or(|value| value.is_string() || value.is_null());
+    let is_other = ["Table", "Status"].into_iter().any(|kind| list.get("kind") == Some(&kind.into()));
+    if !is_text("kind") || !is_text("apiVersion") || is_other {
+        return None;
+    }
+    let metadata = list.remove("metadata").unwrap_or_default();
+    let metadata = serde_json::from_value::<Option<ListMeta>>(metadata).ok()?;
+    let Value::Array(items) = list.remove("items")? else { return None };
+    Some((items, metadata.unwrap_or_default()))
+}

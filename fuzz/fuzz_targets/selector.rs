@@ -1,0 +1,44 @@
+//! Selectors: what is understood means the same when it is written out and read again, and selects the same in an
+//! informer's store as on a server.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use informer_core::{SelectorError, parse_selector};
+use informer_fuzz::{PODS, Server};
+use kube::core::SelectorExt;
+use libfuzzer_sys::fuzz_target;
+
+thread_local! {
+    static SERVER: Server = Server::start();
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((how, text)) = input.split_first() else { return };
+    if how & 1 == 1 {
+        let (code, _) = SERVER.with(|server| server.list("fieldSelector", text));
+        assert!(matches!(code, 200 | 400), "{code}");
+        return;
+    }
+    let (code, listed) = SERVER.with(|server| server.list("labelSelector", text));
+    assert!(matches!(code, 200 | 400), "{code}");
+    let Ok(text) = str::from_utf8(text) else { return };
+    let selector = match parse_selector(text) {
+        Ok(selector) => selector,
+        Err(SelectorError::Syntax { .. } | SelectorError::Unsupported { .. }) => return,
+        Err(other) => panic!("{other}"),
+    };
+    let again = parse_selector(&selector.to_string()).expect("it was written by us");
+    for (_, labels) in PODS {
+        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let labels: BTreeMap<_, _> = labels.collect();
+        assert_eq!(selector.matches(&labels), again.matches(&labels));
+    }
+    assert_eq!(code, 200, "only the server refuses it");
+    let selected = PODS.iter().filter(|(_, labels)| {
+        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        selector.matches(&labels.collect::<BTreeMap<_, _>>())
+    });
+    // A page has two.
+    assert!(selected.map(|(name, _)| *name).take(2).eq(listed.iter().map(String::as_str)));
+});

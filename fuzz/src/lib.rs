@@ -1,0 +1,116 @@
+//! What the fuzz targets share: how an input says where a body is split, and a server that answers in the same process.
+
+use std::fmt;
+
+use informer_testing::Simulator;
+use kube::Client;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+/// Takes an input apart: its first byte says how many of the next say where the rest is split.
+pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
+    let (&count, rest) = input.split_first()?;
+    let (cuts, body) = rest.split_at_checked(usize::from(count % 8))?;
+    let mut pieces = Vec::new();
+    let mut rest = body;
+    for cut in cuts {
+        // Small pieces, and pieces of any size.
+        let at = if *cut < 128 { usize::from(*cut) } else { rest.len() * usize::from(cut - 128) / 128 };
+        let (piece, after) = rest.split_at(at.min(rest.len()));
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces.push(rest);
+    Some((body, pieces))
+}
+
+/// Says whether an object names no field twice, which a decoder may take either way.
+pub fn has_unique_fields(json: &[u8]) -> bool {
+    serde_json::from_slice::<UniqueFields>(json).is_ok()
+}
+
+struct UniqueFields;
+
+impl<'de> Deserialize<'de> for UniqueFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(UniqueFields)
+    }
+}
+
+impl<'de> Visitor<'de> for UniqueFields {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object without duplicates")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        let mut names = std::collections::HashSet::new();
+        while let Some(name) = map.next_key::<String>()? {
+            map.next_value::<IgnoredAny>()?;
+            if !names.insert(name) {
+                return Err(serde::de::Error::custom("a duplicate"));
+            }
+        }
+        Ok(self)
+    }
+}
+
+/// The labels of the pods that the server has, by name.
+pub const PODS: [(&str, &[(&str, &str)]); 4] = [
+    ("a", &[("app", "web"), ("tier", "front")]),
+    ("b", &[("app", "db")]),
+    ("c", &[("tier", ""), ("x.io/y", "1")]),
+    ("d", &[]),
+];
+
+/// A server with a few pods, and the runtime it runs in.
+pub struct Server {
+    runtime: Runtime,
+    client: Client,
+    _simulator: Simulator,
+}
+
+impl Server {
+    /// Starts the server.
+    #[expect(clippy::missing_panics_doc, reason = "there is no fuzzing without it")]
+    #[must_use]
+    pub fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let simulator = runtime.block_on(Simulator::builder().built_in_kinds().start()).expect("a free port");
+        for (name, labels) in PODS {
+            let labels: serde_json::Map<_, _> =
+                labels.iter().map(|(label, value)| ((*label).to_owned(), (*value).into())).collect();
+            let pod = json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": { "namespace": "shop", "name": name, "labels": labels },
+            });
+            simulator.create(&pod).expect("a new pod");
+        }
+        let client = {
+            let _entered = runtime.enter();
+            Client::new(simulator.service(), "default")
+        };
+        Self { runtime, client, _simulator: simulator }
+    }
+
+    /// Lists pods with this parameter. Returns the code and, of a list, the names.
+    #[expect(clippy::missing_panics_doc, reason = "that is what is looked for")]
+    pub fn list(&self, parameter: &str, value: &[u8]) -> (u16, Vec<String>) {
+        let value: String = value.iter().map(|byte| format!("%{byte:02X}")).collect();
+        let request = http::Request::get(format!("/api/v1/namespaces/shop/pods?limit=2&{parameter}={value}"))
+            .body(kube::client::Body::empty())
+            .expect("a request");
+        self.runtime.block_on(async {
+            let response = self.client.send(request).await.expect("an answer");
+            let code = response.status().as_u16();
+            let body =
+                http_body_util::BodyExt::collect(response.into_body()).await.expect("a body").to_bytes();
+            let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+            let items = body["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let name = |pod: &serde_json::Value| pod["metadata"]["name"].as_str().expect("a name").to_owned();
+            (code, items.iter().map(name).collect())
+        })
+    }
+}

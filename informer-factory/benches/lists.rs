@@ -1,0 +1,208 @@
+//! What a list needs at its peak, over what the informer holds when it is at rest: the first one, and one in which nothing
+//! has changed; streaming, and in pages of 500. 100,000 pods of 9 KB, whole and metadata only, from JSON to store and a
+//! handler.
+//! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000.
+//!
+//! The server is a service in this process that writes each pod when it is asked for, so that next to nothing of what is
+//! counted is the server's.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures::future::{Ready, ready};
+use futures::{StreamExt, stream};
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use http_body_util::combinators::UnsyncBoxBody;
+use informer_factory::{
+    HandlerRegistration, Handlers, InformerOptions, KubeListWatch, ReflectorConfig, SharedIndexInformer,
+};
+use informer_testing::{ClusterSpec, Simulator};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Resource;
+use kube::client::Body;
+use kube::core::PartialObjectMeta;
+use peak_alloc::PeakAlloc;
+use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+#[global_allocator]
+static ALLOCATED: PeakAlloc = PeakAlloc;
+
+type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// How many pods come in one piece of a body.
+const PIECE: usize = 10;
+
+fn main() {
+    let quick = std::env::args().any(|arg| arg == "--quick");
+    let pods = if quick { 10_000 } else { 100_000 };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let server = Server { templates: Arc::new(templates().await), pods, expire: Arc::default() };
+        measure::<Pod>("streaming list", &server, ReflectorConfig::new()).await;
+        measure::<Pod>("list in pages", &server, in_pages()).await;
+        // Where objects are small, what a list needs beside them weighs more.
+        measure::<PartialObjectMeta<Pod>>("streaming list of metadata", &server, ReflectorConfig::new())
+            .await;
+        measure::<PartialObjectMeta<Pod>>("list of metadata in pages", &server, in_pages()).await;
+    });
+}
+
+fn in_pages<K>() -> ReflectorConfig<K> {
+    ReflectorConfig::new().streaming_lists(false).page_size(500)
+}
+
+async fn measure<K>(case: &str, server: &Server, config: ReflectorConfig<K>)
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+{
+    let before = ALLOCATED.current_usage();
+    ALLOCATED.reset_peak_usage();
+    let client = kube::Client::new(server.clone(), "default");
+    let options = InformerOptions::new().reflector(config);
+    let (informer, task) = SharedIndexInformer::new(Arc::new(KubeListWatch::<K>::all(client)), options);
+    let handler = informer.add_event_handler(Handlers::<K>::new().on_add(|_, _| {}));
+    let (shutdown, started) = (CancellationToken::new(), Instant::now());
+    let task = tokio::spawn(task.run(shutdown.clone()));
+    informer.synced().wait().await.expect("it syncs");
+    report(&format!("{case}, first: time"), started.elapsed().as_secs_f64(), "s");
+    at_rest(&informer, &handler).await;
+    assert_eq!(informer.indexer().len(), server.pods);
+    let steady = ALLOCATED.current_usage() - before;
+    report(&format!("{case}: held at rest"), steady as f64 / 1e6, "MB");
+    let over_steady = || (ALLOCATED.peak_usage() - before) as f64 / steady as f64;
+    report(&format!("{case}, first: peak over what is held"), over_steady(), "times");
+
+    ALLOCATED.reset_peak_usage();
+    let relist = Instant::now();
+    server.expire.notify_one();
+    let mut status = informer.status().clone();
+    while status.health().is_live() {
+        status.health_changed().await;
+    }
+    at_rest(&informer, &handler).await;
+    report(&format!("{case}, unchanged: time"), relist.elapsed().as_secs_f64(), "s");
+    report(&format!("{case}, unchanged: peak over what is held"), over_steady(), "times");
+    shutdown.cancel();
+    task.await.expect("no panic");
+}
+
+/// Waits until the informer follows its watch, and handlers have heard of everything.
+async fn at_rest<K>(informer: &SharedIndexInformer<K>, handler: &HandlerRegistration)
+where
+    K: Resource + Send + Sync + 'static,
+{
+    let mut status = informer.status().clone();
+    while !status.health().is_live() {
+        status.health_changed().await;
+    }
+    while handler.stats().pending > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn report(case: &str, value: f64, unit: &str) {
+    println!("bench: {case} = {value:.3} {unit}");
+}
+
+/// Pods as text, cut where the number of a pod goes.
+async fn templates() -> Vec<Vec<String>> {
+    let simulator = Simulator::builder().built_in_kinds().start().await.expect("a free port");
+    simulator.populate(&ClusterSpec { pods: 64, ..ClusterSpec::default() }).expect("it has room");
+    let pods = simulator.list_all::<Pod>().expect("pods are served");
+    simulator.shutdown().await;
+    let template = |mut pod: Pod| {
+        pod.metadata.name = Some("pod-@".into());
+        pod.metadata.uid = Some("00000000-0000-4000-8000-@".into());
+        pod.metadata.resource_version = Some("@".into());
+        let text = serde_json::to_string(&pod).expect("a pod can be written");
+        text.split('@').map(str::to_owned).collect()
+    };
+    pods.into_iter().map(template).collect()
+}
+
+/// Serves pods that never change, and watches on which nothing happens.
+#[derive(Clone)]
+struct Server {
+    templates: Arc<Vec<Vec<String>>>,
+    pods: usize,
+    /// Ends the open watches with 410.
+    expire: Arc<Notify>,
+}
+
+impl Server {
+    fn pod(&self, number: usize) -> String {
+        self.templates[number % self.templates.len()].join(&(number + 1).to_string())
+    }
+
+    /// So many pods as text, in pieces, each pod between `before` and `after`.
+    fn pieces(
+        &self,
+        pods: std::ops::Range<usize>,
+        write: impl Fn(usize, String) -> String + Send + 'static,
+    ) -> impl futures::Stream<Item = String> + Send + 'static {
+        let server = self.clone();
+        stream::iter(pods.clone().step_by(PIECE)).map(move |first| {
+            let piece = first..(first + PIECE).min(pods.end);
+            piece.map(|number| write(number, server.pod(number))).collect()
+        })
+    }
+
+    fn list(&self, first: usize, limit: usize) -> impl futures::Stream<Item = String> + Send + 'static {
+        let end = (first + limit).min(self.pods);
+        let token = if end < self.pods { end.to_string() } else { String::new() };
+        let head = format!(
+            r#"{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"1000000","continue":"{token}"}},"items":["#
+        );
+        let items =
+            self.pieces(first..end, move |number, pod| if number == first { pod } else { format!(",{pod}") });
+        stream::iter([head]).chain(items).chain(stream::iter(["]}".to_owned()]))
+    }
+
+    fn watch(&self, is_list: bool) -> impl futures::Stream<Item = String> + Send + 'static {
+        let event = |kind: &str, object: &str| format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n");
+        let initial = self.pieces(0..if is_list { self.pods } else { 0 }, move |_, pod| event("ADDED", &pod));
+        let end = r#"{"metadata":{"resourceVersion":"1000000","annotations":{"k8s.io/initial-events-end":"true"}}}"#;
+        let end = is_list.then(|| event("BOOKMARK", end));
+        let expired =
+            event("ERROR", r#"{"kind":"Status","code":410,"reason":"Expired","message":"too old"}"#);
+        let expire = Arc::clone(&self.expire);
+        let expired = stream::once(async move {
+            expire.notified().await;
+            expired
+        });
+        initial.chain(stream::iter(end)).chain(expired)
+    }
+}
+
+impl tower::Service<Request<Body>> for Server {
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Ready<Result<Answer, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let query = request.uri().query().unwrap_or_default();
+        let value = |name: &str| {
+            query
+                .split('&')
+                .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')?.parse::<usize>().ok())
+        };
+        let body = if query.contains("watch=1") {
+            self.watch(query.contains("sendInitialEvents=true")).boxed()
+        } else {
+            self.list(value("continue").unwrap_or(0), value("limit").unwrap_or(self.pods)).boxed()
+        };
+        let frames = body.map(|text| Ok(Frame::data(Bytes::from(text))));
+        ready(Ok(Response::new(UnsyncBoxBody::new(StreamBody::new(frames)))))
+    }
+}

@@ -1,0 +1,342 @@
+//! [`SharedIndexInformer::verify`]: compares the store with the server, and has put right what differs.
+//!
+//! What is compared is one state: that of the store at its watermark, held as a snapshot, and that of the server at
+//! exactly this resource version, of which only metadata is listed. So nothing that happens meanwhile can look like a
+//! difference, and each difference is a broken promise (I9) of the server, the network or this library. client-go:
+//! `CheckDataConsistency` of `util/consistencydetector`, which repeats a list, and panics.
+//!
+//! It is put right by a list: that goes through queue, store and handlers as any list does, so that their promises
+//! hold.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use informer_core::{
+    Cached, ListOptions, ListPart, ListWatchError, ListerWatcher, ObjectKey, ResourceVersion,
+    ResourceVersionMatch,
+};
+use informer_reflector::{ReflectorStatus, Relist};
+use informer_store::{Indexer, Snapshot};
+use kube::Resource;
+use parking_lot::Mutex;
+use thiserror::Error;
+use tokio::time::{sleep, timeout};
+
+use super::SharedIndexInformer;
+
+/// How many objects a page has.
+const PAGE_SIZE: u32 = 500;
+
+/// How often a state is looked for that both sides have.
+const TRIES: usize = 3;
+
+/// How long the server may leave a request unanswered, or pause within a list; it gives up itself after a minute.
+const PATIENCE: Duration = Duration::from_secs(75);
+
+/// What came of comparing a store with the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verification {
+    /// The state that was compared: the store's watermark.
+    pub resource_version: ResourceVersion,
+    /// How many objects the server had in it.
+    pub objects: usize,
+    /// How many objects were left out because they are set aside (I10), so that the store can't have them as they are.
+    pub set_aside: usize,
+    /// What the store had otherwise, in the order of the keys. If there is anything that the store has not put right
+    /// itself meanwhile, the informer lists again; handlers hear of what comes of it.
+    pub differences: Vec<Difference>,
+}
+
+impl Verification {
+    /// Says whether the store had what the server had.
+    #[must_use]
+    pub fn is_equal(&self) -> bool {
+        self.differences.is_empty()
+    }
+}
+
+/// In what the store differed from the server, for one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Difference {
+    /// The server had it, and the store had not.
+    Missing {
+        /// The object.
+        key: ObjectKey,
+        /// The server's version.
+        listed: ResourceVersion,
+    },
+    /// The store had it, and the server had not.
+    Extra {
+        /// The object.
+        key: ObjectKey,
+        /// The store's version.
+        stored: ResourceVersion,
+    },
+    /// Both had it, in different versions.
+    OtherVersion {
+        /// The object.
+        key: ObjectKey,
+        /// The store's version.
+        stored: ResourceVersion,
+        /// The server's version.
+        listed: ResourceVersion,
+    },
+}
+
+impl Difference {
+    /// Returns the key of the object.
+    #[must_use]
+    pub fn key(&self) -> &ObjectKey {
+        match self {
+            Self::Missing { key, .. } | Self::Extra { key, .. } | Self::OtherVersion { key, .. } => key,
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { key, listed } => write!(f, "{key} is missing, which has version {listed}"),
+            Self::Extra { key, stored } => write!(f, "{key} with version {stored} should not be there"),
+            Self::OtherVersion { key, stored, listed } => {
+                write!(f, "{key} has version {stored} instead of {listed}")
+            }
+        }
+    }
+}
+
+/// A store could not be compared with the server.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The store has no state of the server yet, or the server gives its states no versions: wait for the sync.
+    #[error("the store has no state of the server that could be compared")]
+    NotSynced,
+    /// The server does not have the store's state any more. Nothing is wrong with that; try again when the store has
+    /// moved on, which bookmarks see to about once a minute.
+    #[error("the server has no state at resource version {resource_version} any more")]
+    Expired {
+        /// The store's watermark.
+        resource_version: ResourceVersion,
+    },
+    /// The server could not be asked, or said no.
+    #[error(transparent)]
+    List(#[from] ListWatchError),
+}
+
+impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
+    /// Compares the store with the server's state at its [watermark](Self::watermark), and returns what is different.
+    /// If anything is, it is logged, and the informer lists again at once, which puts it right; when this returns, that
+    /// has been asked for, and not yet done.
+    ///
+    /// Objects that are set aside (I10) are left out. Where the server lost the state meanwhile, and the store has
+    /// moved on, it is tried again with the new one, up to three times. This is a list of metadata only, if the
+    /// informer's source offers that. [`InformerOptions::verify_every`](super::InformerOptions::verify_every) has it
+    /// done from time to time.
+    ///
+    /// # Errors
+    /// If there is no state that could be compared, or the server can't be asked for it. Nothing is said of the store
+    /// then.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the future is dropped, and nothing comes of it.
+    pub async fn verify(&self) -> Result<Verification, VerifyError> {
+        self.shared.verifier.verify().await
+    }
+
+    /// Returns what the last [`verify`](Self::verify) has found, whoever asked for it; `None` before the first.
+    #[must_use]
+    pub fn last_verification(&self) -> Option<Arc<Verification>> {
+        self.shared.verifier.last.lock().clone()
+    }
+}
+
+/// Compares a store with the server.
+pub(super) struct Verifier<K: 'static> {
+    indexer: Indexer<K>,
+    lister_watcher: Arc<dyn ListerWatcher<K>>,
+    reflector: ReflectorStatus,
+    relist: Relist,
+    last: Mutex<Option<Arc<Verification>>>,
+}
+
+/// What the server has.
+type Listed = HashMap<ObjectKey, ResourceVersion>;
+
+impl<K> Verifier<K> {
+    pub(super) fn new(
+        indexer: Indexer<K>,
+        lister_watcher: Arc<dyn ListerWatcher<K>>,
+        reflector: ReflectorStatus,
+        relist: Relist,
+    ) -> Self {
+        Self { indexer, lister_watcher, reflector, relist, last: Mutex::new(None) }
+    }
+}
+
+impl<K: Resource + Send + Sync + 'static> Verifier<K> {
+    /// Verifies from time to time; ends never.
+    pub(super) async fn verify_every(&self, period: Duration) {
+        let mut failure = None;
+        loop {
+            sleep(period.mul_f64(0.9 + 0.2 * fastrand::f64())).await;
+            let outcome = self.verify().await;
+            let resource = self.reflector.description();
+            let error = outcome.err().map(|error| error.to_string());
+            match &error {
+                Some(error) if failure.as_ref() != Some(error) => {
+                    tracing::info!("{resource}: the store could not be verified: {error}");
+                }
+                Some(error) => tracing::debug!("{resource}: the store could not be verified: {error}"),
+                None => {}
+            }
+            failure = error;
+        }
+    }
+
+    async fn verify(&self) -> Result<Verification, VerifyError> {
+        let mut tries = 1;
+        loop {
+            // Before and after: an object may come to be set aside, or cease to be, at any time.
+            let mut set_aside = self.set_aside();
+            let snapshot = self.indexer.snapshot();
+            let resource_version = snapshot.watermark();
+            if resource_version.is_empty() {
+                return Err(VerifyError::NotSynced);
+            }
+            match self.list(resource_version).await {
+                Ok(listed) => {
+                    set_aside.extend(self.set_aside());
+                    return Ok(self.conclude(&snapshot, listed, &set_aside));
+                }
+                Err(error) if error.is_expired() => {
+                    if tries == TRIES || self.indexer.watermark() == *resource_version {
+                        return Err(VerifyError::Expired { resource_version: resource_version.clone() });
+                    }
+                    tries += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn set_aside(&self) -> HashSet<ObjectKey> {
+        self.reflector.set_aside().into_iter().filter_map(|malformed| malformed.key).collect()
+    }
+
+    async fn list(&self, resource_version: &ResourceVersion) -> Result<Listed, ListWatchError> {
+        match self.lister_watcher.metadata_only() {
+            Some(metadata) => list_exactly(metadata.as_ref(), resource_version).await,
+            None => list_exactly(self.lister_watcher.as_ref(), resource_version).await,
+        }
+    }
+
+    /// Compares, and sees to what has to be done about it.
+    fn conclude(
+        &self,
+        snapshot: &Snapshot<K>,
+        mut listed: Listed,
+        set_aside: &HashSet<ObjectKey>,
+    ) -> Verification {
+        let objects = listed.len();
+        listed.retain(|key, _| !set_aside.contains(key));
+        let differences = differences(snapshot, listed, set_aside);
+        let resource_version = snapshot.watermark().clone();
+        let verification =
+            Verification { resource_version, objects, set_aside: set_aside.len(), differences };
+        *self.last.lock() = Some(Arc::new(verification.clone()));
+        if let Some(first) = verification.differences.first() {
+            let (count, version) = (verification.differences.len(), &verification.resource_version);
+            tracing::warn!(
+                "{}: the store is not the server's state at resource version {version}: {first}, \
+                 and {} more differences",
+                self.reflector.description(),
+                count - 1
+            );
+        }
+        let is_as_before = |difference: &Difference| {
+            let (before, now) = (snapshot.get(difference.key()), self.indexer.get(difference.key()));
+            match (before, now) {
+                (None, None) => true,
+                (Some(before), Some(now)) => before.ptr_eq(&now),
+                _ => false,
+            }
+        };
+        if verification.differences.iter().any(is_as_before) {
+            // I1, I3, I4: no object is changed here; a list takes the way of all lists.
+            self.relist.request();
+        }
+        verification
+    }
+}
+
+/// Lists what exists at exactly this version.
+async fn list_exactly<T: Resource + 'static>(
+    lister: &dyn ListerWatcher<T>,
+    resource_version: &ResourceVersion,
+) -> Result<Listed, ListWatchError> {
+    let mut listed = Listed::new();
+    let mut options = ListOptions {
+        resource_version: Some(resource_version.clone()),
+        resource_version_match: Some(ResourceVersionMatch::Exact),
+        limit: Some(PAGE_SIZE),
+        ..ListOptions::default()
+    };
+    loop {
+        let mut parts = in_time(lister.list(options)).await??;
+        let end = loop {
+            match in_time(parts.next()).await?.transpose()? {
+                Some(ListPart::Items(items)) => {
+                    for item in items {
+                        let (key, version) = match item {
+                            Ok(object) => {
+                                let version = object.meta().resource_version.as_deref().into();
+                                (ObjectKey::of(&object).ok(), version)
+                            }
+                            Err(malformed) => (malformed.key, malformed.resource_version),
+                        };
+                        let unnamed = || ListWatchError::Protocol("an object of the list has no name".into());
+                        listed.insert(key.ok_or_else(unnamed)?, version);
+                    }
+                }
+                Some(ListPart::End(end)) => break end,
+                None => return Err(ListWatchError::Protocol("the list ended without its metadata".into())),
+            }
+        };
+        let Some(token) = end.continue_token else { return Ok(listed) };
+        // The token stands for the version too.
+        options =
+            ListOptions { limit: Some(PAGE_SIZE), continue_token: Some(token), ..ListOptions::default() };
+    }
+}
+
+async fn in_time<T>(answer: impl Future<Output = T>) -> Result<T, ListWatchError> {
+    let silence = |_| ListWatchError::Unreachable(format!("no answer within {PATIENCE:?}").into());
+    timeout(PATIENCE, answer).await.map_err(silence)
+}
+
+/// Compares object by object, in the order of their keys.
+fn differences<K>(
+    snapshot: &Snapshot<K>,
+    mut listed: Listed,
+    set_aside: &HashSet<ObjectKey>,
+) -> Vec<Difference> {
+    let of_stored = |object: &Cached<K>| {
+        let (key, stored) = (object.key().clone(), object.resource_version().clone());
+        match listed.remove(&key) {
+            Some(listed) if listed == stored => None,
+            Some(listed) => Some(Difference::OtherVersion { key, stored, listed }),
+            None if set_aside.contains(&key) => None,
+            None => Some(Difference::Extra { key, stored }),
+        }
+    };
+    let mut differences: Vec<_> = snapshot.list().iter().filter_map(of_stored).collect();
+    differences.extend(listed.into_iter().map(|(key, listed)| Difference::Missing { key, listed }));
+    differences.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+    differences
+}

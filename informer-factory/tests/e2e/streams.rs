@@ -1,0 +1,62 @@
+//! Streaming lists: that they are used, and that they come to the same as lists in pages.
+
+use futures::{StreamExt, stream};
+use informer_factory::{InformerOptions, KubeListWatch, ReflectorConfig, SharedIndexInformer};
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kube::api::ListParams;
+
+use crate::cluster::{Cluster, Object, Versions, create, run};
+use crate::interruptions::Interruptions;
+use crate::objects::{LABEL, config_map};
+use crate::within;
+use crate::witnesses::Witnesses;
+
+fn content<K: Object>(informer: &SharedIndexInformer<K>) -> Versions {
+    let version = |object: &informer_factory::Cached<K>| {
+        (object.key().to_string(), object.resource_version().to_string())
+    };
+    informer.indexer().list().iter().map(version).collect()
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn a_streaming_list_is_used_and_equals_one_in_pages_and_goes_on_as_the_watch() {
+    let cluster = Cluster::connect("streams").await;
+    let server = cluster.api::<ConfigMap>();
+    stream::iter(0..700)
+        .for_each_concurrent(32, async |number| {
+            _ = create(&server, &config_map(&format!("map-{number}"))).await;
+        })
+        .await;
+    let (streaming, paging) = (Interruptions::default(), Interruptions::default());
+    let list_watch = async |interruptions: &Interruptions| {
+        KubeListWatch::<ConfigMap>::namespaced(interruptions.client().await, &cluster.namespace)
+            .label_selector(LABEL)
+    };
+    let (streamed, _streams) = run(list_watch(&streaming).await, InformerOptions::new());
+    let in_pages =
+        InformerOptions::new().reflector(ReflectorConfig::new().streaming_lists(false).page_size(50));
+    let (paged, _pages) = run(list_watch(&paging).await, in_pages);
+    within(streamed.synced().wait()).await.expect("it syncs");
+    within(paged.synced().wait()).await.expect("it syncs");
+    assert_eq!(content(&streamed).len(), 700);
+    assert_eq!(content(&streamed), content(&paged));
+    assert_eq!((streaming.streams(), streaming.lists()), (1, 0));
+    assert!(paging.streams() == 0 && paging.lists() >= 1);
+    let witnesses = Witnesses::new(&streamed, &server, ListParams::default().labels(LABEL));
+    create(&server, &config_map("later")).await;
+    witnesses.agree().await;
+    assert_eq!((streaming.streams(), streaming.lists()), (1, 0), "the stream is the watch now");
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn what_the_server_has_no_memory_of_can_be_streamed_too() {
+    let cluster = Cluster::connect("uncached").await;
+    let interruptions = Interruptions::default();
+    let events = KubeListWatch::<Event>::namespaced(interruptions.client().await, &cluster.namespace);
+    let (informer, _running) = run(events, InformerOptions::new());
+    within(informer.synced().wait()).await.expect("it syncs");
+    assert_eq!((interruptions.streams(), interruptions.lists()), (1, 0));
+    assert!(!informer.watermark().is_empty());
+}

@@ -1,0 +1,157 @@
+//! Streaming lists through the whole informer: what its store and handlers see of them, before their end and after.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use informer_factory::informer_core::{
+    Bookmark, ListOptions, ListStream, WatchEvent, WatchOptions, WatchStream,
+};
+use informer_factory::{
+    HandlerOptions, InformerOptions, ListWatchError, ListerWatcher, ReflectorConfig, wait_for_cache_sync,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use crate::{Running, config_map, create, key, listen, source, update, value_of};
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_streams_its_lists_asks_once_and_follows_what_happens() {
+    let source = source().streaming_lists();
+    ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    assert_eq!(heard.sorted(2).await, ["+a=1!", "+b=1!"]);
+    running.reach(&update(&source, "a", "2")).await;
+    assert_eq!(heard.next().await, "a=1>2");
+    assert_eq!((source.list_count(), source.watch_count()), (0, 1));
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_streaming_relist_touches_only_what_has_changed() {
+    let source = source().streaming_lists();
+    ["kept", "changed", "gone"].into_iter().for_each(|name| _ = create(&source, name, "1"));
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    heard.sorted(3).await;
+    let kept = running.informer.get(&key("kept")).expect("it is there");
+    source.update_unseen(config_map("changed", "2")).expect("it exists");
+    source.delete_unseen(&key("gone")).expect("it exists");
+    source.expire();
+    source.disconnect();
+    assert_eq!(heard.sorted(2).await, ["-gone=1", "changed=1>2"]);
+    assert_eq!(running.informer.watermark(), source.resource_version());
+    assert!(running.informer.get(&key("kept")).is_some_and(|object| object.ptr_eq(&kept)));
+    assert_eq!(source.list_count(), 0);
+    running.stop().await;
+}
+
+/// A server whose streaming lists are sent by the test.
+struct Streamed {
+    batches: Mutex<Vec<tokio::sync::mpsc::UnboundedReceiver<Vec<WatchEvent<ConfigMap>>>>>,
+}
+
+impl Streamed {
+    fn new() -> (Arc<Self>, UnboundedSender<Vec<WatchEvent<ConfigMap>>>) {
+        let (send, receive) = unbounded_channel();
+        (Arc::new(Self { batches: Mutex::new(vec![receive]) }), send)
+    }
+}
+
+#[async_trait]
+impl ListerWatcher<ConfigMap> for Streamed {
+    fn description(&self) -> &str {
+        "configmaps"
+    }
+
+    fn can_stream_lists(&self) -> bool {
+        true
+    }
+
+    async fn list(&self, _: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
+        std::future::pending().await
+    }
+
+    async fn watch(&self, _: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
+        let Some(batches) = self.batches.lock().pop() else { std::future::pending().await };
+        let next = |mut batches: tokio::sync::mpsc::UnboundedReceiver<_>| async move {
+            batches.recv().await.map(|batch| (Ok(batch), batches))
+        };
+        Ok(stream::unfold(batches, next).boxed())
+    }
+}
+
+fn added(name: &str, version: &str) -> WatchEvent<ConfigMap> {
+    let mut object = config_map(name, version);
+    object.metadata.resource_version = Some(version.into());
+    object.metadata.uid = Some(name.into());
+    WatchEvent::Added(object)
+}
+
+fn end(version: &str) -> WatchEvent<ConfigMap> {
+    WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end: true })
+}
+
+#[tokio::test(start_paused = true)]
+async fn i6_handlers_hear_of_the_first_list_as_it_comes_and_are_synced_when_it_has_ended() {
+    let (server, send) = Streamed::new();
+    let running = Running::over(server, InformerOptions::new());
+    let (registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    for name in ["a", "b"] {
+        send.send(vec![added(name, "1")]).expect("it is read");
+        assert_eq!(heard.next().await, format!("+{name}=1!"));
+        assert!(running.informer.get(&key(name)).is_some());
+        assert!(!running.informer.has_synced() && !registration.has_synced());
+        assert!(running.informer.watermark().is_empty(), "I9: it is not the whole of any state");
+    }
+    let late = wait_for_cache_sync(&[&running.informer], Duration::from_secs(5)).await.expect_err("not yet");
+    assert!(late.to_string().contains("2 objects so far"), "{late}");
+    // Who joins now gets what there is, and what is still to come.
+    let (late_registration, mut late_heard) = listen(&running.informer, &HandlerOptions::new());
+    assert_eq!(late_heard.sorted(2).await, ["+a=1!", "+b=1!"]);
+    assert!(!late_registration.has_synced());
+    send.send(vec![added("c", "3"), end("7")]).expect("it is read");
+    for heard in [&mut heard, &mut late_heard] {
+        assert_eq!(heard.next().await, "+c=3!");
+    }
+    registration.synced().wait().await.expect("it syncs");
+    late_registration.synced().wait().await.expect("it syncs");
+    assert_eq!(running.informer.watermark(), "7".into());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_a_transform_that_fails_on_a_streaming_list_holds_nothing_up() {
+    let source = source().streaming_lists();
+    create(&source, "a", "bad");
+    create(&source, "b", "1");
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    let reflector = ReflectorConfig::new().transform(move |object: &mut ConfigMap| {
+        count.fetch_add(1, Ordering::Relaxed);
+        if value_of(object) == "bad" { Err("bad value") } else { Ok(()) }
+    });
+    let running = Running::start(&source, InformerOptions::new().reflector(reflector)).synced().await;
+    assert_eq!(running.informer.indexer().len(), 1);
+    assert_eq!(running.informer.status().set_aside().len(), 1);
+    assert_eq!(calls.load(Ordering::Relaxed), 2, "once for each");
+    running.reach(&update(&source, "a", "2")).await;
+    assert_eq!(running.informer.indexer().len(), 2);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_that_fails_is_tried_again_and_nothing_is_told_twice() {
+    let source = source().streaming_lists();
+    create(&source, "a", "1");
+    source.fail_next_list(ListWatchError::Interrupted("connection reset".into()));
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
+    assert_eq!(heard.next().await, "+a=1!");
+    assert!(heard.rest().is_empty());
+    running.stop().await;
+}

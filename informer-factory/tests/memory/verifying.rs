@@ -1,0 +1,185 @@
+//! `verify()`: a store that differs from the server is found out, and put right.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use informer_factory::informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
+use informer_factory::{
+    Difference, HandlerOptions, InformerOptions, ListWatchError, ListerWatcher, ReflectorConfig,
+    SharedIndexInformer, Verification, VerifyError, WaitOutcome,
+};
+use informer_testing::MemorySource;
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use crate::{Running, config_map, create, idle, key, listen, source, update, value_of};
+
+fn said(verification: &Verification) -> Vec<String> {
+    verification.differences.iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_what_a_watch_has_missed_is_found_out_and_put_right() {
+    let source = source();
+    for name in ["stays", "changes", "goes"] {
+        create(&source, name, "1");
+    }
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let informer = &running.informer;
+    source.wait_for_watches(1).await;
+    assert_eq!(informer.last_verification(), None);
+    let verification = informer.verify().await.expect("it is synced");
+    assert!(verification.is_equal() && verification.objects == 3, "{verification:?}");
+    let (_registration, mut heard) = listen(informer, &HandlerOptions::default());
+    assert_eq!(heard.sorted(3).await, ["+changes=1!", "+goes=1!", "+stays=1!"]);
+
+    source.create_unseen(config_map("new", "1")).expect("a new object");
+    source.update_unseen(config_map("changes", "2")).expect("it exists");
+    source.delete_unseen(&key("goes")).expect("it exists");
+    running.reach(&create(&source, "seen", "1")).await;
+    assert_eq!(heard.next().await, "+seen=1");
+    let verification = informer.verify().await.expect("it is synced");
+    let expected = [
+        "shop/changes has version 3 instead of 6",
+        "shop/goes with version 4 should not be there",
+        "shop/new is missing, which has version 5",
+    ];
+    assert_eq!(said(&verification), expected);
+    assert_eq!((verification.resource_version.to_string(), verification.objects), ("8".into(), 4));
+    assert_eq!(informer.last_verification().as_deref(), Some(&verification));
+
+    assert_eq!(heard.sorted(3).await, ["+new=1", "-goes=1", "changes=1>2"]);
+    assert!(informer.verify().await.expect("it is synced").is_equal());
+    assert!(informer.last_verification().is_some_and(|last| last.is_equal()));
+    assert!(heard.rest().is_empty());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_right_is_left_alone() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    source.wait_for_watches(1).await;
+    let before = (source.list_count(), source.watch_count());
+    assert!(running.informer.verify().await.expect("it is synced").is_equal());
+    running.reach(&update(&source, "a", "2")).await;
+    assert_eq!((source.list_count(), source.watch_count()), (before.0 + 1, before.1));
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_state_there_is_nothing_to_compare() {
+    let (informer, _task) = idle(&source());
+    let error = informer.verify().await.expect_err("it has never listed");
+    assert!(matches!(error, VerifyError::NotSynced), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_the_server_has_lost_says_nothing_about_the_store() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    source.wait_for_watches(1).await;
+    let lists = source.list_count();
+    source.create_unseen(config_map("b", "1")).expect("a new object");
+    let error = running.informer.verify().await.expect_err("the state is gone");
+    assert!(matches!(error, VerifyError::Expired { .. }), "{error}");
+    assert_eq!(error.to_string(), "the server has no state at resource version 2 any more");
+    assert_eq!((running.informer.last_verification(), source.list_count()), (None, lists + 1));
+
+    source.fail_next_list(ListWatchError::Unreachable("no route".into()));
+    let error = running.informer.verify().await.expect_err("nobody answers");
+    assert!(error.to_string().contains("no route"), "{error}");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_objects_that_are_set_aside_are_no_differences() {
+    let source = source();
+    create(&source, "good", "1");
+    create(&source, "bad", "refused");
+    let transform = |object: &mut ConfigMap| match value_of(object) {
+        "refused" => Err("it is to be refused"),
+        _ => Ok(()),
+    };
+    let options = InformerOptions::new().reflector(ReflectorConfig::new().transform(transform));
+    let running = Running::start(&source, options).synced().await;
+    source.wait_for_watches(1).await;
+    let last = update(&source, "good", "refused");
+    running.reach(&last).await;
+    let verification = running.informer.verify().await.expect("it is synced");
+    assert!(verification.is_equal(), "{verification:?}");
+    assert_eq!((verification.objects, verification.set_aside), (2, 2));
+    running.stop().await;
+}
+
+/// Has the informer move on while the first list is on its way.
+struct Overtaken {
+    source: MemorySource<ConfigMap>,
+    informer: OnceLock<SharedIndexInformer<ConfigMap>>,
+    overtaking: OnceLock<()>,
+}
+
+#[async_trait]
+impl ListerWatcher<ConfigMap> for Overtaken {
+    fn description(&self) -> &str {
+        "configmaps"
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
+        if let Some(informer) = self.informer.get()
+            && self.overtaking.set(()).is_ok()
+        {
+            let written = create(&self.source, "late", "1");
+            let reached = informer.wait_until(written.resource_version(), Duration::from_secs(60)).await;
+            assert_eq!(reached, WaitOutcome::Reached);
+        }
+        self.source.list(options).await
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
+        self.source.watch(options).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_store_has_moved_on_it_is_compared_anew() {
+    let source = source();
+    create(&source, "a", "1");
+    let overtaken = Arc::new(Overtaken {
+        source: source.clone(),
+        informer: OnceLock::new(),
+        overtaking: OnceLock::new(),
+    });
+    let running = Running::over(Arc::clone(&overtaken) as _, InformerOptions::new()).synced().await;
+    source.wait_for_watches(1).await;
+    overtaken.informer.set(running.informer.clone()).expect("nobody else does");
+    let verification = running.informer.verify().await.expect("the second try");
+    assert_eq!((verification.resource_version.to_string(), verification.objects), ("3".into(), 2));
+    assert!(verification.is_equal());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_is_verified_from_time_to_time_if_that_is_asked_for() {
+    let source = source();
+    let options = InformerOptions::new().verify_every(Duration::from_secs(3600));
+    let running = Running::start(&source, options).synced().await;
+    source.wait_for_watches(1).await;
+    let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::default());
+    source.create_unseen(config_map("missed", "1")).expect("a new object");
+    create(&source, "seen", "1");
+    assert_eq!(heard.next().await, "+seen=1");
+    // Time passes as nothing else does.
+    assert_eq!(heard.next().await, "+missed=1");
+    let last = running.informer.last_verification().expect("it has been verified");
+    assert!(matches!(&last.differences[..], [Difference::Missing { .. }]), "{last:?}");
+    running.stop().await;
+
+    let running = Running::start(&source, InformerOptions::new().verify_every(Duration::ZERO)).synced().await;
+    source.wait_for_watches(1).await;
+    tokio::time::advance(Duration::from_secs(24 * 3600)).await;
+    assert_eq!(running.informer.last_verification(), None);
+    running.stop().await;
+}

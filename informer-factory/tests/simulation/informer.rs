@@ -1,0 +1,212 @@
+//! [`Informer`]: an informer of the simulation with its handlers, and what can be checked of its store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use informer_factory::{
+    Filtered, HandlerOptions, HandlerRegistration, Index, InformerOptions, InformerTask, KubeListWatch,
+    ListerWatcher, ReflectorConfig, Resync, SharedIndexInformer,
+};
+use tokio::task::JoinHandle;
+
+use crate::bugs::{Bug, BuggySource};
+use crate::history::History;
+use crate::item::{Item, is_even, transform};
+use crate::recorder::{Recorder, Slow};
+use crate::truth::{Scope, Sight, Truth};
+
+/// An informer, and who listens to it.
+pub(crate) struct Informer {
+    pub(crate) name: &'static str,
+    pub(crate) scope: Scope,
+    pub(crate) shared: SharedIndexInformer<Item>,
+    pub(crate) members: Vec<Member>,
+    by_parity: Index<Item, bool>,
+    /// Numbers the handlers.
+    joined: usize,
+    pub(crate) history: History,
+    pub(crate) truth: Truth,
+}
+
+/// Somebody who listens.
+pub(crate) struct Member {
+    pub(crate) recorder: Recorder,
+    hold: Hold,
+}
+
+enum Hold {
+    Handler(HandlerRegistration),
+    Reader(JoinHandle<()>),
+}
+
+impl Informer {
+    pub(crate) fn new(
+        name: &'static str,
+        scope: Scope,
+        client: kube::Client,
+        bug: Option<Bug>,
+        random: &mut fastrand::Rng,
+        (history, truth): (&History, &Truth),
+    ) -> (Self, InformerTask<Item>) {
+        let mut source = match scope.namespace {
+            Some(namespace) => KubeListWatch::<Item>::namespaced(client, namespace),
+            None => KubeListWatch::all(client),
+        };
+        if let Some(side) = scope.side {
+            source = source.label_selector(format!("side={side}"));
+        }
+        let mut reflector = ReflectorConfig::new().transform(transform);
+        if random.bool() {
+            reflector = reflector.page_size(random.u32(1..6));
+        }
+        let mut options = InformerOptions::new().reflector(reflector);
+        if random.bool() {
+            options = options.resync_period(Duration::from_secs(random.u64(10..60)));
+        }
+        let source: Arc<dyn ListerWatcher<Item>> = match bug {
+            Some(bug) => Arc::new(BuggySource::new(source, bug, random.u64(..))),
+            None => Arc::new(source),
+        };
+        let (shared, task) = SharedIndexInformer::new(source, options);
+        let by_parity = shared.add_index("parity", |item: &Item| [is_even(item.spec.number)]);
+        let by_parity = by_parity.expect("a free name");
+        let informer = Self {
+            name,
+            scope,
+            shared,
+            members: Vec::new(),
+            by_parity,
+            joined: 0,
+            history: history.clone(),
+            truth: truth.clone(),
+        };
+        (informer, task)
+    }
+
+    /// Adds a handler of a kind that is drawn.
+    pub(crate) fn join(&mut self, random: &mut fastrand::Rng) {
+        let kind = random.usize(..6);
+        let name = format!(
+            "{}.{}.{}",
+            self.name,
+            self.joined,
+            ["sync", "resync", "filtered", "async", "slow", "stream"][kind]
+        );
+        self.joined += 1;
+        // What is slow has to be behind a low threshold, or it would never catch up.
+        let choices = if kind == 4 { 2 } else { 4 };
+        let threshold = [Some(1), Some(3), Some(1_024), None][random.usize(..choices)];
+        let options = HandlerOptions::new().name(name.clone()).threshold(threshold);
+        let options =
+            if kind == 1 { options.resync(Resync::Every(Duration::from_secs(15))) } else { options };
+        let delay = if kind == 4 { Duration::from_millis(random.u64(1..1_500)) } else { Duration::ZERO };
+        self.history.note(format!("{name} joins, threshold {threshold:?}"));
+        let recorder = Recorder::new(name, self, kind == 2, delay);
+        let handler = recorder.clone();
+        let hold = match kind {
+            2 => {
+                let filtered = Filtered::new(|item: &Item| is_even(item.spec.number), handler);
+                Hold::Handler(self.shared.add_event_handler_with(filtered, &options))
+            }
+            3 | 4 => Hold::Handler(self.shared.add_async_event_handler_with(Slow(handler), &options)),
+            5 => {
+                let mut events = self.shared.events(&options);
+                recorder.is_synced_by(events.registration().synced());
+                let pause = Duration::from_millis(random.u64(..300));
+                Hold::Reader(tokio::spawn(async move {
+                    while let Some(event) = events.next().await {
+                        handler.hear(&event);
+                        // No real time goes by: the run is `start_paused`.
+                        tokio::time::sleep(pause).await;
+                    }
+                }))
+            }
+            _ => Hold::Handler(self.shared.add_event_handler_with(handler, &options)),
+        };
+        if let Hold::Handler(registration) = &hold {
+            recorder.is_synced_by(registration.synced());
+        }
+        self.members.push(Member { recorder, hold });
+    }
+
+    /// Removes a handler that is drawn, and waits until it is gone.
+    pub(crate) async fn leave(&mut self, random: &mut fastrand::Rng) -> Option<Recorder> {
+        if self.members.is_empty() {
+            return None;
+        }
+        let Member { recorder, hold } = self.members.remove(random.usize(..self.members.len()));
+        match hold {
+            Hold::Handler(registration) => registration.remove_and_wait().await,
+            Hold::Reader(task) => {
+                task.abort();
+                // It was aborted, which is no news.
+                _ = task.await;
+            }
+        }
+        recorder.was_removed();
+        self.history.note(format!("{} leaves", recorder.name()));
+        Some(recorder)
+    }
+
+    /// I9: checks that the store is the state of the server at its watermark, but for what is set aside.
+    pub(crate) fn check_store(&self) {
+        if !self.shared.has_synced() {
+            return;
+        }
+        let snapshot = self.shared.indexer().snapshot();
+        let Ok(watermark) = snapshot.watermark().to_string().parse() else {
+            let text = format!("I9: {} has synced and has the watermark {}", self.name, snapshot.watermark());
+            return self.history.violation(None, text);
+        };
+        let sights = self.truth.at(&self.scope, watermark);
+        let stored = |key: &str| {
+            let object = snapshot.get_by_key(key)?;
+            object.resource_version().to_string().parse::<u64>().ok()
+        };
+        for (key, sight) in &sights {
+            let stored = stored(key);
+            let is_right = match sight {
+                Sight::Version(version) => stored == Some(*version),
+                // What was there before stays.
+                Sight::SetAside => stored.is_none_or(|version| {
+                    self.truth.sights(&self.scope, key).contains(&Sight::Version(version))
+                }),
+                Sight::Gone(_) => stored.is_none(),
+            };
+            if !is_right {
+                let text =
+                    format!("I9: {} at {watermark} has {stored:?}, where it should be {sight:?}", self.name);
+                self.history.violation(Some(key), text);
+            }
+        }
+        for even in [true, false] {
+            let wanted = snapshot.list().iter().filter(|item| is_even(item.spec.number) == even).count();
+            if self.by_parity.get_in(&snapshot, &even).len() != wanted {
+                self.history
+                    .violation(None, format!("I7: {}: the index is not that of the store", self.name));
+            }
+        }
+        if let Some(object) =
+            snapshot.list().iter().find(|object| !sights.contains_key(object.key().as_str()))
+        {
+            let text = format!("I9: {} at {watermark} has what is not there yet", self.name);
+            self.history.violation(Some(object.key().as_str()), text);
+        }
+    }
+
+    /// I10: checks that what is set aside is what can't be taken in, and nothing else. To be called when all is quiet.
+    pub(crate) fn check_set_aside(&self) {
+        let aside = self.shared.status().set_aside();
+        let is_aside = |key: &str| {
+            aside.iter().any(|malformed| malformed.key.as_ref().is_some_and(|aside| aside.as_str() == key))
+        };
+        for (key, sight) in self.truth.at(&self.scope, u64::MAX) {
+            let should = sight == Sight::SetAside;
+            if should != is_aside(&key) {
+                let text = format!("I10: {}: set aside is {}, should be {should}", self.name, !should);
+                self.history.violation(Some(&key), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The objects of the simulation: small, and now and then such that they can't be decoded or are refused.
+
+use std::borrow::Cow;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A number with a name.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Item {
+    metadata: ObjectMeta,
+    pub(crate) spec: Spec,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Spec {
+    pub(crate) number: u64,
+}
+
+/// What a version of an item holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Number(u64),
+    /// Text in the place of the number: it doesn't decode.
+    Text,
+}
+
+impl Content {
+    /// Says whether an informer can take it in.
+    pub(crate) fn is_good(self) -> bool {
+        matches!(self, Self::Number(number) if !is_refused(number))
+    }
+
+    /// Says whether the filtering handler is to hear of it.
+    pub(crate) fn is_even(self) -> bool {
+        matches!(self, Self::Number(number) if is_even(number))
+    }
+
+    fn json(self) -> Value {
+        match self {
+            Self::Number(number) => number.into(),
+            Self::Text => "a text".into(),
+        }
+    }
+
+    pub(crate) fn read(item: &Value) -> Self {
+        item["spec"]["number"].as_u64().map_or(Self::Text, Self::Number)
+    }
+}
+
+fn is_refused(number: u64) -> bool {
+    number % 10 == 7
+}
+
+pub(crate) fn is_even(number: u64) -> bool {
+    number.is_multiple_of(2)
+}
+
+/// The transform of the informers, which fails for some.
+pub(crate) fn transform(item: &mut Item) -> Result<(), String> {
+    if is_refused(item.spec.number) { Err("such numbers are refused".to_owned()) } else { Ok(()) }
+}
+
+/// An item as it is written to the server.
+pub(crate) fn item(namespace: &str, name: &str, side: &str, content: Content) -> Value {
+    json!({
+        "apiVersion": "simulation.test/v1", "kind": "Item",
+        "metadata": { "namespace": namespace, "name": name, "labels": { "side": side } },
+        "spec": { "number": content.json() },
+    })
+}
+
+impl Resource for Item {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        "Item".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        "simulation.test".into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        "items".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}

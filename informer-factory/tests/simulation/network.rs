@@ -1,0 +1,79 @@
+//! The way from the client to the servers: a load balancer without a socket, which notes what it passes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyStream, StreamBody};
+use informer_testing::{LaggingReplica, ResponseBody, Simulator};
+use kube::client::Body;
+use parking_lot::Mutex;
+use tower::Service as _;
+
+use crate::history::History;
+
+/// Makes a client whose requests go to the simulator, or now and then to a replica of it.
+pub(crate) fn client(
+    simulator: &Simulator,
+    replica: Option<&LaggingReplica>,
+    seed: u64,
+    history: &History,
+) -> kube::Client {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let slowest = [20, 200, 3_000][random.usize(..3)];
+    let random = Arc::new(Mutex::new(random));
+    let (main, late) = (simulator.service(), replica.map(LaggingReplica::service));
+    let history = history.clone();
+    let balancer = tower::service_fn(move |request: Request<Body>| {
+        let (goes_late, latency, cuts) = {
+            let mut random = random.lock();
+            (random.u8(..3) == 0, Duration::from_millis(random.u64(..slowest)), random.fork())
+        };
+        let late = late.clone().filter(|_| goes_late);
+        let (main, history) = (main.clone(), history.clone());
+        async move {
+            let name = if late.is_some() { "replica" } else { "server" };
+            let asked = describe(&request);
+            let mut service = late.unwrap_or(main);
+            // No real time goes by: the run is `start_paused`.
+            tokio::time::sleep(latency).await;
+            let answer: std::io::Result<Response<ResponseBody>> = service.call(request).await;
+            match &answer {
+                Ok(response) => history.note(format!("{name}: {asked}: {}", response.status().as_u16())),
+                Err(error) => history.note(format!("{name}: {asked}: {}", error.kind())),
+            }
+            Ok::<_, std::io::Error>(answer?.map(|body| in_pieces(body, cuts)))
+        }
+    });
+    kube::Client::new(balancer, "default")
+}
+
+fn describe(request: &Request<Body>) -> String {
+    let uri = request.uri();
+    format!("{} {}", uri.path(), uri.query().unwrap_or_default())
+}
+
+/// Cuts what comes of a body at random places, as networks do.
+fn in_pieces(
+    body: ResponseBody,
+    mut random: fastrand::Rng,
+) -> impl http_body::Body<Data = Bytes, Error = std::io::Error> + Send + 'static {
+    let frames = BodyStream::new(body).flat_map(move |frame| {
+        let pieces: Vec<_> = match frame.map(|frame| frame.into_data().unwrap_or_default()) {
+            Ok(mut data) => {
+                let mut pieces = Vec::new();
+                while !data.is_empty() {
+                    let length = random.usize(1..=data.len());
+                    pieces.push(Ok(Frame::data(data.split_to(length))));
+                }
+                pieces
+            }
+            Err(error) => vec![Err(error)],
+        };
+        stream::iter(pieces)
+    });
+    StreamBody::new(frames)
+}

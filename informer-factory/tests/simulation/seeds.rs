@@ -1,0 +1,90 @@
+//! Trying many seeds, on as many threads as there are cores, and telling of the first that fails.
+
+use std::fmt::Write;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::bugs::Bug;
+use crate::run::{Outcome, run};
+
+/// How many lines of a failing history are shown.
+const SHOWN: usize = 400;
+
+/// Reads a number from the environment.
+pub(crate) fn from_env(name: &str, default: u64) -> u64 {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")),
+        Err(_) => default,
+    }
+}
+
+/// Runs all seeds. Panics with the history of the lowest that fails; otherwise says how it went.
+pub(crate) fn try_all(seeds: Range<u64>) -> String {
+    let next = AtomicU64::new(seeds.start);
+    let slowest = Mutex::new((Duration::ZERO, seeds.start));
+    let failed = Mutex::new(None::<(u64, String)>);
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while failed.lock().is_none() {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        break;
+                    }
+                    let outcome = run(seed, None);
+                    if outcome.violations.is_empty() {
+                        let mut slowest = slowest.lock();
+                        *slowest = (*slowest).max((outcome.recovery, seed));
+                    } else {
+                        let mut failed = failed.lock();
+                        if failed.as_ref().is_none_or(|(other, _)| seed < *other) {
+                            *failed = Some((seed, report(seed, &outcome)));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    if let Some((_, report)) = failed.into_inner() {
+        panic!("{report}");
+    }
+    let (recovery, seed) = slowest.into_inner();
+    format!("{} seeds; the slowest recovery took {recovery:?} (seed {seed})", seeds.end - seeds.start)
+}
+
+/// Gives the first seed of so many that finds a bug.
+pub(crate) fn first_to_find(bug: Bug, seeds: Range<u64>) -> Option<u64> {
+    seeds.into_iter().find(|seed| !run(*seed, Some(bug)).violations.is_empty())
+}
+
+/// Tells what was wrong, and what happened to the object concerned.
+fn report(seed: u64, outcome: &Outcome) -> String {
+    let mut report = String::new();
+    let key = outcome.violations.iter().find_map(|violation| violation.key.as_deref());
+    let history = outcome.history.print_about(key);
+    let lines: Vec<_> = history.lines().collect();
+    let shown = &lines[lines.len().saturating_sub(SHOWN)..];
+    let about = key.unwrap_or("everything");
+    // Writing to a string can't fail.
+    _ = writeln!(
+        report,
+        "seed {seed} fails; the last {} of {} lines about {about}:",
+        shown.len(),
+        lines.len()
+    );
+    for line in shown {
+        _ = writeln!(report, "{line}");
+    }
+    for violation in outcome.violations.iter().take(10) {
+        _ = writeln!(report, "- {}: {}", violation.key.as_deref().unwrap_or("all"), violation.text);
+    }
+    _ = writeln!(
+        report,
+        "To repeat it: INFORMER_SEED={seed} INFORMER_SEEDS=1, or cargo xtask simulate --from {seed} --seeds 1"
+    );
+    report
+}

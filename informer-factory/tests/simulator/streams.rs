@@ -1,0 +1,131 @@
+//! Streaming lists over HTTP: that they are used, and what becomes of servers that can't.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use informer_factory::{
+    InformerOptions, KubeListWatch, ReflectorConfig, SharedIndexInformer, SharedInformerFactory, WaitOutcome,
+};
+use informer_testing::{CannedResponse, RequestFilter, Simulator, StreamingLists, Verb};
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::PartialObjectMeta;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{factory, pod, simulator, versions_of_pods, within};
+
+async fn with_pods(count: usize) -> Simulator {
+    let simulator = simulator().await;
+    for number in 0..count {
+        simulator.create(&pod(&format!("p-{number}"), "n1")).expect("a new pod");
+    }
+    simulator
+}
+
+async fn synced(simulator: &Simulator) -> (SharedInformerFactory, SharedIndexInformer<Pod>) {
+    let factory = factory(simulator);
+    let pods = factory.core().v1().pods();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    (factory, pods)
+}
+
+fn versions(pods: &SharedIndexInformer<Pod>) -> std::collections::BTreeMap<String, String> {
+    let version =
+        |pod: &informer_factory::Cached<Pod>| (pod.key().to_string(), pod.resource_version().to_string());
+    pods.indexer().list().iter().map(version).collect()
+}
+
+/// How many lists, and how many watches or streaming lists, the server was asked for.
+fn asked(simulator: &Simulator) -> (usize, usize) {
+    let count = |verb| simulator.request_count(&RequestFilter::verb(verb));
+    (count(Verb::List), count(Verb::Watch))
+}
+
+#[tokio::test]
+async fn what_exists_comes_in_the_stream_that_is_the_watch() {
+    let simulator = with_pods(700).await;
+    let (factory, pods) = synced(&simulator).await;
+    assert_eq!(versions(&pods), versions_of_pods(&simulator));
+    let created = simulator.create(&pod("later", "n1")).expect("a new pod");
+    let outcome =
+        pods.wait_until(&created.resource_version().to_string().as_str().into(), crate::PATIENCE).await;
+    assert_eq!(outcome, WaitOutcome::Reached);
+    assert_eq!(versions(&pods), versions_of_pods(&simulator));
+    assert_eq!(asked(&simulator), (0, 1));
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_without_streaming_lists_is_asked_for_pages_at_once() {
+    let events = format!("{}\n", json!({ "type": "ADDED", "object": pod("gone-by-now", "n1") }));
+    let refusals = [
+        CannedResponse::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", "sendInitialEvents: Forbidden"),
+        CannedResponse::failure(StatusCode::BAD_REQUEST, "BadRequest", "unknown parameter"),
+        CannedResponse::failure(StatusCode::FORBIDDEN, "Forbidden", "no watches"),
+        CannedResponse::raw(StatusCode::OK, "<html>It works!</html>"),
+        CannedResponse::raw(StatusCode::OK, r#"{"kind":"PodList","items":[]}"#),
+        // An ordinary watch, which knows of no end; it was closed, or this would take ten seconds.
+        CannedResponse::raw(StatusCode::OK, events),
+        CannedResponse::raw(StatusCode::OK, ""),
+    ];
+    for refusal in refusals {
+        let simulator = with_pods(3).await;
+        simulator.fail_next(1, RequestFilter::verb(Verb::Watch), refusal);
+        let (factory, pods) = synced(&simulator).await;
+        assert_eq!(versions(&pods), versions_of_pods(&simulator));
+        within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+        assert_eq!(asked(&simulator), (1, 2));
+        factory.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn servers_that_refuse_streaming_lists_or_ignore_the_wish_are_followed_all_the_same() {
+    for how in [StreamingLists::Refused, StreamingLists::Ignored] {
+        let simulator =
+            Simulator::builder().built_in_kinds().streaming_lists(how).start().await.expect("a free port");
+        simulator.create(&pod("p", "n1")).expect("a new pod");
+        let list_watch = KubeListWatch::<Pod>::all(simulator.client().expect("a client"));
+        let config = ReflectorConfig::new().stream_pause(Duration::from_secs(1));
+        let options = InformerOptions::new().reflector(config);
+        let (pods, task) = SharedIndexInformer::new(std::sync::Arc::new(list_watch), options);
+        let shutdown = CancellationToken::new();
+        let task = tokio::spawn(task.run(shutdown.clone()));
+        within(pods.synced().wait()).await.expect("it syncs");
+        assert_eq!(versions(&pods), versions_of_pods(&simulator));
+        within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+        assert_eq!(asked(&simulator), (1, 2));
+        shutdown.cancel();
+        task.await.expect("no panic");
+    }
+}
+
+#[tokio::test]
+async fn what_one_informer_of_a_factory_finds_out_about_streaming_lists_the_next_need_not() {
+    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
+    let simulator = builder.start().await.expect("a free port");
+    simulator.create(&pod("p", "n1")).expect("a new pod");
+    let (factory, _pods) = synced(&simulator).await;
+    within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+    assert_eq!(asked(&simulator), (1, 2));
+    let metadata = factory.informer::<PartialObjectMeta<Pod>>();
+    factory.start();
+    within(metadata.synced().wait()).await.expect("it syncs");
+    within(simulator.wait_for_watches(&RequestFilter::any(), 2)).await;
+    assert_eq!(asked(&simulator), (2, 3));
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_factory_can_do_without_streaming_lists() {
+    let simulator = with_pods(1).await;
+    let client = simulator.client().expect("a client");
+    let factory = SharedInformerFactory::builder(client).streaming_lists(false).build();
+    let _pods = factory.core().v1().pods();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+    assert_eq!(asked(&simulator), (1, 1));
+    factory.shutdown().await;
+}

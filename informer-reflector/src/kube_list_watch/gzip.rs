@@ -1,0 +1,122 @@
+//! [`Gunzip`]: plain bytes out of gzip, as soon as the compressed ones are there.
+//!
+//! The fact people get wrong: a gzip body is any number of members one after the other. From Kubernetes 1.37 on a
+//! streaming list has one for each flush (`WatchListCompression`), and who stops after the first hears of one event.
+//! Within a member, too, what has been flushed can be read at once. The work is flate2's, on zlib-rs: memory-safe, and
+//! as fast as C; driven by hand, because bytes are pushed here and nothing is read.
+
+use flate2::{Decompress, DecompressError, FlushDecompress, Status};
+use informer_core::ListWatchError;
+
+/// How much comes out in one go, however much is behind a few bytes that went in.
+const MOST: usize = 64 * 1024;
+
+/// The largest window that gzip has, as a power of two.
+const WINDOW_BITS: u8 = 15;
+
+/// Decompresses gzip that arrives in pieces.
+pub(super) struct Gunzip {
+    /// The member that has begun and not ended. Its window is as large as a watch that has nothing to say.
+    member: Option<Decompress>,
+    output: Vec<u8>,
+    /// Whether the output was filled, so that there may be more without any further input.
+    is_full: bool,
+}
+
+impl Gunzip {
+    pub(super) fn new() -> Self {
+        Self { member: None, output: Vec::new(), is_full: false }
+    }
+
+    /// Decompresses what `input` starts with, until it is used up or 64 KiB have come out. Returns how much of it was
+    /// used.
+    ///
+    /// # Errors
+    /// [`ListWatchError::Protocol`] if it is no gzip. Nothing can be had after that.
+    pub(super) fn inflate(&mut self, input: &[u8]) -> Result<usize, ListWatchError> {
+        self.output.clear();
+        let mut used = 0;
+        while used < input.len() || self.is_full {
+            if self.output.capacity() < MOST {
+                self.output.reserve_exact(MOST);
+            }
+            let member = self.member.get_or_insert_with(|| Decompress::new_gzip(WINDOW_BITS));
+            let before = (member.total_in(), member.total_out());
+            let status = member
+                .decompress_vec(&input[used..], &mut self.output, FlushDecompress::None)
+                .map_err(|error| not_gzip(&error))?;
+            let (read, written) = (member.total_in() - before.0, member.total_out() - before.1);
+            used += usize::try_from(read).unwrap_or(usize::MAX);
+            self.is_full = self.output.len() == self.output.capacity();
+            if status == Status::StreamEnd {
+                self.member = None;
+                self.is_full = false;
+            }
+            if self.output.len() == self.output.capacity() || (read == 0 && written == 0) {
+                break;
+            }
+        }
+        Ok(used)
+    }
+
+    /// What the last call has brought.
+    pub(super) fn output(&self) -> &[u8] {
+        &self.output
+    }
+
+    /// # Errors
+    /// [`ListWatchError::Interrupted`] if the input can't have ended here.
+    pub(super) fn check_end(&self) -> Result<(), ListWatchError> {
+        match self.member {
+            None => Ok(()),
+            Some(_) => Err(ListWatchError::Interrupted("the body ended within its compression".into())),
+        }
+    }
+}
+
+fn not_gzip(error: &DecompressError) -> ListWatchError {
+    let detail = error.message().unwrap_or("bad data");
+    ListWatchError::Protocol(format!("the body calls itself gzip, and isn't: {detail}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).expect("a write to memory");
+        encoder.finish().expect("a write to memory")
+    }
+
+    #[test]
+    fn however_much_is_behind_a_few_bytes_it_comes_in_bounded_steps() -> Result<(), ListWatchError> {
+        let compressed = gzip(&vec![b' '; 8 * 1024 * 1024]);
+        assert!(compressed.len() < 10_000, "{} bytes", compressed.len());
+        let (mut gunzip, mut rest, mut total) = (Gunzip::new(), &compressed[..], 0);
+        loop {
+            rest = &rest[gunzip.inflate(rest)?..];
+            assert!(gunzip.output().len() <= MOST && gunzip.output.capacity() <= 2 * MOST);
+            total += gunzip.output().len();
+            if gunzip.output().is_empty() {
+                break;
+            }
+        }
+        assert_eq!((rest.len(), total), (0, 8 * 1024 * 1024));
+        gunzip.check_end()
+    }
+
+    #[test]
+    fn many_members_without_content_are_used_up_at_once() -> Result<(), ListWatchError> {
+        let members = gzip(b"").repeat(1000);
+        let mut gunzip = Gunzip::new();
+        assert_eq!(gunzip.inflate(&members)?, members.len());
+        assert!(gunzip.output().is_empty());
+        gunzip.check_end()
+    }
+}

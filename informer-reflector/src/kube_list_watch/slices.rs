@@ -1,0 +1,134 @@
+//! [`Slices`]: the bytes of a response's body, plain, in pieces that are decoded in one go.
+//!
+//! The fact people get wrong: decoding is work, and a stream that always has more at hand would never let another task
+//! of its thread run. So bytes come in slices, and there is a pause whenever a slice's worth is done; compressed ones
+//! too, a few of which can stand for very many.
+
+use bytes::Bytes;
+use http::Response;
+use http::header::{CONTENT_ENCODING, HeaderMap};
+use http_body_util::BodyExt;
+use informer_core::ListWatchError;
+use kube::client::Body;
+
+use super::compression::Compression;
+use super::gzip::Gunzip;
+use super::response::{Caused, claims};
+
+/// How much is decoded in one go: some tens of pods, in less than a millisecond.
+const SLICE: usize = 256 * 1024;
+
+/// The bytes of a body as they arrive.
+pub(super) struct Slices {
+    body: Body,
+    /// What the response says it is.
+    claims: String,
+    /// What has arrived beyond the last slice, as it came.
+    rest: Bytes,
+    slice: Bytes,
+    gunzip: Option<Gunzip>,
+    since_pause: usize,
+    /// Told if the body fails in a way that says something about compression.
+    compression: Option<Compression>,
+}
+
+impl Slices {
+    /// # Errors
+    /// [`ListWatchError::Protocol`] if the body is encoded in a way that was not asked for.
+    pub(super) fn new(response: Response<Body>) -> Result<Self, ListWatchError> {
+        let claims = claims(response.headers());
+        let gunzip = match encoding(response.headers()) {
+            Encoding::Identity => None,
+            Encoding::Gzip => Some(Gunzip::new()),
+            Encoding::Unknown => {
+                let error = format!("the body is encoded in a way that was not asked for ({claims})");
+                return Err(ListWatchError::Protocol(error));
+            }
+        };
+        Ok(Self {
+            body: response.into_body(),
+            claims,
+            rest: Bytes::new(),
+            slice: Bytes::new(),
+            gunzip,
+            since_pause: 0,
+            compression: None,
+        })
+    }
+
+    /// Has `compression` learn from how the body ends.
+    pub(super) fn teaching(self, compression: Compression) -> Self {
+        Self { compression: Some(compression), ..self }
+    }
+
+    /// Returns the next bytes, never none of them, or `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<&[u8]>, ListWatchError> {
+        loop {
+            if self.since_pause >= SLICE {
+                self.since_pause = 0;
+                tokio::task::yield_now().await;
+            }
+            if self.take_slice()? {
+                return Ok(Some(self.gunzip.as_ref().map_or(&self.slice, Gunzip::output)));
+            }
+            let Some(frame) = self.body.frame().await else {
+                self.gunzip.as_ref().map_or(Ok(()), Gunzip::check_end)?;
+                return Ok(None);
+            };
+            let frame = frame.map_err(|error| self.broken_off(error))?;
+            // What is no data is a trailer, and says nothing.
+            self.rest = frame.into_data().unwrap_or_default();
+        }
+    }
+
+    /// Makes a slice of what has arrived. Returns whether there is anything in it.
+    fn take_slice(&mut self) -> Result<bool, ListWatchError> {
+        let Some(gunzip) = &mut self.gunzip else {
+            self.slice = self.rest.split_to(self.rest.len().min(SLICE));
+            self.since_pause += self.slice.len();
+            return Ok(!self.slice.is_empty());
+        };
+        let compressed = gunzip.inflate(&self.rest)?;
+        drop(self.rest.split_to(compressed));
+        self.since_pause += compressed.max(gunzip.output().len());
+        Ok(!gunzip.output().is_empty())
+    }
+
+    fn broken_off(&self, error: kube::Error) -> ListWatchError {
+        let error = Caused::boxed(error);
+        if let Some(compression) = &self.compression {
+            compression.learn_from_failure(error.as_ref());
+        }
+        ListWatchError::Interrupted(error)
+    }
+
+    /// Adds what the response claimed to be to the error that it isn't.
+    pub(super) fn explain(&self, error: ListWatchError) -> ListWatchError {
+        match error {
+            ListWatchError::Protocol(error) => ListWatchError::Protocol(format!("{error} ({})", self.claims)),
+            other => other,
+        }
+    }
+}
+
+enum Encoding {
+    Identity,
+    Gzip,
+    Unknown,
+}
+
+fn encoding(headers: &HeaderMap) -> Encoding {
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter().map(|value| value.as_bytes().trim_ascii());
+    match (encodings.next(), encodings.next()) {
+        (None, _) => Encoding::Identity,
+        (Some(encoding), None) if encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity") => {
+            Encoding::Identity
+        }
+        (Some(encoding), None)
+            if encoding.eq_ignore_ascii_case(b"gzip") || encoding.eq_ignore_ascii_case(b"x-gzip") =>
+        {
+            Encoding::Gzip
+        }
+        _ => Encoding::Unknown,
+    }
+}

@@ -1,0 +1,90 @@
+//! [`Listing`]: what a list has said so far.
+//!
+//! It holds handles, and mostly on objects that the store has too: those that are unchanged, and in a first list those
+//! that have been handed on already. So a list is never held twice. What comes out is in the same order whenever the same
+//! goes in, so that a run can be repeated.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use informer_core::{Cached, Malformed, ObjectKey, Replacement, ResourceVersion};
+
+pub(super) struct Listing<K> {
+    objects: Vec<Cached<K>>,
+    /// What a streaming list said after its first change: it may be about an object that it has listed before. `None`:
+    /// it is deleted.
+    changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
+    has_changes: bool,
+    set_aside: BTreeSet<ObjectKey>,
+    /// How many objects that can't be taken in have no readable name either.
+    nameless: usize,
+    received: usize,
+}
+
+impl<K> Listing<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            objects: Vec::new(),
+            changes: BTreeMap::new(),
+            has_changes: false,
+            set_aside: BTreeSet::new(),
+            nameless: 0,
+            received: 0,
+        }
+    }
+
+    /// How many objects have come, those included that could not be taken in.
+    pub(super) fn received(&self) -> usize {
+        self.received
+    }
+
+    pub(super) fn push(&mut self, objects: Vec<Cached<K>>) {
+        self.received += objects.len();
+        if !self.has_changes {
+            self.objects.extend(objects);
+            return;
+        }
+        for object in objects {
+            self.set_aside.remove(object.key());
+            self.changes.insert(object.key().clone(), Some(object));
+        }
+    }
+
+    /// From here on objects may come that have come before.
+    pub(super) fn expect_changes(&mut self) {
+        self.has_changes = true;
+    }
+
+    /// The object is gone, although it may have come before.
+    pub(super) fn remove(&mut self, key: ObjectKey) {
+        self.has_changes = true;
+        self.set_aside.remove(&key);
+        self.changes.insert(key, None);
+    }
+
+    /// I10: an object exists that can't be taken in. An earlier version of it that could stays.
+    pub(super) fn set_aside(&mut self, malformed: &Malformed) {
+        self.received += 1;
+        match &malformed.key {
+            Some(key) => _ = self.set_aside.insert(key.clone()),
+            None => self.nameless += 1,
+        }
+    }
+
+    /// Which objects exist that could not be taken in.
+    pub(super) fn all_set_aside(&self) -> &BTreeSet<ObjectKey> {
+        &self.set_aside
+    }
+
+    pub(super) fn into_replacement(mut self, resource_version: ResourceVersion) -> Replacement<K> {
+        if !self.changes.is_empty() {
+            self.objects.retain(|object| !self.changes.contains_key(object.key()));
+            self.objects.extend(self.changes.into_values().flatten());
+        }
+        Replacement {
+            objects: self.objects,
+            complete: self.nameless == 0,
+            set_aside: self.set_aside.into_iter().collect(),
+            resource_version,
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Streaming lists (KEP-3157): one request brings what exists, then the word that this was all, and goes on as the watch.
+//!
+//! Such a list spares the server, which sends it object by object from memory, and one of the two requests. The fact
+//! people get wrong: servers, proxies and fakes that know nothing of it ignore the parameters and answer with an ordinary
+//! watch, so that the end never comes. client-go waits for it for ever; here the stream has to keep coming, and where it
+//! doesn't, a list in pages follows, and the resource is remembered as one that can't be streamed. The order of the
+//! objects says nothing, so the only version to go on from is that of the end.
+
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use informer_core::{
+    Bookmark, Cached, ListWatchError, Malformed, MalformedKind, ObjectKey, ResourceVersion, WatchEvent,
+    WatchOptions, WatchStream,
+};
+use kube::Resource;
+use tokio::time::{Instant, timeout};
+
+use super::list::{stated, version_is_unavailable};
+use super::listing::Listing;
+use super::status::Health;
+use super::watch::OpenWatch;
+use super::{PATIENCE, Reflector, Request, Step};
+
+/// How much longer than the pause that is allowed a stream may take for each object it brings: only a stream that brings
+/// fewer than ten a second, for long, has to end. An ordinary watch of a busy resource is one.
+const PER_OBJECT: Duration = Duration::from_millis(100);
+
+/// After so many streams in a row that broke off, what exists is asked for in pages.
+const MOST_BROKEN: u32 = 2;
+
+/// Why there is no streaming list.
+enum NoStream {
+    Failed(ListWatchError),
+    /// What came was not a streaming list.
+    Unsupported(ListWatchError),
+}
+
+/// How a batch left a streaming list.
+enum Progress<K> {
+    Going,
+    /// All that exists has come; with the version of the end, and what followed it in the batch.
+    Ended(ResourceVersion, Vec<WatchEvent<K>>),
+}
+
+/// How long the server may still take, in which only waiting for it counts.
+struct Allowance {
+    pause: Duration,
+    left: Duration,
+    earns: bool,
+}
+
+impl Allowance {
+    fn new(pause: Duration) -> Self {
+        Self { pause, left: pause, earns: true }
+    }
+
+    fn next(&self) -> Duration {
+        self.pause.min(self.left)
+    }
+
+    fn spend(&mut self, waited: Duration) {
+        self.left = self.left.saturating_sub(waited);
+    }
+
+    fn earn(&mut self, objects: usize) {
+        if self.earns {
+            self.left += PER_OBJECT.saturating_mul(objects.try_into().unwrap_or(u32::MAX));
+        }
+    }
+
+    /// All that existed has come, so the end must follow, whatever else happens.
+    fn changes_have_begun(&mut self) {
+        self.earns = false;
+        self.left = self.left.min(self.pause);
+    }
+}
+
+impl<K: Resource + Send + Sync + 'static> Reflector<K> {
+    pub(super) fn may_stream(&self) -> bool {
+        self.config.streaming_lists
+            && self.lister_watcher.can_stream_lists()
+            && self.config.server.may_stream(self.lister_watcher.resource())
+    }
+
+    /// Asks for everything in one stream, hands it on, and keeps the stream for the watch.
+    pub(super) async fn stream_list(&mut self) -> Step {
+        self.reporter.set(Health::Syncing { received: 0, remaining: None });
+        match self.try_stream_list().await {
+            Ok(open) => {
+                self.open = Some(open);
+                Step::Now(Request::Watch)
+            }
+            Err(NoStream::Failed(error)) => self.after_broken_stream(error),
+            Err(NoStream::Unsupported(error)) => self.without_streams(error),
+        }
+    }
+
+    /// What is known of a stream that has been given up stays known; the list in pages says what of it is true.
+    fn without_streams(&self, error: ListWatchError) -> Step {
+        self.config.server.shun_streams(self.lister_watcher.resource());
+        Step::AtOnce(Request::Pages, error)
+    }
+
+    fn after_broken_stream(&mut self, error: ListWatchError) -> Step {
+        if version_is_unavailable(&error) {
+            let was_unavailable = std::mem::replace(&mut self.history.unavailable, true);
+            return if was_unavailable {
+                Step::Later(Request::List, error)
+            } else {
+                Step::AtOnce(Request::List, error)
+            };
+        }
+        let is_not_about_streams = error.is_unavailable()
+            || error.is_too_many_requests()
+            || error.is_unauthorized()
+            || error.is_not_found();
+        if is_not_about_streams {
+            return Step::Later(Request::List, error);
+        }
+        if error.is_forbidden() {
+            // One may be allowed to list and not to watch; that can change, so it is not remembered.
+            return Step::AtOnce(Request::Pages, error);
+        }
+        let code = error.status().map(|status| status.code);
+        let is_refused = error.is_bad_request() || matches!(code, Some(405 | 406 | 415 | 501));
+        if is_refused || matches!(error, ListWatchError::Protocol(_)) {
+            return self.without_streams(error);
+        }
+        self.history.broken_streams += 1;
+        let is_enough = self.history.broken_streams >= MOST_BROKEN;
+        Step::Later(if is_enough { Request::Pages } else { Request::List }, error)
+    }
+
+    async fn try_stream_list(&mut self) -> Result<OpenWatch<K>, NoStream> {
+        let lifetime = self.lifetime();
+        let options = WatchOptions {
+            resource_version: self.history.stream_version(),
+            timeout: lifetime,
+            allow_bookmarks: true,
+            send_initial_events: true,
+        };
+        let pause = self.config.stream_pause;
+        let lister_watcher = std::sync::Arc::clone(&self.lister_watcher);
+        let answer = timeout(pause, self.ask(PATIENCE, lister_watcher.watch(options))).await;
+        let mut events = answer
+            .map_err(|_| unsupported(format!("no answer to a streaming list within {pause:?}")))?
+            .map_err(NoStream::Failed)?;
+        let opened = Instant::now();
+        let mut listing = Listing::new();
+        let (version, rest) = self.receive_initial(&mut events, &mut listing).await?;
+        self.hand_on(listing, stated(version));
+        let events = if rest.is_empty() { events } else { stream::iter([Ok(rest)]).chain(events).boxed() };
+        Ok(OpenWatch { events, opened, lifetime })
+    }
+
+    /// Takes what comes until its end has come.
+    async fn receive_initial(
+        &mut self,
+        events: &mut WatchStream<K>,
+        listing: &mut Listing<K>,
+    ) -> Result<(ResourceVersion, Vec<WatchEvent<K>>), NoStream> {
+        let mut allowance = Allowance::new(self.config.stream_pause);
+        loop {
+            self.wait_for_room().await;
+            let since = Instant::now();
+            let next = timeout(allowance.next(), events.next()).await.map_err(|_| {
+                unsupported(format!("a streaming list without end: {} objects so far", listing.received()))
+            })?;
+            allowance.spend(since.elapsed());
+            let Some(batch) = next else {
+                return Err(unsupported("a streaming list was closed before its end".to_owned()));
+            };
+            let before = listing.received();
+            let progress = self.take_initial(batch.map_err(NoStream::Failed)?, listing, &mut allowance)?;
+            if let Progress::Ended(version, rest) = progress {
+                return Ok((version, rest));
+            }
+            allowance.earn(listing.received() - before);
+            self.reporter.set(Health::Syncing { received: listing.received(), remaining: None });
+            self.pause_in_bursts(listing.received() - before).await;
+        }
+    }
+
+    fn take_initial(
+        &mut self,
+        batch: Vec<WatchEvent<K>>,
+        listing: &mut Listing<K>,
+        allowance: &mut Allowance,
+    ) -> Result<Progress<K>, NoStream> {
+        let mut objects = Vec::with_capacity(batch.len());
+        let mut batch = batch.into_iter();
+        while let Some(event) = batch.next() {
+            let is_change = matches!(
+                event,
+                WatchEvent::Modified(_)
+                    | WatchEvent::Deleted(_)
+                    | WatchEvent::Malformed { kind: MalformedKind::Deleted, .. }
+            );
+            if is_change {
+                // Servers before 1.34 told of changes before they told of the end.
+                self.hand_on_part(std::mem::take(&mut objects), listing);
+                listing.expect_changes();
+                allowance.changes_have_begun();
+            }
+            match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => match self.intake.take(object) {
+                    Ok(object) => objects.push(object),
+                    Err(malformed) => self.set_aside_listed(&malformed, listing),
+                },
+                WatchEvent::Deleted(object) => match ObjectKey::of(&object) {
+                    Ok(key) => listing.remove(key),
+                    Err(error) => return Err(unsupported(error.to_string())),
+                },
+                WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end: true }) => {
+                    self.hand_on_part(objects, listing);
+                    return Ok(Progress::Ended(resource_version, batch.collect()));
+                }
+                WatchEvent::Bookmark(_) => {}
+                WatchEvent::Error(status) => return Err(NoStream::Failed(status.into())),
+                WatchEvent::Malformed { kind, object } => {
+                    self.take_malformed_initial(kind, object, listing)?;
+                }
+            }
+        }
+        self.hand_on_part(objects, listing);
+        Ok(Progress::Going)
+    }
+
+    fn take_malformed_initial(
+        &mut self,
+        kind: MalformedKind,
+        object: Malformed,
+        listing: &mut Listing<K>,
+    ) -> Result<(), NoStream> {
+        match (kind, object.key.clone()) {
+            (MalformedKind::Changed, _) => self.set_aside_listed(&object, listing),
+            (MalformedKind::Deleted, Some(key)) => listing.remove(key),
+            // I10: what happened to which object is not known; a list in pages says what is true.
+            (MalformedKind::Deleted | MalformedKind::Unknown, _) => {
+                self.reporter.set_aside(&object);
+                return Err(unsupported(object.error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the store what has come of a list, and keeps the handles for its end.
+    pub(super) fn hand_on_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
+        if objects.is_empty() {
+            return;
+        }
+        // It may be in the store from here on, even if nothing more comes.
+        self.history.is_partly_known = true;
+        listing.push(self.store.list_part(objects));
+    }
+
+    /// I10: it shows in the status at once, and the list doesn't take it for deleted.
+    pub(super) fn set_aside_listed(&self, malformed: &Malformed, listing: &mut Listing<K>) {
+        self.reporter.set_aside(malformed);
+        listing.set_aside(malformed);
+    }
+}
+
+fn unsupported(error: String) -> NoStream {
+    NoStream::Unsupported(ListWatchError::Protocol(error))
+}

@@ -1,0 +1,73 @@
+//! What comes of answers that mean no.
+
+use std::io;
+use std::time::Duration;
+
+use informer_core::ListWatchError;
+use informer_reflector::KubeListWatch;
+use k8s_openapi::api::core::v1::Secret;
+
+use super::server::{Server, answer, list_error, watch, watch_options, with_header};
+
+#[tokio::test]
+async fn a_status_keeps_what_the_server_said() {
+    let expired = r#"{"kind":"Status","status":"Failure","message":"too old","reason":"Expired","code":410}"#;
+    let error = list_error(answer(410, expired)).await;
+    assert!(error.is_expired() && error.to_string().contains("too old"), "{error}");
+    assert_eq!(error.retry_after(), None);
+
+    let too_large = r#"{"kind":"Status","status":"Failure","reason":"Timeout","message":"m","details":
+        {"retryAfterSeconds":1,"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}}"#;
+    let error = list_error(answer(504, too_large)).await;
+    assert!(error.is_too_large_resource_version(), "{error}");
+    assert_eq!(error.status().map(|status| status.code), Some(504));
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+}
+
+#[tokio::test]
+async fn an_error_that_is_no_status_becomes_one() {
+    let overload = "Too many requests,\r\n please try again later.\u{1b}[2J\n";
+    let error = list_error(with_header(answer(429, overload), "retry-after", "7")).await;
+    assert!(error.is_too_many_requests());
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+    let text = error.to_string();
+    assert!(text.contains("Too many requests, please try again later. [2J"), "{text}");
+
+    let page = format!("<html>{}</html>", "é ".repeat(10_000)).leak();
+    let error = list_error(with_header(answer(502, page), "content-type", "text/html")).await;
+    let text = error.to_string();
+    assert!(text.contains("502") && text.contains("text/html") && text.contains("<html>"), "{text}");
+    assert!(text.len() < 500, "{} bytes", text.len());
+
+    let not_a_status = list_error(answer(403, r#"{"error":"who are you?"}"#)).await;
+    assert!(not_a_status.is_forbidden(), "{not_a_status}");
+    let redirect = list_error(answer(302, "")).await;
+    assert_eq!(redirect.status().map(|status| status.code), Some(302));
+}
+
+#[tokio::test]
+async fn a_failure_within_a_success_is_found() {
+    let status = r#"{"kind":"Status","status":"Failure","message":"no","reason":"Forbidden","code":403}"#;
+    assert!(list_error(answer(200, status)).await.is_forbidden());
+}
+
+#[tokio::test]
+async fn what_is_no_kubernetes_answer_is_named_and_not_quoted() {
+    let page = || with_header(answer(200, "<html>hunter2</html>"), "content-type", "text/html");
+    let error = list_error(page()).await;
+    assert!(matches!(error, ListWatchError::Protocol(_)));
+    let text = error.to_string();
+    assert!(text.contains("not a Kubernetes list") && text.contains("text/html"), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+    let secrets = KubeListWatch::<Secret>::all(Server::answering([page()]).client());
+    let error = watch(&secrets, watch_options("1")).await.expect_err("an error");
+    assert!(matches!(error, ListWatchError::Protocol(_)));
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_told_with_the_cause() {
+    let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
+    let error = list_error(Err(refused.into())).await;
+    assert!(matches!(error, ListWatchError::Unreachable(_)), "{error}");
+    assert!(error.to_string().contains("connection refused"), "{error}");
+}

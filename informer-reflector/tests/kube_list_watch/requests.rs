@@ -1,0 +1,147 @@
+//! What is asked for.
+
+use std::time::Duration;
+
+use informer_core::{ListOptions, ListWatchError, ListerWatcher, ResourceVersionMatch, WatchOptions};
+use informer_reflector::KubeListWatch;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+
+use super::server::{EMPTY_LIST, Server, answer, list, watch, watch_options};
+
+#[tokio::test]
+async fn a_list_asks_for_what_the_options_say() -> Result<(), ListWatchError> {
+    let server = Server::answering((0..4).map(|_| answer(200, EMPTY_LIST)));
+    let pods = KubeListWatch::<Pod>::all(server.client());
+    list(&pods, ListOptions::default()).await?;
+    // kube leaves the version out here.
+    let cached =
+        ListOptions { resource_version: Some("0".into()), limit: Some(500), ..ListOptions::default() };
+    list(&pods, cached).await?;
+    let not_older = ListOptions {
+        resource_version: Some("42".into()),
+        resource_version_match: Some(ResourceVersionMatch::NotOlderThan),
+        ..ListOptions::default()
+    };
+    list(&pods, not_older).await?;
+    let next_page =
+        ListOptions { limit: Some(2), continue_token: Some("a+b/c=".into()), ..ListOptions::default() };
+    list(&pods, next_page).await?;
+    let expected = [
+        "/api/v1/pods",
+        "/api/v1/pods?resourceVersion=0&limit=500",
+        "/api/v1/pods?resourceVersion=42&resourceVersionMatch=NotOlderThan",
+        "/api/v1/pods?limit=2&continue=a%2Bb%2Fc%3D",
+    ];
+    assert_eq!(server.uris(), expected);
+    assert!(server.header("accept").iter().all(|accept| accept.as_deref() == Some("application/json")));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_watch_asks_for_what_the_options_say() -> Result<(), ListWatchError> {
+    let server = Server::answering((0..3).map(|_| answer(200, "")));
+    let deployments = KubeListWatch::<Deployment>::namespaced(server.client(), "shop")
+        .label_selector("app in (web,api)")
+        .field_selector("metadata.name!=x");
+    assert!(watch(&deployments, watch_options("42")).await?.is_empty());
+    let bare =
+        WatchOptions { allow_bookmarks: false, timeout: Duration::from_millis(10), ..watch_options("") };
+    watch(&deployments, bare).await?;
+    watch(&deployments, WatchOptions { send_initial_events: true, ..watch_options("") }).await?;
+    let selectors = "labelSelector=app%20in%20%28web%2Capi%29&fieldSelector=metadata.name%21%3Dx";
+    let path = "/apis/apps/v1/namespaces/shop/deployments?watch=1";
+    let expected = [
+        format!("{path}&resourceVersion=42&allowWatchBookmarks=true&timeoutSeconds=300&{selectors}"),
+        format!("{path}&timeoutSeconds=1&{selectors}"),
+        format!(
+            "{path}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true\
+             &timeoutSeconds=300&{selectors}"
+        ),
+    ];
+    assert_eq!(server.uris(), expected);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_metadata_only_type_asks_for_metadata_only() -> Result<(), ListWatchError> {
+    let server = Server::answering([answer(200, EMPTY_LIST), answer(200, "")]);
+    let nodes = KubeListWatch::<PartialObjectMeta<Node>>::all(server.client());
+    list(&nodes, ListOptions::default()).await?;
+    watch(&nodes, watch_options("1")).await?;
+    let forms = ["PartialObjectMetadataList", "PartialObjectMetadata"];
+    let accepted = forms.map(|form| Some(format!("application/json;as={form};g=meta.k8s.io;v=v1")));
+    assert_eq!(server.header("accept"), accepted);
+    assert_eq!(nodes.description(), "metadata of nodes");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_description_names_resource_scope_and_selectors() {
+    let client = Server::default().client();
+    assert_eq!(KubeListWatch::<Pod>::all(client.clone()).description(), "pods");
+    assert_eq!(KubeListWatch::<Pod>::namespaced(client.clone(), "").description(), "pods");
+    let resource = ApiResource::erase::<Deployment>(&());
+    let deployments = KubeListWatch::<DynamicObject>::namespaced_with(client, "shop", &resource);
+    assert_eq!(deployments.description(), "deployments.apps in namespace \"shop\"");
+    let selected = deployments.label_selector("app=web").field_selector("metadata.name=a");
+    let expected =
+        "deployments.apps in namespace \"shop\" with labels \"app=web\" and fields \"metadata.name=a\"";
+    assert_eq!(selected.description(), expected);
+}
+
+#[tokio::test]
+async fn a_namespace_cannot_change_the_path() -> Result<(), ListWatchError> {
+    let server = Server::answering([answer(200, EMPTY_LIST)]);
+    let pods = KubeListWatch::<Pod>::namespaced(server.client(), "../x?y");
+    list(&pods, ListOptions::default()).await?;
+    assert_eq!(server.uris(), ["/api/v1/namespaces/..%2Fx%3Fy/pods"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_user_adds_goes_with_every_page_and_watch() -> Result<(), ListWatchError> {
+    let server = Server::answering((0..2).map(|_| answer(200, EMPTY_LIST)).chain([answer(200, "")]));
+    let pods =
+        KubeListWatch::<Pod>::all(server.client()).label_selector("app=web").tweak_list_options(|options| {
+            assert_eq!((options.resource(), options.label_selector.as_str()), ("pods", "app=web"));
+            options.label_selector.push_str(",tier!=cache");
+            options.field_selector = "spec.nodeName=n".to_owned();
+            options.parameter("pretty", "true").parameter("gone", "x").parameter("gone", "");
+            options.parameter("shard selector", "a&b='0x0'");
+        });
+    list(&pods, ListOptions { limit: Some(2), ..ListOptions::default() }).await?;
+    list(&pods, ListOptions { continue_token: Some("next".into()), ..ListOptions::default() }).await?;
+    watch(&pods, watch_options("1")).await?;
+    let added = "labelSelector=app%3Dweb%2Ctier%21%3Dcache&fieldSelector=spec.nodeName%3Dn&pretty=true\
+                 &shard%20selector=a%26b%3D%270x0%27";
+    let expected = [
+        format!("/api/v1/pods?limit=2&{added}"),
+        format!("/api/v1/pods?continue=next&{added}"),
+        format!("/api/v1/pods?watch=1&resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=300&{added}"),
+    ];
+    assert_eq!(server.uris(), expected);
+    let described = pods.description();
+    assert!(described.contains("fields \"spec.nodeName=n\" and pretty \"true\""), "{described}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_holds_lists_and_watches_together_is_not_for_users_to_change() {
+    for name in ["resourceVersion", "limit", "continue", "watch", "labelSelector", "timeoutSeconds"] {
+        let server = Server::default();
+        let pods = KubeListWatch::<Pod>::all(server.client()).tweak_list_options(|options| {
+            options.parameter(name, "1");
+        });
+        for error in [
+            list(&pods, ListOptions::default()).await.expect_err("a refusal"),
+            watch(&pods, watch_options("1")).await.expect_err("a refusal"),
+        ] {
+            assert!(error.is_bad_request(), "{error}");
+            let text = error.to_string();
+            assert!(text.contains(&format!("\"{name}\" can't be set for pods: ")), "{text}");
+        }
+        assert!(server.uris().is_empty());
+    }
+}

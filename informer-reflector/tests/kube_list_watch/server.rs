@@ -1,0 +1,116 @@
+//! A server in the same process, and how to ask it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{Stream, TryStreamExt, stream};
+use http::{Request, Response};
+use http_body_util::StreamBody;
+use http_body_util::combinators::UnsyncBoxBody;
+use informer_core::{ListOptions, ListPart, ListWatchError, ListerWatcher, WatchEvent, WatchOptions};
+use informer_reflector::KubeListWatch;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
+use kube::client::Body;
+use tower::BoxError;
+use tower_http::decompression::Decompression;
+
+pub(crate) type ServerBody = UnsyncBoxBody<Bytes, io::Error>;
+pub(crate) type Answer = Result<Response<ServerBody>, BoxError>;
+
+/// A server that notes what it was asked and gives the answers it was given, in order.
+#[derive(Clone, Default)]
+pub(crate) struct Server {
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+    asked: Arc<Mutex<Vec<Request<()>>>>,
+}
+
+impl Server {
+    pub(crate) fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self { answers: Arc::new(Mutex::new(answers.into_iter().collect())), asked: Arc::default() }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        let server = self.clone();
+        Client::new(tower::service_fn(move |request| std::future::ready(server.answer(request))), "default")
+    }
+
+    /// A client that decompresses by itself, as kube's does where it is built with the feature `gzip`.
+    pub(crate) fn decompressing_client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request| std::future::ready(server.answer(request)));
+        Client::new(Decompression::new(service), "default")
+    }
+
+    fn answer(&self, request: Request<Body>) -> Answer {
+        self.asked.lock().expect("a lock").push(request.map(drop));
+        let answer = self.answers.lock().expect("a lock").pop_front();
+        answer.unwrap_or_else(|| Err("no answer left".into()))
+    }
+
+    pub(crate) fn uris(&self) -> Vec<String> {
+        self.asked.lock().expect("a lock").iter().map(|request| request.uri().to_string()).collect()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Vec<Option<String>> {
+        let asked = self.asked.lock().expect("a lock");
+        let header = |request: &Request<()>| request.headers().get(name)?.to_str().ok().map(str::to_owned);
+        asked.iter().map(header).collect()
+    }
+}
+
+/// An answer whose body comes in the given chunks, perhaps with an error at its end.
+pub(crate) fn chunked<T: Into<Bytes> + Send + 'static>(code: u16, chunks: Vec<io::Result<T>>) -> Answer {
+    streamed(code, stream::iter(chunks.into_iter().map(|chunk| chunk.map(Into::into))))
+}
+
+/// An answer whose body comes as the stream does.
+pub(crate) fn streamed(code: u16, chunks: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Answer {
+    let body = UnsyncBoxBody::new(StreamBody::new(chunks.map_ok(http_body::Frame::data)));
+    let response = Response::builder().status(code).header("content-type", "application/json");
+    Ok(response.body(body).expect("a response"))
+}
+
+pub(crate) fn answer(code: u16, body: &'static str) -> Answer {
+    chunked(code, vec![Ok(body)])
+}
+
+pub(crate) fn with_header(answer: Answer, name: &'static str, value: &'static str) -> Answer {
+    let mut response = answer?;
+    response.headers_mut().insert(name, value.parse().expect("a header"));
+    Ok(response)
+}
+
+pub(crate) const EMPTY_LIST: &str = r#"{"kind":"List","metadata":{"resourceVersion":"1"},"items":[]}"#;
+
+pub(crate) fn watch_options(version: &str) -> WatchOptions {
+    WatchOptions {
+        resource_version: version.into(),
+        timeout: Duration::from_secs(300),
+        allow_bookmarks: true,
+        send_initial_events: false,
+    }
+}
+
+pub(crate) async fn list<K: 'static>(
+    list_watch: &dyn ListerWatcher<K>,
+    options: ListOptions,
+) -> Result<Vec<ListPart<K>>, ListWatchError> {
+    list_watch.list(options).await?.try_collect().await
+}
+
+pub(crate) async fn watch<K: 'static>(
+    list_watch: &dyn ListerWatcher<K>,
+    options: WatchOptions,
+) -> Result<Vec<Vec<WatchEvent<K>>>, ListWatchError> {
+    list_watch.watch(options).await?.try_collect().await
+}
+
+/// Lists pods from a server that gives one answer, which means an error.
+pub(crate) async fn list_error(answer: Answer) -> ListWatchError {
+    let pods = KubeListWatch::<Pod>::all(Server::answering([answer]).client());
+    list(&pods, ListOptions::default()).await.expect_err("an error")
+}

@@ -1,0 +1,94 @@
+//! What is called on failures hears of each of them, and of what follows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_core::ListWatchError;
+use informer_reflector::{ListWatchFailure, NextRequest, ReflectorConfig};
+use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
+
+use super::script::*;
+
+type Heard = Arc<Mutex<Vec<(String, NextRequest, bool)>>>;
+
+/// A configuration that notes each failure, what follows, and whether there is a wait before it.
+fn listening() -> (ReflectorConfig<ConfigMap>, Heard) {
+    let heard = Heard::default();
+    let notes = Arc::clone(&heard);
+    let config = ReflectorConfig::new().on_failure(move |failure: &ListWatchFailure<'_>| {
+        assert_eq!(failure.description, "configmaps");
+        let error = match failure.error {
+            ListWatchError::Status { status, .. } => status.code.to_string(),
+            ListWatchError::Unreachable(_) => "unreachable".into(),
+            ListWatchError::Interrupted(_) => "interrupted".into(),
+            other => other.to_string(),
+        };
+        notes.lock().push((error, failure.next, failure.wait > Duration::ZERO));
+    });
+    (config, heard)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_failed_list_and_watch_is_told_with_what_follows() {
+    use NextRequest::{List, Watch};
+    let (open, open_line) = watch();
+    let lines = vec![
+        Line::StreamFails(failure(422, "Invalid")),
+        Line::ListFails(failure(500, "InternalError")),
+        page(vec![], "7"),
+        Line::WatchFails(ListWatchError::Unreachable("connection refused".into())),
+        brief_watch(vec![bookmark("8"), error(410, "Expired")]),
+        page(vec![], "9"),
+        open_line,
+        Line::Silence,
+    ];
+    let (config, heard) = listening();
+    let mut run = Run::streaming_with(lines, config);
+    run.expect_requests(&["stream newest", "list 0 500", "list 0 500", "watch 7", "watch 7", "list 8 all"])
+        .await;
+    run.expect_requests(&["watch 9"]).await;
+    send(&open, vec![added("a", "10")]);
+    open.unbounded_send(Err(ListWatchError::Interrupted("reset".into()))).expect("it is read");
+    run.expect_requests(&["watch 10"]).await;
+    let expected = [
+        ("422", List, false),
+        ("500", List, true),
+        ("unreachable", Watch, true),
+        ("410", List, false),
+        ("interrupted", Watch, false),
+    ];
+    assert_eq!(*heard.lock(), expected.map(|(error, next, waits)| (error.to_owned(), next, waits)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_time_is_up_is_no_failure() {
+    let (quiet, line) = watch();
+    let (config, heard) = listening();
+    let mut run = Run::with(vec![page(vec![], "7"), line, Line::Silence], config);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    drop(quiet);
+    run.expect_requests(&["watch 7"]).await;
+    assert!(heard.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_what_is_called_on_failures_may_panic() {
+    let config = ReflectorConfig::new().on_failure(|_| panic!("told to"));
+    let mut run = Run::with(vec![Line::ListFails(failure(500, "InternalError")), page(vec![], "7")], config);
+    run.expect_requests(&["list 0 500", "list 0 500", "watch 7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i8_what_is_called_on_failures_may_look_at_the_status() {
+    let status: Arc<Mutex<Option<informer_reflector::ReflectorStatus>>> = Arc::default();
+    let looks = Arc::clone(&status);
+    let config = ReflectorConfig::new().on_failure(move |_| {
+        let status = looks.lock().clone().expect("it is set before the run");
+        _ = (status.health(), status.set_aside(), status.last_sync_resource_version());
+    });
+    let mut run = Run::with(vec![Line::ListFails(failure(500, "InternalError")), page(vec![], "7")], config);
+    *status.lock() = Some(run.status.clone());
+    run.expect_requests(&["list 0 500", "list 0 500", "watch 7"]).await;
+}

@@ -1,0 +1,164 @@
+//! What a store hears of a list before its end: of the first as much as has come, of later ones nothing.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use informer_core::{Batch, Cached, Delta, DeltaFifo, KnownObjects, ListWatchError, ObjectKey};
+use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus};
+use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::script::*;
+
+/// A consumer's store.
+#[derive(Default)]
+struct Store(Mutex<BTreeMap<ObjectKey, Cached<ConfigMap>>>);
+
+impl KnownObjects<ConfigMap> for Store {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<ConfigMap>> {
+        self.0.lock().get(key).cloned()
+    }
+
+    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<ConfigMap>)) -> Option<Box<dyn Any + Send>> {
+        self.0.lock().values().for_each(visit);
+        None
+    }
+}
+
+/// A reflector, its queue, and a store behind it.
+struct Pipeline {
+    queue: DeltaFifo<ConfigMap>,
+    store: Arc<Store>,
+    status: ReflectorStatus,
+    requests: UnboundedReceiver<String>,
+}
+
+impl Pipeline {
+    fn new(lines: Vec<Line>) -> Self {
+        let (script, requests) = Script::new(lines);
+        Self::over(script, requests)
+    }
+
+    fn streaming(lines: Vec<Line>) -> Self {
+        let (script, requests) = Script::new(lines);
+        Self::over(script.streaming(), requests)
+    }
+
+    fn over(script: Script, requests: UnboundedReceiver<String>) -> Self {
+        let store = Arc::new(Store::default());
+        let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<ConfigMap>>);
+        let reflector = Reflector::new(Arc::new(script), Arc::new(queue.clone()), ReflectorConfig::new());
+        let status = reflector.status();
+        tokio::spawn(reflector.run(Default::default()));
+        Self { queue, store, status, requests }
+    }
+
+    /// The next batch, once it is in the store: `a@1` for an object that is there, `a!` for one that is gone.
+    async fn process(&self) -> String {
+        let batch = self.queue.pop_batch().await.expect("not closed");
+        let shown: Vec<_> = batch.items().iter().map(|pending| self.follow(&pending.deltas)).collect();
+        describe(&batch, &shown.join(" "))
+    }
+
+    fn follow(&self, deltas: &[Delta<ConfigMap>]) -> String {
+        let mut objects = self.store.0.lock();
+        for delta in deltas {
+            match delta {
+                Delta::Deleted(deleted) => _ = objects.remove(deleted.key()),
+                other => {
+                    _ = other.object().map(|object| objects.insert(object.key().clone(), object.clone()));
+                }
+            }
+        }
+        let key = deltas[0].key();
+        objects.get(key).map_or(format!("{key}!"), |object| format!("{key}@{}", object.resource_version()))
+    }
+
+    async fn expect_requests(&mut self, expected: &[&str]) {
+        for expected in expected {
+            assert_eq!(self.requests.recv().await.as_deref(), Some(*expected));
+        }
+    }
+}
+
+fn describe(batch: &Batch<ConfigMap>, shown: &str) -> String {
+    let initial = batch.items().iter().any(informer_core::Pending::is_in_initial_list);
+    let marks = [(initial, " initial"), (batch.completes_initial_list(), " complete")];
+    let marks: String = marks.into_iter().filter_map(|(holds, mark)| holds.then_some(mark)).collect();
+    format!("{shown}{marks}")
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_list_is_handed_on_as_it_comes_and_is_synced_at_its_end() {
+    let (events, line) = stream_of(vec![vec![added("a", "1")]]);
+    let pipeline = Pipeline::streaming(vec![line]);
+    assert_eq!(pipeline.process().await, "a@1 initial");
+    assert!(!pipeline.queue.has_synced());
+    send(&events, vec![added("b", "2")]);
+    assert_eq!(pipeline.process().await, "b@2 initial");
+    assert!(!pipeline.queue.has_synced() && matches!(pipeline.status.health(), Health::Syncing { .. }));
+    send(&events, vec![end("7")]);
+    assert_eq!(pipeline.process().await, " complete");
+    assert!(pipeline.queue.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_of_the_first_list_are_handed_on_one_by_one() {
+    let lines = vec![Line::Page(vec![item("a", "1")], "7", Some("t")), Line::Silence];
+    let mut pipeline = Pipeline::new(lines);
+    pipeline.expect_requests(&["list 0 500", "list newest 500 from t"]).await;
+    assert_eq!(pipeline.process().await, "a@1 initial");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_list_that_broke_off_is_continued_by_the_next_and_what_that_lacks_is_gone() {
+    let (events, broken) = stream_of(vec![vec![added("a", "1"), added("b", "2"), added("c", "3")]]);
+    let (_goes_on, next) =
+        stream_of(vec![vec![added("a", "1"), added("b", "5"), added("d", "6")], vec![end("7")]]);
+    let mut pipeline = Pipeline::streaming(vec![broken, next]);
+    assert_eq!(pipeline.process().await, "a@1 b@2 c@3 initial");
+    events.unbounded_send(Err(ListWatchError::Interrupted("reset".into()))).expect("it is read");
+    pipeline.expect_requests(&["stream newest", "stream newest"]).await;
+    let mut rest = vec![pipeline.process().await];
+    while !pipeline.queue.has_synced() {
+        rest.push(pipeline.process().await);
+    }
+    assert_eq!(rest, ["b@5 d@6 c! initial complete"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i1_after_a_first_list_that_broke_off_nothing_older_is_asked_for() {
+    let lines = vec![
+        Line::Page(vec![item("a", "5")], "7", Some("t")),
+        Line::ListFails(ListWatchError::Interrupted("reset".into())),
+        page(vec![item("a", "6")], "8"),
+    ];
+    let mut pipeline = Pipeline::new(lines);
+    // `0` would be whatever a server has at hand, and the next may be behind the first.
+    pipeline.expect_requests(&["list 0 500", "list newest 500 from t", "list newest 500", "watch 8"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_later_list_that_breaks_off_changes_nothing_and_one_that_ends_changes_what_differs() {
+    let (first, first_line) = stream_of(vec![vec![added("a", "1"), added("b", "2"), end("7")]]);
+    let (second, second_line) = stream_of(vec![vec![added("b", "9"), added("c", "8")]]);
+    let (_third, third_line) =
+        stream_of(vec![vec![added("b", "9"), added("c", "8"), added("a", "1"), end("12")]]);
+    let mut pipeline = Pipeline::streaming(vec![first_line, second_line, third_line]);
+    assert_eq!(pipeline.process().await, "a@1 b@2 initial complete");
+    send(&first, vec![error(410, "Expired")]);
+    pipeline.expect_requests(&["stream newest", "stream 7"]).await;
+    let before = pipeline.store.0.lock().clone();
+    second.unbounded_send(Err(ListWatchError::Interrupted("reset".into()))).expect("it is read");
+    // This is all that comes of both: nothing of the one that broke off, and nothing about what is unchanged.
+    let mut news = pipeline.process().await;
+    while news.is_empty() {
+        news = pipeline.process().await;
+    }
+    assert_eq!(news, "b@9 c@8");
+    let after = pipeline.store.0.lock().clone();
+    let a = ObjectKey::cluster_scoped("a");
+    assert!(after[&a].ptr_eq(&before[&a]), "what is unchanged is not exchanged for its copy");
+}

@@ -1,0 +1,320 @@
+//! Streaming lists: what is made of them, and what follows where they are of no use.
+
+use std::time::Duration;
+
+use informer_core::{ListWatchError, MalformedKind, WatchEvent};
+use informer_reflector::{Health, ReflectorConfig, SharedServer};
+
+use super::script::*;
+
+#[tokio::test(start_paused = true)]
+async fn what_exists_comes_in_one_stream_with_what_happens_next() {
+    let (events, line) = stream_of(vec![
+        vec![added("b", "90"), added("a", "3")],
+        vec![added("c", "5"), end("100"), added("d", "101")],
+    ]);
+    let mut run = Run::streaming(vec![line, watch().1]);
+    run.expect_requests(&["stream newest"]).await;
+    run.expect_notes(&["[b a c]@100", "+d@101"]).await;
+    assert!(run.status.health().is_live());
+    send(&events, vec![modified("a", "102")]);
+    run.expect_notes(&["~a@102"]).await;
+    drop(events);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    // Closed as soon as it brought news, or after a second; no request but for the watch from where it ended.
+    run.expect_requests(&["watch 102"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_streaming_list_ends_with_its_first_bookmark() {
+    let (_events, line) = stream_of(vec![vec![end("7")]]);
+    let mut run = Run::streaming(vec![line]);
+    run.expect_notes(&["[]@7"]).await;
+    assert_eq!(run.status.last_sync_resource_version(), "7".into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_before_the_end_are_honoured_and_other_bookmarks_are_not_its_end() {
+    let (_events, line) = stream_of(vec![
+        vec![added("a", "3"), added("b", "4"), added("c", "5"), bookmark("6")],
+        vec![modified("a", "7"), deleted("b", "8"), deleted("c", "9"), added("c", "10"), added("d", "11")],
+        vec![end("12")],
+    ]);
+    let mut run = Run::streaming(vec![line]);
+    run.expect_notes(&["[a c d]@12"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_streaming_list_asks_for_nothing_older_than_what_was_seen() {
+    let (first, first_line) = stream_of(vec![vec![added("a", "3"), end("7")]]);
+    let mut run = Run::streaming(vec![first_line, stream_of(vec![vec![end("20")]]).1]);
+    send(&first, vec![added("b", "8"), error(410, "Expired")]);
+    run.expect_requests(&["stream newest", "stream 8"]).await;
+    run.expect_notes(&["[a]@7", "+b@8", "[]@20"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_no_stream_can_begin_at_is_at_once_replaced_by_the_newest() {
+    for in_stream in [false, true] {
+        for refusal in [|| failure(410, "Expired"), || failure(410, "Gone"), too_large] {
+            let (first, first_line) = stream_of(vec![vec![end("7")]]);
+            let refused = if in_stream { broken_stream(refusal()) } else { Line::StreamFails(refusal()) };
+            let mut run = Run::streaming(vec![first_line, refused, stream_of(vec![vec![end("9")]]).1]);
+            send(&first, vec![error(410, "Expired")]);
+            run.expect_requests(&["stream newest", "stream 7"]).await;
+            run.expect_after(0.0..0.1, "stream newest").await;
+        }
+    }
+}
+
+/// A streaming list that ends in a failure as soon as it is open.
+fn broken_stream(error: ListWatchError) -> Line {
+    let (events, line) = stream_of(vec![]);
+    let error = match error {
+        ListWatchError::Status { status, .. } => Ok(vec![WatchEvent::Error(status)]),
+        other => Err(other),
+    };
+    events.unbounded_send(error).expect("the line holds the other end");
+    line
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_streams_is_asked_for_pages_at_once_and_not_for_streams_again_for_a_while() {
+    let refusals: [fn() -> Line; 7] = [
+        || Line::StreamFails(failure(422, "Invalid")),
+        || Line::StreamFails(failure(400, "BadRequest")),
+        || Line::StreamFails(failure(405, "MethodNotAllowed")),
+        || Line::StreamFails(failure(406, "NotAcceptable")),
+        || broken_stream(failure(400, "BadRequest")),
+        || broken_stream(ListWatchError::Protocol("that is a list".into())),
+        || stream_of(vec![vec![added("a", "3")]]).1,
+    ];
+    for refused in refusals {
+        let (events, watch_line) = watch();
+        let lines = vec![refused(), page(vec![], "7"), watch_line, page(vec![], "9"), watch().1];
+        let mut run = Run::streaming(lines);
+        run.expect_requests(&["stream newest"]).await;
+        let next = run.requests.recv().await.expect("it goes on");
+        // What the broken stream brought is known, and only the newest state is sure not to be older.
+        assert!(next == "list 0 500" || next == "list newest 500", "{next}");
+        run.expect_requests(&["watch 7"]).await;
+        send(&events, vec![bookmark("8"), error(410, "Expired")]);
+        run.expect_requests(&["list 8 all", "watch 9"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_are_tried_again_after_ten_to_thirty_minutes() {
+    let (events, watch_line) = watch();
+    let refused = Line::StreamFails(failure(422, "Invalid"));
+    // The watch itself lasts longer than all of this.
+    let config = ReflectorConfig::new().watch_timeout(Duration::from_secs(2 * 60 * 60));
+    let mut run = Run::streaming_with(vec![refused, page(vec![], "7"), watch_line], config);
+    run.expect_requests(&["stream newest", "list 0 500", "watch 7"]).await;
+    tokio::time::sleep(Duration::from_secs(30 * 60)).await;
+    send(&events, vec![added("a", "8"), error(410, "Expired")]);
+    run.expect_requests(&["stream 8"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_reflector_finds_out_about_streams_others_of_the_same_client_need_not() {
+    let server = SharedServer::new();
+    let config = || ReflectorConfig::new().server(server.clone());
+    let refused = Line::StreamFails(failure(422, "Invalid"));
+    let mut first = Run::streaming_with(vec![refused, page(vec![], "7")], config());
+    first.expect_requests(&["stream newest", "list 0 500", "watch 7"]).await;
+    let mut second = Run::streaming_with(vec![page(vec![], "7")], config());
+    second.expect_requests(&["list 0 500", "watch 7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_no_streams_gets_none() {
+    let config = ReflectorConfig::new().streaming_lists(false);
+    Run::streaming_with(vec![page(vec![], "7")], config).expect_requests(&["list 0 500", "watch 7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_brings_nothing_is_given_up_after_ten_seconds() {
+    let nothing: [fn() -> Line; 2] = [|| Line::Silence, || Line::Stream(endless())];
+    for line in nothing {
+        let mut run = Run::streaming(vec![line(), page(vec![], "7")]);
+        run.expect_requests(&["stream newest"]).await;
+        run.expect_after(9.9..10.1, "list 0 500").await;
+        run.expect_requests(&["watch 7"]).await;
+    }
+}
+
+/// A stream that is open and brings nothing.
+fn endless() -> futures::channel::mpsc::UnboundedReceiver<Events> {
+    let (sender, receiver) = futures::channel::mpsc::unbounded();
+    std::mem::forget(sender);
+    receiver
+}
+
+/// Sends an event each so many milliseconds, for ever.
+fn trickle(
+    millis: u64,
+    event: impl Fn(usize) -> WatchEvent<k8s_openapi::api::core::v1::ConfigMap> + Send + 'static,
+) -> Line {
+    let (events, line) = stream_of(vec![vec![added("a", "1")]]);
+    tokio::spawn(async move {
+        let mut n = 0;
+        loop {
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+            n += 1;
+            if events.unbounded_send(Ok(vec![event(n)])).is_err() {
+                return;
+            }
+        }
+    });
+    line
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ordinary_watch_that_never_ends_the_list_is_given_up_within_seconds_and_what_it_brought_is_known()
+{
+    let changes = trickle(100, |n| modified("a", &(n + 1).to_string()));
+    let mut run = Run::streaming(vec![changes, page(vec![item("a", "200")], "200")]);
+    run.expect_requests(&["stream newest"]).await;
+    run.expect_after(10.0..10.3, "list newest 500").await;
+    // New objects now and then are no streaming list either: each buys a tenth of a second.
+    let additions = trickle(1_000, |n| added(&n.to_string(), &n.to_string()));
+    let mut run = Run::streaming(vec![additions, page(vec![], "200")]);
+    run.expect_requests(&["stream newest"]).await;
+    run.expect_after(11.0..12.5, "list newest 500").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_stream_lives_as_long_as_it_keeps_coming() {
+    let (events, line) = stream_of(vec![]);
+    let mut run = Run::streaming(vec![line]);
+    run.expect_requests(&["stream newest"]).await;
+    for batch in 0..30 {
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        let object = |n: usize| added(&format!("{batch}-{n}"), "3");
+        send(&events, (0..100).map(object).collect());
+    }
+    run.health(|health| matches!(health, Health::Syncing { received: 3_000, .. })).await;
+    send(&events, vec![end("7")]);
+    assert!(run.notes.recv().await.is_some_and(|note| note.ends_with("]@7")));
+    assert!(run.requests.try_recv().is_err(), "one request brought all");
+}
+
+#[tokio::test(start_paused = true)]
+async fn trouble_that_is_not_about_streams_is_waited_out_and_a_stream_asked_for_again() {
+    let troubles: [fn() -> ListWatchError; 6] = [
+        || ListWatchError::Unreachable("connection refused".into()),
+        || failure(429, "TooManyRequests"),
+        || failure(503, "ServiceUnavailable"),
+        || failure(401, "Unauthorized"),
+        || failure(404, "NotFound"),
+        || ListWatchError::Interrupted("reset".into()),
+    ];
+    for trouble in troubles {
+        for in_stream in [false, true] {
+            let line = if in_stream { broken_stream(trouble()) } else { Line::StreamFails(trouble()) };
+            let mut run = Run::streaming(vec![line, stream_of(vec![vec![end("7")]]).1]);
+            run.expect_requests(&["stream newest"]).await;
+            run.expect_after(0.8..1.6, "stream newest").await;
+            run.expect_notes(&["[]@7"]).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn streams_that_break_off_twice_lead_to_pages_once_and_are_not_held_against_the_server() {
+    let broken = || broken_stream(ListWatchError::Interrupted("reset".into()));
+    let (events, watch_line) = watch();
+    let mut run = Run::streaming(vec![broken(), broken(), page(vec![], "7"), watch_line]);
+    run.expect_requests(&["stream newest", "stream newest"]).await;
+    run.expect_after(1.6..3.2, "list 0 500").await;
+    run.expect_requests(&["watch 7"]).await;
+    send(&events, vec![bookmark("8"), error(410, "Expired")]);
+    run.expect_requests(&["stream 8"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_list_but_not_watch_gets_a_list_and_the_refusal_shows() {
+    let forbidden = || Line::StreamFails(failure(403, "Forbidden"));
+    let lines =
+        vec![forbidden(), page(vec![item("a", "3")], "7"), Line::WatchFails(failure(403, "Forbidden"))];
+    let mut run = Run::streaming(lines);
+    run.expect_requests(&["stream newest", "list 0 500", "watch 7"]).await;
+    run.expect_notes(&["[a]@7"]).await;
+    run.health(|health| matches!(health, Health::Forbidden { .. })).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_what_a_stream_cannot_take_in_is_set_aside_at_once_and_not_taken_for_deleted() {
+    let malformed_event =
+        |kind, name, version| WatchEvent::Malformed { kind, object: malformed(name, version) };
+    let (events, line) = stream_of(vec![vec![
+        added("a", "3"),
+        malformed_event(MalformedKind::Changed, Some("b"), "4"),
+        malformed_event(MalformedKind::Changed, Some("c"), "5"),
+        malformed_event(MalformedKind::Changed, Some("d"), "6"),
+    ]]);
+    let mut run = Run::streaming(vec![line]);
+    run.health(|health| matches!(health, Health::Syncing { received: 4, .. })).await;
+    assert_eq!(run.status.set_aside().len(), 3);
+    let healed = modified("c", "7");
+    let gone = malformed_event(MalformedKind::Deleted, Some("d"), "8");
+    let nameless = malformed_event(MalformedKind::Changed, None, "");
+    send(&events, vec![healed, gone, nameless, end("9")]);
+    run.expect_notes(&["[a c !b and more]@9"]).await;
+    assert_eq!(run.status.set_aside(), [malformed(Some("b"), "4")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_an_initial_event_of_an_unknown_kind_leads_to_a_list_in_pages() {
+    for kind in [MalformedKind::Unknown, MalformedKind::Deleted] {
+        let unknown = WatchEvent::Malformed { kind, object: malformed(None, "") };
+        let mut run = Run::streaming(vec![stream_of(vec![vec![unknown]]).1, page(vec![], "7")]);
+        run.expect_requests(&["stream newest", "list 0 500", "watch 7"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_a_transform_that_fails_on_a_streaming_list_sets_the_object_aside_and_runs_once_for_the_others() {
+    let calls = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = std::sync::Arc::clone(&calls);
+    let config =
+        ReflectorConfig::new().transform(move |object: &mut k8s_openapi::api::core::v1::ConfigMap| {
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if object.metadata.name.as_deref() == Some("bad") { Err("no good") } else { Ok(()) }
+        });
+    let (_events, line) = stream_of(vec![vec![added("a", "3"), added("bad", "4"), end("7")]]);
+    let mut run = Run::streaming_with(vec![line], config);
+    run.expect_notes(&["[a !bad]@7"]).await;
+    assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_a_stop_ends_a_streaming_list_at_once() {
+    let (_events, line) = stream_of(vec![vec![added("a", "3")]]);
+    let mut run = Run::streaming(vec![line]);
+    run.expect_requests(&["stream newest"]).await;
+    let stopped = tokio::time::Instant::now();
+    run.shutdown.cancel();
+    run.task.await.expect("no panic");
+    assert_eq!(stopped.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_closed_right_after_its_end_is_followed_by_a_watch_after_a_wait() {
+    let (events, line) = stream_of(vec![vec![end("7")]]);
+    drop(events);
+    let mut run = Run::streaming(vec![line, watch().1]);
+    run.expect_requests(&["stream newest"]).await;
+    run.expect_after(0.8..1.6, "watch 7").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_stream_whose_end_has_no_version_is_followed_by_another_list() {
+    let (events, line) = stream_of(vec![vec![added("a", "3"), end("")]]);
+    let mut run = Run::streaming(vec![line, stream_of(vec![vec![end("7")]]).1]);
+    run.expect_notes(&["[a]@"]).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    drop(events);
+    run.expect_requests(&["stream newest", "stream newest"]).await;
+}

@@ -1,0 +1,137 @@
+//! The model behind all discovery documents: versions of groups, with their resources.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::review::{self, Review};
+use crate::catalogue::Served;
+use crate::resource::ResourceKind;
+use crate::server::Server;
+
+/// One version of one API group.
+#[derive(Debug)]
+pub(crate) struct GroupVersion {
+    /// Empty for the core group.
+    pub(crate) group: String,
+    pub(crate) version: String,
+    /// In the order of their plurals.
+    pub(crate) served: Vec<Arc<Served>>,
+    pub(super) reviews: Vec<&'static Review>,
+}
+
+/// One subresource of a resource.
+pub(super) struct Subresource {
+    pub(super) name: &'static str,
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) kind: String,
+    pub(super) verbs: &'static [&'static str],
+}
+
+/// What can be done with a resource, in the order of the real documents.
+const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// Gives what can be done with a resource. Namespaces go one by one.
+pub(super) fn verbs(kind: &ResourceKind) -> Vec<&'static str> {
+    VERBS.into_iter().filter(|verb| !(kind.is_namespace() && *verb == "deletecollection")).collect()
+}
+
+const PART_VERBS: &[&str] = &["get", "patch", "update"];
+
+impl GroupVersion {
+    /// Joins group and version as in `apiVersion`.
+    pub(crate) fn name(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Gives the path without its slash: `api/v1` or `apis/apps/v1`.
+    pub(crate) fn path(&self) -> String {
+        if self.group.is_empty() { format!("api/{}", self.version) } else { format!("apis/{}", self.name()) }
+    }
+}
+
+/// Gives all versions of all groups: groups by name, the core group first, and the preferred version of each first.
+pub(crate) fn group_versions(server: &Server) -> Vec<GroupVersion> {
+    let mut found: Vec<GroupVersion> = Vec::new();
+    let mut entry = |group: &str, version: &str| -> usize {
+        let known = found.iter().position(|known| known.group == group && known.version == version);
+        known.unwrap_or_else(|| {
+            let (group, version) = (group.to_owned(), version.to_owned());
+            found.push(GroupVersion { group, version, served: Vec::new(), reviews: Vec::new() });
+            found.len() - 1
+        })
+    };
+    let all = server.catalogue.all();
+    let places: Vec<usize> =
+        all.iter().map(|served| entry(&served.kind.group, &served.kind.version)).collect();
+    let reviews: Vec<usize> = review::ALL.iter().map(|review| entry(review.group, "v1")).collect();
+    for (served, place) in all.into_iter().zip(places) {
+        found[place].served.push(served);
+    }
+    for (review, place) in review::ALL.iter().zip(reviews) {
+        found[place].reviews.push(review);
+    }
+    found.sort_by(|left, right| {
+        left.group.cmp(&right.group).then_with(|| priority(&left.version).cmp(&priority(&right.version)))
+    });
+    found
+}
+
+/// Orders versions as Kubernetes does: stable before beta before alpha, higher numbers first, all others by name.
+fn priority(version: &str) -> (Reverse<u8>, Reverse<u32>, Reverse<u32>, String) {
+    let parse = || {
+        let rest = version.strip_prefix('v')?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let major: u32 = rest[..digits].parse().ok()?;
+        let (stability, minor) = match &rest[digits..] {
+            "" => (3, "0"),
+            beta if beta.starts_with("beta") => (2, &beta[4..]),
+            alpha if alpha.starts_with("alpha") => (1, &alpha[5..]),
+            _ => return None,
+        };
+        Some((stability, major, minor.parse().ok()?))
+    };
+    let (stability, major, minor) = parse().unwrap_or((0, 0, 0));
+    (Reverse(stability), Reverse(major), Reverse(minor), version.to_owned())
+}
+
+/// Gives the subresources of a resource.
+pub(super) fn subresources(kind: &ResourceKind) -> Vec<Subresource> {
+    let of = |name, group: &str, version: &str, kind: &str, verbs| Subresource {
+        name,
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        verbs,
+    };
+    let own = |name, verbs| of(name, &kind.group, &kind.version, &kind.kind, verbs);
+    let mut found = Vec::new();
+    if kind.kind == "Pod" && kind.group.is_empty() {
+        found.push(of("binding", "", "v1", "Binding", &["create"]));
+        found.push(of("eviction", "policy", "v1", "Eviction", &["create"]));
+    }
+    if kind.is_namespace() {
+        found.push(own("finalize", &["update"]));
+    }
+    if kind.scale.is_some() {
+        found.push(of("scale", "autoscaling", "v1", "Scale", PART_VERBS));
+    }
+    if kind.status_subresource {
+        found.push(own("status", PART_VERBS));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    //! The order of versions.
+
+    use super::priority;
+
+    #[test]
+    fn the_preferred_version_is_the_most_stable_and_then_the_highest() {
+        let mut versions = ["v1alpha1", "foo", "v2beta2", "v1", "v2beta10", "v10", "v2"];
+        versions.sort_by_key(|version| priority(version));
+        assert_eq!(versions, ["v10", "v2", "v1", "v2beta10", "v2beta2", "v1alpha1", "foo"]);
+    }
+}

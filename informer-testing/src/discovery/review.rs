@@ -1,0 +1,89 @@
+//! Reviews: questions about rights and identities, which are asked by creating them. Here everyone may do everything.
+
+use serde_json::{Value, json};
+
+/// One kind of review.
+#[derive(Debug)]
+pub(crate) struct Review {
+    pub(super) group: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) plural: &'static str,
+    pub(super) namespaced: bool,
+    grant: fn() -> Value,
+}
+
+/// What there is.
+pub(super) const ALL: &[Review] = &[
+    Review {
+        group: "authentication.k8s.io",
+        kind: "SelfSubjectReview",
+        plural: "selfsubjectreviews",
+        namespaced: false,
+        grant: || json!({ "userInfo": user() }),
+    },
+    Review {
+        group: "authentication.k8s.io",
+        kind: "TokenReview",
+        plural: "tokenreviews",
+        namespaced: false,
+        grant: || json!({ "authenticated": true, "user": user() }),
+    },
+    Review {
+        group: "authorization.k8s.io",
+        kind: "LocalSubjectAccessReview",
+        plural: "localsubjectaccessreviews",
+        namespaced: true,
+        grant: allowed,
+    },
+    Review {
+        group: "authorization.k8s.io",
+        kind: "SelfSubjectAccessReview",
+        plural: "selfsubjectaccessreviews",
+        namespaced: false,
+        grant: allowed,
+    },
+    Review {
+        group: "authorization.k8s.io",
+        kind: "SelfSubjectRulesReview",
+        plural: "selfsubjectrulesreviews",
+        namespaced: false,
+        grant: || {
+            json!({
+                "resourceRules": [{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }],
+                "nonResourceRules": [{ "verbs": ["*"], "nonResourceURLs": ["*"] }],
+                "incomplete": false,
+            })
+        },
+    },
+    Review {
+        group: "authorization.k8s.io",
+        kind: "SubjectAccessReview",
+        plural: "subjectaccessreviews",
+        namespaced: false,
+        grant: allowed,
+    },
+];
+
+/// Finds the review behind a path, given as that of group and version, and a plural.
+pub(crate) fn review(group_version_path: &str, plural: &str) -> Option<&'static Review> {
+    let group = group_version_path.strip_prefix("apis/")?.strip_suffix("/v1")?;
+    ALL.iter().find(|review| review.group == group && review.plural == plural)
+}
+
+impl Review {
+    /// Answers a review.
+    pub(crate) fn grant(&self, mut review: Value) -> Value {
+        review["kind"] = self.kind.into();
+        review["apiVersion"] = format!("{}/v1", self.group).into();
+        review["status"] = (self.grant)();
+        review
+    }
+}
+
+fn user() -> Value {
+    json!({ "username": "simulator", "groups": ["system:masters", "system:authenticated"] })
+}
+
+fn allowed() -> Value {
+    json!({ "allowed": true, "reason": "the simulator allows everything" })
+}

@@ -1,0 +1,81 @@
+//! Bodies that don't come through whole.
+
+use std::io;
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http_body_util::BodyExt;
+use tokio_util::sync::CancellationToken;
+
+use super::gate::Gate;
+use crate::serve::ResponseBody;
+
+/// What comes after the bytes that are let through.
+#[derive(Clone, Debug)]
+pub(super) enum Then {
+    Close,
+    Abort,
+    /// The rest, once the gate is released.
+    Stall(Gate),
+}
+
+/// A body of which only the beginning comes through.
+struct Cut {
+    body: ResponseBody,
+    /// How many bytes still come through.
+    left: u64,
+    then: Then,
+    /// What was read and is held back.
+    held: Option<Bytes>,
+    stop: CancellationToken,
+}
+
+/// Lets so many bytes of a body through.
+pub(super) fn cut(body: ResponseBody, after: u64, then: Then, stop: CancellationToken) -> ResponseBody {
+    let cut = Cut { body, left: after, then, held: None, stop };
+    let pieces = stream::unfold(cut, |mut cut| async move { cut.next().await.map(|piece| (piece, cut)) });
+    ResponseBody::streamed(pieces.boxed())
+}
+
+impl Cut {
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        if self.left == 0 {
+            match &self.then {
+                Then::Close => return None,
+                Then::Abort => {
+                    self.then = Then::Close;
+                    return Some(Err(io::ErrorKind::ConnectionAborted.into()));
+                }
+                Then::Stall(gate) => {
+                    gate.passed(&self.stop).await;
+                    self.left = u64::MAX;
+                }
+            }
+        }
+        let mut piece = match self.held.take() {
+            Some(held) => held,
+            None => match self.read().await? {
+                Ok(piece) => piece,
+                Err(error) => return Some(Err(error)),
+            },
+        };
+        let through = usize::try_from(self.left).unwrap_or(usize::MAX).min(piece.len());
+        self.held = Some(piece.split_off(through)).filter(|rest| !rest.is_empty());
+        self.left -= through as u64;
+        Some(Ok(piece))
+    }
+
+    /// Reads the next piece of data.
+    async fn read(&mut self) -> Option<io::Result<Bytes>> {
+        loop {
+            match self.body.frame().await? {
+                Ok(frame) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Some(Ok(data));
+                    }
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}

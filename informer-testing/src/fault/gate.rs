@@ -1,0 +1,37 @@
+//! [`Gate`]: what holds a stalled response back until a test lets it go.
+
+use tokio_util::sync::CancellationToken;
+
+/// Holds stalled responses back until it is [released](Self::release). Clones are the same gate.
+///
+/// A gate that is never released holds until the client gives up or the simulator stops.
+#[derive(Clone, Debug, Default)]
+pub struct Gate(CancellationToken);
+
+impl Gate {
+    /// Returns a closed gate.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets everything go on that waits at the gate, and all that comes later. It can't be closed again.
+    pub fn release(&self) {
+        self.0.cancel();
+    }
+
+    /// Says whether it has been released.
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Waits until the gate is released or the server stops.
+    pub(crate) async fn passed(&self, stop: &CancellationToken) {
+        tokio::select! {
+            biased;
+            () = self.0.cancelled() => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What the server takes for the name of an object or a label, and what it says of anything else.
+//!
+//! The rules and their wording are those of `k8s.io/apimachinery/pkg/util/validation`. Each check gives what is wrong,
+//! nothing if all is well.
+
+/// How long the name of a label, and its value, may be.
+const LONGEST_LABEL: usize = 63;
+
+/// How long a DNS subdomain may be.
+const LONGEST_SUBDOMAIN: usize = 253;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+    '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+const LABEL_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
+    an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
+    and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
+    validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+const TOO_MANY_PARTS: &str = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and \
+    end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+    '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+
+/// Checks the name of a label or of an annotation: `name` or `example.com/name`.
+pub(crate) fn label_name(text: &str) -> Vec<String> {
+    let (prefix, name) = match text.split('/').collect::<Vec<_>>().as_slice() {
+        [name] => (None, *name),
+        [prefix, name] => (Some(*prefix), *name),
+        _ => return vec![TOO_MANY_PARTS.to_owned()],
+    };
+    let mut wrong = match prefix {
+        None => Vec::new(),
+        Some("") => vec!["prefix part must be non-empty".to_owned()],
+        Some(prefix) => subdomain(prefix).into_iter().map(|why| format!("prefix part {why}")).collect(),
+    };
+    if name.is_empty() {
+        wrong.push("name part must be non-empty".to_owned());
+    } else if name.len() > LONGEST_LABEL {
+        wrong.push(format!("name part {}", too_long(LONGEST_LABEL)));
+    }
+    if !is_label_text(name) {
+        wrong.push(LABEL_NAME.to_owned());
+    }
+    wrong
+}
+
+/// Checks the value of a label.
+pub(crate) fn label_value(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > LONGEST_LABEL {
+        wrong.push(too_long(LONGEST_LABEL));
+    }
+    if !text.is_empty() && !is_label_text(text) {
+        wrong.push(LABEL_VALUE.to_owned());
+    }
+    wrong
+}
+
+/// Checks the name that most kinds of objects may have: a DNS subdomain.
+pub(crate) fn subdomain(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > LONGEST_SUBDOMAIN {
+        wrong.push(too_long(LONGEST_SUBDOMAIN));
+    }
+    if !text.split('.').all(is_dns_label) {
+        wrong.push(SUBDOMAIN.to_owned());
+    }
+    wrong
+}
+
+fn too_long(most: usize) -> String {
+    format!("must be no more than {most} bytes")
+}
+
+fn is_label_text(text: &str) -> bool {
+    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let within = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    ends(text.chars().next()) && ends(text.chars().next_back()) && text.chars().all(within)
+}
+
+fn is_dns_label(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let ends = |c: Option<char>| c.is_some_and(plain);
+    ends(text.chars().next()) && ends(text.chars().next_back()) && text.chars().all(|c| plain(c) || c == '-')
+}

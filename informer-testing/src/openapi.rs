@@ -1,0 +1,159 @@
+//! `/openapi/v3`: as much as `kubectl` needs to validate, apply and explain.
+//!
+//! Custom resources have the schemas of their definitions. Built-in kinds have none here, so for them the document says
+//! which operations there are with which parameters, and of the objects no more than that they have metadata.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::{Map, Value, json};
+
+use crate::discovery::{GroupVersion, group_versions};
+use crate::resource::ResourceKind;
+use crate::server::Server;
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// Lists the documents, one per version of a group.
+pub(crate) fn index(server: &Server) -> Value {
+    let mut paths = Map::new();
+    for version in group_versions(server) {
+        let hash = hash(&describe(&version));
+        let url = format!("/openapi/v3/{}?hash={hash}", version.path());
+        paths.insert(version.path(), json!({ "serverRelativeURL": url }));
+    }
+    json!({ "paths": paths })
+}
+
+/// Gives the document of one version of a group, by its path, such as `apis/apps/v1`.
+pub(crate) fn document(server: &Server, path: &str) -> Option<Value> {
+    group_versions(server).iter().find(|version| version.path() == path).map(describe)
+}
+
+/// Gives a hash of a document, the same in each run.
+pub(crate) fn hash(document: &Value) -> String {
+    let mut hasher = DefaultHasher::new();
+    document.to_string().hash(&mut hasher);
+    format!("{:016X}", hasher.finish())
+}
+
+fn describe(version: &GroupVersion) -> Value {
+    let (mut paths, mut schemas) = (Map::new(), Map::new());
+    schemas.insert(OBJECT_META.to_owned(), object_meta());
+    for served in &version.served {
+        let kind = &served.kind;
+        schemas.insert(component(kind), schema(kind));
+        let within = if kind.namespaced {
+            format!("/{}/namespaces/{{namespace}}/{}", kind.group_version_path(), kind.plural)
+        } else {
+            kind.collection_path()
+        };
+        paths.insert(format!("{within}/{{name}}"), item(kind));
+        paths.insert(within, collection(kind));
+    }
+    json!({
+        "openapi": "3.0.0",
+        "info": { "title": "Kubernetes", "version": "v1.36.0" },
+        "paths": paths,
+        "components": { "schemas": schemas },
+    })
+}
+
+/// Names the schema of a kind as the real documents do: in reversed domain order.
+fn component(kind: &ResourceKind) -> String {
+    if kind.is_built_in() {
+        let group = kind.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
+        return format!("io.k8s.api.{group}.{}.{}", kind.version, kind.kind);
+    }
+    let reversed: Vec<&str> = kind.group.rsplit('.').collect();
+    format!("{}.{}.{}", reversed.join("."), kind.version, kind.kind)
+}
+
+fn schema(kind: &ResourceKind) -> Value {
+    let mut schema = match &kind.schema {
+        Some(schema) => Value::clone(schema),
+        None => json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
+    };
+    if !schema["properties"].is_object() {
+        schema["properties"] = json!({});
+    }
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    schema["properties"]["apiVersion"] = text("The version of the schema of this object.");
+    schema["properties"]["kind"] = text("The kind of this object.");
+    schema["properties"]["metadata"] = json!({
+        "description": "Standard object's metadata.",
+        "allOf": [{ "$ref": format!("#/components/schemas/{OBJECT_META}") }],
+    });
+    schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(kind)]);
+    schema
+}
+
+fn object_meta() -> Value {
+    let text = || json!({ "type": "string" });
+    let texts = || json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    json!({
+        "type": "object",
+        "description": "ObjectMeta is metadata that all persisted resources must have.",
+        "properties": {
+            "name": text(),
+            "generateName": text(),
+            "namespace": text(),
+            "uid": text(),
+            "resourceVersion": text(),
+            "creationTimestamp": text(),
+            "deletionTimestamp": text(),
+            "generation": { "type": "integer", "format": "int64" },
+            "labels": texts(),
+            "annotations": texts(),
+            "finalizers": { "type": "array", "items": { "type": "string" } },
+            "ownerReferences": { "type": "array", "items": { "type": "object" } },
+            "managedFields": { "type": "array", "items": { "type": "object" } },
+        },
+    })
+}
+
+fn group_version_kind(kind: &ResourceKind) -> Value {
+    json!({ "group": kind.group, "version": kind.version, "kind": kind.kind })
+}
+
+fn collection(kind: &ResourceKind) -> Value {
+    json!({
+        "get": operation(kind, "list", &[]),
+        "post": operation(kind, "post", &["dryRun", "fieldManager", "fieldValidation"]),
+        "delete": operation(kind, "deletecollection", &["dryRun"]),
+    })
+}
+
+fn item(kind: &ResourceKind) -> Value {
+    let mut patch = operation(kind, "patch", &["dryRun", "fieldManager", "fieldValidation", "force"]);
+    // A strategic merge patch is taken as well. But its merge keys are in the schemas of built-in kinds, and clients
+    // that find it named here would look for them in vain; without it they use those that they know.
+    let types =
+        ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
+    let content: Map<String, Value> = types
+        .iter()
+        .map(|media_type| ((*media_type).to_owned(), json!({ "schema": { "type": "object" } })))
+        .collect();
+    patch["requestBody"] = json!({ "content": content, "required": true });
+    json!({
+        "get": operation(kind, "get", &[]),
+        "put": operation(kind, "put", &["dryRun", "fieldManager", "fieldValidation"]),
+        "patch": patch,
+        "delete": operation(kind, "delete", &["dryRun"]),
+    })
+}
+
+fn operation(kind: &ResourceKind, action: &str, parameters: &[&str]) -> Value {
+    let parameters: Vec<Value> = parameters
+        .iter()
+        .map(|name| json!({ "name": name, "in": "query", "schema": { "type": "string", "uniqueItems": true } }))
+        .collect();
+    let schema = json!({ "$ref": format!("#/components/schemas/{}", component(kind)) });
+    json!({
+        "parameters": parameters,
+        "responses": {
+            "200": { "description": "OK", "content": { "application/json": { "schema": schema } } },
+        },
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": group_version_kind(kind),
+    })
+}

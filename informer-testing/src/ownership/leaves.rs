@@ -1,0 +1,181 @@
+//! An object as a set of paths to its leaves, written as in `FieldsV1`: `f:spec`, `k:{"name":"main"}`, `v:"x"`, `.`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::Body;
+use super::list_kind::ListKind;
+use crate::resource::ResourceKind;
+use crate::schema;
+
+/// The steps from the root of an object to a leaf.
+pub(super) type Path = Vec<String>;
+
+/// The leaves of an object, with their values. The element of a list itself is there as `.`, and has no value.
+pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
+
+/// Metadata that nobody owns.
+const UNOWNED: [&str; 10] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+];
+
+/// Maps of built-in kinds that are one value, in Go tagged `structType=atomic` or `mapType=atomic`.
+const ATOMIC_MAPS: [&str; 9] = [
+    "selector",
+    "nodeSelector",
+    "fieldRef",
+    "secretKeyRef",
+    "configMapKeyRef",
+    "resourceFieldRef",
+    "targetRef",
+    "claimRef",
+    "secretRef",
+];
+
+/// How a value is merged and owned.
+pub(super) enum Form {
+    Scalar,
+    Map,
+    List(ListKind),
+}
+
+/// Tells how a value is merged, from the field it is in.
+pub(super) fn form(kind: &ResourceKind, field: &str, schema: Option<&Value>, value: &Value) -> Form {
+    match value {
+        Value::Object(_) => {
+            let atomic = match schema {
+                Some(schema) => schema["x-kubernetes-map-type"] == "atomic",
+                None => kind.is_built_in() && ATOMIC_MAPS.contains(&field),
+            };
+            if atomic { Form::Scalar } else { Form::Map }
+        }
+        Value::Array(_) => match ListKind::of(kind, field, schema) {
+            ListKind::Atomic => Form::Scalar,
+            list => Form::List(list),
+        },
+        _ => Form::Scalar,
+    }
+}
+
+/// Gives the leaves of an object, without what nobody owns.
+pub(super) fn leaves<'v>(kind: &ResourceKind, body: &'v Body) -> Leaves<'v> {
+    let mut found = Leaves::new();
+    for (name, value) in body {
+        let path = vec![format!("f:{name}")];
+        match (name.as_str(), value) {
+            ("apiVersion" | "kind", _) => {}
+            ("metadata", Value::Object(metadata)) => {
+                for (name, value) in metadata {
+                    if !UNOWNED.contains(&name.as_str()) {
+                        walk(kind, name, None, value, join(&path, format!("f:{name}")), &mut found);
+                    }
+                }
+            }
+            _ => {
+                let schema = kind.schema.as_deref().and_then(|schema| schema::of_field(schema, name));
+                walk(kind, name, schema, value, path, &mut found);
+            }
+        }
+    }
+    found
+}
+
+fn walk<'v>(
+    kind: &ResourceKind,
+    field: &str,
+    schema: Option<&Value>,
+    value: &'v Value,
+    path: Path,
+    found: &mut Leaves<'v>,
+) {
+    match (form(kind, field, schema, value), value) {
+        (Form::Map, Value::Object(fields)) if !fields.is_empty() => {
+            for (name, value) in fields {
+                let schema = schema.and_then(|schema| schema::of_field(schema, name));
+                walk(kind, name, schema, value, join(&path, format!("f:{name}")), found);
+            }
+        }
+        (Form::List(_), Value::Array(elements)) if elements.is_empty() => {
+            found.insert(path, Some(value));
+        }
+        (Form::List(ListKind::Set), Value::Array(elements)) => {
+            found.extend(elements.iter().map(|element| (join(&path, format!("v:{element}")), None)));
+        }
+        (Form::List(ListKind::Map(keys)), Value::Array(elements)) => {
+            let schema = schema.and_then(|schema| schema.get("items"));
+            for element in elements {
+                let path = join(&path, key_of(element, &keys));
+                found.insert(join(&path, ".".to_owned()), None);
+                walk(kind, field, schema, element, path, found);
+            }
+        }
+        _ => {
+            found.insert(path, Some(value));
+        }
+    }
+}
+
+/// Names an element of a list by its keys.
+pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
+    let mut named = Map::new();
+    for key in keys {
+        let value = match (element.get(key), key.as_str()) {
+            (Some(value), _) => value.clone(),
+            // The only key of built-in lists that has a default.
+            (None, "protocol") => json!("TCP"),
+            (None, _) => continue,
+        };
+        named.insert(key.clone(), value);
+    }
+    format!("k:{}", Value::Object(named))
+}
+
+fn join(path: &Path, step: String) -> Path {
+    let mut joined = path.clone();
+    joined.push(step);
+    joined
+}
+
+/// Writes paths as `FieldsV1`: nested objects, one level per step.
+pub(super) fn to_fields_v1(paths: &BTreeSet<Path>) -> Value {
+    let mut root = Map::new();
+    for path in paths {
+        let mut level = &mut root;
+        for step in path {
+            let next = level.entry(step.as_str()).or_insert_with(|| Value::Object(Map::new()));
+            let Value::Object(inner) = next else {
+                unreachable!("only objects are put in");
+            };
+            level = inner;
+        }
+    }
+    Value::Object(root)
+}
+
+/// Reads paths from `FieldsV1`.
+pub(super) fn from_fields_v1(fields: &Value) -> BTreeSet<Path> {
+    let mut found = BTreeSet::new();
+    collect(fields, &Path::new(), &mut found);
+    found
+}
+
+fn collect(fields: &Value, path: &Path, found: &mut BTreeSet<Path>) {
+    for (step, inner) in fields.as_object().into_iter().flatten() {
+        let path = join(path, step.clone());
+        if inner.as_object().is_none_or(Map::is_empty) {
+            found.insert(path);
+        } else {
+            collect(inner, &path, found);
+        }
+    }
+}

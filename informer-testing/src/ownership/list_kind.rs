@@ -1,0 +1,75 @@
+//! How lists of objects are merged: as sets, by keys, or not at all.
+//!
+//! For built-in kinds this is in the tags of the Go types; here it follows from the name of the field, which is enough
+//! for the lists that people patch. For custom resources it is in their schema.
+
+use serde_json::Value;
+
+use crate::resource::ResourceKind;
+
+/// How the elements of a list are told apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    /// Not at all: the list is one value.
+    Atomic,
+    /// By their values.
+    Set,
+    /// By the values of these fields.
+    Map(Vec<String>),
+}
+
+impl ListKind {
+    /// Finds how a list is merged in an object of a kind.
+    ///
+    /// `schema` is that of the list, where there is one.
+    pub(crate) fn of(kind: &ResourceKind, field: &str, schema: Option<&Value>) -> Self {
+        match schema {
+            Some(schema) => Self::of_schema(schema),
+            // All kinds have the same metadata.
+            None if kind.is_built_in() || matches!(field, "ownerReferences" | "finalizers") => {
+                Self::of_built_in(kind, field)
+            }
+            None => Self::Atomic,
+        }
+    }
+
+    fn of_schema(schema: &Value) -> Self {
+        let keys = || {
+            let keys = schema["x-kubernetes-list-map-keys"].as_array().into_iter().flatten();
+            keys.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        match schema["x-kubernetes-list-type"].as_str() {
+            Some("map") => Self::Map(keys()),
+            Some("set") => Self::Set,
+            _ => Self::Atomic,
+        }
+    }
+
+    fn of_built_in(kind: &ResourceKind, field: &str) -> Self {
+        let keys: &[&str] = match field {
+            "finalizers" => return Self::Set,
+            "ports" if kind.kind == "Service" => &["port", "protocol"],
+            "ports" if kind.kind == "EndpointSlice" || kind.kind == "Endpoints" => return Self::Atomic,
+            "ports" => &["containerPort", "protocol"],
+            "containers"
+            | "initContainers"
+            | "ephemeralContainers"
+            | "env"
+            | "volumes"
+            | "imagePullSecrets"
+            | "secrets"
+            | "resourceClaims"
+            | "volumeClaimTemplates" => &["name"],
+            "volumeMounts" => &["mountPath"],
+            "volumeDevices" => &["devicePath"],
+            "conditions" => &["type"],
+            "addresses" if kind.kind == "Node" => &["type"],
+            "taints" => &["key", "effect"],
+            "topologySpreadConstraints" => &["topologyKey", "whenUnsatisfiable"],
+            "hostAliases" | "podIPs" | "hostIPs" => &["ip"],
+            "ownerReferences" => &["uid"],
+            _ => return Self::Atomic,
+        };
+        Self::Map(keys.iter().map(ToString::to_string).collect())
+    }
+}

@@ -1,0 +1,193 @@
+//! From protobuf to JSON.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::Messages;
+use super::messages::{Field, Shape};
+use super::wire::{Content, Fields, Malformed};
+
+/// What all such bodies begin with.
+const MAGIC: &[u8] = b"k8s\0";
+
+type Object = Map<String, Value>;
+
+/// Reads an object, with its kind and version. There is none where the kind is not a known one.
+pub(crate) fn read(body: &[u8]) -> Option<Object> {
+    let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
+    let mut envelope = Fields(body.strip_prefix(MAGIC)?);
+    while let Some((number, content)) = envelope.next().ok()? {
+        match (number, content) {
+            (1, Content::Bytes(bytes)) => {
+                let mut type_meta = Fields(bytes);
+                while let Some((number, Content::Bytes(bytes))) = type_meta.next().ok()? {
+                    let text = String::from_utf8_lossy(bytes).into_owned();
+                    if number == 1 { api_version = text } else { kind = text }
+                }
+            }
+            (2, Content::Bytes(bytes)) => raw = bytes,
+            _ => {}
+        }
+    }
+    let message = Messages::all().of_kind(&api_version, &kind)?;
+    let mut object = message_of(message, raw).ok()?;
+    object.insert("apiVersion".to_owned(), api_version.into());
+    object.insert("kind".to_owned(), kind.into());
+    Some(object)
+}
+
+fn message_of(message: &str, bytes: &[u8]) -> Result<Object, Malformed> {
+    let mut object = Object::new();
+    let mut fields = Fields(bytes);
+    while let Some((number, content)) = fields.next()? {
+        // A field of a newer Kubernetes is left out, as an older server leaves it out.
+        if let Some(field) = Messages::all().field(message, number) {
+            put(&mut object, field, content)?;
+        }
+    }
+    Ok(object)
+}
+
+fn put(object: &mut Object, field: &Field, content: Content<'_>) -> Result<(), Malformed> {
+    match (field.shape, content) {
+        (Shape::List, Content::Bytes(packed)) if field.type_name == "i" => {
+            let mut packed = Fields(packed);
+            while !packed.0.is_empty() {
+                let number = value_of("i", Content::Number(packed.varint()?))?;
+                list(object, field).push(number);
+            }
+        }
+        (Shape::List, content) => {
+            let element = value_of(field.type_name, content)?;
+            list(object, field).push(element);
+        }
+        (Shape::Map, Content::Bytes(entry)) => {
+            let (key, value) = entry_of(field.type_name, entry)?;
+            let map = object.entry(field.name).or_insert_with(|| Value::Object(Object::new()));
+            map[key] = value;
+        }
+        (Shape::Map, _) => return Err(Malformed),
+        (shape, content) => {
+            let value = value_of(field.type_name, content)?;
+            match value {
+                Value::Object(inner) if field.name == "-" => object.extend(inner),
+                value if shape == Shape::Plain && is_empty(&value) => {}
+                // No time is never a time.
+                Value::Null => {}
+                value => {
+                    object.insert(field.name.to_owned(), value);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn list<'o>(object: &'o mut Object, field: &Field) -> &'o mut Vec<Value> {
+    let found = object.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
+    match found {
+        Value::Array(elements) => elements,
+        _ => unreachable!("the fields of a message have names of their own"),
+    }
+}
+
+fn entry_of(type_name: &str, bytes: &[u8]) -> Result<(String, Value), Malformed> {
+    let empty = || match type_name {
+        "s" | "y" => Value::from(""),
+        _ => Value::Object(Object::new()),
+    };
+    let (mut key, mut value) = (String::new(), empty());
+    let mut fields = Fields(bytes);
+    while let Some((number, content)) = fields.next()? {
+        match (number, content) {
+            (1, Content::Bytes(bytes)) => key = String::from_utf8_lossy(bytes).into_owned(),
+            (2, content) => value = value_of(type_name, content)?,
+            _ => {}
+        }
+    }
+    Ok((key, value))
+}
+
+fn value_of(type_name: &str, content: Content<'_>) -> Result<Value, Malformed> {
+    Ok(match (type_name, content) {
+        ("i", Content::Number(number)) => number.cast_signed().into(),
+        ("b", Content::Number(number)) => (number != 0).into(),
+        ("d", Content::Double(number)) => number.into(),
+        ("s", Content::Bytes(bytes)) => String::from_utf8_lossy(bytes).into(),
+        ("y", Content::Bytes(bytes)) => BASE64_STANDARD.encode(bytes).into(),
+        ("meta.v1.Time", Content::Bytes(bytes)) => time_of(bytes, |time| time.to_string())?,
+        ("meta.v1.MicroTime", Content::Bytes(bytes)) => {
+            time_of(bytes, |time| time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string())?
+        }
+        ("meta.v1.FieldsV1" | "pkg.runtime.RawExtension", Content::Bytes(bytes)) => json_within(bytes)?,
+        ("api.resource.Quantity", Content::Bytes(bytes)) => text_within(bytes, 1)?,
+        ("util.intstr.IntOrString", Content::Bytes(bytes)) => int_or_string(bytes)?,
+        (message, Content::Bytes(bytes)) => Value::Object(message_of(message, bytes)?),
+        _ => return Err(Malformed),
+    })
+}
+
+/// Reads a time: seconds and nanoseconds, or nothing at all where there is none.
+fn time_of(bytes: &[u8], write: impl Fn(Timestamp) -> String) -> Result<Value, Malformed> {
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    let (mut seconds, mut nanoseconds) = (0, 0);
+    let mut fields = Fields(bytes);
+    while let Some((number, content)) = fields.next()? {
+        match (number, content) {
+            (1, Content::Number(number)) => seconds = number.cast_signed(),
+            (2, Content::Number(number)) => nanoseconds = i32::try_from(number).map_err(|_| Malformed)?,
+            _ => {}
+        }
+    }
+    Ok(write(Timestamp::new(seconds, nanoseconds).map_err(|_| Malformed)?).into())
+}
+
+fn int_or_string(bytes: &[u8]) -> Result<Value, Malformed> {
+    let (mut is_text, mut number, mut text) = (false, 0, "".into());
+    let mut fields = Fields(bytes);
+    while let Some((field, content)) = fields.next()? {
+        match (field, content) {
+            (1, Content::Number(kind)) => is_text = kind == 1,
+            (2, Content::Number(found)) => number = found.cast_signed(),
+            (3, Content::Bytes(bytes)) => text = String::from_utf8_lossy(bytes),
+            _ => {}
+        }
+    }
+    Ok(if is_text { text.into() } else { number.into() })
+}
+
+fn bytes_within(bytes: &[u8], wanted: u64) -> Result<&[u8], Malformed> {
+    let mut fields = Fields(bytes);
+    while let Some((number, content)) = fields.next()? {
+        if let (true, Content::Bytes(bytes)) = (number == wanted, content) {
+            return Ok(bytes);
+        }
+    }
+    Ok(&[])
+}
+
+fn text_within(bytes: &[u8], field: u64) -> Result<Value, Malformed> {
+    Ok(String::from_utf8_lossy(bytes_within(bytes, field)?).into())
+}
+
+fn json_within(bytes: &[u8]) -> Result<Value, Malformed> {
+    match bytes_within(bytes, 1)? {
+        [] => Ok(Value::Null),
+        json => serde_json::from_slice(json).map_err(|_| Malformed),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(elements) => elements.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}

@@ -1,0 +1,87 @@
+//! What is known of the messages: `messages.txt`, the output of `xtask/clientgo/messages`.
+//!
+//! A line `@apps/v1 Deployment apps.v1.Deployment` says in which message a kind is. A line `apps.v1.Deployment` begins a
+//! message, and those below it are its fields: `2 spec apps.v1.DeploymentSpec`, that is, number, name in JSON and type.
+//! A type is `s`, `b`, `i`, `d` or `y` for strings, booleans, whole and other numbers and bytes, or a message. Before it
+//! stand `[` for lists, `{` for maps, `*` for what is sent only if it is set, and `!` for what is in JSON even if it is
+//! empty. A message whose name in JSON is `-` has its fields in those of the message around it.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+static TEXT: &str = include_str!("messages.txt");
+
+static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TEXT));
+
+/// All messages by name, and the kinds by version.
+pub(super) struct Messages {
+    kinds: HashMap<(&'static str, &'static str), &'static str>,
+    messages: HashMap<&'static str, Vec<Field>>,
+}
+
+/// One field of a message.
+pub(super) struct Field {
+    number: u64,
+    /// `-` if its fields stand for it.
+    pub(super) name: &'static str,
+    pub(super) shape: Shape,
+    /// The type of the value, or of the elements.
+    pub(super) type_name: &'static str,
+}
+
+/// How often a field is there, and whether it is in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Once; in JSON unless it is empty.
+    Plain,
+    /// Once; always in JSON.
+    Always,
+    /// At most once, and in JSON if it is there.
+    Pointer,
+    List,
+    Map,
+}
+
+impl Messages {
+    pub(super) fn all() -> &'static Self {
+        &MESSAGES
+    }
+
+    /// Finds the message of a kind.
+    pub(super) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&'static str> {
+        self.kinds.get(&(api_version, kind)).copied()
+    }
+
+    /// Finds a field of a message.
+    pub(super) fn field(&self, message: &str, number: u64) -> Option<&Field> {
+        self.messages.get(message)?.iter().find(|field| field.number == number)
+    }
+
+    fn parse(text: &'static str) -> Self {
+        let (mut kinds, mut messages) = (HashMap::new(), HashMap::new());
+        let mut current = "";
+        for line in text.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words[..] {
+                [version, kind, message] if version.starts_with('@') => {
+                    kinds.insert((&version[1..], kind), message);
+                }
+                [number, name, coded] => {
+                    let (shape, type_name) = Shape::parse(coded);
+                    let fields: &mut Vec<Field> = messages.entry(current).or_default();
+                    fields.extend(number.parse().ok().map(|number| Field { number, name, shape, type_name }));
+                }
+                _ => current = line,
+            }
+        }
+        Self { kinds, messages }
+    }
+}
+
+impl Shape {
+    fn parse(coded: &str) -> (Self, &str) {
+        let shapes = [('[', Self::List), ('{', Self::Map), ('*', Self::Pointer), ('!', Self::Always)];
+        let found = shapes.into_iter().find_map(|(code, shape)| Some((shape, coded.strip_prefix(code)?)));
+        found.unwrap_or((Self::Plain, coded))
+    }
+}

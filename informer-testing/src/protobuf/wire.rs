@@ -1,0 +1,57 @@
+//! The wire format of protobuf: numbered fields, each a number or some bytes.
+
+/// The bytes end within a field, or are no protobuf at all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Malformed;
+
+/// The content of a field.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Content<'b> {
+    Number(u64),
+    /// Eight bytes, which are a floating-point number here.
+    Double(f64),
+    Bytes(&'b [u8]),
+}
+
+/// Goes through the fields of a message.
+pub(super) struct Fields<'b>(pub(super) &'b [u8]);
+
+impl<'b> Fields<'b> {
+    /// Takes the next field, with its number.
+    pub(super) fn next(&mut self) -> Result<Option<(u64, Content<'b>)>, Malformed> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let tag = self.varint()?;
+        let content = match tag & 7 {
+            0 => Content::Number(self.varint()?),
+            1 => Content::Double(f64::from_le_bytes(self.take(8)?.try_into().map_err(|_| Malformed)?)),
+            2 => {
+                let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
+                Content::Bytes(self.take(length)?)
+            }
+            5 => Content::Bytes(self.take(4)?),
+            _ => return Err(Malformed),
+        };
+        Ok(Some((tag >> 3, content)))
+    }
+
+    /// Takes a number of variable length.
+    pub(super) fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1)?[0];
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed)
+    }
+
+    fn take(&mut self, length: usize) -> Result<&'b [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+}

@@ -1,0 +1,3 @@
+//! The examples of the README, compiled as tests.
+
+#![doc = include_str!("../README.md")]

@@ -1,0 +1,32 @@
+//! Filling in defaults.
+
+use serde_json::Value;
+
+use super::of_field;
+
+/// Gives the fields that are absent, or null where that is not allowed, the defaults of the schema.
+pub(crate) fn fill(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+                let Some(default) = schema.get("default") else {
+                    continue;
+                };
+                let absent = match fields.get(name) {
+                    None => true,
+                    Some(found) => found.is_null() && schema["nullable"] != true,
+                };
+                if absent {
+                    fields.insert(name.clone(), default.clone());
+                }
+            }
+            for (name, inner) in fields.iter_mut() {
+                if let Some(schema) = of_field(schema, name) {
+                    fill(schema, inner);
+                }
+            }
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(|element| fill(&schema["items"], element)),
+        _ => {}
+    }
+}

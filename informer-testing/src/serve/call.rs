@@ -1,0 +1,122 @@
+//! A request whose body has been read, and what handlers ask of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use serde_json::Value;
+
+use super::accept;
+use crate::catalogue::Served;
+use crate::protobuf;
+use crate::request::RecordedRequest;
+use crate::resource::ResourceKind;
+use crate::server::Server;
+use crate::shape::{Form, Include, Shape};
+use crate::status::{self, Refusal};
+use crate::storage::Revision;
+use crate::writes::{Body, DeleteOptions, Patch, WriteOptions, Writer};
+
+/// The media types of bodies that are understood.
+const READ: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+pub(super) struct Call {
+    pub(super) server: Arc<Server>,
+    /// How far the API server that was asked knows of what is stored.
+    pub(super) revision: Revision,
+    pub(super) recorded: Arc<RecordedRequest>,
+    pub(super) form: Form,
+    pub(super) body: Bytes,
+}
+
+impl Call {
+    /// Parses the body as an object of a kind.
+    pub(super) fn object(&self, kind: &str) -> Result<Body, Refusal> {
+        let unrecognized = |error: String| {
+            status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
+                 error: {error}"
+            ))
+        };
+        match self.content_type() {
+            "" | "application/json" => {
+                serde_json::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
+            }
+            "application/yaml" => {
+                serde_saphyr::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
+            }
+            // What isn't known of its kind can't be read.
+            protobuf::MEDIA_TYPE => {
+                protobuf::read(&self.body).ok_or_else(|| status::unsupported_media_type(READ))
+            }
+            _ => Err(status::unsupported_media_type(READ)),
+        }
+    }
+
+    /// Parses the options of a delete, from the body or the query.
+    pub(super) fn delete_options(&self) -> Result<DeleteOptions, Refusal> {
+        if !self.body.is_empty() && self.content_type() == protobuf::MEDIA_TYPE {
+            let options = Value::Object(self.object("DeleteOptions")?);
+            return DeleteOptions::parse(options.to_string().as_bytes(), "");
+        }
+        DeleteOptions::parse(&self.body, &self.recorded.query)
+    }
+
+    /// Parses the body as a patch of an object of a kind.
+    pub(super) fn patch(&self, kind: &ResourceKind) -> Result<Patch, Refusal> {
+        Patch::parse(kind, self.content_type(), &self.body)
+    }
+
+    /// Gives the shape in which the client wants objects of a resource.
+    pub(super) fn shape(&self, served: &Served) -> Result<Shape, Refusal> {
+        let text = self.recorded.parameter("includeObject").unwrap_or_default();
+        let include = Include::parse(&text).ok_or_else(|| {
+            status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {text:?}: must be 'Metadata', \
+                 'Object', 'None', or empty"
+            ))
+        })?;
+        Ok(Shape::new(self.form, served, include, self.server.clock))
+    }
+
+    /// Refuses a dry run of anything but all stages, in the name of the write's options.
+    pub(super) fn check_dry_run(&self, options: &str) -> Result<(), Refusal> {
+        match self.recorded.parameter("dryRun").as_deref() {
+            None | Some("" | "All") => Ok(()),
+            Some(other) => Err(status::bad_dry_run(options, &[other.to_owned()])),
+        }
+    }
+
+    /// Begins a write.
+    pub(super) fn writer<'a>(&'a self, served: &'a Served, namespace: Option<&'a str>) -> Writer<'a> {
+        let options = WriteOptions {
+            dry_run: self.recorded.parameter("dryRun").is_some_and(|value| value == "All"),
+            manager: Some(self.manager()),
+            force: self.recorded.parameter("force").is_some_and(|value| value == "true"),
+        };
+        Writer { server: &self.server, served, namespace, options }
+    }
+
+    pub(super) fn takes_gzip(&self) -> bool {
+        accept::takes_gzip(&self.recorded.headers)
+    }
+
+    /// Names who writes: the `fieldManager` of the request, or the program that sends it.
+    fn manager(&self) -> String {
+        let named = self.recorded.parameter("fieldManager").filter(|name| !name.is_empty());
+        let program = || {
+            let agent = header(&self.recorded.headers, USER_AGENT);
+            agent.split('/').next().unwrap_or_default().to_owned()
+        };
+        named.unwrap_or_else(program)
+    }
+
+    fn content_type(&self) -> &str {
+        header(&self.recorded.headers, CONTENT_TYPE).split(';').next().unwrap_or_default().trim()
+    }
+}
+
+fn header(headers: &HeaderMap, name: http::HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}

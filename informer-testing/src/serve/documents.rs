@@ -1,0 +1,72 @@
+//! Requests for what tells clients what there is, and for their rights.
+
+use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
+use http::{Method, StatusCode};
+use serde_json::Value;
+
+use super::accept;
+use super::call::Call;
+use super::respond::{self, HttpResponse};
+use super::route::Document;
+use crate::discovery::{self, Review};
+use crate::openapi;
+use crate::status::{self, Refusal};
+
+/// Answers a request for a document.
+pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, Refusal> {
+    if call.recorded.method != Method::GET {
+        return Err(status::method_not_allowed());
+    }
+    let server = &call.server;
+    let found = match document {
+        Document::Paths => Some(discovery::paths(server)),
+        Document::CoreVersions | Document::Groups => {
+            if let Some(version) = accept::aggregated_discovery(&call.recorded.headers) {
+                return Ok(aggregated(call, document, version));
+            }
+            Some(match document {
+                Document::Groups => discovery::groups(server),
+                _ => discovery::core_versions(server),
+            })
+        }
+        Document::Group(name) => discovery::group(server, name),
+        Document::Resources(path) => discovery::resources(server, path),
+        Document::OpenApiIndex => Some(openapi::index(server)),
+        Document::OpenApi(path) => {
+            let found = openapi::document(server, path);
+            return Ok(found.map_or_else(respond::page_not_found, |document| tagged(&document)));
+        }
+    };
+    Ok(found.map_or_else(respond::page_not_found, |found| respond::value(StatusCode::OK, &found)))
+}
+
+/// Answers a review: everyone may do everything.
+pub(super) fn review(call: &Call, review: &Review) -> Result<HttpResponse, Refusal> {
+    if call.recorded.method != Method::POST {
+        return Err(status::method_not_allowed());
+    }
+    // The answer does not depend on the question, so it may as well be one that can't be read here: kubectl asks in
+    // protobuf.
+    let question = call.object("Review").unwrap_or_default();
+    Ok(respond::value(StatusCode::CREATED, &review.grant(Value::Object(question))))
+}
+
+fn aggregated(call: &Call, document: &Document, version: &'static str) -> HttpResponse {
+    let core = matches!(document, Document::CoreVersions);
+    let mut response = respond::value(StatusCode::OK, &discovery::aggregated(&call.server, core, version));
+    let content_type = match version {
+        "v2" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        _ => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+    };
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Tags a document with a hash of its content, by which clients tell whether they have it.
+fn tagged(document: &Value) -> HttpResponse {
+    let mut response = respond::value(StatusCode::OK, document);
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", openapi::hash(document))) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+}

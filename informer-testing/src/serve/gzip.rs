@@ -1,0 +1,48 @@
+//! Compressed bodies, for clients that take them.
+
+use std::io::Write;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
+
+/// Smaller bodies are not worth the work; in bytes, as in the real server.
+pub(super) const THRESHOLD: usize = 128 * 1024;
+
+/// Compresses pieces into one gzip stream.
+pub(super) fn one_stream(
+    pieces: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
+) -> BoxStream<'static, std::io::Result<Bytes>> {
+    let state = (Box::pin(pieces), Some(encoder()));
+    stream::unfold(state, |(mut pieces, encoder)| async move {
+        let mut encoder = encoder?;
+        match pieces.next().await {
+            Some(Ok(piece)) => {
+                let compressed = encoder.write_all(&piece).map(|()| std::mem::take(encoder.get_mut()).into());
+                Some((compressed, (pieces, Some(encoder))))
+            }
+            Some(Err(error)) => Some((Err(error), (pieces, None))),
+            None => Some((encoder.finish().map(Bytes::from), (pieces, None))),
+        }
+    })
+    .boxed()
+}
+
+/// Compresses each piece on its own, so that clients have it whole when it arrives: one gzip member after another.
+pub(super) fn member_by_member(
+    pieces: BoxStream<'static, std::io::Result<Bytes>>,
+) -> BoxStream<'static, std::io::Result<Bytes>> {
+    pieces.map(|piece| member(&piece?)).boxed()
+}
+
+fn member(piece: &[u8]) -> std::io::Result<Bytes> {
+    let mut encoder = encoder();
+    encoder.write_all(piece)?;
+    encoder.finish().map(Bytes::from)
+}
+
+fn encoder() -> GzEncoder<Vec<u8>> {
+    GzEncoder::new(Vec::new(), Compression::fast())
+}

@@ -1,0 +1,45 @@
+//! `fieldValidation`: what becomes of fields that the schema of a custom resource does not know.
+//!
+//! The simulator has no schemas of built-in kinds, so it can't tell their unknown fields and keeps them.
+
+use serde_json::Value;
+
+use super::call::Call;
+use crate::resource::ResourceKind;
+use crate::schema;
+use crate::status::{self, Refusal};
+use crate::writes::Body;
+
+/// Refuses a body with unknown fields if the client is strict, or gives the warnings to send along.
+pub(super) fn judge(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
+    let wanted = call.recorded.parameter("fieldValidation").unwrap_or_default();
+    let strict = match wanted.as_str() {
+        "Strict" => true,
+        "" | "Warn" => false,
+        "Ignore" => return Ok(Vec::new()),
+        other => {
+            let error = status::FieldError::unsupported(
+                "fieldValidation",
+                other,
+                "\"\", \"Ignore\", \"Strict\", \"Warn\"",
+            );
+            return Err(status::invalid("meta.k8s.io", "CreateOptions", "", vec![error]));
+        }
+    };
+    let Some(schema) = &kind.schema else {
+        return Ok(Vec::new());
+    };
+    let unknown = schema::prune(schema, &mut Value::Object(body.clone()));
+    let complaints: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    if strict && !complaints.is_empty() {
+        let message = format!(
+            "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
+            kind.kind,
+            kind.version,
+            kind.kind,
+            complaints.join(", ")
+        );
+        return Err(status::bad_request(message));
+    }
+    Ok(complaints)
+}

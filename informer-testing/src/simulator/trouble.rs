@@ -1,0 +1,135 @@
+//! How a test makes a simulator misbehave.
+
+use std::time::Duration;
+
+use super::Simulator;
+use crate::fault::{Disturbance, Fault};
+use crate::lagging_replica::LaggingReplica;
+use crate::request::RequestFilter;
+use crate::storage::Backup;
+use crate::watch::{PlacedInjection, WatchInjection};
+
+/// Trouble with requests.
+impl Simulator {
+    /// Lets a fault happen to the next requests that match, this many of them.
+    ///
+    /// Faults are used up in the order in which they were prepared. A watch can be met so too: a prepared response
+    /// refuses it before its stream opens.
+    pub fn fail_next(&self, times: usize, filter: RequestFilter, fault: impl Into<Fault>) {
+        self.server.faults.push(Some(times), filter, fault.into());
+    }
+
+    /// Lets a fault happen to all requests that match, for as long as the returned guard lives. What was prepared
+    /// before comes first.
+    pub fn fail_while(&self, filter: RequestFilter, fault: impl Into<Fault>) -> Disturbance {
+        Disturbance::begin(&self.server, filter, fault.into())
+    }
+
+    /// Drops all faults that have not been used up, those that a guard holds included.
+    pub fn clear_faults(&self) {
+        self.server.faults.clear();
+    }
+
+    /// Takes only requests with this bearer token from now on; all others are answered with 401 `Unauthorized`.
+    pub fn require_token(&self, token: &str) {
+        self.server.credentials.accept_token(token);
+    }
+
+    /// Answers all requests with 401 `Unauthorized` from now on, as if everybody's token had expired. Open watches go
+    /// on, as they do on a real server.
+    pub fn expire_tokens(&self) {
+        self.server.credentials.accept_nobody();
+    }
+
+    /// Takes everybody's requests again.
+    pub fn accept_everybody(&self) {
+        self.server.credentials.accept_everybody();
+    }
+}
+
+/// Trouble with watches.
+impl Simulator {
+    /// Puts bytes into the open watch streams whose requests match, behind all events that have happened so far
+    /// and before all later ones, and gives the number of those streams.
+    pub fn inject(&self, filter: &RequestFilter, injection: &WatchInjection) -> usize {
+        let placed = PlacedInjection { injection: injection.clone(), after: self.resource_version() };
+        self.server.watches.inject(filter, &placed)
+    }
+
+    /// Ends all open watch streams cleanly, behind all events that have happened so far.
+    pub fn close_watches(&self) {
+        self.inject(&RequestFilter::any(), &WatchInjection::close());
+    }
+
+    /// Drops bookmarks that become due, or sends them again. The one that ends a streaming list always comes; a server
+    /// that doesn't send that one is [`StreamingLists::Ignored`](crate::StreamingLists::Ignored).
+    pub fn lose_bookmarks(&self, lost: bool) {
+        self.server.watches.change_bookmarks(|rule| rule.lost = lost);
+    }
+
+    /// Sets the time between two bookmarks of a watch. It takes effect for each watch after its next one.
+    pub fn set_bookmark_interval(&self, interval: Duration) {
+        self.server.watches.change_bookmarks(|rule| rule.interval = interval.max(Duration::from_millis(1)));
+    }
+}
+
+/// Trouble with the history.
+impl Simulator {
+    /// Forgets the past, as etcd does every five minutes: watches and lists from before now are answered with 410
+    /// `Expired`. Open watches go on.
+    pub fn compact(&self) {
+        self.server.compact();
+    }
+
+    /// Restarts the server in no time: all watches end, and everything else is as before. It is what a client sees that
+    /// is handed over to another API server.
+    pub fn restart(&self) {
+        self.server.end_watches();
+    }
+
+    /// Restarts the server, which forgets the past: watches and lists from before now are answered with 410 `Expired`.
+    pub fn restart_without_history(&self) {
+        self.server.forget_history();
+        self.server.end_watches();
+    }
+
+    /// Puts all objects aside, as a backup of etcd does, for [`restore`](Self::restore).
+    #[must_use]
+    pub fn backup(&self) -> Backup {
+        self.server.backup()
+    }
+
+    /// Restarts the server with the objects of a backup, and with its resource version: what was written since is
+    /// gone, and new writes get versions that have been given before.
+    ///
+    /// No client can make sense of that by itself. A watch from a version that has not been reached again is silent, as
+    /// on a real server, and goes on with what is written after it has been; what was undone, and what was written
+    /// with the versions between, it never hears of. That is why etcd has its restored versions
+    /// [moved ahead](Self::restore_ahead).
+    pub fn restore(&self, backup: &Backup) {
+        self.server.restore(backup, backup.resource_version());
+        self.server.end_watches();
+    }
+
+    /// Restarts the server with the objects of a backup, and with resource versions that go on this many after the
+    /// latest, all from before being compacted: `etcdctl snapshot restore --bump-revision --mark-compacted`.
+    ///
+    /// Objects have the versions of the backup again, so for one object versions may go back; the version of lists
+    /// does not, and watches from before are answered with 410 `Expired`.
+    pub fn restore_ahead(&self, backup: &Backup, by: u64) {
+        self.server.restore(backup, self.resource_version() + by.max(1));
+        self.server.end_watches();
+    }
+
+    /// Adds another API server in front of the same storage, whose watch cache can be late.
+    #[must_use]
+    pub fn lagging_replica(&self) -> LaggingReplica {
+        LaggingReplica::of(&self.server)
+    }
+
+    /// Sets how many revisions all [lagging replicas](Self::lagging_replica) are behind from now on; 0 lets them catch
+    /// up.
+    pub fn hold_replicas(&self, behind: u64) {
+        self.server.hold_replicas(behind);
+    }
+}

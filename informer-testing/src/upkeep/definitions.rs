@@ -1,0 +1,127 @@
+//! Custom resource definitions: while they exist, what they define is served.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::catalogue::Served;
+use crate::custom::{self, Definition};
+use crate::object::Object;
+use crate::server::Server;
+use crate::writes::{self, Outcome, Propagation};
+
+/// Serves what a definition says, or stops serving it.
+pub(super) fn follow(server: &Server, definitions: &Served, outcome: &Outcome) {
+    let object = outcome.object();
+    let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
+        // A test may store what no server would accept.
+        return;
+    };
+    match outcome {
+        Outcome::Removed(_) => withdraw(server, &definition),
+        Outcome::Stored(_) if object.terminating => {
+            if let Some(resource) = known(server, &definition) {
+                for instance in resource.table.snapshot().0 {
+                    super::delete(server, &resource, &instance, Propagation::Background);
+                }
+            }
+            finish(server, definitions, object, &definition);
+        }
+        Outcome::Created(_) | Outcome::Stored(_) => {
+            serve(server, &definition);
+            let now = server.now();
+            super::edit(server, definitions, &object.key, |body| custom::accept(body, &definition, &now));
+        }
+    }
+}
+
+/// Serves what the definitions of a backup say, and no longer what others say that there are now.
+pub(crate) fn restore(server: &Server, restored: Option<&BTreeMap<String, Arc<Object>>>) {
+    let Some(definitions) = server.catalogue.at(custom::DEFINITIONS) else {
+        return;
+    };
+    let read = |object: &Arc<Object>| Definition::read(&Value::Object(object.decode())).ok();
+    let now = definitions.table.snapshot().0;
+    let stays = |object: &&Arc<Object>| restored.is_some_and(|restored| restored.contains_key(&object.key));
+    for definition in now.iter().filter(|object| !stays(object)).filter_map(read) {
+        withdraw(server, &definition);
+    }
+    for definition in restored.into_iter().flat_map(BTreeMap::values).filter_map(read) {
+        serve(server, &definition);
+    }
+}
+
+/// Goes on with a definition that is being deleted when one of its objects has gone.
+pub(super) fn after_removal(server: &Server, served: &Served) {
+    if served.kind.is_built_in() {
+        return;
+    }
+    let Some(definitions) = server.catalogue.at(custom::DEFINITIONS) else {
+        return;
+    };
+    let Some(object) = definitions.table.get(&served.kind.qualified_plural()).filter(|it| it.terminating)
+    else {
+        return;
+    };
+    if let Ok(definition) = Definition::read(&Value::Object(object.decode())) {
+        finish(server, &definitions, &object, &definition);
+    }
+}
+
+/// Lets a definition go that is being deleted, once nothing is left of what it defines.
+fn finish(server: &Server, definitions: &Served, object: &Object, definition: &Definition) {
+    let left = known(server, definition).map_or(0, |resource| resource.table.len());
+    if left == 0 {
+        withdraw(server, definition);
+        super::release(server, definitions, &object.key, writes::CUSTOM_RESOURCES);
+    }
+}
+
+/// Serves all versions of a definition on the same objects. Watches of a version whose description has not changed
+/// go on; others end, so that their clients ask again.
+fn serve(server: &Server, definition: &Definition) {
+    let table = match known(server, definition) {
+        Some(known) => known.table.clone(),
+        None => server.new_table(definition.stored.clone()),
+    };
+    for kind in &definition.served {
+        let path = kind.collection_path();
+        match server.catalogue.at(&path) {
+            Some(before) if *before.kind == *kind => {}
+            before => {
+                let served = Served::new(kind.clone(), table.clone(), server.stop.child_token());
+                server.catalogue.put(served);
+                if let Some(before) = before {
+                    before.gone.cancel();
+                }
+            }
+        }
+    }
+    let is_served = |path: &String| definition.served.iter().any(|kind| kind.collection_path() == *path);
+    for path in paths(server, definition).iter().filter(|path| !is_served(path)) {
+        server.catalogue.remove(path);
+    }
+}
+
+/// Finds the resource in any version that is served already.
+fn known(server: &Server, definition: &Definition) -> Option<Arc<Served>> {
+    server.catalogue.resources().into_iter().find(|served| defines(definition, served))
+}
+
+fn withdraw(server: &Server, definition: &Definition) {
+    for path in paths(server, definition) {
+        server.catalogue.remove(&path);
+    }
+}
+
+/// Gives the paths of all versions that are served now.
+fn paths(server: &Server, definition: &Definition) -> Vec<String> {
+    let all = server.catalogue.all();
+    let versions = all.iter().filter(|served| defines(definition, served));
+    versions.map(|served| served.kind.collection_path()).collect()
+}
+
+fn defines(definition: &Definition, served: &Served) -> bool {
+    served.kind.group == definition.stored.group && served.kind.plural == definition.stored.plural
+}

@@ -1,0 +1,47 @@
+//! The namespace controller: a namespace that is being deleted takes everything in it along, and goes last.
+
+use crate::catalogue::Served;
+use crate::object::Object;
+use crate::server::Server;
+use crate::writes::{Outcome, Propagation};
+
+/// Empties a namespace that is being deleted.
+pub(super) fn while_terminating(server: &Server, served: &Served, object: &Object) {
+    if !served.kind.is_namespace() {
+        return;
+    }
+    for resource in server.catalogue.resources() {
+        for content in resource.table.in_namespace(object.name()) {
+            super::delete(server, &resource, &content, Propagation::Background);
+        }
+    }
+    finish(server, served, object.name());
+}
+
+/// Lets the namespace of a removed object go, if that was the last thing in it.
+pub(super) fn after_removal(server: &Server, object: &Object) {
+    let (Some(name), Some(namespaces)) = (object.namespace(), server.catalogue.at("/api/v1/namespaces"))
+    else {
+        return;
+    };
+    if namespaces.table.get(name).is_some_and(|namespace| namespace.terminating) {
+        finish(server, &namespaces, name);
+    }
+}
+
+fn finish(server: &Server, namespaces: &Served, name: &str) {
+    let resources = server.catalogue.resources();
+    let is_empty = resources.iter().all(|resource| resource.table.in_namespace(name).is_empty());
+    if !is_empty {
+        return;
+    }
+    let removed = namespaces.table.write(|transaction| {
+        let current = transaction.current(name).filter(|namespace| namespace.terminating);
+        let body = current.map(|namespace| namespace.decode());
+        let body = body.filter(|body| crate::writes::finalizers(body).is_empty());
+        Ok(body.map(|body| transaction.remove(name, body)))
+    });
+    if let Ok(Some(removed)) = removed {
+        super::after_write(server, namespaces, &Outcome::Removed(removed));
+    }
+}

@@ -1,0 +1,132 @@
+//! Server-side apply: who may, on what, and what becomes of conflicts.
+
+use http::StatusCode;
+use kube::core::response::{StatusCause, StatusDetails};
+use serde_json::Value;
+
+use super::create::{Guard, prepare};
+use super::identity::check_type_and_namespace;
+use super::update::{Change, Part, replace};
+use super::{Body, Outcome, Writer, metadata_mut, metadata_str, namespace};
+use crate::object::Object;
+use crate::ownership::{self, Conflict, Manager, Operation};
+use crate::resource::ResourceKind;
+use crate::status::{self, FieldError, Refusal};
+
+/// Applies a configuration to an object, which is created if there is none.
+pub(super) fn apply(
+    writer: &Writer<'_>,
+    name: &str,
+    configuration: &Body,
+    part: Part,
+) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    let stamp = writer.server.stamp();
+    let manager = Manager { operation: Operation::Apply, ..writer.manager(part, &stamp.now) };
+    let applied = check(writer, name, configuration.clone(), part)?;
+    let key = writer.key(name);
+    writer.served.table.write(|transaction| {
+        let Some(old) = transaction.current(&key) else {
+            if part == Part::Status {
+                return Err(status::not_found(kind, name));
+            }
+            namespace::check_open(writer, configuration)?;
+            let mut body = applied.clone();
+            prepare(kind, &mut body, &stamp, Guard::Client)?;
+            let body = ownership::apply(kind, &body, &applied, &manager, true).unwrap_or(body);
+            if writer.options.dry_run {
+                return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));
+            }
+            return Ok(Outcome::Created(transaction.put(&key, body)));
+        };
+        let before = old.decode();
+        let after = ownership::apply(kind, &before, &applied, &manager, writer.options.force)
+            .map_err(|conflicts| conflict(kind, name, &conflicts))?;
+        replace(transaction, writer, &old, &before, Change { after, part, owners_settled: true })
+    })
+}
+
+fn check(writer: &Writer<'_>, name: &str, mut applied: Body, part: Part) -> Result<Body, Refusal> {
+    let kind = &*writer.served.kind;
+    if writer.options.manager.as_deref().unwrap_or_default().is_empty() {
+        let missing = FieldError::required("fieldManager", "is required for apply patch");
+        return Err(status::invalid("meta.k8s.io", "PatchOptions", "", vec![missing]));
+    }
+    check_says_type(&applied)?;
+    check_type_and_namespace(kind, writer.namespace, &mut applied)?;
+    let metadata = metadata_mut(&mut applied);
+    if metadata.get("managedFields").is_some_and(|fields| !fields.is_null()) {
+        return Err(status::bad_request("metadata.managedFields must be nil"));
+    }
+    metadata.entry("name").or_insert_with(|| name.into());
+    let given = metadata_str(&applied, "name").unwrap_or_default();
+    if given != name {
+        let why = format!("the name of the object ({given}) does not match the name on the URL ({name})");
+        return Err(status::bad_request(why));
+    }
+    // What the other side of the object says does not count, and is not owned.
+    match part {
+        Part::Status => {
+            applied
+                .retain(|field, _| matches!(field.as_str(), "status" | "metadata" | "apiVersion" | "kind"));
+        }
+        Part::Main if kind.status_subresource => applied.retain(|field, _| field != "status"),
+        Part::Main | Part::Whole => {}
+    }
+    Ok(applied)
+}
+
+/// Unlike other writes, a configuration has to say what it is.
+fn check_says_type(applied: &Body) -> Result<(), Refusal> {
+    let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if !api_version.is_empty() && !kind.is_empty() {
+        return Ok(());
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
+}
+
+fn conflict(kind: &ResourceKind, name: &str, conflicts: &[Conflict]) -> Refusal {
+    let mut refusal = status::failure(StatusCode::CONFLICT, "Conflict", describe(conflicts));
+    let cause = |conflict: &Conflict| StatusCause {
+        reason: "FieldManagerConflict".to_owned(),
+        message: format!("conflict with {}", conflict.manager),
+        field: conflict.field.clone(),
+    };
+    refusal.details = Some(StatusDetails {
+        name: name.to_owned(),
+        group: kind.group.clone(),
+        kind: kind.plural.clone(),
+        uid: String::new(),
+        causes: conflicts.iter().map(cause).collect(),
+        retry_after_seconds: 0,
+    });
+    refusal
+}
+
+/// Lists the conflicts, by manager if there are several.
+fn describe(conflicts: &[Conflict]) -> String {
+    if let [one] = conflicts {
+        return format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.field);
+    }
+    let mut managers: Vec<&str> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
+    managers.sort_unstable();
+    managers.dedup();
+    let mut lines = Vec::new();
+    for manager in managers {
+        lines.push(format!("conflicts with {manager}:"));
+        let fields = conflicts.iter().filter(|conflict| conflict.manager == manager);
+        lines.extend(fields.map(|conflict| format!("- {}", conflict.field)));
+    }
+    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
+}
+
+/// Parses a configuration, in JSON or YAML.
+pub(super) fn parse(body: &[u8]) -> Result<Body, Refusal> {
+    if let Ok(Value::Object(configuration)) = serde_json::from_slice(body) {
+        return Ok(configuration);
+    }
+    serde_saphyr::from_slice(body)
+        .map_err(|error| status::bad_request(format!("error decoding YAML: {error}")))
+}

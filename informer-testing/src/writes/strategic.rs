@@ -1,0 +1,219 @@
+//! Strategic merge patches: merge patches that know which lists are merged by key, with directives.
+//!
+//! Counterpart: apimachinery's `strategicpatch`. Which lists have keys is in [`ListKind`]; of several keys the first
+//! counts here, as in Go's `patchMergeKey`.
+
+use serde_json::{Map, Value};
+
+use super::Body;
+use crate::ownership::ListKind;
+use crate::resource::ResourceKind;
+use crate::status::{self, Refusal};
+
+const DIRECTIVE: &str = "$patch";
+const RETAIN_KEYS: &str = "$retainKeys";
+const SET_ORDER: &str = "$setElementOrder/";
+const DELETE_FROM_SET: &str = "$deleteFromPrimitiveList/";
+
+/// Merges a patch into an object.
+pub(super) fn merge(kind: &ResourceKind, object: &mut Body, mut patch: Body) -> Result<(), Refusal> {
+    match patch.remove(DIRECTIVE).as_ref().and_then(Value::as_str) {
+        None | Some("merge") => {}
+        Some("replace") => {
+            *object = plain(patch);
+            return Ok(());
+        }
+        Some("delete") => {
+            object.clear();
+            return Ok(());
+        }
+        Some(other) => return Err(bad(&format!("unknown patch type: {other}"))),
+    }
+    if let Some(Value::Array(kept)) = patch.remove(RETAIN_KEYS) {
+        object.retain(|name, _| kept.iter().any(|kept| kept == name));
+    }
+    let (directives, fields): (Body, Body) = patch.into_iter().partition(|(name, _)| name.starts_with('$'));
+    for (name, value) in &directives {
+        if let (Some(field), Value::Array(gone)) = (name.strip_prefix(DELETE_FROM_SET), value)
+            && let Some(Value::Array(elements)) = object.get_mut(field)
+        {
+            elements.retain(|element| !gone.contains(element));
+        }
+    }
+    for (name, value) in fields {
+        merge_field(kind, object, name, value)?;
+    }
+    for (name, value) in &directives {
+        if let (Some(field), Value::Array(order)) = (name.strip_prefix(SET_ORDER), value)
+            && let Some(Value::Array(elements)) = object.get_mut(field)
+        {
+            reorder(&ListKind::of(kind, field, None), elements, order);
+        }
+    }
+    Ok(())
+}
+
+fn merge_field(kind: &ResourceKind, object: &mut Body, name: String, value: Value) -> Result<(), Refusal> {
+    match (object.get_mut(&name), value) {
+        (_, Value::Null) => {
+            object.remove(&name);
+        }
+        (Some(Value::Object(inner)), Value::Object(patch)) => merge(kind, inner, patch)?,
+        (Some(Value::Array(elements)), Value::Array(patch)) => {
+            merge_list(kind, &ListKind::of(kind, &name, None), elements, patch)?;
+        }
+        (_, value) => {
+            object.insert(name, without_directives(value));
+        }
+    }
+    Ok(())
+}
+
+fn merge_list(
+    kind: &ResourceKind,
+    list: &ListKind,
+    elements: &mut Vec<Value>,
+    patch: Vec<Value>,
+) -> Result<(), Refusal> {
+    let replaces = patch.iter().any(|element| element[DIRECTIVE] == "replace");
+    let key = match list {
+        _ if replaces => None,
+        ListKind::Atomic => None,
+        ListKind::Set => {
+            for value in patch {
+                if !elements.contains(&value) {
+                    elements.push(value);
+                }
+            }
+            return Ok(());
+        }
+        ListKind::Map(keys) => keys.first(),
+    };
+    let Some(key) = key else {
+        let kept = patch.into_iter().filter(|element| element.get(DIRECTIVE).is_none());
+        *elements = kept.map(without_directives).collect();
+        return Ok(());
+    };
+    for value in patch {
+        let (Some(wanted), Value::Object(change)) = (value.get(key).cloned(), value) else {
+            return Err(bad(&format!("map: an element does not contain declared merge key: {key}")));
+        };
+        let is_it = |element: &Value| element.get(key) == Some(&wanted);
+        match elements.iter_mut().position(|element| is_it(element)) {
+            Some(at) if change.get(DIRECTIVE).is_some_and(|directive| directive == "delete") => {
+                elements.remove(at);
+            }
+            Some(at) => match &mut elements[at] {
+                Value::Object(element) => merge(kind, element, change)?,
+                other => *other = Value::Object(plain(change)),
+            },
+            None if change.get(DIRECTIVE).is_some_and(|directive| directive == "delete") => {}
+            None => elements.push(Value::Object(plain(change))),
+        }
+    }
+    Ok(())
+}
+
+/// Puts the elements that `order` names into its order, on the places that they have together; all others stay.
+fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
+    let name = |element: &Value| match list {
+        ListKind::Map(keys) => keys.first().and_then(|key| element.get(key)).cloned(),
+        ListKind::Set | ListKind::Atomic => Some(element.clone()),
+    };
+    let order: Vec<Option<Value>> = order.iter().map(name).collect();
+    let rank = |element: &Value| order.iter().position(|wanted| *wanted == name(element));
+    let places: Vec<usize> = (0..elements.len()).filter(|at| rank(&elements[*at]).is_some()).collect();
+    let mut named: Vec<Value> = places.iter().map(|at| elements[*at].clone()).collect();
+    named.sort_by_key(rank);
+    for (at, element) in places.into_iter().zip(named) {
+        elements[at] = element;
+    }
+}
+
+/// Gives what a patch says of something that is not there yet.
+fn plain(patch: Body) -> Body {
+    let kept = patch.into_iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
+    kept.map(|(name, value)| (name, without_directives(value))).collect::<Map<_, _>>()
+}
+
+fn without_directives(value: Value) -> Value {
+    match value {
+        Value::Object(object) => Value::Object(plain(object)),
+        Value::Array(elements) => elements
+            .into_iter()
+            .filter(|element| element.get(DIRECTIVE).is_none_or(|directive| directive != "delete"))
+            .map(without_directives)
+            .collect(),
+        other => other,
+    }
+}
+
+fn bad(why: &str) -> Refusal {
+    status::bad_request(why)
+}
+
+#[cfg(test)]
+mod tests {
+    //! What patches of each form make of a pod.
+
+    use serde_json::{Value, json};
+
+    use super::merge;
+    use crate::resource::ResourceKind;
+
+    fn merged(before: Value, patch: Value) -> Value {
+        let kind = ResourceKind::namespaced("", "v1", "Pod", "pods");
+        let (Value::Object(mut object), Value::Object(patch)) = (before, patch) else {
+            panic!("not objects");
+        };
+        merge(&kind, &mut object, patch).expect("a patch that can be applied");
+        Value::Object(object)
+    }
+
+    #[test]
+    fn lists_with_keys_are_merged_element_by_element() {
+        let before = json!({ "containers": [{ "name": "a", "image": "1", "tty": true }, { "name": "b" }] });
+        let patch = json!({ "containers": [{ "name": "a", "image": "2", "tty": null }, { "name": "c" }] });
+        let after =
+            json!({ "containers": [{ "name": "a", "image": "2" }, { "name": "b" }, { "name": "c" }] });
+        assert_eq!(merged(before, patch), after);
+    }
+
+    #[test]
+    fn lists_without_keys_are_replaced() {
+        let before = json!({ "tolerations": [{ "key": "a" }], "args": ["x", "y"] });
+        let patch = json!({ "tolerations": [{ "key": "b" }], "args": ["z"] });
+        assert_eq!(merged(before, patch.clone()), patch);
+    }
+
+    #[test]
+    fn directives_delete_replace_and_retain() {
+        let before = json!({
+            "containers": [{ "name": "a" }, { "name": "b" }],
+            "labels": { "x": "1", "y": "2" },
+            "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxSurge": 1 } },
+            "finalizers": ["p", "q"],
+        });
+        let patch = json!({
+            "containers": [{ "name": "a", "$patch": "delete" }],
+            "labels": { "$patch": "replace", "z": "3" },
+            "strategy": { "$retainKeys": ["type"], "type": "Recreate" },
+            "$deleteFromPrimitiveList/finalizers": ["p"],
+        });
+        let after = json!({
+            "containers": [{ "name": "b" }],
+            "labels": { "z": "3" },
+            "strategy": { "type": "Recreate" },
+            "finalizers": ["q"],
+        });
+        assert_eq!(merged(before, patch), after);
+    }
+
+    #[test]
+    fn elements_take_the_order_that_the_patch_gives_them() {
+        let before = json!({ "containers": [{ "name": "a" }, { "name": "x" }, { "name": "b" }] });
+        let patch = json!({ "$setElementOrder/containers": [{ "name": "b" }, { "name": "a" }] });
+        let after = json!({ "containers": [{ "name": "b" }, { "name": "x" }, { "name": "a" }] });
+        assert_eq!(merged(before, patch), after);
+    }
+}

@@ -1,0 +1,125 @@
+//! A shared informer of client-go, as Go programs have it: it asks for protobuf, for streaming lists, and goes on after
+//! its history is lost.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use informer_testing::{CannedResponse, RequestFilter, Simulator, StreamingLists, Verb};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// Names the program, which is `xtask/clientgo/follow`.
+const PROGRAM: &str = "INFORMER_E2E_CLIENT_GO";
+
+const PODS: &str = "/api/v1/pods";
+
+/// A running informer of client-go.
+struct Follower {
+    process: Child,
+    states: Lines<BufReader<ChildStdout>>,
+}
+
+impl Follower {
+    fn start(simulator: &Simulator) -> Self {
+        let program = std::env::var(PROGRAM)
+            .unwrap_or_else(|_| panic!("{PROGRAM} must name a program: run `cargo xtask e2e`"));
+        let mut process = Command::new(program)
+            .arg(simulator.url())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program can be run");
+        let states = BufReader::new(process.stdout.take().expect("piped")).lines();
+        Self { process, states }
+    }
+
+    /// Waits until the replica that its handler keeps is what the simulator has. It prints its replica after each
+    /// event: keys and resource versions, in order.
+    async fn reaches(&mut self, simulator: &Simulator) {
+        let wanted = state(simulator);
+        let reached = async {
+            while let Some(line) = self.states.next_line().await.expect("readable") {
+                if line == wanted {
+                    return;
+                }
+            }
+            panic!("the informer has ended");
+        };
+        tokio::time::timeout(Duration::from_secs(60), reached).await.expect("the informer gets there");
+    }
+
+    async fn stop(mut self) {
+        self.process.kill().await.expect("it can be stopped");
+    }
+}
+
+fn state(simulator: &Simulator) -> String {
+    let pods = simulator.list_all::<Pod>().expect("pods");
+    let listed: Vec<String> = pods
+        .iter()
+        .map(|pod| {
+            let namespace = pod.namespace().unwrap_or_default();
+            format!("{namespace}/{}@{}", pod.name_any(), pod.resource_version().unwrap_or_default())
+        })
+        .collect();
+    listed.join(" ")
+}
+
+fn pod(name: &str) -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "namespace": "default", "name": name },
+        "spec": { "containers": [{ "name": "main", "image": "example" }] },
+    })
+}
+
+async fn follow_through_trouble(simulator: Simulator, starts_with: Verb) {
+    for name in ["one", "two", "three"] {
+        simulator.create(&pod(name)).expect("a new pod");
+    }
+    let mut follower = Follower::start(&simulator);
+    follower.reaches(&simulator).await;
+    let asked = &simulator.requests(&RequestFilter::any().path(PODS))[0];
+    let accept = asked.headers["accept"].to_str().expect("text").to_owned();
+    assert!(accept.starts_with("application/vnd.kubernetes.protobuf"), "{accept}");
+    assert!(simulator.request_count(&RequestFilter::verb(starts_with).path(PODS)) > 0);
+
+    // Changes, and a watch that ends.
+    simulator.delete::<Pod>("default/one").expect("it was there");
+    simulator.apply(&pod("four")).expect("a pod");
+    follower.reaches(&simulator).await;
+    simulator.close_watches();
+    simulator.apply(&pod("five")).expect("a pod");
+    follower.reaches(&simulator).await;
+
+    // History that is lost while nobody watches: the informer has to list again.
+    let watching = RequestFilter::verb(Verb::Watch).path(PODS);
+    let lists = simulator.request_count(&RequestFilter::any().path(PODS));
+    simulator.fail_next(1, watching, CannedResponse::too_many_requests(1));
+    simulator.close_watches();
+    simulator.delete::<Pod>("default/two").expect("it was there");
+    simulator.apply(&pod("six")).expect("a pod");
+    simulator.compact();
+    follower.reaches(&simulator).await;
+    assert!(simulator.request_count(&RequestFilter::any().path(PODS)) > lists + 1);
+    follower.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs client-go: cargo xtask e2e"]
+async fn client_go_follows_by_streaming_lists_through_closed_watches_and_lost_history() {
+    let simulator = Simulator::builder().built_in_kinds().start().await.expect("a loopback port");
+    follow_through_trouble(simulator, Verb::Watch).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs client-go: cargo xtask e2e"]
+async fn client_go_follows_by_lists_where_there_are_no_streaming_ones() {
+    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
+    let simulator = builder.start().await.expect("a loopback port");
+    follow_through_trouble(simulator, Verb::List).await;
+}

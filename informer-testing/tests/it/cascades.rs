@@ -1,0 +1,177 @@
+//! What a delete takes along: owned objects, the content of namespaces, and pods that wait for their kubelet.
+
+use http::{Method, StatusCode};
+use informer_testing::Simulator;
+use serde_json::{Value, json};
+
+use crate::support::{Lines, call, config_map, get, patch, pod, simulator};
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+
+/// Creates a config map that the others own, and gives its UID.
+async fn owned(simulator: &Simulator, name: &str, owners: &[(&str, &str)], blocks: bool) -> String {
+    let mut map = config_map("a", name);
+    let references: Vec<Value> = owners
+        .iter()
+        .map(|(name, uid)| {
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "blockOwnerDeletion": blocks })
+        })
+        .collect();
+    if !references.is_empty() {
+        map["metadata"]["ownerReferences"] = references.into();
+    }
+    let (code, created) = call(simulator, Method::POST, MAPS, &map).await;
+    assert_eq!(code, StatusCode::CREATED, "{created}");
+    created["metadata"]["uid"].as_str().expect("a UID").to_owned()
+}
+
+async fn delete(simulator: &Simulator, name: &str, policy: &str) -> (StatusCode, Value) {
+    let options = json!({ "propagationPolicy": policy });
+    call(simulator, Method::DELETE, &format!("{MAPS}/{name}"), &options).await
+}
+
+async fn left(simulator: &Simulator) -> Vec<String> {
+    crate::support::names(&get(simulator, MAPS).await.1)
+}
+
+#[tokio::test]
+async fn in_the_background_what_was_owned_goes_too() {
+    let simulator = simulator().await;
+    let parent = owned(&simulator, "parent", &[], false).await;
+    let child = owned(&simulator, "child", &[("parent", &parent)], false).await;
+    owned(&simulator, "grandchild", &[("child", &child)], false).await;
+    owned(&simulator, "other", &[], false).await;
+    assert_eq!(delete(&simulator, "parent", "Background").await.1["status"], "Success");
+    assert_eq!(left(&simulator).await, ["other"]);
+}
+
+#[tokio::test]
+async fn in_the_foreground_the_owner_goes_last() {
+    let simulator = simulator().await;
+    let parent = owned(&simulator, "parent", &[], true).await;
+    owned(&simulator, "child", &[("parent", &parent)], true).await;
+    let from = simulator.resource_version();
+    let (code, marked) = delete(&simulator, "parent", "Foreground").await;
+    assert_eq!(code, StatusCode::OK);
+    assert_eq!(marked["metadata"]["finalizers"], json!(["foregroundDeletion"]));
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=true&resourceVersion={from}")).await;
+    for expected in [("MODIFIED", "parent"), ("DELETED", "child"), ("DELETED", "parent")] {
+        let (event, name, _) = watch.brief().await.unwrap();
+        assert_eq!((event.as_str(), name.as_str()), expected);
+    }
+}
+
+#[tokio::test]
+async fn in_the_foreground_the_owner_waits_for_what_blocks_it() {
+    let simulator = simulator().await;
+    let parent = owned(&simulator, "parent", &[], true).await;
+    owned(&simulator, "child", &[("parent", &parent)], true).await;
+    let path = format!("{MAPS}/child");
+    patch(&simulator, &path, "merge-patch", &json!({ "metadata": { "finalizers": ["example.com/wait"] } }))
+        .await;
+    delete(&simulator, "parent", "Foreground").await;
+    assert_eq!(left(&simulator).await, ["child", "parent"]);
+    patch(&simulator, &path, "merge-patch", &json!({ "metadata": { "finalizers": null } })).await;
+    assert_eq!(left(&simulator).await, [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn orphans_stay_and_lose_their_owner() {
+    let simulator = simulator().await;
+    let parent = owned(&simulator, "parent", &[], false).await;
+    owned(&simulator, "child", &[("parent", &parent)], false).await;
+    delete(&simulator, "parent", "Orphan").await;
+    assert_eq!(left(&simulator).await, ["child"]);
+    assert!(get(&simulator, &format!("{MAPS}/child")).await.1["metadata"].get("ownerReferences").is_none());
+}
+
+#[tokio::test]
+async fn an_object_with_another_owner_stays() {
+    let simulator = simulator().await;
+    let (one, two) = (owned(&simulator, "one", &[], false).await, owned(&simulator, "two", &[], false).await);
+    owned(&simulator, "child", &[("one", &one), ("two", &two)], false).await;
+    delete(&simulator, "one", "Background").await;
+    let (_, child) = get(&simulator, &format!("{MAPS}/child")).await;
+    assert_eq!(child["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(1));
+    delete(&simulator, "two", "Background").await;
+    assert_eq!(left(&simulator).await, [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn owners_that_own_each_other_go_together() {
+    let simulator = simulator().await;
+    let one = owned(&simulator, "one", &[], true).await;
+    let two = owned(&simulator, "two", &[("one", &one)], true).await;
+    let reference = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "two", "uid": two });
+    let change = json!({ "metadata": { "ownerReferences": [reference] } });
+    patch(&simulator, &format!("{MAPS}/one"), "merge-patch", &change).await;
+    delete(&simulator, "one", "Foreground").await;
+    assert_eq!(left(&simulator).await, [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn without_controllers_nothing_follows_a_delete() {
+    let simulator = Simulator::builder().built_in_kinds().without_controllers().start().await.unwrap();
+    let parent = owned(&simulator, "parent", &[], true).await;
+    owned(&simulator, "child", &[("parent", &parent)], true).await;
+    delete(&simulator, "parent", "Foreground").await;
+    assert_eq!(left(&simulator).await, ["child", "parent"], "the garbage collector is the test's own");
+    delete(&simulator, "parent", "Background").await;
+    assert_eq!(left(&simulator).await, ["child"]);
+}
+
+#[tokio::test]
+async fn a_namespace_takes_its_content_along_and_goes_last() {
+    let simulator = simulator().await;
+    simulator
+        .create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a" } }))
+        .unwrap();
+    simulator.create(&config_map("b", "stays")).unwrap();
+    let mut held = config_map("a", "held");
+    held["metadata"]["finalizers"] = json!(["example.com/wait"]);
+    simulator.create(&held).unwrap();
+    simulator.create(&config_map("a", "goes")).unwrap();
+    let (code, marked) = call(&simulator, Method::DELETE, "/api/v1/namespaces/a", &Value::Null).await;
+    assert_eq!((code, &marked["status"]["phase"]), (StatusCode::OK, &json!("Terminating")));
+    assert_eq!(left(&simulator).await, ["held"]);
+    let (code, refusal) = call(&simulator, Method::POST, MAPS, &config_map("a", "late")).await;
+    assert_eq!(code, StatusCode::FORBIDDEN);
+    assert!(refusal["message"].as_str().unwrap().contains("because it is being terminated"), "{refusal}");
+
+    // A change to the namespace does not let it go early.
+    let labels = json!({ "metadata": { "labels": { "x": "y" } } });
+    patch(&simulator, "/api/v1/namespaces/a", "merge-patch", &labels).await;
+    assert_eq!(get(&simulator, "/api/v1/namespaces/a").await.0, StatusCode::OK);
+    let released = json!({ "metadata": { "finalizers": null } });
+    patch(&simulator, &format!("{MAPS}/held"), "merge-patch", &released).await;
+    assert_eq!(get(&simulator, "/api/v1/namespaces/a").await.0, StatusCode::NOT_FOUND);
+    assert_eq!(get(&simulator, "/api/v1/configmaps").await.1["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn where_namespaces_are_required_they_must_exist() {
+    let simulator = Simulator::builder().built_in_kinds().require_namespaces().start().await.unwrap();
+    let (code, refusal) = call(&simulator, Method::POST, MAPS, &config_map("a", "one")).await;
+    assert_eq!((code, &refusal["details"]["kind"]), (StatusCode::NOT_FOUND, &json!("namespaces")));
+    let path = "/api/v1/namespaces/default/configmaps";
+    assert_eq!(
+        call(&simulator, Method::POST, path, &config_map("default", "one")).await.0,
+        StatusCode::CREATED
+    );
+    let (_, default) = get(&simulator, "/api/v1/namespaces/default").await;
+    assert_eq!(default["metadata"]["labels"]["kubernetes.io/metadata.name"], "default");
+}
+
+#[tokio::test]
+async fn pods_wait_for_their_kubelet_if_the_builder_says_so() {
+    let simulator = Simulator::builder().built_in_kinds().graceful_pod_deletion().start().await.unwrap();
+    simulator.create(&pod("web", "n1", "web")).unwrap();
+    let path = "/api/v1/namespaces/default/pods/web";
+    let (code, marked) = call(&simulator, Method::DELETE, path, &json!({ "gracePeriodSeconds": 5 })).await;
+    assert_eq!((code, &marked["metadata"]["deletionGracePeriodSeconds"]), (StatusCode::OK, &json!(5)));
+    let status = json!({ "status": { "reason": "Stopping" } });
+    patch(&simulator, &format!("{path}/status"), "merge-patch", &status).await;
+    assert_eq!(get(&simulator, path).await.0, StatusCode::OK, "the kubelet is not done");
+    call(&simulator, Method::DELETE, path, &json!({ "gracePeriodSeconds": 0 })).await;
+    assert_eq!(get(&simulator, path).await.0, StatusCode::NOT_FOUND);
+}

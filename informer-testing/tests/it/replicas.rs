@@ -1,0 +1,122 @@
+//! A second API server in front of the same storage, whose watch cache is late.
+
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use informer_testing::{LaggingReplica, ResponseBody};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams};
+use serde_json::Value;
+use tower::Service as _;
+
+use crate::support::{config_map, names, request, simulator};
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+
+async fn send(replica: &LaggingReplica, path_and_query: &str) -> http::Response<ResponseBody> {
+    let request: Request<Full<bytes::Bytes>> = request(Method::GET, path_and_query, &Value::Null);
+    replica.service().call(request).await.expect("an answer")
+}
+
+async fn get(replica: &LaggingReplica, path_and_query: &str) -> (StatusCode, Value) {
+    let response = send(replica, path_and_query).await;
+    let code = response.status();
+    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+    (code, serde_json::from_slice(&bytes).expect("JSON"))
+}
+
+/// Gives the next lines of a watch that come in one piece.
+async fn next_names(body: &mut ResponseBody) -> Vec<String> {
+    let frame = body.frame().await.expect("not the end").expect("no error").into_data().expect("data");
+    let lines = serde_json::Deserializer::from_slice(&frame).into_iter::<Value>();
+    lines.map(|line| line.unwrap()["object"]["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_held_replica_shows_the_past_to_who_takes_any_state_and_the_truth_to_who_asks_for_it() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    simulator.create(&config_map("a", "one")).unwrap();
+    simulator.create(&config_map("a", "two")).unwrap();
+    replica.hold();
+    let held_at = replica.resource_version();
+    simulator.delete::<ConfigMap>("a/one").unwrap();
+    simulator.create(&config_map("a", "three")).unwrap();
+
+    let (_, any) = get(&replica, &format!("{MAPS}?resourceVersion=0")).await;
+    assert_eq!(names(&any), ["one", "two"]);
+    assert_eq!(any["metadata"]["resourceVersion"], held_at.to_string());
+    let (_, newest) = get(&replica, MAPS).await;
+    assert_eq!(names(&newest), ["three", "two"]);
+    assert_eq!(get(&replica, &format!("{MAPS}/one?resourceVersion=0")).await.0, StatusCode::OK);
+    assert_eq!(get(&replica, &format!("{MAPS}/one")).await.0, StatusCode::NOT_FOUND);
+    replica.catch_up();
+    assert_eq!(names(&get(&replica, &format!("{MAPS}?resourceVersion=0")).await.1), ["three", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_replica_refuses_versions_that_it_has_not_heard_of() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
+    let not_older = format!("{MAPS}?resourceVersion={version}&resourceVersionMatch=NotOlderThan");
+    let (code, status) = get(&replica, &not_older).await;
+    assert_eq!(code, StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+    let streaming =
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let (_, error) = get(&replica, &format!("{MAPS}?{streaming}")).await;
+    assert_eq!(error["object"]["code"], 504, "the newest state is not to be had from memory either");
+
+    let (asked, ()) = tokio::join!(get(&replica, &not_older), async {
+        tokio::task::yield_now().await;
+        replica.catch_up();
+    });
+    assert_eq!(names(&asked.1), ["one"], "it waits for a while");
+}
+
+#[tokio::test]
+async fn a_watch_of_a_lagging_replica_stays_so_many_revisions_behind() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.lag(2);
+    let mut watch = send(&replica, &format!("{MAPS}?watch=1&resourceVersion=1000")).await.into_body();
+    for name in ["one", "two", "three", "four"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    assert_eq!(next_names(&mut watch).await, ["one", "two"]);
+    // What is written elsewhere counts too.
+    simulator.create(&config_map("b", "elsewhere")).unwrap();
+    assert_eq!(next_names(&mut watch).await, ["three"]);
+    replica.hold();
+    simulator.create(&config_map("a", "five")).unwrap();
+    replica.catch_up();
+    assert_eq!(next_names(&mut watch).await, ["four", "five"]);
+}
+
+#[tokio::test]
+async fn a_replica_goes_not_back_behind_what_it_has_shown() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
+    replica.lag(5);
+    assert_eq!(replica.resource_version(), version);
+    simulator.compact();
+    assert_eq!(names(&get(&replica, &format!("{MAPS}?resourceVersion=0")).await.1), ["one"]);
+}
+
+#[tokio::test]
+async fn a_replica_has_an_address_of_its_own() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    let client = kube::Client::try_from(replica.listen().await.unwrap()).unwrap();
+    simulator.create(&config_map("a", "one")).unwrap();
+    let (late, current): (Api<ConfigMap>, Api<ConfigMap>) =
+        (Api::all(client), Api::all(simulator.client().unwrap()));
+    let any = ListParams::default().at("0");
+    assert_eq!(late.list(&any).await.unwrap().items.len(), 0);
+    assert_eq!(current.list(&any).await.unwrap().items.len(), 1);
+    simulator.hold_replicas(0);
+    assert_eq!(late.list(&any).await.unwrap().items.len(), 1);
+}

@@ -1,0 +1,150 @@
+//! Definitions of custom resources to make, each in an API group of its own.
+
+use serde_json::{Value, json};
+
+use crate::server::{AGAIN, MERGE, Server};
+
+/// Where definitions are.
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// Widgets: a custom resource of one scenario, in two versions.
+pub(crate) struct Widgets<'a> {
+    server: &'a Server,
+    pub(crate) group: String,
+}
+
+impl<'a> Widgets<'a> {
+    pub(crate) fn of(server: &'a Server) -> Self {
+        Self { server, group: format!("{}.test", server.namespace) }
+    }
+
+    /// Defines widgets and waits until they are served.
+    pub(crate) async fn define(server: &'a Server) -> Self {
+        let widgets = Self::of(server);
+        server.create(DEFINITIONS, &widgets.definition()).await;
+        widgets.served().await;
+        widgets
+    }
+
+    pub(crate) fn name(&self) -> String {
+        format!("widgets.{}", self.group)
+    }
+
+    /// The path of the definition.
+    pub(crate) fn definition_path(&self) -> String {
+        format!("{DEFINITIONS}/{}", self.name())
+    }
+
+    /// The path of the widgets in the scenario's namespace, in the version in which they are stored.
+    pub(crate) fn path(&self) -> String {
+        self.path_in("v1")
+    }
+
+    pub(crate) fn path_in(&self, version: &str) -> String {
+        self.server.group(&format!("{}/{version}", self.group), "widgets")
+    }
+
+    pub(crate) fn definition(&self) -> Value {
+        let spec = json!({
+            "type": "object",
+            "required": ["color"],
+            "properties": {
+                "color": { "type": "string" },
+                "replicas": { "type": "integer", "default": 1 },
+            },
+        });
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "spec": spec,
+                "status": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+            },
+        });
+        let subresources = json!({
+            "status": {},
+            "scale": { "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas" },
+        });
+        let version = |name: &str, storage: bool| {
+            json!({
+                "name": name,
+                "served": true,
+                "storage": storage,
+                "subresources": subresources,
+                "selectableFields": [{ "jsonPath": ".spec.color" }],
+                "schema": { "openAPIV3Schema": schema },
+            })
+        };
+        let names = json!({
+            "plural": "widgets",
+            "singular": "widget",
+            "kind": "Widget",
+            "listKind": "WidgetList",
+            "shortNames": ["wdg"],
+        });
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": self.name() },
+            "spec": {
+                "group": self.group,
+                "scope": "Namespaced",
+                "names": names,
+                "versions": [version("v1", true), version("v2", false)],
+            },
+        })
+    }
+
+    /// A widget of this name and color.
+    pub(crate) fn widget(&self, name: &str, color: &str) -> Value {
+        json!({
+            "apiVersion": format!("{}/v1", self.group),
+            "kind": "Widget",
+            "metadata": { "name": name },
+            "spec": { "color": color },
+        })
+    }
+
+    pub(crate) async fn create(&self, name: &str, color: &str) -> Value {
+        self.server.create(&self.path(), &self.widget(name, color)).await
+    }
+
+    /// Waits until widgets can be made and listed: a server takes its time with a definition that is new or has changed,
+    /// and says so in many ways.
+    pub(crate) async fn served(&self) {
+        let probe = format!("{}?dryRun=All", self.path());
+        let mut ticks = tokio::time::interval(AGAIN);
+        while self.server.post(&probe, &self.widget("probe", "none")).await.code != 201
+            || self.server.get(&self.path()).await.code != 200
+        {
+            ticks.tick().await;
+        }
+    }
+
+    /// Has the server forget its memory of widgets. A real server makes a new one for a definition that has changed.
+    pub(crate) async fn forget_history(&self) {
+        if !self.server.is_real() {
+            return self.server.compact(0).await;
+        }
+        let names = json!({ "shortNames": ["wdg", "wdgt"] });
+        let change = json!({ "spec": { "names": names } });
+        self.server.patch(&self.definition_path(), MERGE, &change).await.expect(200);
+        let path = format!("/apis/{}/v1", self.group);
+        let mut ticks = tokio::time::interval(AGAIN);
+        while !self.server.get(&path).await.text().contains("\"wdgt\"") {
+            ticks.tick().await;
+        }
+        self.served().await;
+    }
+
+    /// Waits until widgets are not served any more, and gives what is answered then.
+    pub(crate) async fn gone(&self) -> crate::answer::Answer {
+        let mut ticks = tokio::time::interval(AGAIN);
+        loop {
+            ticks.tick().await;
+            let answer = self.server.get(&self.path()).await;
+            if answer.code == 404 {
+                return answer;
+            }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! One suite of scenarios for the wire, run twice: against the simulator, and against a real kube-apiserver.
+//!
+//! What the simulator is good for depends on its answers being a real server's. So what is claimed of it is written down
+//! as scenarios in plain HTTP, and a scenario is the same function for both. Where the two can't agree, its row says how
+//! they differ, and the function asserts both behaviours.
+//!
+//! A plain `cargo test` runs the scenarios against the simulator, under a paused clock; `cargo xtask e2e` runs those
+//! named `server::…` against a kube-apiserver. `docs/wire-scenarios.md` is the table of all of them.
+
+mod answer;
+mod custom;
+mod objects;
+mod scenario;
+mod server;
+mod subjects;
+mod table;
+mod watch;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+use crate::scenario::Place;
+
+/// Scenarios mostly wait for the server, so many can go at once.
+const AT_ONCE: usize = 16;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(AT_ONCE);
+    let scenarios = scenario::all();
+    let mut trials: Vec<Trial> =
+        scenarios.iter().filter_map(|scenario| scenario.trial(Place::Simulator)).collect();
+    trials.extend(scenarios.iter().filter_map(|scenario| scenario.trial(Place::Server)));
+    trials.extend(table::trials(&scenarios));
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

@@ -1,0 +1,244 @@
+//! [`Server`]: what a scenario talks to, and a namespace of its own.
+
+use std::time::Duration;
+
+use http::{Method, Request, StatusCode};
+use informer_testing::Simulator;
+use kube::Client;
+use kube::client::Body;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::objects::{name, secret};
+use crate::watch::Watch;
+
+/// Names the kubeconfig of a server that is there to be tested.
+const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
+
+/// Names the URL of that server's etcd.
+const ETCD: &str = "INFORMER_E2E_ETCD";
+
+/// How often to ask again where no event tells.
+pub(crate) const AGAIN: Duration = Duration::from_millis(50);
+
+/// How each scenario's namespace begins.
+const PREFIX: &str = "wire-";
+
+/// The kinds of patches.
+pub(crate) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(crate) const JSON: &str = "application/json";
+
+/// An API server, and a namespace that no other scenario uses.
+pub(crate) struct Server {
+    client: Client,
+    pub(crate) namespace: String,
+    simulator: Option<Simulator>,
+}
+
+impl Server {
+    /// A simulator for this scenario alone, called in process. It is as strict as can be: for the sake of short tests it
+    /// is not by default.
+    pub(crate) async fn simulator() -> Self {
+        let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
+        let simulator = builder.start().await.expect("a loopback port");
+        let client = Client::new(simulator.service(), "default");
+        Self::in_a_namespace(client, Some(simulator)).await
+    }
+
+    /// The kube-apiserver that `cargo xtask e2e` has started.
+    pub(crate) async fn real() -> Self {
+        let path = std::env::var(KUBECONFIG)
+            .unwrap_or_else(|_| panic!("{KUBECONFIG} must name a kubeconfig: run `cargo xtask e2e`"));
+        let kubeconfig = Kubeconfig::read_from(path).expect("a readable kubeconfig");
+        let options = KubeConfigOptions { context: Some("admin".to_owned()), ..KubeConfigOptions::default() };
+        let mut config =
+            Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a usable kubeconfig");
+        // A refusal is what scenarios want to see.
+        config.default_retry = false;
+        let client = Client::try_from(config).expect("a well-formed configuration");
+        Self::in_a_namespace(client, None).await
+    }
+
+    async fn in_a_namespace(client: Client, simulator: Option<Simulator>) -> Self {
+        let mut server = Self { client, namespace: String::new(), simulator };
+        server.namespace = server.new_namespace().await;
+        server
+    }
+
+    /// Makes another namespace.
+    pub(crate) async fn new_namespace(&self) -> String {
+        let body = json!({ "metadata": { "generateName": PREFIX } });
+        name(&self.post("/api/v1/namespaces", &body).await.expect(201)).to_owned()
+    }
+
+    /// Tells a real server from the simulator, where they differ.
+    pub(crate) fn is_real(&self) -> bool {
+        self.simulator.is_none()
+    }
+
+    /// Forgets what was before this resource version, as etcd is made to every few minutes.
+    pub(crate) async fn compact(&self, version: u64) {
+        if let Some(simulator) = &self.simulator {
+            return simulator.compact();
+        }
+        let url =
+            std::env::var(ETCD).unwrap_or_else(|_| panic!("{ETCD} must be a URL: run `cargo xtask e2e`"));
+        let etcd = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client for etcd");
+        let body = json!({ "revision": version.to_string(), "physical": true });
+        let request = Request::post("/v3/kv/compaction").body(Body::from(body.to_string().into_bytes()));
+        let answer = Answer::read(etcd.send(request.expect("a request")).await.expect("etcd answers")).await;
+        answer.expect(200);
+    }
+}
+
+/// Paths.
+impl Server {
+    /// The path of a core resource in the scenario's namespace.
+    pub(crate) fn core(&self, plural: &str) -> String {
+        format!("/api/v1/namespaces/{}/{plural}", self.namespace)
+    }
+
+    /// The path of a resource of a group in the scenario's namespace, such as `apps/v1`.
+    pub(crate) fn group(&self, group_version: &str, plural: &str) -> String {
+        format!("/apis/{group_version}/namespaces/{}/{plural}", self.namespace)
+    }
+
+    pub(crate) fn secrets(&self) -> String {
+        self.core("secrets")
+    }
+
+    pub(crate) fn secret_path(&self, name: &str) -> String {
+        format!("{}/{name}", self.secrets())
+    }
+}
+
+/// Requests.
+impl Server {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call(Method::GET, path, &[], "").await
+    }
+
+    /// Lists secrets with these parameters.
+    pub(crate) async fn list(&self, parameters: &[(&str, &str)]) -> Answer {
+        self.get(&with_query(&self.secrets(), parameters)).await
+    }
+
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Answer {
+        self.call(Method::GET, path, &[("accept", accept)], "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        if path == self.core("pods") {
+            self.allow_pods().await;
+        }
+        self.call(Method::POST, path, &[("content-type", JSON)], &body.to_string()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.call(Method::PUT, path, &[("content-type", JSON)], &body.to_string()).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, kind: &str, patch: &Value) -> Answer {
+        self.call(Method::PATCH, path, &[("content-type", kind)], &patch.to_string()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.call(Method::DELETE, path, &[], "").await
+    }
+
+    pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> Answer {
+        self.call(Method::DELETE, path, &[("content-type", JSON)], &options.to_string()).await
+    }
+
+    /// Sends a request as it is and reads the response.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        Answer::read(self.send(method, path, headers, body).await).await
+    }
+
+    /// Opens a watch of secrets with these parameters.
+    pub(crate) async fn watch(&self, parameters: &[(&str, &str)]) -> Watch {
+        self.watch_path(&self.secrets(), parameters).await
+    }
+
+    /// Opens a watch with these parameters.
+    pub(crate) async fn watch_path(&self, path: &str, parameters: &[(&str, &str)]) -> Watch {
+        let parameters = [&[("watch", "true")], parameters].concat();
+        Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[], "").await)
+    }
+
+    pub(crate) async fn watch_as(&self, path: &str, accept: &str, parameters: &[(&str, &str)]) -> Watch {
+        let parameters = [&[("watch", "true")], parameters].concat();
+        Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[("accept", accept)], "").await)
+    }
+
+    /// Sends a request, and again while the server is filling its memory of the resource: it does so anew whenever a
+    /// definition has changed.
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> http::Response<Body> {
+        let mut ticks = tokio::time::interval(AGAIN);
+        loop {
+            ticks.tick().await;
+            let mut request = Request::builder().method(method.clone()).uri(path);
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            let request = request.body(Body::from(body.as_bytes().to_vec())).expect("a request");
+            let response = self.client.send(request).await.expect("the server answers");
+            if response.status() != StatusCode::TOO_MANY_REQUESTS {
+                return response;
+            }
+        }
+    }
+
+    /// Makes the service account without which there are no pods, where no controller has been quicker.
+    async fn allow_pods(&self) {
+        let account = json!({ "metadata": { "name": "default" } }).to_string();
+        let path = self.core("serviceaccounts");
+        let answer = self.call(Method::POST, &path, &[("content-type", JSON)], &account).await;
+        assert!(matches!(answer.code, 201 | 409), "{}", answer.text());
+    }
+}
+
+/// Things to begin with.
+impl Server {
+    /// Creates an object, and gives it as the server does.
+    pub(crate) async fn create(&self, path: &str, object: &Value) -> Value {
+        self.post(path, object).await.expect(201)
+    }
+
+    /// Creates secrets with these names, and gives the last of them.
+    pub(crate) async fn create_secrets(&self, names: &[&str]) -> Value {
+        let mut last = Value::Null;
+        for name in names {
+            last = self.create(&self.secrets(), &secret(name)).await;
+        }
+        last
+    }
+
+    /// Sets a label of a secret, and gives the secret.
+    pub(crate) async fn label(&self, secret: &str, label: &str, value: &str) -> Value {
+        let patch = json!({ "metadata": { "labels": { label: value } } });
+        self.patch(&self.secret_path(secret), MERGE, &patch).await.expect(200)
+    }
+}
+
+/// Appends encoded parameters to a path.
+pub(crate) fn with_query(path: &str, parameters: &[(&str, &str)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(parameters);
+    format!("{path}?{}", query.finish())
+}

@@ -1,0 +1,150 @@
+//! Server-side apply: who owns which fields.
+
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::objects::{secret, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{MERGE, Server};
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(applying_creates_what_is_not_there),
+        scenario(applying_the_same_again_makes_no_version),
+        scenario(applying_another_value_of_anothers_field_is_a_conflict),
+        scenario(applying_by_force_takes_fields_over),
+        scenario(applying_the_same_value_shares_a_field),
+        scenario(applying_less_takes_away_what_nobody_else_owns),
+        scenario(applying_needs_a_manager),
+        scenario(applying_needs_a_kind),
+        scenario(applying_is_by_the_name_in_the_path),
+        scenario(applying_says_nothing_of_owners),
+        scenario(applying_from_an_old_version_is_a_conflict),
+        scenario(applying_leaves_a_note_of_who_owns_what),
+        scenario(an_update_takes_ownership_of_what_it_changes),
+        scenario(a_dry_run_of_applying_stores_nothing),
+        scenario(force_is_for_applying_only),
+    ]
+}
+
+async fn apply(server: &Server, query: &str, content: &Value) -> Answer {
+    let mut object = secret("a");
+    for (field, value) in content.as_object().expect("fields") {
+        object[field] = value.clone();
+    }
+    server.patch(&format!("{}?{query}", server.secret_path("a")), APPLY, &object).await
+}
+
+async fn applying_creates_what_is_not_there(server: Server) {
+    let object = apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
+    assert_eq!(object["data"], json!({ "a": "YQ==" }));
+    assert_eq!(server.get(&server.secret_path("a")).await.expect(200), object);
+}
+
+async fn applying_the_same_again_makes_no_version(server: Server) {
+    let content = json!({ "data": { "a": "YQ==" } });
+    let first = apply(&server, "fieldManager=one", &content).await.expect(201);
+    let second = apply(&server, "fieldManager=one", &content).await.expect(200);
+    assert_eq!(version(&first), version(&second));
+}
+
+async fn applying_another_value_of_anothers_field_is_a_conflict(server: Server) {
+    apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
+    let answer = apply(&server, "fieldManager=two", &json!({ "data": { "a": "Yg==" } })).await;
+    let message = "Apply failed with 1 conflict: conflict with \"one\": .data.a";
+    let refusal = answer.refused(409, "Conflict", message);
+    refusal.has_causes(&[("FieldManagerConflict", ".data.a")]);
+    assert_eq!(refusal.details()["causes"][0]["message"], "conflict with \"one\"");
+}
+
+async fn applying_by_force_takes_fields_over(server: Server) {
+    apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
+    let object =
+        apply(&server, "fieldManager=two&force=true", &json!({ "data": { "a": "Yg==" } })).await.expect(200);
+    assert_eq!(object["data"]["a"], "Yg==");
+    // Which is not the first manager's any more, so that its absence says nothing.
+    let object = apply(&server, "fieldManager=one", &json!({})).await.expect(200);
+    assert_eq!(object["data"]["a"], "Yg==");
+}
+
+async fn applying_the_same_value_shares_a_field(server: Server) {
+    let content = json!({ "data": { "a": "YQ==" } });
+    apply(&server, "fieldManager=one", &content).await.expect(201);
+    apply(&server, "fieldManager=two", &content).await.expect(200);
+    let object = apply(&server, "fieldManager=one", &json!({})).await.expect(200);
+    assert_eq!(object["data"], content["data"]);
+}
+
+async fn applying_less_takes_away_what_nobody_else_owns(server: Server) {
+    apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==", "b": "Yg==" } })).await.expect(201);
+    let object = apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(200);
+    assert_eq!(object["data"], json!({ "a": "YQ==" }));
+}
+
+async fn applying_needs_a_manager(server: Server) {
+    let answer = apply(&server, "dryRun=All", &json!({})).await;
+    let message =
+        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch";
+    answer.refused(422, "Invalid", message).has_causes(&[("FieldValueRequired", "fieldManager")]);
+}
+
+async fn applying_needs_a_kind(server: Server) {
+    let path = format!("{}?fieldManager=one", server.secret_path("a"));
+    let answer = server.patch(&path, APPLY, &json!({ "metadata": { "name": "a" } })).await;
+    answer.refused(400, "BadRequest", "invalid object type: /, Kind=");
+}
+
+async fn applying_is_by_the_name_in_the_path(server: Server) {
+    let answer = apply(&server, "fieldManager=one", &json!({ "metadata": { "name": "b" } })).await;
+    answer.refused(400, "BadRequest", "the name of the object (b) does not match the name on the URL (a)");
+}
+
+async fn applying_says_nothing_of_owners(server: Server) {
+    let metadata = json!({ "name": "a", "managedFields": [{ "manager": "me" }] });
+    let answer = apply(&server, "fieldManager=one", &json!({ "metadata": metadata })).await;
+    answer.refused(400, "BadRequest", "metadata.managedFields must be nil");
+}
+
+async fn applying_from_an_old_version_is_a_conflict(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let metadata = json!({ "name": "a", "resourceVersion": "1" });
+    let answer = apply(&server, "fieldManager=one", &json!({ "metadata": metadata })).await;
+    let message = "Operation cannot be fulfilled on secrets \"a\": the object has been modified";
+    answer.refused_with(409, "Conflict", message);
+}
+
+async fn applying_leaves_a_note_of_who_owns_what(server: Server) {
+    let object = apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
+    let managed = object["metadata"]["managedFields"].as_array().expect("managed fields");
+    assert_eq!(managed.len(), 1, "{object}");
+    let one = &managed[0];
+    assert_eq!((&one["manager"], &one["operation"]), (&json!("one"), &json!("Apply")));
+    assert_eq!((&one["apiVersion"], &one["fieldsType"]), (&json!("v1"), &json!("FieldsV1")));
+    assert_eq!(one["fieldsV1"], json!({ "f:data": { "f:a": {} } }));
+    assert!(one["time"].is_string());
+}
+
+async fn an_update_takes_ownership_of_what_it_changes(server: Server) {
+    apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
+    let path = format!("{}?fieldManager=two", server.secret_path("a"));
+    server.patch(&path, MERGE, &json!({ "data": { "a": "Yg==" } })).await.expect(200);
+    let answer = apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await;
+    let message = "Apply failed with 1 conflict: conflict with \"two\" using v1";
+    answer.refused_with(409, "Conflict", message).has_causes(&[("FieldManagerConflict", ".data.a")]);
+}
+
+async fn a_dry_run_of_applying_stores_nothing(server: Server) {
+    let shown =
+        apply(&server, "fieldManager=one&dryRun=All", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
+    assert_eq!(shown["data"]["a"], "YQ==");
+    server.get(&server.secret_path("a")).await.refused_with(404, "NotFound", "not found");
+}
+
+async fn force_is_for_applying_only(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let answer = server.patch(&format!("{}?force=true", server.secret_path("a")), MERGE, &json!({})).await;
+    let message = "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch";
+    answer.refused(422, "Invalid", message).has_causes(&[("FieldValueForbidden", "force")]);
+}

@@ -1,0 +1,319 @@
+//! Creating objects.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::objects::{deployment, name, names, pod, secret, uid, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{JSON, Server};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(a_new_object_gets_identity_and_version),
+        scenario(versions_grow_with_each_write),
+        scenario(kind_and_version_may_be_left_out_of_built_in_kinds),
+        scenario(a_name_is_taken_once),
+        scenario(a_deleted_name_is_free_again),
+        scenario(a_name_is_needed),
+        scenario(a_generated_name_begins_as_asked),
+        scenario(a_long_generated_name_is_cut_before_its_suffix),
+        scenario(a_name_that_can_not_be_is_refused),
+        scenario(a_version_is_not_for_the_client_to_choose),
+        scenario(uid_and_times_are_not_for_the_client_to_choose),
+        scenario(a_given_generation_is_kept_where_none_are_counted),
+        scenario(generations_begin_at_1_where_they_are_counted),
+        scenario(a_first_status_is_not_for_the_client_to_choose),
+        scenario(another_namespace_than_the_paths_is_refused),
+        scenario(another_kind_than_the_paths_is_refused),
+        scenario(another_api_version_than_the_paths_is_refused),
+        scenario(a_body_that_is_no_json_is_refused),
+        scenario(an_empty_body_is_refused),
+        scenario(a_body_that_is_no_object_is_refused),
+        scenario(a_body_of_unknown_type_is_refused),
+        scenario(a_body_without_type_is_json),
+        scenario(a_dry_run_stores_nothing),
+        scenario(a_dry_run_is_all_or_nothing),
+        scenario(a_dry_run_is_refused_like_the_real_thing),
+        scenario(a_namespaced_object_needs_a_namespace_in_the_path),
+        scenario(a_namespace_that_is_not_there_takes_no_objects),
+        scenario(a_type_that_can_not_be_is_refused)
+            .differs("The simulator does not check objects against their types."),
+        scenario(a_label_that_can_not_be_is_refused_in_an_object),
+        scenario(an_annotation_that_can_not_be_is_refused),
+        scenario(a_finalizer_that_can_not_be_is_refused),
+    ]
+}
+
+async fn a_new_object_gets_identity_and_version(server: Server) {
+    let created = server.create(&server.secrets(), &secret("a")).await;
+    assert_eq!((&created["kind"], &created["apiVersion"]), (&json!("Secret"), &json!("v1")));
+    assert_eq!(created["metadata"]["namespace"], server.namespace);
+    assert_eq!(uid(&created).len(), 36);
+    let time = created["metadata"]["creationTimestamp"].as_str().expect("a time");
+    assert!(time.len() == 20 && time.ends_with('Z'), "{time}");
+    assert!(version(&created) > 0);
+    assert_eq!(server.get(&server.secret_path("a")).await.expect(200), created);
+}
+
+async fn versions_grow_with_each_write(server: Server) {
+    let mut last = 0;
+    for name in ["b", "a", "c"] {
+        let created = server.create_secrets(&[name]).await;
+        assert!(version(&created) > last);
+        last = version(&created);
+    }
+}
+
+async fn kind_and_version_may_be_left_out_of_built_in_kinds(server: Server) {
+    let created = server.create(&server.secrets(), &json!({ "metadata": { "name": "a" } })).await;
+    assert_eq!((&created["kind"], &created["apiVersion"]), (&json!("Secret"), &json!("v1")));
+}
+
+async fn a_name_is_taken_once(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let answer = server.post(&server.secrets(), &secret("a")).await;
+    answer.refused(409, "AlreadyExists", "secrets \"a\" already exists").is_about("", "secrets", "a");
+    let path = server.group("apps/v1", "deployments");
+    server.create(&path, &deployment("d")).await;
+    let answer = server.post(&path, &deployment("d")).await;
+    let refusal = answer.refused(409, "AlreadyExists", "deployments.apps \"d\" already exists");
+    refusal.is_about("apps", "deployments", "d");
+}
+
+async fn a_deleted_name_is_free_again(server: Server) {
+    let old = server.create_secrets(&["a"]).await;
+    server.delete(&server.secret_path("a")).await.expect(200);
+    let new = server.create_secrets(&["a"]).await;
+    assert_ne!(uid(&old), uid(&new));
+    assert!(version(&new) > version(&old));
+}
+
+async fn a_name_is_needed(server: Server) {
+    for body in [json!({}), json!({ "metadata": {} }), json!({ "metadata": { "name": "" } })] {
+        let message =
+            "Secret \"\" is invalid: metadata.name: Required value: name or generateName is required";
+        let refusal = server.post(&server.secrets(), &body).await.refused(422, "Invalid", message);
+        refusal.is_about("", "Secret", "");
+        refusal.has_causes(&[("FieldValueRequired", "metadata.name")]);
+    }
+}
+
+async fn a_generated_name_begins_as_asked(server: Server) {
+    let body = json!({ "metadata": { "generateName": "gen-" } });
+    let first = server.create(&server.secrets(), &body).await;
+    let second = server.create(&server.secrets(), &body).await;
+    for created in [&first, &second] {
+        let suffix = name(created).strip_prefix("gen-").expect("the prefix");
+        assert!(
+            suffix.len() == 5 && suffix.chars().all(|c| "bcdfghjklmnpqrstvwxz2456789".contains(c)),
+            "{suffix}"
+        );
+        assert_eq!(created["metadata"]["generateName"], "gen-");
+    }
+    assert_ne!(name(&first), name(&second));
+}
+
+async fn a_long_generated_name_is_cut_before_its_suffix(server: Server) {
+    let body = json!({ "metadata": { "generateName": "x".repeat(80) } });
+    let created = server.create(&server.secrets(), &body).await;
+    assert_eq!(name(&created).len(), 63);
+    assert!(name(&created).starts_with(&"x".repeat(58)));
+}
+
+async fn a_name_that_can_not_be_is_refused(server: Server) {
+    for name in ["A_b", "-a", "a.", "a b", "a/b", &"x".repeat(254)] {
+        let message = format!("Secret \"{name}\" is invalid: metadata.name: Invalid value: \"{name}\": ");
+        let refusal =
+            server.post(&server.secrets(), &secret(name)).await.refused_with(422, "Invalid", &message);
+        refusal.is_about("", "Secret", name);
+        refusal.has_causes(&[("FieldValueInvalid", "metadata.name")]);
+    }
+}
+
+async fn a_version_is_not_for_the_client_to_choose(server: Server) {
+    let mut body = secret("a");
+    body["metadata"]["resourceVersion"] = "5".into();
+    let message = "resourceVersion should not be set on objects to be created";
+    server.post(&server.secrets(), &body).await.refused(500, "", message);
+    body["metadata"]["resourceVersion"] = "0".into();
+    server.post(&server.secrets(), &body).await.expect(201);
+}
+
+async fn uid_and_times_are_not_for_the_client_to_choose(server: Server) {
+    let mut body = secret("a");
+    let long_ago = "2000-01-01T00:00:00Z";
+    for (field, value) in [
+        ("uid", "chosen"),
+        ("creationTimestamp", long_ago),
+        ("deletionTimestamp", long_ago),
+        ("selfLink", "/x"),
+    ] {
+        body["metadata"][field] = value.into();
+    }
+    let created = server.create(&server.secrets(), &body).await;
+    assert_ne!(uid(&created), "chosen");
+    assert_ne!(created["metadata"]["creationTimestamp"], long_ago);
+    assert!(created["metadata"].get("deletionTimestamp").is_none(), "{created}");
+    assert!(created["metadata"].get("selfLink").is_none(), "{created}");
+}
+
+async fn a_given_generation_is_kept_where_none_are_counted(server: Server) {
+    let mut body = secret("a");
+    body["metadata"]["generation"] = 7.into();
+    let created = server.create(&server.secrets(), &body).await;
+    assert_eq!(created["metadata"]["generation"], 7);
+}
+
+async fn generations_begin_at_1_where_they_are_counted(server: Server) {
+    let mut deployment = deployment("a");
+    deployment["metadata"]["generation"] = 7.into();
+    let created = server.create(&server.group("apps/v1", "deployments"), &deployment).await;
+    assert_eq!(created["metadata"]["generation"], 1);
+    assert_eq!(server.create(&server.core("pods"), &pod("a")).await["metadata"]["generation"], 1);
+    assert_eq!(server.create_secrets(&["a"]).await["metadata"]["generation"], Value::Null);
+}
+
+async fn a_first_status_is_not_for_the_client_to_choose(server: Server) {
+    let mut pod = pod("a");
+    pod["status"] = json!({ "phase": "Running", "podIP": "10.0.0.1" });
+    let created = server.create(&server.core("pods"), &pod).await;
+    assert_eq!(created["status"], json!({ "phase": "Pending", "qosClass": "BestEffort" }));
+}
+
+async fn another_namespace_than_the_paths_is_refused(server: Server) {
+    let mut body = secret("a");
+    body["metadata"]["namespace"] = "elsewhere".into();
+    let message = "the namespace of the provided object does not match the namespace sent on the request";
+    server.post(&server.secrets(), &body).await.refused(400, "BadRequest", message);
+}
+
+async fn another_kind_than_the_paths_is_refused(server: Server) {
+    let body = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+    let message = "ConfigMap in version \"v1\" cannot be handled as a Secret: ";
+    server.post(&server.secrets(), &body).await.refused_with(400, "BadRequest", message);
+}
+
+async fn another_api_version_than_the_paths_is_refused(server: Server) {
+    for (api_version, version) in [("v2", "v2"), ("apps/v1", "v1")] {
+        let body = json!({ "apiVersion": api_version, "kind": "Secret", "metadata": { "name": "a" } });
+        let message = format!(
+            "Secret in version \"{version}\" cannot be handled as a Secret: \
+             no kind \"Secret\" is registered for version \"{api_version}\" in scheme "
+        );
+        server.post(&server.secrets(), &body).await.refused_with(400, "BadRequest", &message);
+    }
+}
+
+const UNRECOGNIZED: &str =
+    "the object provided is unrecognized (must be of type Secret): couldn't get version/kind; ";
+
+async fn post_text(server: &Server, content_type: &str, body: &str) -> crate::answer::Answer {
+    let headers: &[(&str, &str)] =
+        if content_type.is_empty() { &[] } else { &[("content-type", content_type)] };
+    server.call(Method::POST, &server.secrets(), headers, body).await
+}
+
+async fn a_body_that_is_no_json_is_refused(server: Server) {
+    post_text(&server, JSON, "{bad").await.refused_with(400, "BadRequest", UNRECOGNIZED);
+}
+
+async fn an_empty_body_is_refused(server: Server) {
+    post_text(&server, JSON, "").await.refused_with(400, "BadRequest", UNRECOGNIZED);
+}
+
+async fn a_body_that_is_no_object_is_refused(server: Server) {
+    for body in ["[]", "5", "\"a\""] {
+        post_text(&server, JSON, body).await.refused_with(400, "BadRequest", UNRECOGNIZED);
+    }
+}
+
+async fn a_body_of_unknown_type_is_refused(server: Server) {
+    let answer = post_text(&server, "text/plain", &secret("a").to_string()).await;
+    let message =
+        "the body of the request was in an unknown format - accepted media types include: application/json";
+    answer.refused_with(415, "UnsupportedMediaType", message);
+}
+
+async fn a_body_without_type_is_json(server: Server) {
+    post_text(&server, "", &secret("a").to_string()).await.expect(201);
+    post_text(&server, "application/json; charset=utf-8", &secret("b").to_string()).await.expect(201);
+}
+
+async fn a_dry_run_stores_nothing(server: Server) {
+    let answer = server.post(&format!("{}?dryRun=All", server.secrets()), &secret("a")).await;
+    let shown = answer.expect(201);
+    assert_eq!(uid(&shown).len(), 36);
+    assert!(shown["metadata"].get("resourceVersion").is_none(), "{shown}");
+    assert!(names(&server.list(&[]).await.expect(200)).is_empty());
+}
+
+async fn a_dry_run_is_all_or_nothing(server: Server) {
+    let answer = server.post(&format!("{}?dryRun=Some", server.secrets()), &secret("a")).await;
+    let message = "CreateOptions.meta.k8s.io \"\" is invalid: \
+        dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"";
+    let refusal = answer.refused(422, "Invalid", message);
+    refusal.is_about("meta.k8s.io", "CreateOptions", "");
+    refusal.has_causes(&[("FieldValueNotSupported", "dryRun")]);
+}
+
+async fn a_dry_run_is_refused_like_the_real_thing(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let path = format!("{}?dryRun=All", server.secrets());
+    server.post(&path, &secret("a")).await.refused_with(409, "AlreadyExists", "already exists");
+    server.post(&path, &json!({})).await.refused_with(422, "Invalid", "metadata.name: Required value");
+}
+
+async fn a_namespaced_object_needs_a_namespace_in_the_path(server: Server) {
+    let answer = server.post("/api/v1/secrets", &secret("a")).await;
+    let message = "the server does not allow this method on the requested resource";
+    answer.refused(405, "MethodNotAllowed", message);
+}
+
+async fn a_namespace_that_is_not_there_takes_no_objects(server: Server) {
+    let answer = server.post("/api/v1/namespaces/wire-nowhere/secrets", &secret("a")).await;
+    let refusal = answer.refused(404, "NotFound", "namespaces \"wire-nowhere\" not found");
+    refusal.is_about("", "namespaces", "wire-nowhere");
+}
+
+async fn a_type_that_can_not_be_is_refused(server: Server) {
+    let mut body = secret("a");
+    body["data"] = json!([1]);
+    let answer = server.post(&server.secrets(), &body).await;
+    if server.is_real() {
+        let message = "Secret in version \"v1\" cannot be handled as a Secret: json: cannot unmarshal array";
+        answer.refused_with(400, "BadRequest", message);
+    } else {
+        answer.expect(201);
+    }
+}
+
+/// Asserts that an object with these metadata is refused because of one field.
+async fn refused_metadata(server: &Server, field: &str, value: Value, cause: &str, why: &str) {
+    let mut body = secret("a");
+    body["metadata"][field] = value;
+    let message = format!("Secret \"a\" is invalid: {cause}: Invalid value: {why}");
+    let refusal = server.post(&server.secrets(), &body).await.refused_with(422, "Invalid", &message);
+    refusal.is_about("", "Secret", "a");
+    refusal.has_causes(&[("FieldValueInvalid", cause)]);
+}
+
+async fn a_label_that_can_not_be_is_refused_in_an_object(server: Server) {
+    let name = json!({ "a b": "c" });
+    refused_metadata(&server, "labels", name, "metadata.labels", "\"a b\": name part must consist of ").await;
+    let value = json!({ "a": "-b" });
+    refused_metadata(&server, "labels", value, "metadata.labels", "\"-b\": a valid label must be ").await;
+}
+
+async fn an_annotation_that_can_not_be_is_refused(server: Server) {
+    let name = json!({ "a b": "any text" });
+    let why = "\"a b\": name part must consist of ";
+    refused_metadata(&server, "annotations", name, "metadata.annotations", why).await;
+    let mut body = secret("a");
+    body["metadata"]["annotations"] = json!({ "Wire.Test/A": "any text: {}" });
+    server.post(&server.secrets(), &body).await.expect(201);
+}
+
+async fn a_finalizer_that_can_not_be_is_refused(server: Server) {
+    let why = "\"hold\": name is neither a standard finalizer name nor is it fully qualified";
+    refused_metadata(&server, "finalizers", json!(["hold"]), "metadata.finalizers[0]", why).await;
+}

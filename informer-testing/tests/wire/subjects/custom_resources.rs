@@ -1,0 +1,276 @@
+//! Objects of custom resources, and how they are treated unlike built-in ones.
+
+use serde_json::{Value, json};
+
+use crate::answer::Refusal;
+use crate::custom::Widgets;
+use crate::objects::{names, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{JSON_PATCH, MERGE, STRATEGIC, Server, with_query};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(the_items_of_a_custom_list_say_their_kind),
+        scenario(a_custom_object_counts_generations),
+        scenario(a_custom_object_is_not_updated_without_a_version),
+        scenario(a_custom_object_of_another_kind_is_refused),
+        scenario(a_missing_custom_object_is_not_found),
+        scenario(an_unknown_field_is_pruned),
+        scenario(a_default_of_the_schema_is_filled_in),
+        scenario(a_required_field_is_required),
+        scenario(a_field_has_the_type_of_the_schema),
+        scenario(a_first_status_of_a_custom_object_is_dropped),
+        scenario(the_status_of_a_custom_object_has_a_path_of_its_own),
+        scenario(the_scale_of_a_custom_object),
+        scenario(a_custom_object_is_selected_by_its_fields),
+        scenario(a_custom_object_takes_merge_and_json_patches),
+        scenario(a_custom_object_takes_no_strategic_patches),
+        scenario(a_custom_object_is_deleted_with_a_status),
+        scenario(a_watch_of_custom_objects),
+        scenario(a_version_older_than_the_servers_memory_is_an_error_within_the_stream),
+        scenario(a_watch_from_nowhere_does_not_need_the_servers_memory),
+        scenario(a_streaming_list_of_custom_objects),
+        scenario(custom_objects_are_paged),
+    ]
+}
+
+fn path_of(widgets: &Widgets<'_>, name: &str) -> String {
+    format!("{}/{name}", widgets.path())
+}
+
+async fn the_items_of_a_custom_list_say_their_kind(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let list = server.get(&widgets.path()).await.expect(200);
+    assert_eq!(list["items"][0]["kind"], "Widget");
+    assert_eq!(list["items"][0]["apiVersion"], format!("{}/v1", widgets.group));
+}
+
+async fn a_custom_object_counts_generations(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let mut object = widgets.create("a", "red").await;
+    assert_eq!(object["metadata"]["generation"], 1);
+    object["metadata"]["labels"] = json!({ "x": "1" });
+    object = server.put(&path_of(&widgets, "a"), &object).await.expect(200);
+    assert_eq!(object["metadata"]["generation"], 1);
+    object["spec"]["color"] = "blue".into();
+    object = server.put(&path_of(&widgets, "a"), &object).await.expect(200);
+    assert_eq!(object["metadata"]["generation"], 2);
+}
+
+async fn a_custom_object_is_not_updated_without_a_version(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let message = format!(
+        "widgets.{} \"a\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update",
+        widgets.group
+    );
+    let answer = server.put(&path_of(&widgets, "a"), &widgets.widget("a", "blue")).await;
+    let refusal = answer.refused(422, "Invalid", &message);
+    refusal.is_about(&widgets.group, "widgets", "a");
+    refusal.has_causes(&[("FieldValueInvalid", "metadata.resourceVersion")]);
+}
+
+async fn a_custom_object_of_another_kind_is_refused(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let mut object = widgets.widget("a", "red");
+    object["kind"] = "Gadget".into();
+    let message =
+        format!("Gadget.{} \"a\" is invalid: kind: Invalid value: \"Gadget\": must be Widget", widgets.group);
+    server.post(&widgets.path(), &object).await.refused(422, "Invalid", &message);
+}
+
+async fn a_missing_custom_object_is_not_found(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let message = format!("widgets.{} \"a\" not found", widgets.group);
+    let refusal = server.get(&path_of(&widgets, "a")).await.refused(404, "NotFound", &message);
+    refusal.is_about(&widgets.group, "widgets", "a");
+}
+
+async fn an_unknown_field_is_pruned(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let mut object = widgets.widget("a", "red");
+    object["spec"]["unknown"] = 1.into();
+    let answer = server.post(&widgets.path(), &object).await;
+    assert_eq!(answer.header("warning"), "299 - \"unknown field \\\"spec.unknown\\\"\"");
+    assert!(answer.expect(201)["spec"].get("unknown").is_none());
+    object["metadata"]["name"] = "b".into();
+    let strict = format!("{}?fieldValidation=Strict", widgets.path());
+    server.post(&strict, &object).await.refused_with(400, "BadRequest", "unknown field \"spec.unknown\"");
+}
+
+async fn a_default_of_the_schema_is_filled_in(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    assert_eq!(widgets.create("a", "red").await["spec"]["replicas"], 1);
+}
+
+async fn a_required_field_is_required(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let mut object = widgets.widget("a", "red");
+    object["spec"] = json!({});
+    let message = format!("Widget.{} \"a\" is invalid: spec.color: Required value", widgets.group);
+    let refusal = server.post(&widgets.path(), &object).await.refused(422, "Invalid", &message);
+    refusal.is_about(&widgets.group, "Widget", "a");
+    refusal.has_causes(&[("FieldValueRequired", "spec.color")]);
+}
+
+async fn a_field_has_the_type_of_the_schema(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let mut object = widgets.widget("a", "red");
+    object["spec"]["color"] = 5.into();
+    let message = format!(
+        "Widget.{} \"a\" is invalid: spec.color: Invalid value: \"integer\": spec.color in body must be of type string: \
+         \"integer\"",
+        widgets.group
+    );
+    let refusal = server.post(&widgets.path(), &object).await.refused(422, "Invalid", &message);
+    refusal.has_causes(&[("FieldValueTypeInvalid", "spec.color")]);
+}
+
+async fn a_first_status_of_a_custom_object_is_dropped(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let mut object = widgets.widget("a", "red");
+    object["status"] = json!({ "replicas": 5 });
+    assert!(server.create(&widgets.path(), &object).await.get("status").is_none());
+}
+
+async fn the_status_of_a_custom_object_has_a_path_of_its_own(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let labels = json!({ "x": "1" });
+    let change =
+        json!({ "status": { "replicas": 2 }, "spec": { "color": "blue" }, "metadata": { "labels": labels } });
+    let status = format!("{}/status", path_of(&widgets, "a"));
+    let object = server.patch(&status, MERGE, &change).await.expect(200);
+    assert_eq!((&object["status"]["replicas"], &object["spec"]["color"]), (&json!(2), &json!("red")));
+    // Unlike a built-in kind's.
+    assert_eq!((&object["metadata"]["labels"], &object["metadata"]["generation"]), (&Value::Null, &json!(1)));
+    let object = server
+        .patch(&path_of(&widgets, "a"), MERGE, &json!({ "status": { "replicas": 9 } }))
+        .await
+        .expect(200);
+    assert_eq!(object["status"]["replicas"], 2);
+}
+
+async fn the_scale_of_a_custom_object(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let path = format!("{}/scale", path_of(&widgets, "a"));
+    let scale = server.get(&path).await.expect(200);
+    assert_eq!((&scale["kind"], &scale["apiVersion"]), (&json!("Scale"), &json!("autoscaling/v1")));
+    assert_eq!(scale["spec"]["replicas"], 1);
+    let scale = server.patch(&path, MERGE, &json!({ "spec": { "replicas": 5 } })).await.expect(200);
+    assert_eq!(scale["spec"]["replicas"], 5);
+    let object = server.get(&path_of(&widgets, "a")).await.expect(200);
+    assert_eq!((&object["spec"]["replicas"], &object["metadata"]["generation"]), (&json!(5), &json!(2)));
+}
+
+async fn a_custom_object_is_selected_by_its_fields(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    widgets.create("b", "blue").await;
+    let list =
+        server.get(&with_query(&widgets.path(), &[("fieldSelector", "spec.color=red")])).await.expect(200);
+    assert_eq!(names(&list), ["a"]);
+    let answer = server.get(&with_query(&widgets.path(), &[("fieldSelector", "spec.replicas=1")])).await;
+    answer.refused(400, "BadRequest", "field label not supported: spec.replicas");
+}
+
+async fn a_custom_object_takes_merge_and_json_patches(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let path = path_of(&widgets, "a");
+    let object = server.patch(&path, MERGE, &json!({ "spec": { "color": "blue" } })).await.expect(200);
+    assert_eq!(object["spec"]["color"], "blue");
+    let operations = json!([{ "op": "replace", "path": "/spec/color", "value": "green" }]);
+    let object = server.patch(&path, JSON_PATCH, &operations).await.expect(200);
+    assert_eq!(object["spec"]["color"], "green");
+}
+
+async fn a_custom_object_takes_no_strategic_patches(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let answer = server.patch(&path_of(&widgets, "a"), STRATEGIC, &json!({})).await;
+    let message = "the body of the request was in an unknown format - accepted media types include: \
+        application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+    answer.refused(415, "UnsupportedMediaType", message);
+}
+
+async fn a_custom_object_is_deleted_with_a_status(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let created = widgets.create("a", "red").await;
+    let answer = server.delete(&path_of(&widgets, "a")).await.expect(200);
+    assert_eq!((&answer["kind"], &answer["status"]), (&json!("Status"), &json!("Success")));
+    let details = json!({
+        "name": "a",
+        "group": widgets.group,
+        "kind": "widgets",
+        "uid": created["metadata"]["uid"],
+    });
+    assert_eq!(answer["details"], details);
+}
+
+async fn a_watch_of_custom_objects(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let created = widgets.create("a", "red").await;
+    let from = version(&created).to_string();
+    let mut watch = server.watch_path(&widgets.path(), &[("resourceVersion", &from)]).await;
+    server.patch(&path_of(&widgets, "a"), MERGE, &json!({ "spec": { "color": "blue" } })).await.expect(200);
+    server.delete(&path_of(&widgets, "a")).await.expect(200);
+    assert_eq!(watch.briefs(2).await, ["MODIFIED a", "DELETED a"]);
+}
+
+async fn a_version_older_than_the_servers_memory_is_an_error_within_the_stream(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let then = version(&widgets.create("a", "red").await).to_string();
+    widgets.create("b", "red").await;
+    widgets.forget_history().await;
+    let mut watch = server.watch_path(&widgets.path(), &[("resourceVersion", &then)]).await;
+    let refusal = Refusal(watch.expect("ERROR").await);
+    refusal.is_status(410, "Expired");
+    let message = format!("too old resource version: {then} (");
+    assert!(refusal.message().starts_with(&message), "{}", refusal.message());
+    watch.ends().await;
+}
+
+async fn a_watch_from_nowhere_does_not_need_the_servers_memory(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    widgets.forget_history().await;
+    assert_eq!(server.watch_path(&widgets.path(), &[]).await.briefs(1).await, ["ADDED a"]);
+}
+
+async fn a_streaming_list_of_custom_objects(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("b", "red").await;
+    widgets.create("a", "red").await;
+    let parameters = [
+        ("sendInitialEvents", "true"),
+        ("resourceVersionMatch", "NotOlderThan"),
+        ("allowWatchBookmarks", "true"),
+    ];
+    let mut watch = server.watch_path(&widgets.path(), &parameters).await;
+    assert_eq!(watch.briefs(2).await, ["ADDED a", "ADDED b"]);
+    let end = watch.expect("BOOKMARK").await;
+    let expected = json!({
+        "apiVersion": format!("{}/v1", widgets.group),
+        "kind": "Widget",
+        "metadata": {
+            "resourceVersion": version(&end).to_string(),
+            "annotations": { "k8s.io/initial-events-end": "true" },
+        },
+    });
+    assert_eq!(end, expected);
+}
+
+async fn custom_objects_are_paged(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    for name in ["a", "b", "c"] {
+        widgets.create(name, "red").await;
+    }
+    let first = server.get(&with_query(&widgets.path(), &[("limit", "2")])).await.expect(200);
+    assert_eq!((names(&first), &first["metadata"]["remainingItemCount"]), (vec!["a", "b"], &json!(1)));
+    let token = crate::objects::token(&first);
+    let rest = server.get(&with_query(&widgets.path(), &[("continue", token)])).await.expect(200);
+    assert_eq!((names(&rest), version(&rest)), (vec!["c"], version(&first)));
+}

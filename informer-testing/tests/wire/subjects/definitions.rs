@@ -1,0 +1,163 @@
+//! Custom resource definitions: resources that come and go while the server runs.
+
+use serde_json::{Value, json};
+
+use crate::custom::{DEFINITIONS, Widgets};
+use crate::objects::names;
+use crate::scenario::{Scenario, scenario};
+use crate::server::{AGAIN, MERGE, Server};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(an_undefined_resource_is_not_found),
+        scenario(a_definition_becomes_established),
+        scenario(a_definition_takes_defaults_for_its_names),
+        scenario(a_definition_is_called_after_its_resource),
+        scenario(a_defined_resource_is_in_discovery),
+        scenario(a_new_definition_has_an_empty_list),
+        scenario(a_deleted_definition_takes_its_resource_along),
+        scenario(a_deleted_definition_ends_the_watches_of_its_resource),
+        scenario(a_definition_made_anew_begins_empty),
+        scenario(a_version_that_is_not_served_is_not_found),
+        scenario(a_version_can_be_withdrawn),
+        scenario(objects_are_the_same_in_each_version),
+    ]
+}
+
+async fn an_undefined_resource_is_not_found(server: Server) {
+    let widgets = Widgets::of(&server);
+    let answer = server.get(&widgets.path()).await;
+    assert_eq!((answer.code, answer.text().as_str()), (404, "404 page not found\n"));
+}
+
+/// Whether each condition of a definition holds.
+fn conditions(definition: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.iter().map(|condition| (text(&condition["type"]), text(&condition["status"]))).collect()
+}
+
+async fn a_definition_becomes_established(server: Server) {
+    let widgets = Widgets::of(&server);
+    let selector = format!("metadata.name={}", widgets.name());
+    let mut watch = server.watch_path(DEFINITIONS, &[("fieldSelector", &selector)]).await;
+    server.create(DEFINITIONS, &widgets.definition()).await;
+    let wanted = ["NamesAccepted", "Established"].map(|name| (name.to_owned(), "True".to_owned()));
+    loop {
+        let event = watch.event().await.expect("the stream goes on");
+        let given = conditions(&event["object"]);
+        if wanted.iter().all(|condition| given.contains(condition)) {
+            return;
+        }
+    }
+}
+
+async fn a_definition_takes_defaults_for_its_names(server: Server) {
+    let widgets = Widgets::of(&server);
+    let mut definition = widgets.definition();
+    definition["spec"]["names"] = json!({ "plural": "widgets", "kind": "Widget" });
+    let created = server.create(DEFINITIONS, &definition).await;
+    let names = &created["spec"]["names"];
+    assert_eq!((&names["singular"], &names["listKind"]), (&json!("widget"), &json!("WidgetList")));
+    assert_eq!(created["spec"]["conversion"], json!({ "strategy": "None" }));
+    assert_eq!(created["metadata"]["generation"], 1);
+}
+
+async fn a_definition_is_called_after_its_resource(server: Server) {
+    let widgets = Widgets::of(&server);
+    let (mut definition, name) = (widgets.definition(), format!("gadgets.{}", widgets.group));
+    definition["metadata"]["name"] = name.as_str().into();
+    let message = format!(
+        "CustomResourceDefinition.apiextensions.k8s.io \"{name}\" is invalid: metadata.name: Invalid value: \
+         \"{name}\": must be spec.names.plural+\".\"+spec.group"
+    );
+    let refusal = server.post(DEFINITIONS, &definition).await.refused(422, "Invalid", &message);
+    refusal.has_causes(&[("FieldValueInvalid", "metadata.name")]);
+}
+
+async fn a_defined_resource_is_in_discovery(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let list = server.get(&format!("/apis/{}/v1", widgets.group)).await.expect(200);
+    assert_eq!(list["groupVersion"], format!("{}/v1", widgets.group));
+    let resources = list["resources"].as_array().expect("resources");
+    let widget = resources.iter().find(|resource| resource["name"] == "widgets").expect("widgets");
+    assert_eq!((&widget["kind"], &widget["namespaced"]), (&json!("Widget"), &json!(true)));
+    assert_eq!((&widget["singularName"], &widget["shortNames"]), (&json!("widget"), &json!(["wdg"])));
+    for subresource in ["widgets/status", "widgets/scale"] {
+        let found = resources.iter().find(|resource| resource["name"] == subresource).expect(subresource);
+        assert_eq!(found["verbs"], json!(["get", "patch", "update"]), "{found}");
+    }
+}
+
+async fn a_new_definition_has_an_empty_list(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let list = server.get(&widgets.path()).await.expect(200);
+    assert_eq!((&list["kind"], &list["items"]), (&json!("WidgetList"), &json!([])));
+    assert_eq!(list["apiVersion"], format!("{}/v1", widgets.group));
+}
+
+async fn a_deleted_definition_takes_its_resource_along(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    server.delete(&widgets.definition_path()).await.expect(200);
+    assert_eq!(widgets.gone().await.text(), "404 page not found\n");
+}
+
+async fn a_deleted_definition_ends_the_watches_of_its_resource(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let mut watch = server.watch_path(&widgets.path(), &[]).await;
+    watch.expect("ADDED").await;
+    server.delete(&widgets.definition_path()).await.expect(200);
+    // The objects go first, or the stream ends before anybody hears of that.
+    let rest = watch.rest().await;
+    assert!(rest.is_empty() || rest == ["DELETED a"], "{rest:?}");
+}
+
+async fn a_definition_made_anew_begins_empty(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    server.delete(&widgets.definition_path()).await.expect(200);
+    widgets.gone().await;
+    let mut ticks = tokio::time::interval(AGAIN);
+    while server.post(DEFINITIONS, &widgets.definition()).await.code != 201 {
+        ticks.tick().await;
+    }
+    widgets.served().await;
+    assert!(names(&server.get(&widgets.path()).await.expect(200)).is_empty());
+}
+
+async fn a_version_that_is_not_served_is_not_found(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let answer = server.get(&widgets.path_in("v3")).await;
+    assert_eq!((answer.code, answer.text().as_str()), (404, "404 page not found\n"));
+}
+
+async fn a_version_can_be_withdrawn(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    // The memory of each version is filled by itself.
+    let mut ticks = tokio::time::interval(AGAIN);
+    while server.get(&widgets.path_in("v2")).await.code != 200 {
+        ticks.tick().await;
+    }
+    let mut versions = widgets.definition()["spec"]["versions"].clone();
+    versions[1]["served"] = false.into();
+    let change = json!({ "spec": { "versions": versions } });
+    server.patch(&widgets.definition_path(), MERGE, &change).await.expect(200);
+    while server.get(&widgets.path_in("v2")).await.code != 404 {
+        ticks.tick().await;
+    }
+    widgets.served().await;
+}
+
+async fn objects_are_the_same_in_each_version(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let stored = widgets.create("a", "red").await;
+    let other = server.get(&format!("{}/a", widgets.path_in("v2"))).await.expect(200);
+    assert_eq!(other["apiVersion"], format!("{}/v2", widgets.group));
+    assert_eq!((&other["spec"], &other["metadata"]["uid"]), (&stored["spec"], &stored["metadata"]["uid"]));
+    let mut watch = server.watch_path(&widgets.path_in("v2"), &[]).await;
+    assert_eq!(watch.expect("ADDED").await["apiVersion"], format!("{}/v2", widgets.group));
+    let list = server.get(&widgets.path_in("v2")).await.expect(200);
+    assert_eq!(list["items"][0]["apiVersion"], format!("{}/v2", widgets.group));
+}

@@ -1,0 +1,276 @@
+//! Deleting objects, one by one and many at once.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::objects::{labelled, names, pod, secret, token, uid, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{JSON, MERGE, Server, with_query};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(a_delete_answers_with_a_status),
+        scenario(a_delete_of_a_pod_answers_with_the_pod),
+        scenario(a_delete_of_what_is_not_there_is_not_found),
+        scenario(a_delete_of_another_uid_is_a_conflict),
+        scenario(a_delete_of_another_version_is_a_conflict),
+        scenario(a_delete_whose_preconditions_hold_succeeds),
+        scenario(a_dry_run_of_a_delete_deletes_nothing),
+        scenario(a_dry_run_of_a_delete_is_all_or_nothing),
+        scenario(delete_options_that_are_no_json_are_refused),
+        scenario(delete_options_of_another_kind_are_refused),
+        scenario(a_grace_period_must_be_a_number),
+        scenario(a_propagation_policy_is_one_of_three),
+        scenario(a_finalizer_holds_an_object_back),
+        scenario(a_second_delete_of_what_is_held_back_changes_nothing),
+        scenario(what_is_held_back_can_be_changed),
+        scenario(what_is_held_back_goes_with_its_last_finalizer),
+        scenario(what_is_held_back_takes_no_new_finalizers),
+        scenario(a_pod_without_node_goes_at_once),
+        scenario(a_pod_on_a_node_has_30_seconds),
+        scenario(a_delete_of_a_collection_answers_with_what_it_has_deleted),
+        scenario(a_delete_of_a_collection_deletes_what_is_selected),
+        scenario(a_dry_run_of_a_delete_of_a_collection_deletes_nothing),
+        scenario(a_delete_of_a_collection_may_go_in_pages),
+        scenario(a_delete_of_a_collection_leaves_what_is_held_back),
+        scenario(a_delete_over_all_namespaces_is_not_allowed),
+        scenario(a_delete_of_a_collection_with_a_bad_selector_deletes_nothing),
+    ]
+}
+
+async fn delete(server: &Server, options: &Value) -> crate::answer::Answer {
+    server.delete_with(&server.secret_path("a"), options).await
+}
+
+async fn gone(server: &Server, name: &str) {
+    server.get(&server.secret_path(name)).await.refused_with(404, "NotFound", "not found");
+}
+
+async fn a_delete_answers_with_a_status(server: Server) {
+    let created = server.create_secrets(&["a"]).await;
+    let answer = server.delete(&server.secret_path("a")).await.expect(200);
+    let expected = json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": { "name": "a", "kind": "secrets", "uid": uid(&created) },
+    });
+    assert_eq!(answer, expected);
+    gone(&server, "a").await;
+}
+
+async fn a_delete_of_a_pod_answers_with_the_pod(server: Server) {
+    let created = server.create(&server.core("pods"), &pod("a")).await;
+    let answer = server.delete(&server.core("pods/a")).await.expect(200);
+    assert_eq!((&answer["kind"], uid(&answer)), (&json!("Pod"), uid(&created)));
+}
+
+async fn a_delete_of_what_is_not_there_is_not_found(server: Server) {
+    let refusal = server.delete(&server.secret_path("a")).await;
+    refusal.refused(404, "NotFound", "secrets \"a\" not found").is_about("", "secrets", "a");
+}
+
+async fn a_delete_of_another_uid_is_a_conflict(server: Server) {
+    let created = server.create_secrets(&["a"]).await;
+    let answer = delete(&server, &json!({ "preconditions": { "uid": "another" } })).await;
+    let message = format!(
+        "Operation cannot be fulfilled on Secret \"a\": the UID in the precondition (another) does not match the UID \
+         in record ({}). The object might have been deleted and then recreated",
+        uid(&created)
+    );
+    answer.refused(409, "Conflict", &message).is_about("", "Secret", "a");
+    server.get(&server.secret_path("a")).await.expect(200);
+}
+
+async fn a_delete_of_another_version_is_a_conflict(server: Server) {
+    let created = server.create_secrets(&["a"]).await;
+    let answer = delete(&server, &json!({ "preconditions": { "resourceVersion": "1" } })).await;
+    let message = format!(
+        "Operation cannot be fulfilled on Secret \"a\": the ResourceVersion in the precondition (1) does not match \
+         the ResourceVersion in record ({}). The object might have been modified",
+        version(&created)
+    );
+    answer.refused(409, "Conflict", &message).is_about("", "Secret", "a");
+}
+
+async fn a_delete_whose_preconditions_hold_succeeds(server: Server) {
+    let created = server.create_secrets(&["a"]).await;
+    let preconditions = json!({ "uid": uid(&created), "resourceVersion": version(&created).to_string() });
+    delete(&server, &json!({ "preconditions": preconditions })).await.expect(200);
+    gone(&server, "a").await;
+}
+
+async fn a_dry_run_of_a_delete_deletes_nothing(server: Server) {
+    let created = server.create_secrets(&["a"]).await;
+    let by_query = server.delete(&format!("{}?dryRun=All", server.secret_path("a"))).await.expect(200);
+    assert_eq!(
+        (&by_query["status"], &by_query["details"]["uid"]),
+        (&json!("Success"), &json!(uid(&created)))
+    );
+    assert_eq!(delete(&server, &json!({ "dryRun": ["All"] })).await.expect(200)["status"], "Success");
+    assert_eq!(server.get(&server.secret_path("a")).await.expect(200), created);
+}
+
+async fn a_dry_run_of_a_delete_is_all_or_nothing(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let message = "DeleteOptions.meta.k8s.io \"\" is invalid: \
+        dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"";
+    delete(&server, &json!({ "dryRun": ["Some"] })).await.refused(422, "Invalid", message);
+    server.get(&server.secret_path("a")).await.expect(200);
+}
+
+async fn delete_options_that_are_no_json_are_refused(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let headers = [("content-type", JSON)];
+    let answer = server.call(Method::DELETE, &server.secret_path("a"), &headers, "{bad").await;
+    answer.refused_with(400, "BadRequest", "couldn't get version/kind; json parse error: ");
+    server.get(&server.secret_path("a")).await.expect(200);
+}
+
+async fn delete_options_of_another_kind_are_refused(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let answer = delete(&server, &json!({ "kind": "Secrets", "apiVersion": "v1" })).await;
+    answer.refused_with(400, "BadRequest", "no kind \"Secrets\" is registered for version \"v1\" in scheme ");
+    delete(&server, &json!({ "kind": "DeleteOptions", "apiVersion": "v1" })).await.expect(200);
+}
+
+async fn a_grace_period_must_be_a_number(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let answer = server.delete(&format!("{}?gracePeriodSeconds=soon", server.secret_path("a"))).await;
+    answer.refused(400, "BadRequest", "strconv.ParseInt: parsing \"soon\": invalid syntax");
+}
+
+async fn a_propagation_policy_is_one_of_three(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let message = "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"Sometimes\": \
+        supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"";
+    let refusal =
+        delete(&server, &json!({ "propagationPolicy": "Sometimes" })).await.refused(422, "Invalid", message);
+    refusal.has_causes(&[("FieldValueNotSupported", "propagationPolicy")]);
+    for policy in ["Foreground", "Background", "Orphan"] {
+        let path = format!("{}?dryRun=All&propagationPolicy={policy}", server.secret_path("a"));
+        server.delete(&path).await.expect(200);
+    }
+}
+
+async fn held_back(server: &Server) -> Value {
+    let mut object = secret("a");
+    object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    server.create(&server.secrets(), &object).await;
+    server.delete(&server.secret_path("a")).await.expect(200)
+}
+
+async fn a_finalizer_holds_an_object_back(server: Server) {
+    let marked = held_back(&server).await;
+    assert_eq!(marked["kind"], "Secret");
+    assert!(marked["metadata"]["deletionTimestamp"].is_string(), "{marked}");
+    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 0);
+    assert_eq!(server.get(&server.secret_path("a")).await.expect(200), marked);
+}
+
+async fn a_second_delete_of_what_is_held_back_changes_nothing(server: Server) {
+    let marked = held_back(&server).await;
+    assert_eq!(server.delete(&server.secret_path("a")).await.expect(200), marked);
+}
+
+async fn what_is_held_back_can_be_changed(server: Server) {
+    let marked = held_back(&server).await;
+    let changed = server.label("a", "x", "1").await;
+    assert_eq!(changed["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
+}
+
+async fn set_finalizers(server: &Server, finalizers: Value) -> crate::answer::Answer {
+    server.patch(&server.secret_path("a"), MERGE, &json!({ "metadata": { "finalizers": finalizers } })).await
+}
+
+async fn what_is_held_back_goes_with_its_last_finalizer(server: Server) {
+    let marked = held_back(&server).await;
+    let last = set_finalizers(&server, json!([])).await.expect(200);
+    assert_eq!(uid(&last), uid(&marked));
+    gone(&server, "a").await;
+}
+
+async fn what_is_held_back_takes_no_new_finalizers(server: Server) {
+    held_back(&server).await;
+    let answer = set_finalizers(&server, json!(["wire.test/hold", "wire.test/more"])).await;
+    let message = "Secret \"a\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the \
+        object is being deleted, found new finalizers []string{\"wire.test/more\"}";
+    answer.refused(422, "Invalid", message).has_causes(&[("FieldValueForbidden", "metadata.finalizers")]);
+}
+
+async fn a_pod_without_node_goes_at_once(server: Server) {
+    server.create(&server.core("pods"), &pod("a")).await;
+    server.delete(&server.core("pods/a")).await.expect(200);
+    server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
+}
+
+async fn a_pod_on_a_node_has_30_seconds(server: Server) {
+    let mut pod = pod("a");
+    pod["spec"]["nodeName"] = "wire-no-such-node".into();
+    server.create(&server.core("pods"), &pod).await;
+    let marked = server.delete(&server.core("pods/a")).await.expect(200);
+    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
+    assert_eq!(marked["metadata"]["generation"], 2);
+    server.get(&server.core("pods/a")).await.expect(200);
+    // The kubelet says so when all has ended.
+    server.delete_with(&server.core("pods/a"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
+    server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
+}
+
+async fn a_delete_of_a_collection_answers_with_what_it_has_deleted(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    let deleted = server.delete(&server.secrets()).await.expect(200);
+    assert_eq!((&deleted["kind"], names(&deleted)), (&json!("SecretList"), vec!["a", "b"]));
+    assert!(names(&server.list(&[]).await.expect(200)).is_empty());
+}
+
+async fn a_delete_of_a_collection_deletes_what_is_selected(server: Server) {
+    for (name, app) in [("a", "web"), ("b", "db"), ("c", "web")] {
+        server.create(&server.secrets(), &labelled(name, "app", app)).await;
+    }
+    let parameters = [("labelSelector", "app=web"), ("fieldSelector", "metadata.name!=c")];
+    let deleted = server.delete(&with_query(&server.secrets(), &parameters)).await.expect(200);
+    assert_eq!(names(&deleted), ["a"]);
+    assert_eq!(names(&server.list(&[]).await.expect(200)), ["b", "c"]);
+}
+
+async fn a_dry_run_of_a_delete_of_a_collection_deletes_nothing(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    let shown = server.delete(&format!("{}?dryRun=All", server.secrets())).await.expect(200);
+    assert_eq!(names(&shown), ["a", "b"]);
+    assert_eq!(names(&server.list(&[]).await.expect(200)), ["a", "b"]);
+}
+
+async fn a_delete_of_a_collection_may_go_in_pages(server: Server) {
+    server.create_secrets(&["a", "b", "c"]).await;
+    let deleted = server.delete(&format!("{}?limit=2", server.secrets())).await.expect(200);
+    assert_eq!(names(&deleted), ["a", "b"]);
+    assert_ne!(token(&deleted), "");
+    assert_eq!(names(&server.list(&[]).await.expect(200)), ["c"]);
+}
+
+async fn a_delete_of_a_collection_leaves_what_is_held_back(server: Server) {
+    let mut object = secret("a");
+    object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    server.create(&server.secrets(), &object).await;
+    server.create_secrets(&["b"]).await;
+    assert_eq!(names(&server.delete(&server.secrets()).await.expect(200)), ["a", "b"]);
+    let left = server.list(&[]).await.expect(200);
+    assert_eq!(names(&left), ["a"]);
+    assert!(left["items"][0]["metadata"]["deletionTimestamp"].is_string());
+}
+
+async fn a_delete_over_all_namespaces_is_not_allowed(server: Server) {
+    let message = "the server does not allow this method on the requested resource";
+    for path in ["/api/v1/secrets", "/api/v1/namespaces"] {
+        server.delete(path).await.refused(405, "MethodNotAllowed", message);
+    }
+}
+
+async fn a_delete_of_a_collection_with_a_bad_selector_deletes_nothing(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let path = with_query(&server.secrets(), &[("labelSelector", "a b")]);
+    server.delete(&path).await.refused_with(400, "BadRequest", "unable to parse requirement: ");
+    assert_eq!(names(&server.list(&[]).await.expect(200)), ["a"]);
+}

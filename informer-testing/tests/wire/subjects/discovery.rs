@@ -1,0 +1,191 @@
+//! How clients find out what there is.
+
+use serde_json::{Value, json};
+
+use crate::scenario::{Scenario, scenario};
+use crate::server::Server;
+
+/// All discovery documents at once.
+const AGGREGATED: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(the_core_has_one_version),
+        scenario(the_groups_are_listed_with_their_versions),
+        scenario(a_group_can_be_asked_for),
+        scenario(the_resources_of_the_core),
+        scenario(the_resources_of_a_group),
+        scenario(a_cluster_wide_resource_says_so),
+        scenario(subresources_are_listed_too),
+        scenario(a_namespace_is_not_deleted_by_the_dozen),
+        scenario(all_groups_at_once_for_those_who_ask),
+        scenario(the_core_at_once_for_those_who_ask),
+        scenario(the_schemas_have_an_index),
+        scenario(discovery_is_read_only),
+        scenario(the_root_lists_paths),
+        scenario(one_may_ask_what_one_may_do),
+    ]
+}
+
+/// Finds a resource in a list of them.
+fn resource<'a>(list: &'a Value, name: &str) -> &'a Value {
+    let resources = list["resources"].as_array().expect("resources");
+    resources.iter().find(|resource| resource["name"] == name).unwrap_or_else(|| panic!("{name} in {list}"))
+}
+
+async fn the_core_has_one_version(server: Server) {
+    let versions = server.get("/api").await.expect(200);
+    assert_eq!((&versions["kind"], &versions["versions"]), (&json!("APIVersions"), &json!(["v1"])));
+}
+
+const APPS: [(&str, &str); 2] = [("groupVersion", "apps/v1"), ("version", "v1")];
+
+fn is_apps(group: &Value) {
+    let version = json!({ APPS[0].0: APPS[0].1, APPS[1].0: APPS[1].1 });
+    assert_eq!(group["name"], "apps");
+    assert_eq!((&group["versions"], &group["preferredVersion"]), (&json!([version]), &version));
+}
+
+async fn the_groups_are_listed_with_their_versions(server: Server) {
+    let list = server.get("/apis").await.expect(200);
+    assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("APIGroupList"), &json!("v1")));
+    let groups = list["groups"].as_array().expect("groups");
+    is_apps(groups.iter().find(|group| group["name"] == "apps").expect("apps"));
+    assert!(groups.iter().all(|group| group["name"] != ""), "the core is no group: {list}");
+}
+
+async fn a_group_can_be_asked_for(server: Server) {
+    for path in ["/apis/apps", "/apis/apps/"] {
+        let group = server.get(path).await.expect(200);
+        assert_eq!((&group["kind"], &group["apiVersion"]), (&json!("APIGroup"), &json!("v1")));
+        is_apps(&group);
+    }
+}
+
+async fn the_resources_of_the_core(server: Server) {
+    let list = server.get("/api/v1").await.expect(200);
+    assert_eq!((&list["kind"], &list["groupVersion"]), (&json!("APIResourceList"), &json!("v1")));
+    let secrets = resource(&list, "secrets");
+    assert_eq!((&secrets["kind"], &secrets["singularName"]), (&json!("Secret"), &json!("secret")));
+    assert_eq!(secrets["namespaced"], true);
+    let verbs = json!(["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]);
+    assert_eq!(secrets["verbs"], verbs);
+    let pods = resource(&list, "pods");
+    assert_eq!((&pods["shortNames"], &pods["categories"]), (&json!(["po"]), &json!(["all"])));
+}
+
+async fn the_resources_of_a_group(server: Server) {
+    let list = server.get("/apis/apps/v1").await.expect(200);
+    assert_eq!((&list["groupVersion"], &list["apiVersion"]), (&json!("apps/v1"), &json!("v1")));
+    let deployments = resource(&list, "deployments");
+    assert_eq!(
+        (&deployments["kind"], &deployments["shortNames"]),
+        (&json!("Deployment"), &json!(["deploy"]))
+    );
+}
+
+async fn a_cluster_wide_resource_says_so(server: Server) {
+    let list = server.get("/api/v1").await.expect(200);
+    assert_eq!(resource(&list, "nodes")["namespaced"], false);
+    assert_eq!(resource(&list, "namespaces")["shortNames"], json!(["ns"]));
+}
+
+async fn subresources_are_listed_too(server: Server) {
+    let list = server.get("/apis/apps/v1").await.expect(200);
+    let status = resource(&list, "deployments/status");
+    assert_eq!(
+        (&status["kind"], &status["verbs"]),
+        (&json!("Deployment"), &json!(["get", "patch", "update"]))
+    );
+    let scale = resource(&list, "deployments/scale");
+    assert_eq!(
+        (&scale["kind"], &scale["group"], &scale["version"]),
+        (&json!("Scale"), &json!("autoscaling"), &json!("v1"))
+    );
+    let list = server.get("/api/v1").await.expect(200);
+    assert_eq!(resource(&list, "pods/binding")["verbs"], json!(["create"]));
+    assert_eq!(resource(&list, "pods/eviction")["kind"], "Eviction");
+}
+
+async fn a_namespace_is_not_deleted_by_the_dozen(server: Server) {
+    let list = server.get("/api/v1").await.expect(200);
+    let verbs = json!(["create", "delete", "get", "list", "patch", "update", "watch"]);
+    assert_eq!(resource(&list, "namespaces")["verbs"], verbs);
+}
+
+/// Finds an item by its name, and in its only version a resource.
+fn aggregated<'a>(list: &'a Value, group: &str, name: &str) -> &'a Value {
+    let items = list["items"].as_array().expect("items");
+    let is_it = |item: &&Value| item["metadata"]["name"].as_str().unwrap_or_default() == group;
+    let version = &items.iter().find(is_it).expect("the group")["versions"][0];
+    assert_eq!(version["version"], "v1");
+    let resources = version["resources"].as_array().expect("resources");
+    resources.iter().find(|resource| resource["resource"] == name).expect("the resource")
+}
+
+async fn all_groups_at_once_for_those_who_ask(server: Server) {
+    let answer = server.get_as("/apis", AGGREGATED).await;
+    assert_eq!(
+        answer.header("content-type"),
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    );
+    let list = answer.expect(200);
+    assert_eq!(
+        (&list["kind"], &list["apiVersion"]),
+        (&json!("APIGroupDiscoveryList"), &json!("apidiscovery.k8s.io/v2"))
+    );
+    let deployments = aggregated(&list, "apps", "deployments");
+    assert_eq!(
+        (&deployments["scope"], &deployments["singularResource"]),
+        (&json!("Namespaced"), &json!("deployment"))
+    );
+    assert_eq!(deployments["responseKind"]["kind"], "Deployment");
+    let subresources = deployments["subresources"].as_array().expect("subresources");
+    let names: Vec<&Value> = subresources.iter().map(|subresource| &subresource["subresource"]).collect();
+    assert!(names.contains(&&json!("scale")) && names.contains(&&json!("status")), "{names:?}");
+}
+
+async fn the_core_at_once_for_those_who_ask(server: Server) {
+    let list = server.get_as("/api", AGGREGATED).await.expect(200);
+    assert_eq!(aggregated(&list, "", "nodes")["scope"], "Cluster");
+}
+
+async fn the_schemas_have_an_index(server: Server) {
+    let index = server.get("/openapi/v3").await.expect(200);
+    for group_version in ["api/v1", "apis/apps/v1"] {
+        let path = index["paths"][group_version]["serverRelativeURL"].as_str().expect("a path");
+        assert!(path.starts_with(&format!("/openapi/v3/{group_version}?hash=")), "{path}");
+        assert!(server.get(path).await.expect(200)["openapi"].is_string());
+    }
+}
+
+async fn discovery_is_read_only(server: Server) {
+    for path in ["/api", "/api/v1", "/apis/apps/v1", "/version"] {
+        let message = "the server does not allow this method on the requested resource";
+        server.post(path, &json!({})).await.refused(405, "MethodNotAllowed", message);
+    }
+}
+
+async fn the_root_lists_paths(server: Server) {
+    let root = server.get("/").await.expect(200);
+    let paths = root["paths"].as_array().expect("paths");
+    for path in ["/api", "/api/v1", "/apis", "/apis/apps/v1", "/version"] {
+        assert!(paths.contains(&json!(path)), "{path} in {root}");
+    }
+}
+
+async fn one_may_ask_what_one_may_do(server: Server) {
+    let question = json!({
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": { "resourceAttributes": { "verb": "get", "resource": "secrets", "namespace": server.namespace } },
+    });
+    let answer =
+        server.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &question).await.expect(201);
+    assert_eq!(
+        (&answer["kind"], &answer["status"]["allowed"]),
+        (&json!("SelfSubjectAccessReview"), &json!(true))
+    );
+    assert_eq!(answer["spec"], question["spec"]);
+}

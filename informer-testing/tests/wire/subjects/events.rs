@@ -1,0 +1,132 @@
+//! Events, which the server does not keep in its watch cache: lists and watches of them go to etcd.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::answer::Refusal;
+use crate::objects::{names, token, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{Server, with_query};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(any_version_of_events_does_not_ignore_the_limit),
+        scenario(pages_of_events_show_the_state_of_the_first),
+        scenario(a_token_of_events_has_no_slash_before_the_name),
+        scenario(a_version_of_events_that_has_not_come_is_refused_at_once),
+        scenario(a_watch_of_events_begins_with_what_is_there),
+        scenario(a_streaming_list_of_events_ends_with_a_bookmark),
+        scenario(a_streaming_list_of_events_from_the_future_is_an_error_within_the_stream),
+        scenario(a_watch_of_events_gets_no_bookmarks),
+        scenario(a_watch_of_events_replays_and_goes_on),
+        scenario(an_event_is_the_same_in_both_of_its_groups)
+            .differs("The simulator keeps the events of the two groups apart."),
+    ]
+}
+
+async fn make(server: &Server, names: &[&str]) -> Value {
+    let mut last = Value::Null;
+    for name in names {
+        let about = json!({ "kind": "Secret", "namespace": server.namespace, "name": "none" });
+        last = server
+            .create(&server.core("events"), &json!({ "metadata": { "name": name }, "involvedObject": about }))
+            .await;
+    }
+    last
+}
+
+async fn list(server: &Server, parameters: &[(&str, &str)]) -> Value {
+    server.get(&with_query(&server.core("events"), parameters)).await.expect(200)
+}
+
+async fn any_version_of_events_does_not_ignore_the_limit(server: Server) {
+    make(&server, &["a", "b"]).await;
+    let list = list(&server, &[("resourceVersion", "0"), ("limit", "1")]).await;
+    assert_eq!(names(&list), ["a"]);
+    assert_eq!(list["metadata"]["remainingItemCount"], 1);
+}
+
+async fn pages_of_events_show_the_state_of_the_first(server: Server) {
+    make(&server, &["a", "b", "c"]).await;
+    let first = list(&server, &[("limit", "1")]).await;
+    server.delete(&server.core("events/b")).await.expect(200);
+    let rest = list(&server, &[("continue", token(&first))]).await;
+    assert_eq!((names(&rest), version(&rest)), (vec!["b", "c"], version(&first)));
+}
+
+async fn a_token_of_events_has_no_slash_before_the_name(server: Server) {
+    make(&server, &["a", "b"]).await;
+    let first = list(&server, &[("limit", "1")]).await;
+    let json = BASE64_URL_SAFE_NO_PAD.decode(token(&first)).expect("base64");
+    let token: Value = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(token["start"], "a\u{0}");
+}
+
+async fn a_version_of_events_that_has_not_come_is_refused_at_once(server: Server) {
+    let path = with_query(&server.core("events"), &[("resourceVersion", "9000000000")]);
+    let answer = server.get(&path).await;
+    // There is nothing to wait for, and so nothing to say of when to come again.
+    assert_eq!(answer.header("retry-after"), "");
+    let message = "Timeout: Too large resource version: 9000000000, current: ";
+    let refusal = answer.refused_with(504, "Timeout", message);
+    assert_eq!(refusal.details()["causes"][0]["reason"], "ResourceVersionTooLarge");
+    assert!(refusal.details().get("retryAfterSeconds").is_none(), "{}", refusal.details());
+}
+
+async fn a_watch_of_events_begins_with_what_is_there(server: Server) {
+    make(&server, &["b", "a"]).await;
+    for version in ["", "0"] {
+        let mut watch = server.watch_path(&server.core("events"), &[("resourceVersion", version)]).await;
+        assert_eq!(watch.briefs(2).await, ["ADDED a", "ADDED b"]);
+    }
+}
+
+const STREAMING: [(&str, &str); 3] = [
+    ("sendInitialEvents", "true"),
+    ("resourceVersionMatch", "NotOlderThan"),
+    ("allowWatchBookmarks", "true"),
+];
+
+async fn a_streaming_list_of_events_ends_with_a_bookmark(server: Server) {
+    let last = make(&server, &["a"]).await;
+    let mut watch = server.watch_path(&server.core("events"), &STREAMING).await;
+    watch.expect("ADDED").await;
+    let end = watch.expect("BOOKMARK").await;
+    assert_eq!(end["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    assert!(version(&end) >= version(&last));
+}
+
+async fn a_streaming_list_of_events_from_the_future_is_an_error_within_the_stream(server: Server) {
+    let parameters = [&STREAMING[..], &[("resourceVersion", "9000000000")]].concat();
+    let mut watch = server.watch_path(&server.core("events"), &parameters).await;
+    Refusal(watch.expect("ERROR").await).is_status(504, "Timeout");
+    watch.ends().await;
+}
+
+async fn a_watch_of_events_gets_no_bookmarks(server: Server) {
+    let last = version(&make(&server, &["a"]).await).to_string();
+    let parameters =
+        [("resourceVersion", last.as_str()), ("allowWatchBookmarks", "true"), ("timeoutSeconds", "5")];
+    server.watch_path(&server.core("events"), &parameters).await.ends().await;
+}
+
+async fn a_watch_of_events_replays_and_goes_on(server: Server) {
+    let first = version(&make(&server, &["a"]).await).to_string();
+    make(&server, &["b"]).await;
+    let mut watch = server.watch_path(&server.core("events"), &[("resourceVersion", &first)]).await;
+    server.delete(&server.core("events/a")).await.expect(200);
+    assert_eq!(watch.briefs(2).await, ["ADDED b", "DELETED a"]);
+}
+
+async fn an_event_is_the_same_in_both_of_its_groups(server: Server) {
+    let created = make(&server, &["a"]).await;
+    let answer = server.get(&server.group("events.k8s.io/v1", "events/a")).await;
+    if server.is_real() {
+        let other = answer.expect(200);
+        assert_eq!(other["metadata"]["uid"], created["metadata"]["uid"]);
+        assert_eq!(other["regarding"], created["involvedObject"]);
+    } else {
+        answer.refused_with(404, "NotFound", "not found");
+    }
+}

@@ -1,0 +1,186 @@
+//! Field selectors: which fields there are, and what is refused.
+
+use serde_json::json;
+
+use crate::objects::{names, pod, secret};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{MERGE, Server, with_query};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(every_kind_is_selected_by_name_and_namespace),
+        scenario(a_secret_is_selected_by_its_type),
+        scenario(a_pod_is_selected_by_node_and_phase),
+        scenario(a_default_can_be_selected).differs(
+            "The simulator fills in few defaults: a field of a pod that is not given is empty to it.",
+        ),
+        scenario(a_namespace_is_selected_by_its_phase),
+        scenario(an_event_is_selected_by_what_it_is_about),
+        scenario(label_and_field_selectors_must_both_hold),
+        scenario(fields_are_equal_or_not),
+        scenario(empty_requirements_are_skipped),
+        scenario(signs_in_values_are_escaped),
+        scenario(an_unknown_field_of_a_kind_with_fields_is_refused),
+        scenario(an_unknown_field_of_a_kind_without_fields_is_refused),
+        scenario(a_cluster_wide_kind_has_no_namespace_to_select_by),
+        scenario(a_requirement_without_operator_is_refused),
+        scenario(an_unknown_escape_is_refused),
+        scenario(a_sign_that_is_not_escaped_is_refused),
+    ]
+}
+
+async fn select(server: &Server, path: &str, selector: &str) -> String {
+    let list = server.get(&with_query(path, &[("fieldSelector", selector)])).await.expect(200);
+    names(&list).concat()
+}
+
+async fn refused(server: &Server, path: &str, selector: &str, message: &str) {
+    let answer = server.get(&with_query(path, &[("fieldSelector", selector)])).await;
+    answer.refused_with(400, "BadRequest", message);
+}
+
+async fn every_kind_is_selected_by_name_and_namespace(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    let (secrets, namespace) = (server.secrets(), &server.namespace);
+    assert_eq!(select(&server, &secrets, "metadata.name=b").await, "b");
+    let here = format!("metadata.namespace={namespace}");
+    assert_eq!(select(&server, &secrets, &here).await, "ab");
+    assert_eq!(select(&server, "/api/v1/secrets", &format!("{here},metadata.name=a")).await, "a");
+    assert_eq!(select(&server, &secrets, "metadata.namespace=elsewhere").await, "");
+}
+
+async fn a_secret_is_selected_by_its_type(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let mut typed = secret("b");
+    typed["type"] = "wire.test/typed".into();
+    server.create(&server.secrets(), &typed).await;
+    assert_eq!(select(&server, &server.secrets(), "type=wire.test/typed").await, "b");
+    assert_eq!(select(&server, &server.secrets(), "type=Opaque").await, "a");
+}
+
+async fn a_default_can_be_selected(server: Server) {
+    server.create(&server.core("pods"), &pod("a")).await;
+    let expected = if server.is_real() { "a" } else { "" };
+    assert_eq!(select(&server, &server.core("pods"), "spec.restartPolicy=Always").await, expected);
+}
+
+async fn a_pod_is_selected_by_node_and_phase(server: Server) {
+    let pods = server.core("pods");
+    for (name, node) in [("a", "n1"), ("b", "n2")] {
+        let mut pod = pod(name);
+        pod["spec"]["nodeName"] = node.into();
+        server.create(&pods, &pod).await;
+    }
+    let running = json!({ "status": { "phase": "Running" } });
+    server.patch(&format!("{pods}/b/status"), MERGE, &running).await.expect(200);
+    for (selector, expected) in [
+        ("spec.nodeName=n1", "a"),
+        ("spec.nodeName!=n1", "b"),
+        ("status.phase=Running", "b"),
+        ("status.phase=Pending,spec.nodeName=n1", "a"),
+        ("spec.schedulerName=nobody", "ab"),
+        ("spec.nodeName=", ""),
+    ] {
+        assert_eq!(select(&server, &pods, selector).await, expected, "{selector}");
+    }
+}
+
+async fn a_namespace_is_selected_by_its_phase(server: Server) {
+    let selector = format!("metadata.name={}", server.namespace);
+    let active = format!("{selector},status.phase=Active");
+    assert_eq!(select(&server, "/api/v1/namespaces", &active).await, server.namespace);
+    assert_eq!(select(&server, "/api/v1/namespaces", &format!("{selector},status.phase=Gone")).await, "");
+}
+
+async fn an_event_is_selected_by_what_it_is_about(server: Server) {
+    let events = server.core("events");
+    for (name, kind) in [("a", "Pod"), ("b", "Secret")] {
+        let about = json!({ "kind": kind, "namespace": server.namespace, "name": "x", "uid": "1" });
+        let event =
+            json!({ "metadata": { "name": name }, "involvedObject": about, "type": "Normal", "reason": "R" });
+        server.create(&events, &event).await;
+    }
+    assert_eq!(select(&server, &events, "involvedObject.kind=Pod,involvedObject.name=x").await, "a");
+    assert_eq!(select(&server, &events, "type=Normal,reason=R,involvedObject.uid=1").await, "ab");
+}
+
+async fn label_and_field_selectors_must_both_hold(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    server.label("a", "x", "1").await;
+    let parameters = [("labelSelector", "x=1"), ("fieldSelector", "metadata.name=b")];
+    assert!(names(&server.list(&parameters).await.expect(200)).is_empty());
+}
+
+async fn fields_are_equal_or_not(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    for (selector, expected) in
+        [("metadata.name==a", "a"), ("metadata.name!=a", "b"), ("metadata.name=a,metadata.name=b", "")]
+    {
+        assert_eq!(select(&server, &server.secrets(), selector).await, expected, "{selector}");
+    }
+}
+
+async fn empty_requirements_are_skipped(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    assert_eq!(select(&server, &server.secrets(), ",metadata.name=a,").await, "a");
+}
+
+async fn signs_in_values_are_escaped(server: Server) {
+    server.create_secrets(&["a"]).await;
+    // No name has such signs, so what counts is that they are taken for a part of the value.
+    for selector in ["metadata.name=a\\,b", "metadata.name=a\\=b", "metadata.name=a\\\\b"] {
+        assert_eq!(select(&server, &server.secrets(), selector).await, "", "{selector}");
+    }
+    assert_eq!(select(&server, &server.secrets(), "metadata.name!=a\\,b,metadata.name=a").await, "a");
+}
+
+async fn an_unknown_field_of_a_kind_with_fields_is_refused(server: Server) {
+    refused(&server, &server.secrets(), "spec.x=1", "field label not supported: spec.x").await;
+    refused(&server, &server.core("pods"), "spec.volumes=1", "field label not supported: spec.volumes").await;
+}
+
+async fn an_unknown_field_of_a_kind_without_fields_is_refused(server: Server) {
+    let message = |field: &str| {
+        format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+    };
+    for (path, field) in [
+        (server.core("configmaps"), "data"),
+        (server.group("apps/v1", "deployments"), "spec.replicas"),
+        (server.group("apps/v1", "replicasets"), "status.replicas"),
+        (server.group("coordination.k8s.io/v1", "leases"), "spec.holderIdentity"),
+    ] {
+        refused(&server, &path, &format!("{field}=x"), &message(field)).await;
+    }
+}
+
+async fn a_cluster_wide_kind_has_no_namespace_to_select_by(server: Server) {
+    refused(
+        &server,
+        "/api/v1/nodes",
+        "metadata.namespace=x",
+        "field label not supported: metadata.namespace",
+    )
+    .await;
+}
+
+async fn a_requirement_without_operator_is_refused(server: Server) {
+    for (selector, part) in [("metadata.name", "metadata.name"), ("metadata.name=a,abc", "abc")] {
+        let message = format!("invalid selector: '{selector}'; can't understand '{part}'");
+        refused(&server, &server.secrets(), selector, &message).await;
+    }
+}
+
+async fn an_unknown_escape_is_refused(server: Server) {
+    refused(
+        &server,
+        &server.secrets(),
+        "metadata.name=a\\x",
+        "invalid field selector: invalid escape sequence: \\x",
+    )
+    .await;
+}
+
+async fn a_sign_that_is_not_escaped_is_refused(server: Server) {
+    let message = "invalid field selector: unescaped character in value: 61";
+    refused(&server, &server.secrets(), "metadata.name=a=b", message).await;
+}

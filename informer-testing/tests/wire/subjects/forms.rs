@@ -1,0 +1,188 @@
+//! In which form answers come: content types, and metadata alone.
+
+use serde_json::json;
+
+use crate::objects::{labelled, names, secret, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{JSON, Server};
+
+/// Metadata alone, of an object and of a list.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(json_is_what_one_gets_who_does_not_care),
+        scenario(json_is_found_behind_what_the_server_has_not),
+        scenario(a_form_that_the_server_has_not_is_not_acceptable),
+        scenario(a_form_that_is_not_acceptable_is_refused_before_a_watch_opens),
+        scenario(an_unknown_form_of_object_is_not_acceptable),
+        scenario(metadata_alone_of_an_object),
+        scenario(metadata_alone_of_a_list),
+        scenario(metadata_alone_of_a_watch),
+        scenario(metadata_alone_of_a_new_object),
+        scenario(metadata_alone_is_paged_like_any_list),
+        scenario(a_refusal_is_a_status_in_any_form),
+        scenario(what_a_delete_answers_is_a_status_in_any_form),
+        scenario(a_list_is_no_single_object_of_metadata),
+        scenario(an_object_is_no_list_of_metadata),
+        scenario(protobuf_comes_before_json_where_both_are_acceptable)
+            .differs("The simulator speaks JSON only, and picks it where it is acceptable too."),
+        scenario(yaml_is_a_form_too).differs("The simulator speaks JSON only."),
+        scenario(pretty_json_on_request).only_on_the_server("the simulator's JSON is always dense"),
+    ]
+}
+
+async fn json_is_what_one_gets_who_does_not_care(server: Server) {
+    server.create_secrets(&["a"]).await;
+    for accept in ["*/*", "", "application/json;charset=utf-8", "application/json;pretty=1"] {
+        let answer = server.get_as(&server.secret_path("a"), accept).await;
+        assert_eq!(answer.header("content-type"), JSON, "{accept}");
+        assert_eq!(answer.expect(200)["kind"], "Secret", "{accept}");
+    }
+}
+
+async fn json_is_found_behind_what_the_server_has_not(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let accept = "text/html, application/xml;q=0.9, application/json;q=0.5";
+    assert_eq!(server.get_as(&server.secret_path("a"), accept).await.expect(200)["kind"], "Secret");
+    let accept = format!("text/html;as=Table,{METADATA}");
+    let object = server.get_as(&server.secret_path("a"), &accept).await.expect(200);
+    assert_eq!(object["kind"], "PartialObjectMetadata");
+}
+
+async fn a_form_that_the_server_has_not_is_not_acceptable(server: Server) {
+    server.create_secrets(&["a"]).await;
+    for accept in ["text/html", "application/xml", "application/cbor", "application/*"] {
+        let refusal = server.get_as(&server.secret_path("a"), accept).await;
+        refusal.refused_with(406, "NotAcceptable", "application/json");
+    }
+}
+
+async fn a_form_that_is_not_acceptable_is_refused_before_a_watch_opens(server: Server) {
+    let path = format!("{}?watch=true", server.secrets());
+    server.get_as(&path, "text/html").await.refused_with(406, "NotAcceptable", "application/json");
+}
+
+async fn an_unknown_form_of_object_is_not_acceptable(server: Server) {
+    server.create_secrets(&["a"]).await;
+    for form in ["as=Summary;g=meta.k8s.io;v=v1", "as=PartialObjectMetadata;g=meta.k8s.io;v=v9"] {
+        let answer = server.get_as(&server.secret_path("a"), &format!("application/json;{form}")).await;
+        let message = "only the following media types are accepted: application/json";
+        answer.refused_with(406, "NotAcceptable", message);
+    }
+}
+
+async fn metadata_alone_of_an_object(server: Server) {
+    let created = server.create(&server.secrets(), &labelled("a", "x", "1")).await;
+    let object = server.get_as(&server.secret_path("a"), METADATA).await.expect(200);
+    let expected = json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": created["metadata"],
+    });
+    assert_eq!(object, expected);
+}
+
+async fn metadata_alone_of_a_list(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    let list = server.get_as(&server.secrets(), METADATA_LIST).await.expect(200);
+    assert_eq!(
+        (&list["kind"], &list["apiVersion"]),
+        (&json!("PartialObjectMetadataList"), &json!("meta.k8s.io/v1"))
+    );
+    assert_eq!(names(&list), ["a", "b"]);
+    // Unlike the items of other lists, these say what they are.
+    assert_eq!(list["items"][0]["kind"], "PartialObjectMetadata");
+    assert!(list["items"][0].get("type").is_none(), "{list}");
+}
+
+async fn metadata_alone_of_a_watch(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let mut watch = server.watch_as(&server.secrets(), METADATA, &[("allowWatchBookmarks", "true")]).await;
+    let added = watch.expect("ADDED").await;
+    assert_eq!((&added["kind"], added.get("type")), (&json!("PartialObjectMetadata"), None));
+    let bookmark = watch.expect("BOOKMARK").await;
+    let expected = json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {
+            "resourceVersion": version(&bookmark).to_string(),
+            "annotations": { "k8s.io/initial-events-end": "true" },
+        },
+    });
+    assert_eq!(bookmark, expected);
+    server.delete(&server.secret_path("a")).await.expect(200);
+    assert_eq!(watch.expect("DELETED").await["kind"], "PartialObjectMetadata");
+}
+
+async fn metadata_alone_of_a_new_object(server: Server) {
+    let headers = [("accept", METADATA), ("content-type", JSON)];
+    let body = secret("a").to_string();
+    let answer = server.call(http::Method::POST, &server.secrets(), &headers, &body).await;
+    assert_eq!(answer.expect(201)["kind"], "PartialObjectMetadata");
+}
+
+async fn metadata_alone_is_paged_like_any_list(server: Server) {
+    server.create_secrets(&["a", "b", "c"]).await;
+    let list = server.get_as(&format!("{}?limit=2", server.secrets()), METADATA_LIST).await.expect(200);
+    assert_eq!((names(&list), &list["metadata"]["remainingItemCount"]), (vec!["a", "b"], &json!(1)));
+}
+
+async fn a_refusal_is_a_status_in_any_form(server: Server) {
+    server.get_as(&server.secret_path("a"), METADATA).await.refused(
+        404,
+        "NotFound",
+        "secrets \"a\" not found",
+    );
+}
+
+async fn what_a_delete_answers_is_a_status_in_any_form(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let headers = [("accept", METADATA)];
+    let answer = server.call(http::Method::DELETE, &server.secret_path("a"), &headers, "").await;
+    assert_eq!(answer.expect(200)["kind"], "Status");
+}
+
+async fn a_list_is_no_single_object_of_metadata(server: Server) {
+    let message =
+        "you requested PartialObjectMetadata, but the requested object is a list (*core.SecretList)";
+    server.get_as(&server.secrets(), METADATA).await.refused(406, "NotAcceptable", message);
+}
+
+async fn an_object_is_no_list_of_metadata(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let message =
+        "you requested PartialObjectMetadataList, but the requested object is not a list (*core.Secret)";
+    server.get_as(&server.secret_path("a"), METADATA_LIST).await.refused(406, "NotAcceptable", message);
+}
+
+async fn protobuf_comes_before_json_where_both_are_acceptable(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let protobuf = "application/vnd.kubernetes.protobuf";
+    let answer = server.get_as(&server.secret_path("a"), &format!("{protobuf},application/json")).await;
+    assert_eq!(answer.code, 200);
+    if server.is_real() {
+        assert_eq!(answer.header("content-type"), protobuf);
+        assert!(answer.bytes.starts_with(b"k8s\0"));
+    } else {
+        assert_eq!(answer.expect(200)["kind"], "Secret");
+    }
+}
+
+async fn yaml_is_a_form_too(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let answer = server.get_as(&server.secret_path("a"), "application/yaml").await;
+    if server.is_real() {
+        assert_eq!((answer.code, answer.header("content-type")), (200, "application/yaml"));
+        assert!(answer.text().starts_with("apiVersion: v1\nkind: Secret\n"));
+    } else {
+        answer.refused_with(406, "NotAcceptable", "application/json");
+    }
+}
+
+async fn pretty_json_on_request(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let answer = server.get(&format!("{}?pretty=true", server.secret_path("a"))).await;
+    assert!(answer.text().starts_with("{\n  \"kind\": \"Secret\",\n"), "{}", answer.text());
+}

@@ -1,0 +1,206 @@
+//! Label selectors: what each operator selects, and what is refused.
+
+use serde_json::json;
+
+use crate::objects::{names, secret};
+use crate::scenario::{Scenario, scenario};
+use crate::server::Server;
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(equality_selects_those_with_the_value),
+        scenario(inequality_selects_those_without_the_label_too),
+        scenario(a_set_selects_those_with_one_of_the_values),
+        scenario(a_set_to_be_outside_of_selects_those_without_the_label_too),
+        scenario(existence_and_absence_of_a_label),
+        scenario(numbers_are_compared_as_numbers),
+        scenario(requirements_must_all_hold),
+        scenario(an_empty_value_is_a_value),
+        scenario(a_set_may_hold_the_empty_value),
+        scenario(space_around_operators_does_not_matter),
+        scenario(operators_may_be_names_and_values),
+        scenario(a_label_may_have_a_prefix),
+        scenario(an_operator_that_is_none_is_refused),
+        scenario(a_set_without_parentheses_is_refused),
+        scenario(a_value_that_is_an_operator_sign_is_refused),
+        scenario(a_requirement_that_is_empty_is_refused),
+        scenario(what_follows_a_requirement_must_be_another),
+        scenario(a_label_that_can_not_be_is_refused),
+        scenario(a_value_that_can_not_be_is_refused),
+        scenario(a_bound_that_is_no_number_is_refused),
+    ]
+}
+
+/// Makes the secrets that the selectors here choose from.
+async fn make(server: &Server) {
+    for (name, labels) in [
+        ("a", json!({ "app": "web", "tier": "front", "level": "3" })),
+        ("b", json!({ "app": "db", "tier": "back", "level": "10" })),
+        ("c", json!({ "app": "" })),
+        ("d", json!({ "wire.test/in": "notin", "in": "in" })),
+        ("e", json!(null)),
+    ] {
+        let mut object = secret(name);
+        object["metadata"]["labels"] = labels;
+        server.create(&server.secrets(), &object).await;
+    }
+}
+
+async fn select(server: &Server, selector: &str) -> String {
+    let list = server.list(&[("labelSelector", selector)]).await.expect(200);
+    names(&list).concat()
+}
+
+/// Asserts what selectors select, as names in a row.
+async fn all_select(server: Server, cases: &[(&str, &str)]) {
+    make(&server).await;
+    for (selector, expected) in cases {
+        assert_eq!(select(&server, selector).await, *expected, "{selector}");
+    }
+}
+
+/// Asserts that selectors are refused with these messages, or with what begins like them.
+async fn all_refused(server: Server, cases: &[(&str, &str)]) {
+    for (selector, message) in cases {
+        let refusal =
+            server.list(&[("labelSelector", selector)]).await.refused_with(400, "BadRequest", message);
+        assert!(refusal.message().starts_with(message), "{selector}: {}", refusal.message());
+    }
+}
+
+async fn equality_selects_those_with_the_value(server: Server) {
+    all_select(server, &[("app=web", "a"), ("app==web", "a"), ("app=other", ""), ("gone=x", "")]).await;
+}
+
+async fn inequality_selects_those_without_the_label_too(server: Server) {
+    all_select(server, &[("app!=web", "bcde"), ("gone!=x", "abcde")]).await;
+}
+
+async fn a_set_selects_those_with_one_of_the_values(server: Server) {
+    all_select(server, &[("app in (web,db)", "ab"), ("app in (web)", "a"), ("app in(x,db)", "b")]).await;
+}
+
+async fn a_set_to_be_outside_of_selects_those_without_the_label_too(server: Server) {
+    all_select(server, &[("app notin (web,db)", "cde"), ("gone notin (x)", "abcde")]).await;
+}
+
+async fn existence_and_absence_of_a_label(server: Server) {
+    all_select(server, &[("app", "abc"), ("!app", "de"), ("! app", "de"), ("gone", ""), ("!gone", "abcde")])
+        .await;
+}
+
+async fn numbers_are_compared_as_numbers(server: Server) {
+    // As text, 10 would be less than 3; and the labels of the others are no numbers.
+    all_select(
+        server,
+        &[("level>3", "b"), ("level>2", "ab"), ("level<10", "a"), ("app<5", ""), ("gone>0", "")],
+    )
+    .await;
+}
+
+async fn requirements_must_all_hold(server: Server) {
+    all_select(
+        server,
+        &[("app,tier=front", "a"), ("app in (web,db),tier notin (back)", "a"), ("app=web,app=db", "")],
+    )
+    .await;
+}
+
+async fn an_empty_value_is_a_value(server: Server) {
+    all_select(server, &[("app=", "c"), ("app!=", "abde"), ("app=,tier", "")]).await;
+}
+
+async fn a_set_may_hold_the_empty_value(server: Server) {
+    all_select(server, &[("app in ()", "c"), ("app in (web,)", "ac"), ("app in (web,,db)", "abc")]).await;
+}
+
+async fn space_around_operators_does_not_matter(server: Server) {
+    all_select(server, &[(" app = web ", "a"), ("app  in  ( web , db ) , tier", "ab"), ("app\n=web", "a")])
+        .await;
+}
+
+async fn operators_may_be_names_and_values(server: Server) {
+    all_select(server, &[("in", "d"), ("in=in", "d"), ("in in (in)", "d"), ("notin=x", "")]).await;
+}
+
+async fn a_label_may_have_a_prefix(server: Server) {
+    all_select(
+        server,
+        &[("wire.test/in", "d"), ("wire.test/in=notin", "d"), ("wire.test/in!=notin", "abce")],
+    )
+    .await;
+}
+
+async fn an_operator_that_is_none_is_refused(server: Server) {
+    let expected = "expected: in, notin, =, ==, !=, gt, lt";
+    let cases = [("a b", 'b'), ("a b c", 'b')]
+        .map(|(s, found)| (s, format!("unable to parse requirement: found '{found}', {expected}")));
+    all_refused(server, &cases.each_ref().map(|(s, message)| (*s, message.as_str()))).await;
+}
+
+async fn a_set_without_parentheses_is_refused(server: Server) {
+    let cases = [
+        ("a in x", "unable to parse requirement: found 'x' expected: '('"),
+        ("a in (x", "unable to parse requirement: found '', expected: ',' or ')'"),
+        ("a in", "unable to parse requirement: found '' expected: '('"),
+        ("()", "found '(', expected: !, identifier, or 'end of string'"),
+    ];
+    all_refused(server, &cases).await;
+}
+
+async fn a_value_that_is_an_operator_sign_is_refused(server: Server) {
+    let cases = [
+        ("a===b", "unable to parse requirement: found '=', expected: identifier"),
+        ("a=(b)", "unable to parse requirement: found '(', expected: identifier"),
+        ("!", "unable to parse requirement: found '', expected: identifier"),
+    ];
+    all_refused(server, &cases).await;
+}
+
+async fn a_requirement_that_is_empty_is_refused(server: Server) {
+    let cases = [
+        ("a,", "found '', expected: identifier after ','"),
+        ("a,,b", "found ',', expected: identifier after ','"),
+        (",a", "found ',', expected: !, identifier, or 'end of string'"),
+    ];
+    all_refused(server, &cases).await;
+}
+
+async fn what_follows_a_requirement_must_be_another(server: Server) {
+    all_refused(server, &[("a in (x) b", "found 'b', expected: ',' or 'end of string'")]).await;
+}
+
+async fn a_label_that_can_not_be_is_refused(server: Server) {
+    let cases = [
+        ("-a=b", "unable to parse requirement: <nil>: Invalid value: \"-a\": name part must consist of "),
+        ("/a=b", "unable to parse requirement: <nil>: Invalid value: \"/a\": prefix part must be non-empty"),
+        ("x/=b", "unable to parse requirement: <nil>: Invalid value: \"x/\": name part must be non-empty; "),
+        (
+            "X.y/a",
+            "unable to parse requirement: <nil>: Invalid value: \"X.y/a\": prefix part a lowercase RFC 1123 ",
+        ),
+    ];
+    all_refused(server, &cases).await;
+}
+
+async fn a_value_that_can_not_be_is_refused(server: Server) {
+    let long = "x".repeat(64);
+    let too_long = format!(
+        "unable to parse requirement: values[0][a]: Invalid value: \"{long}\": must be no more than 63 bytes"
+    );
+    let selector = format!("a={long}");
+    let cases = [
+        (
+            "a=-b",
+            "unable to parse requirement: values[0][a]: Invalid value: \"-b\": a valid label must be an empty ",
+        ),
+        (selector.as_str(), too_long.as_str()),
+    ];
+    all_refused(server, &cases).await;
+}
+
+async fn a_bound_that_is_no_number_is_refused(server: Server) {
+    let message = "unable to parse requirement: values[0]: Invalid value: \"x\": \
+        for 'Gt', 'Lt' operators, the value must be an integer";
+    all_refused(server, &[("a>x", message), ("a<x", message)]).await;
+}

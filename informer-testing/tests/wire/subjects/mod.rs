@@ -1,0 +1,64 @@
+//! The scenarios, a file per subject. Rows come in the order in which the table shows them.
+
+mod applying;
+mod compression;
+mod creating;
+mod custom_resources;
+mod definitions;
+mod deleting;
+mod discovery;
+mod events;
+mod field_selectors;
+mod forms;
+mod label_selectors;
+mod leases;
+mod list_options;
+mod lists;
+mod namespaces;
+mod owners;
+mod paging;
+mod patching;
+mod paths;
+mod scaling;
+mod streaming_lists;
+mod subresources;
+mod tables;
+mod updating;
+mod versions;
+mod watch_options;
+mod watches;
+
+use crate::scenario::Scenario;
+
+/// All rows, by subject.
+pub(crate) fn all() -> Vec<Vec<Scenario>> {
+    vec![
+        list_options::scenarios(),
+        lists::scenarios(),
+        versions::scenarios(),
+        paging::scenarios(),
+        watch_options::scenarios(),
+        watches::scenarios(),
+        streaming_lists::scenarios(),
+        label_selectors::scenarios(),
+        field_selectors::scenarios(),
+        creating::scenarios(),
+        updating::scenarios(),
+        patching::scenarios(),
+        deleting::scenarios(),
+        applying::scenarios(),
+        subresources::scenarios(),
+        scaling::scenarios(),
+        owners::scenarios(),
+        namespaces::scenarios(),
+        leases::scenarios(),
+        events::scenarios(),
+        definitions::scenarios(),
+        custom_resources::scenarios(),
+        forms::scenarios(),
+        tables::scenarios(),
+        compression::scenarios(),
+        discovery::scenarios(),
+        paths::scenarios(),
+    ]
+}

@@ -1,0 +1,215 @@
+//! Lists in pages, and the tokens that lead from one to the next.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use crate::objects::{labelled, names, token, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{MERGE, Server, with_query};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(pages_show_the_state_of_the_first),
+        scenario(a_page_counts_what_remains),
+        scenario(a_page_that_ends_the_list_has_no_token),
+        scenario(a_selected_page_does_not_count_what_remains),
+        scenario(a_selected_page_is_full_if_enough_match),
+        scenario(a_token_goes_on_behind_the_last_key),
+        scenario(a_token_over_all_namespaces_names_the_namespace),
+        scenario(a_continued_list_needs_no_limit),
+        scenario(a_token_does_not_go_with_a_version),
+        scenario(a_token_goes_with_any_version),
+        scenario(a_token_must_be_base64),
+        scenario(a_token_must_be_json),
+        scenario(a_token_has_a_known_version),
+        scenario(a_token_has_a_resource_version),
+        scenario(a_token_has_a_start),
+        scenario(a_token_does_not_lead_out_of_its_list),
+        scenario(a_token_of_the_future_times_out),
+        scenario(a_token_without_state_goes_on_in_the_latest),
+        scenario(an_expired_token_comes_back_with_one_for_the_rest).alone(),
+    ]
+}
+
+fn read(token: &str) -> Value {
+    let json = BASE64_URL_SAFE_NO_PAD.decode(token).expect("unpadded URL-safe base64");
+    serde_json::from_slice(&json).expect("JSON")
+}
+
+fn write(token: &Value) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
+}
+
+async fn page(server: &Server, limit: &str, token: &str) -> Value {
+    server.list(&[("limit", limit), ("continue", token)]).await.expect(200)
+}
+
+async fn refused_token(server: &Server, token: &str, why: &str) {
+    let message = format!("invalid continue token: continue key is not valid: {why}");
+    let answer = server.list(&[("limit", "1"), ("continue", token)]).await;
+    answer.refused_with(400, "BadRequest", &message);
+}
+
+async fn pages_show_the_state_of_the_first(server: Server) {
+    server.create_secrets(&["a", "b", "c", "d"]).await;
+    let first = page(&server, "2", "").await;
+    assert_eq!(names(&first), ["a", "b"]);
+    server.delete(&server.secret_path("c")).await.expect(200);
+    server.create_secrets(&["bb"]).await;
+    let second = page(&server, "2", token(&first)).await;
+    assert_eq!(names(&second), ["c", "d"]);
+    assert_eq!(version(&second), version(&first));
+}
+
+async fn a_page_counts_what_remains(server: Server) {
+    server.create_secrets(&["a", "b", "c"]).await;
+    let first = page(&server, "1", "").await;
+    assert_eq!(first["metadata"]["remainingItemCount"], 2);
+    let second = page(&server, "1", token(&first)).await;
+    assert_eq!(second["metadata"]["remainingItemCount"], 1);
+    let third = page(&server, "1", token(&second)).await;
+    assert!(third["metadata"].get("remainingItemCount").is_none(), "{third}");
+}
+
+async fn a_page_that_ends_the_list_has_no_token(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    for limit in ["2", "3"] {
+        let list = page(&server, limit, "").await;
+        assert!(list["metadata"].get("continue").is_none(), "{list}");
+    }
+}
+
+async fn make_selected(server: &Server) {
+    for (name, app) in [("a", "web"), ("b", "db"), ("c", "web"), ("d", "web"), ("e", "db")] {
+        server.create(&server.secrets(), &labelled(name, "app", app)).await;
+    }
+}
+
+async fn a_selected_page_does_not_count_what_remains(server: Server) {
+    make_selected(&server).await;
+    for selector in [("labelSelector", "app=web"), ("fieldSelector", "metadata.name!=x")] {
+        let list = server.list(&[("limit", "2"), selector]).await.expect(200);
+        assert_ne!(token(&list), "");
+        assert!(list["metadata"].get("remainingItemCount").is_none(), "{list}");
+    }
+}
+
+async fn a_selected_page_is_full_if_enough_match(server: Server) {
+    make_selected(&server).await;
+    let first = server.list(&[("limit", "2"), ("labelSelector", "app=web")]).await.expect(200);
+    assert_eq!(names(&first), ["a", "c"]);
+    let parameters = [("limit", "2"), ("labelSelector", "app=web"), ("continue", token(&first))];
+    assert_eq!(names(&server.list(&parameters).await.expect(200)), ["d"]);
+}
+
+async fn a_token_goes_on_behind_the_last_key(server: Server) {
+    server.create_secrets(&["a", "b", "c"]).await;
+    let list = page(&server, "2", "").await;
+    let expected = json!({ "v": "meta.k8s.io/v1", "rv": version(&list), "start": "/b\u{0}" });
+    assert_eq!(read(token(&list)), expected);
+}
+
+async fn a_token_over_all_namespaces_names_the_namespace(server: Server) {
+    for name in ["a", "b"] {
+        server.create(&server.secrets(), &labelled(name, "page", &server.namespace)).await;
+    }
+    let selector = format!("page={}", server.namespace);
+    let parameters = [("limit", "1"), ("labelSelector", &selector)];
+    let list = server.get(&with_query("/api/v1/secrets", &parameters)).await.expect(200);
+    assert_eq!(read(token(&list))["start"], format!("/{}/a\u{0}", server.namespace));
+    let parameters = [&parameters[..], &[("continue", token(&list))]].concat();
+    let rest = server.get(&with_query("/api/v1/secrets", &parameters)).await.expect(200);
+    assert_eq!(names(&rest), ["b"]);
+}
+
+async fn a_continued_list_needs_no_limit(server: Server) {
+    server.create_secrets(&["a", "b", "c"]).await;
+    let first = page(&server, "1", "").await;
+    assert_eq!(names(&server.list(&[("continue", token(&first))]).await.expect(200)), ["b", "c"]);
+}
+
+async fn a_token_does_not_go_with_a_version(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    let first = page(&server, "1", "").await;
+    let answer = server.list(&[("continue", token(&first)), ("resourceVersion", "5")]).await;
+    answer.refused(400, "BadRequest", "specifying resource version is not allowed when using continue");
+}
+
+async fn a_token_goes_with_any_version(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    let first = page(&server, "1", "").await;
+    let rest = server.list(&[("continue", token(&first)), ("resourceVersion", "0")]).await.expect(200);
+    assert_eq!(names(&rest), ["b"]);
+}
+
+async fn a_token_must_be_base64(server: Server) {
+    refused_token(&server, "!!!", "illegal base64 data at input byte 0").await;
+    let padded = format!("{}=", write(&json!({ "v": "meta.k8s.io/v1", "rv": 5, "start": "/" })));
+    refused_token(&server, &padded, "illegal base64 data at input byte ").await;
+}
+
+async fn a_token_must_be_json(server: Server) {
+    refused_token(&server, "YWJj", "").await;
+}
+
+async fn a_token_has_a_known_version(server: Server) {
+    let unknown = write(&json!({ "v": "v0", "rv": 5, "start": "/a" }));
+    refused_token(&server, &unknown, "server does not recognize this encoded version v0").await;
+    refused_token(&server, &write(&json!({})), "server does not recognize this encoded version ").await;
+}
+
+async fn a_token_has_a_resource_version(server: Server) {
+    let zero = write(&json!({ "v": "meta.k8s.io/v1", "rv": 0, "start": "/a" }));
+    let why = "incorrect encoded start resourceVersion (version meta.k8s.io/v1)";
+    refused_token(&server, &zero, why).await;
+}
+
+async fn a_token_has_a_start(server: Server) {
+    let empty = write(&json!({ "v": "meta.k8s.io/v1", "rv": 5, "start": "" }));
+    refused_token(&server, &empty, "encoded start key empty (version meta.k8s.io/v1)").await;
+}
+
+async fn a_token_does_not_lead_out_of_its_list(server: Server) {
+    for start in ["../x", "/../x"] {
+        let outside = write(&json!({ "v": "meta.k8s.io/v1", "rv": 5, "start": start }));
+        refused_token(&server, &outside, start).await;
+    }
+}
+
+async fn a_token_of_the_future_times_out(server: Server) {
+    let future = write(&json!({ "v": "meta.k8s.io/v1", "rv": 9_000_000_000_u64, "start": "/a\u{0}" }));
+    let answer = server.list(&[("limit", "1"), ("continue", &future)]).await;
+    answer.refused_with(504, "Timeout", "Too large resource version: 9000000000, current: ");
+}
+
+async fn a_token_without_state_goes_on_in_the_latest(server: Server) {
+    let last = server.create_secrets(&["a", "b", "c"]).await;
+    let latest = write(&json!({ "v": "meta.k8s.io/v1", "rv": -1, "start": "/b\u{0}" }));
+    let list = page(&server, "5", &latest).await;
+    assert_eq!(names(&list), ["c"]);
+    assert!(version(&list) >= version(&last));
+}
+
+/// On events, which the server reads from etcd, so that it can't remember what etcd has forgotten.
+async fn an_expired_token_comes_back_with_one_for_the_rest(server: Server) {
+    let path = server.core("events");
+    for name in ["a", "b", "c"] {
+        let about = json!({ "kind": "Secret", "namespace": server.namespace, "name": "none" });
+        server.create(&path, &json!({ "metadata": { "name": name }, "involvedObject": about })).await;
+    }
+    let first = server.get(&with_query(&path, &[("limit", "1")])).await.expect(200);
+    server.delete(&format!("{path}/b")).await.expect(200);
+    let patch = json!({ "reason": "Changed" });
+    let last = server.patch(&format!("{path}/c"), MERGE, &patch).await.expect(200);
+    server.compact(version(&last)).await;
+
+    let answer = server.get(&with_query(&path, &[("limit", "1"), ("continue", token(&first))])).await;
+    let message = "The provided continue parameter is too old to display a consistent list result. ";
+    let refusal = answer.refused_with(410, "Expired", message);
+    let rest = token(&refusal.0);
+    assert_eq!(read(rest), json!({ "v": "meta.k8s.io/v1", "rv": -1, "start": "a\u{0}" }));
+    let list = server.get(&with_query(&path, &[("continue", rest)])).await.expect(200);
+    assert_eq!(names(&list), ["c"]);
+    assert!(version(&list) >= version(&last));
+}

@@ -1,0 +1,201 @@
+//! Changing objects by patches.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::objects::{secret, uid, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{JSON_PATCH, MERGE, STRATEGIC, Server};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(a_merge_patch_sets_what_it_names),
+        scenario(a_merge_patch_removes_what_it_sets_to_null),
+        scenario(a_merge_patch_replaces_lists),
+        scenario(a_json_patch_does_its_operations_in_order),
+        scenario(a_json_patch_whose_test_fails_is_refused),
+        scenario(a_json_patch_of_what_is_not_there_is_refused),
+        scenario(a_json_patch_with_an_unknown_operation_is_refused),
+        scenario(a_json_patch_that_is_no_list_is_refused),
+        scenario(a_strategic_merge_patch_sets_labels),
+        scenario(a_patch_that_is_no_json_is_refused),
+        scenario(a_merge_patch_that_is_no_object_is_refused),
+        scenario(a_patch_from_an_old_version_is_a_conflict),
+        scenario(a_patch_from_the_version_that_is_there_succeeds),
+        scenario(a_patch_of_another_uid_is_refused),
+        scenario(a_patch_by_another_name_is_refused),
+        scenario(a_patch_of_what_is_not_there_is_not_found),
+        scenario(a_patch_of_unknown_type_is_refused),
+        scenario(a_patch_of_a_collection_is_not_allowed),
+        scenario(a_patch_that_changes_nothing_makes_no_version),
+        scenario(a_patch_leaves_alone_what_is_the_servers),
+        scenario(a_dry_run_of_a_patch_stores_nothing),
+    ]
+}
+
+async fn patch(server: &Server, kind: &str, patch: &Value) -> Answer {
+    server.patch(&server.secret_path("a"), kind, patch).await
+}
+
+async fn with_data(server: &Server) -> Value {
+    let mut object = secret("a");
+    object["data"] = json!({ "k": "dg==", "l": "dw==" });
+    server.create(&server.secrets(), &object).await
+}
+
+async fn a_merge_patch_sets_what_it_names(server: Server) {
+    let old = with_data(&server).await;
+    let new = patch(&server, MERGE, &json!({ "data": { "k": "eA==" } })).await.expect(200);
+    assert_eq!(new["data"], json!({ "k": "eA==", "l": "dw==" }));
+    assert!(version(&new) > version(&old));
+}
+
+async fn a_merge_patch_removes_what_it_sets_to_null(server: Server) {
+    with_data(&server).await;
+    let new = patch(&server, MERGE, &json!({ "data": { "k": null } })).await.expect(200);
+    assert_eq!(new["data"], json!({ "l": "dw==" }));
+}
+
+async fn a_merge_patch_replaces_lists(server: Server) {
+    let mut object = secret("a");
+    object["metadata"]["finalizers"] = json!(["wire.test/a", "wire.test/b"]);
+    server.create(&server.secrets(), &object).await;
+    let new =
+        patch(&server, MERGE, &json!({ "metadata": { "finalizers": ["wire.test/c"] } })).await.expect(200);
+    assert_eq!(new["metadata"]["finalizers"], json!(["wire.test/c"]));
+}
+
+async fn a_json_patch_does_its_operations_in_order(server: Server) {
+    with_data(&server).await;
+    let operations = json!([
+        { "op": "test", "path": "/data/k", "value": "dg==" },
+        { "op": "add", "path": "/metadata/labels", "value": {} },
+        { "op": "add", "path": "/metadata/labels/wire.test~1x", "value": "1" },
+        { "op": "move", "from": "/data/k", "path": "/data/m" },
+        { "op": "remove", "path": "/data/l" },
+    ]);
+    let new = patch(&server, JSON_PATCH, &operations).await.expect(200);
+    assert_eq!(new["data"], json!({ "m": "dg==" }));
+    assert_eq!(new["metadata"]["labels"], json!({ "wire.test/x": "1" }));
+}
+
+const REJECTED: &str = "the server rejected our request due to an error in our request";
+
+async fn a_json_patch_whose_test_fails_is_refused(server: Server) {
+    let old = with_data(&server).await;
+    let operations = json!([{ "op": "test", "path": "/data/k", "value": "eA==" }]);
+    patch(&server, JSON_PATCH, &operations).await.refused(422, "Invalid", REJECTED);
+    assert_eq!(server.get(&server.secret_path("a")).await.expect(200), old);
+}
+
+async fn a_json_patch_of_what_is_not_there_is_refused(server: Server) {
+    with_data(&server).await;
+    let operations = json!([{ "op": "remove", "path": "/metadata/labels/x" }]);
+    patch(&server, JSON_PATCH, &operations).await.refused(422, "Invalid", REJECTED);
+}
+
+async fn a_json_patch_with_an_unknown_operation_is_refused(server: Server) {
+    with_data(&server).await;
+    let operations = json!([{ "op": "twist", "path": "/data/k" }]);
+    patch(&server, JSON_PATCH, &operations).await.refused(422, "Invalid", REJECTED);
+}
+
+async fn a_json_patch_that_is_no_list_is_refused(server: Server) {
+    with_data(&server).await;
+    let answer = patch(&server, JSON_PATCH, &json!({ "op": "remove", "path": "/data/k" })).await;
+    answer.refused_with(400, "BadRequest", "error decoding patch: ");
+}
+
+async fn a_strategic_merge_patch_sets_labels(server: Server) {
+    with_data(&server).await;
+    let new = patch(&server, STRATEGIC, &json!({ "metadata": { "labels": { "x": "1" } } })).await.expect(200);
+    assert_eq!(new["metadata"]["labels"]["x"], "1");
+}
+
+async fn a_patch_that_is_no_json_is_refused(server: Server) {
+    with_data(&server).await;
+    for kind in [MERGE, JSON_PATCH, STRATEGIC] {
+        let headers = [("content-type", kind)];
+        let answer = server.call(Method::PATCH, &server.secret_path("a"), &headers, "{bad").await;
+        answer.refused_with(400, "BadRequest", "");
+    }
+}
+
+async fn a_merge_patch_that_is_no_object_is_refused(server: Server) {
+    with_data(&server).await;
+    for body in [json!([]), json!("x"), json!(5)] {
+        patch(&server, MERGE, &body).await.refused_with(400, "BadRequest", "error decoding patch: ");
+    }
+}
+
+async fn a_patch_from_an_old_version_is_a_conflict(server: Server) {
+    let old = with_data(&server).await;
+    server.label("a", "x", "1").await;
+    let body = json!({ "metadata": { "resourceVersion": old["metadata"]["resourceVersion"] } });
+    let message = "Operation cannot be fulfilled on secrets \"a\": the object has been modified; \
+        please apply your changes to the latest version and try again";
+    patch(&server, MERGE, &body).await.refused(409, "Conflict", message).is_about("", "secrets", "a");
+}
+
+async fn a_patch_from_the_version_that_is_there_succeeds(server: Server) {
+    let old = with_data(&server).await;
+    let metadata = json!({ "resourceVersion": old["metadata"]["resourceVersion"], "labels": { "x": "1" } });
+    patch(&server, MERGE, &json!({ "metadata": metadata })).await.expect(200);
+}
+
+async fn a_patch_of_another_uid_is_refused(server: Server) {
+    with_data(&server).await;
+    let message = "Secret \"a\" is invalid: metadata.uid: Invalid value: \"another\": field is immutable";
+    let refusal = patch(&server, MERGE, &json!({ "metadata": { "uid": "another" } })).await;
+    refusal.refused(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "metadata.uid")]);
+}
+
+async fn a_patch_by_another_name_is_refused(server: Server) {
+    with_data(&server).await;
+    let message = "the name of the object (b) does not match the name on the URL (a)";
+    patch(&server, MERGE, &json!({ "metadata": { "name": "b" } })).await.refused(400, "BadRequest", message);
+}
+
+async fn a_patch_of_what_is_not_there_is_not_found(server: Server) {
+    let refusal = patch(&server, MERGE, &json!({})).await.refused(404, "NotFound", "secrets \"a\" not found");
+    refusal.is_about("", "secrets", "a");
+}
+
+async fn a_patch_of_unknown_type_is_refused(server: Server) {
+    with_data(&server).await;
+    for kind in ["text/plain", "application/json"] {
+        patch(&server, kind, &json!({})).await.refused_with(415, "UnsupportedMediaType", "");
+    }
+}
+
+async fn a_patch_of_a_collection_is_not_allowed(server: Server) {
+    let answer = server.patch(&server.secrets(), MERGE, &json!({})).await;
+    let message = "the server does not allow this method on the requested resource";
+    answer.refused(405, "MethodNotAllowed", message);
+}
+
+async fn a_patch_that_changes_nothing_makes_no_version(server: Server) {
+    let old = with_data(&server).await;
+    for body in
+        [json!({}), json!({ "data": { "k": "dg==" } }), json!({ "metadata": { "labels": { "x": null } } })]
+    {
+        assert_eq!(version(&patch(&server, MERGE, &body).await.expect(200)), version(&old), "{body}");
+    }
+}
+
+async fn a_patch_leaves_alone_what_is_the_servers(server: Server) {
+    let old = with_data(&server).await;
+    let metadata = json!({ "creationTimestamp": "2000-01-01T00:00:00Z", "selfLink": "/x" });
+    let new = patch(&server, MERGE, &json!({ "metadata": metadata })).await.expect(200);
+    assert_eq!((uid(&new), version(&new)), (uid(&old), version(&old)));
+    assert_eq!(new["metadata"]["creationTimestamp"], old["metadata"]["creationTimestamp"]);
+}
+
+async fn a_dry_run_of_a_patch_stores_nothing(server: Server) {
+    let old = with_data(&server).await;
+    let path = format!("{}?dryRun=All", server.secret_path("a"));
+    let shown = server.patch(&path, MERGE, &json!({ "data": { "k": "eA==" } })).await.expect(200);
+    assert_eq!(shown["data"]["k"], "eA==");
+    assert_eq!(server.get(&server.secret_path("a")).await.expect(200), old);
+}

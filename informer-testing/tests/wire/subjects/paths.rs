@@ -1,0 +1,94 @@
+//! Paths and methods: what there is, and what is answered where there is nothing.
+
+use http::Method;
+use serde_json::json;
+
+use crate::objects::secret;
+use crate::scenario::{Scenario, scenario};
+use crate::server::Server;
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(a_path_outside_of_the_api_is_not_found_in_plain_text),
+        scenario(an_unknown_group_is_not_found_in_plain_text),
+        scenario(an_unknown_resource_of_a_group_is_not_found),
+        scenario(an_unknown_version_of_a_group_is_not_found),
+        scenario(a_cluster_wide_resource_is_in_no_namespace),
+        scenario(a_namespaced_object_is_found_in_its_namespace_only),
+        scenario(an_unknown_method_is_not_allowed),
+        scenario(an_object_is_not_created_at_its_own_path),
+        scenario(a_slash_at_the_end_does_not_matter),
+        scenario(the_server_says_its_version),
+        scenario(the_server_says_that_it_is_well),
+    ]
+}
+
+const NOT_FOUND: &str = "the server could not find the requested resource";
+const NOT_ALLOWED: &str = "the server does not allow this method on the requested resource";
+
+async fn plainly_not_found(server: &Server, path: &str) {
+    let answer = server.get(path).await;
+    assert_eq!((answer.code, answer.text().as_str()), (404, "404 page not found\n"), "{path}");
+    assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
+}
+
+async fn a_path_outside_of_the_api_is_not_found_in_plain_text(server: Server) {
+    plainly_not_found(&server, "/wire").await;
+    plainly_not_found(&server, "/wire/v1/secrets").await;
+}
+
+async fn an_unknown_group_is_not_found_in_plain_text(server: Server) {
+    for path in ["/apis/wire.test", "/apis/nothing.wire.test/v1", "/apis/nothing.wire.test/v1/things"] {
+        plainly_not_found(&server, path).await;
+    }
+}
+
+async fn an_unknown_resource_of_a_group_is_not_found(server: Server) {
+    for path in ["/api/v1/things", "/apis/apps/v1/things", &server.core("things"), &server.core("things/a")] {
+        server.get(path).await.refused(404, "NotFound", NOT_FOUND);
+    }
+    server.post(&server.core("things"), &json!({})).await.refused(404, "NotFound", NOT_FOUND);
+}
+
+async fn an_unknown_version_of_a_group_is_not_found(server: Server) {
+    for path in ["/api/v9/secrets", "/apis/apps/v9/deployments"] {
+        server.get(path).await.refused(404, "NotFound", NOT_FOUND);
+    }
+}
+
+async fn a_cluster_wide_resource_is_in_no_namespace(server: Server) {
+    server.get(&server.core("nodes")).await.refused(404, "NotFound", NOT_FOUND);
+}
+
+async fn a_namespaced_object_is_found_in_its_namespace_only(server: Server) {
+    server.get("/api/v1/secrets/a").await.refused(404, "NotFound", NOT_FOUND);
+}
+
+async fn an_unknown_method_is_not_allowed(server: Server) {
+    for method in [Method::OPTIONS, Method::from_bytes(b"TWIST").expect("a method")] {
+        server.call(method, &server.secrets(), &[], "").await.refused(405, "MethodNotAllowed", NOT_ALLOWED);
+    }
+}
+
+async fn an_object_is_not_created_at_its_own_path(server: Server) {
+    server.post(&server.secret_path("a"), &secret("a")).await.refused(405, "MethodNotAllowed", NOT_ALLOWED);
+}
+
+async fn a_slash_at_the_end_does_not_matter(server: Server) {
+    let list = server.get(&format!("{}/", server.secrets())).await.expect(200);
+    assert_eq!(list["kind"], "SecretList");
+}
+
+async fn the_server_says_its_version(server: Server) {
+    let version = server.get("/version").await.expect(200);
+    for field in ["major", "minor", "gitVersion", "platform"] {
+        assert!(version[field].is_string(), "{version}");
+    }
+}
+
+async fn the_server_says_that_it_is_well(server: Server) {
+    for path in ["/healthz", "/livez", "/readyz"] {
+        let answer = server.get(path).await;
+        assert_eq!((answer.code, answer.text().as_str()), (200, "ok"), "{path}");
+    }
+}

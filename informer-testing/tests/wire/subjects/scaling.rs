@@ -1,0 +1,176 @@
+//! Scale, and what else can be done to workloads and pods by a path of its own.
+
+use serde_json::{Value, json};
+
+use crate::objects::{deployment, pod, uid, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{MERGE, Server};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(a_scale_shows_replicas_and_selector),
+        scenario(a_patch_of_the_scale_sets_replicas),
+        scenario(an_update_of_the_scale_sets_replicas),
+        scenario(a_scale_from_an_old_version_is_a_conflict),
+        scenario(a_scale_below_zero_is_refused),
+        scenario(a_scale_of_what_is_not_there_is_not_found),
+        scenario(a_scale_of_a_kind_without_one_is_not_found),
+        scenario(a_scale_is_neither_created_nor_deleted),
+        scenario(a_binding_puts_a_pod_on_a_node),
+        scenario(a_pod_is_bound_once),
+        scenario(a_binding_of_what_is_not_there_is_not_found),
+        scenario(a_binding_is_write_only),
+        scenario(an_eviction_deletes_a_pod),
+        scenario(an_eviction_has_preconditions),
+        scenario(an_eviction_of_what_is_not_there_is_not_found),
+    ]
+}
+
+async fn scaled(server: &Server) -> (String, Value) {
+    let path = server.group("apps/v1", "deployments");
+    let created = server.create(&path, &deployment("a")).await;
+    (format!("{path}/a"), created)
+}
+
+async fn a_scale_shows_replicas_and_selector(server: Server) {
+    let (path, object) = scaled(&server).await;
+    server.patch(&path, MERGE, &json!({ "spec": { "replicas": 2 } })).await.expect(200);
+    let scale = server.get(&format!("{path}/scale")).await.expect(200);
+    assert_eq!((&scale["kind"], &scale["apiVersion"]), (&json!("Scale"), &json!("autoscaling/v1")));
+    assert_eq!(scale["spec"], json!({ "replicas": 2 }));
+    assert_eq!(scale["status"], json!({ "replicas": 0, "selector": "app=a" }));
+    assert_eq!(uid(&scale), uid(&object));
+}
+
+async fn a_patch_of_the_scale_sets_replicas(server: Server) {
+    let (path, object) = scaled(&server).await;
+    let change = json!({ "spec": { "replicas": 3 } });
+    let scale = server.patch(&format!("{path}/scale"), MERGE, &change).await.expect(200);
+    assert_eq!(scale["spec"]["replicas"], 3);
+    assert!(version(&scale) > version(&object));
+    let object = server.get(&path).await.expect(200);
+    assert_eq!((&object["spec"]["replicas"], &object["metadata"]["generation"]), (&json!(3), &json!(2)));
+}
+
+async fn an_update_of_the_scale_sets_replicas(server: Server) {
+    let (path, _) = scaled(&server).await;
+    let mut scale = server.get(&format!("{path}/scale")).await.expect(200);
+    scale["spec"]["replicas"] = 4.into();
+    // A controller may have written in between.
+    scale["metadata"]["resourceVersion"] = "".into();
+    let scale = server.put(&format!("{path}/scale"), &scale).await.expect(200);
+    assert_eq!(scale["spec"]["replicas"], 4);
+    assert_eq!(server.get(&path).await.expect(200)["spec"]["replicas"], 4);
+}
+
+async fn a_scale_from_an_old_version_is_a_conflict(server: Server) {
+    let (path, _) = scaled(&server).await;
+    let mut scale = server.get(&format!("{path}/scale")).await.expect(200);
+    server.patch(&path, MERGE, &json!({ "metadata": { "labels": { "x": "1" } } })).await.expect(200);
+    scale["spec"]["replicas"] = 4.into();
+    let message = "Operation cannot be fulfilled on deployments.apps \"a\": the object has been modified";
+    server.put(&format!("{path}/scale"), &scale).await.refused_with(409, "Conflict", message);
+}
+
+async fn a_scale_below_zero_is_refused(server: Server) {
+    let (path, _) = scaled(&server).await;
+    let answer = server.patch(&format!("{path}/scale"), MERGE, &json!({ "spec": { "replicas": -1 } })).await;
+    let message = "spec.replicas: Invalid value: -1: must be greater than or equal to 0";
+    answer.refused_with(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "spec.replicas")]);
+}
+
+async fn a_scale_of_what_is_not_there_is_not_found(server: Server) {
+    let path = server.group("apps/v1", "deployments/a/scale");
+    server.get(&path).await.refused(404, "NotFound", "deployments.apps \"a\" not found");
+}
+
+async fn a_scale_of_a_kind_without_one_is_not_found(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let answer = server.get(&format!("{}/scale", server.secret_path("a"))).await;
+    answer.refused(404, "NotFound", "the server could not find the requested resource");
+}
+
+async fn a_scale_is_neither_created_nor_deleted(server: Server) {
+    let (path, _) = scaled(&server).await;
+    let message = "the server does not allow this method on the requested resource";
+    let path = format!("{path}/scale");
+    server.post(&path, &json!({})).await.refused(405, "MethodNotAllowed", message);
+    server.delete(&path).await.refused(405, "MethodNotAllowed", message);
+}
+
+fn binding(node: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": { "name": "a" },
+        "target": { "kind": "Node", "name": node },
+    })
+}
+
+async fn a_binding_puts_a_pod_on_a_node(server: Server) {
+    server.create(&server.core("pods"), &pod("a")).await;
+    let done = server.post(&server.core("pods/a/binding"), &binding("wire-no-such-node")).await.expect(201);
+    assert_eq!(
+        (&done["kind"], &done["status"], &done["code"]),
+        (&json!("Status"), &json!("Success"), &json!(201))
+    );
+    let pod = server.get(&server.core("pods/a")).await.expect(200);
+    assert_eq!(pod["spec"]["nodeName"], "wire-no-such-node");
+    let conditions = pod["status"]["conditions"].as_array().expect("conditions");
+    let scheduled =
+        conditions.iter().find(|condition| condition["type"] == "PodScheduled").expect("a condition");
+    assert_eq!(scheduled["status"], "True");
+}
+
+async fn a_pod_is_bound_once(server: Server) {
+    server.create(&server.core("pods"), &pod("a")).await;
+    let path = server.core("pods/a/binding");
+    server.post(&path, &binding("wire-one")).await.expect(201);
+    let message =
+        "Operation cannot be fulfilled on pods/binding \"a\": pod a is already assigned to node \"wire-one\"";
+    server.post(&path, &binding("wire-two")).await.refused(409, "Conflict", message).is_about(
+        "",
+        "pods/binding",
+        "a",
+    );
+}
+
+async fn a_binding_of_what_is_not_there_is_not_found(server: Server) {
+    let answer = server.post(&server.core("pods/a/binding"), &binding("wire-one")).await;
+    answer.refused(404, "NotFound", "pods \"a\" not found");
+}
+
+async fn a_binding_is_write_only(server: Server) {
+    server.create(&server.core("pods"), &pod("a")).await;
+    let message = "the server does not allow this method on the requested resource";
+    server.get(&server.core("pods/a/binding")).await.refused(405, "MethodNotAllowed", message);
+}
+
+fn eviction(options: &Value) -> Value {
+    let metadata = json!({ "name": "a" });
+    json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options })
+}
+
+async fn an_eviction_deletes_a_pod(server: Server) {
+    server.create(&server.core("pods"), &pod("a")).await;
+    let done = server.post(&server.core("pods/a/eviction"), &eviction(&json!({}))).await.expect(201);
+    assert_eq!(
+        (&done["kind"], &done["status"], &done["code"]),
+        (&json!("Status"), &json!("Success"), &json!(201))
+    );
+    server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
+}
+
+async fn an_eviction_has_preconditions(server: Server) {
+    server.create(&server.core("pods"), &pod("a")).await;
+    let options = json!({ "preconditions": { "uid": "another" } });
+    let answer = server.post(&server.core("pods/a/eviction"), &eviction(&options)).await;
+    let message =
+        "Operation cannot be fulfilled on Pod \"a\": the UID in the precondition (another) does not match";
+    answer.refused_with(409, "Conflict", message);
+}
+
+async fn an_eviction_of_what_is_not_there_is_not_found(server: Server) {
+    let answer = server.post(&server.core("pods/a/eviction"), &eviction(&json!({}))).await;
+    answer.refused(404, "NotFound", "pods \"a\" not found");
+}

@@ -1,0 +1,121 @@
+//! Status, binding and eviction: the parts of an object that have a path of their own.
+
+use serde_json::{Value, json};
+
+use crate::objects::{ingress, pod, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{MERGE, Server};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(a_write_of_the_object_leaves_its_status),
+        scenario(a_write_of_the_status_leaves_the_rest),
+        scenario(a_write_of_the_status_may_set_labels_of_built_in_kinds),
+        scenario(an_update_of_the_status_replaces_it),
+        scenario(an_update_of_the_status_from_an_old_version_is_a_conflict),
+        scenario(a_write_of_the_status_counts_no_generation),
+        scenario(a_status_can_be_read_by_its_own_path),
+        scenario(a_status_is_neither_created_nor_deleted),
+        scenario(a_status_of_a_kind_without_one_is_not_found),
+        scenario(an_unknown_subresource_is_not_found),
+        scenario(a_status_of_what_is_not_there_is_not_found),
+    ]
+}
+
+async fn new_pod(server: &Server) -> Value {
+    server.create(&server.core("pods"), &pod("a")).await
+}
+
+async fn patch(server: &Server, path: &str, patch: &Value) -> Value {
+    server.patch(&server.core(path), MERGE, patch).await.expect(200)
+}
+
+async fn a_write_of_the_object_leaves_its_status(server: Server) {
+    new_pod(&server).await;
+    let change = json!({ "status": { "phase": "Running" }, "metadata": { "labels": { "x": "1" } } });
+    let pod = patch(&server, "pods/a", &change).await;
+    assert_eq!((&pod["status"]["phase"], &pod["metadata"]["labels"]["x"]), (&json!("Pending"), &json!("1")));
+}
+
+async fn a_write_of_the_status_leaves_the_rest(server: Server) {
+    let old = new_pod(&server).await;
+    let change = json!({ "status": { "phase": "Running" }, "spec": { "activeDeadlineSeconds": 5 } });
+    let pod = patch(&server, "pods/a/status", &change).await;
+    assert_eq!(pod["status"]["phase"], "Running");
+    assert_eq!(pod["spec"], old["spec"]);
+    assert!(version(&pod) > version(&old));
+}
+
+async fn a_write_of_the_status_may_set_labels_of_built_in_kinds(server: Server) {
+    new_pod(&server).await;
+    let pod = patch(&server, "pods/a/status", &json!({ "metadata": { "labels": { "x": "1" } } })).await;
+    assert_eq!(pod["metadata"]["labels"]["x"], "1");
+}
+
+/// A status of Ingresses.
+fn balanced(addresses: &[&str]) -> Value {
+    let ingress: Vec<Value> = addresses.iter().map(|address| json!({ "ip": address })).collect();
+    json!({ "loadBalancer": { "ingress": ingress } })
+}
+
+async fn an_update_of_the_status_replaces_it(server: Server) {
+    let path = server.group("networking.k8s.io/v1", "ingresses");
+    let mut object = server.create(&path, &ingress("a")).await;
+    for addresses in [&["10.0.0.1", "10.0.0.2"][..], &["10.0.0.3"]] {
+        object["status"] = balanced(addresses);
+        object = server.put(&format!("{path}/a/status"), &object).await.expect(200);
+        assert_eq!(object["status"], balanced(addresses));
+    }
+}
+
+async fn an_update_of_the_status_from_an_old_version_is_a_conflict(server: Server) {
+    let mut old = new_pod(&server).await;
+    patch(&server, "pods/a", &json!({ "metadata": { "labels": { "x": "1" } } })).await;
+    old["status"]["phase"] = "Running".into();
+    let answer = server.put(&server.core("pods/a/status"), &old).await;
+    answer.refused_with(
+        409,
+        "Conflict",
+        "Operation cannot be fulfilled on pods \"a\": the object has been modified",
+    );
+}
+
+async fn a_write_of_the_status_counts_no_generation(server: Server) {
+    let path = server.group("networking.k8s.io/v1", "ingresses");
+    server.create(&path, &ingress("a")).await;
+    let change = json!({ "status": balanced(&["10.0.0.1"]), "spec": { "ingressClassName": "none" } });
+    let object = server.patch(&format!("{path}/a/status"), MERGE, &change).await.expect(200);
+    assert_eq!((&object["metadata"]["generation"], &object["status"]), (&json!(1), &balanced(&["10.0.0.1"])));
+    assert!(object["spec"].get("ingressClassName").is_none(), "{object}");
+}
+
+async fn a_status_can_be_read_by_its_own_path(server: Server) {
+    let created = new_pod(&server).await;
+    assert_eq!(server.get(&server.core("pods/a/status")).await.expect(200), created);
+}
+
+async fn a_status_is_neither_created_nor_deleted(server: Server) {
+    let created = new_pod(&server).await;
+    let message = "the server does not allow this method on the requested resource";
+    let path = server.core("pods/a/status");
+    server.post(&path, &created).await.refused(405, "MethodNotAllowed", message);
+    server.delete(&path).await.refused(405, "MethodNotAllowed", message);
+}
+
+async fn a_status_of_a_kind_without_one_is_not_found(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let answer = server.get(&format!("{}/status", server.secret_path("a"))).await;
+    answer.refused(404, "NotFound", "the server could not find the requested resource");
+}
+
+async fn an_unknown_subresource_is_not_found(server: Server) {
+    new_pod(&server).await;
+    let answer = server.get(&server.core("pods/a/nonsense")).await;
+    answer.refused(404, "NotFound", "the server could not find the requested resource");
+}
+
+async fn a_status_of_what_is_not_there_is_not_found(server: Server) {
+    let change = json!({ "status": { "phase": "Running" } });
+    let answer = server.patch(&server.core("pods/a/status"), MERGE, &change).await;
+    answer.refused(404, "NotFound", "pods \"a\" not found").is_about("", "pods", "a");
+}

@@ -1,0 +1,211 @@
+//! Replacing objects (PUT).
+
+use serde_json::{Value, json};
+
+use crate::objects::{ingress, secret, uid, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::Server;
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(an_update_makes_a_new_version),
+        scenario(an_update_from_an_old_version_is_a_conflict),
+        scenario(an_update_without_version_replaces_whatever_is_there),
+        scenario(an_update_from_version_0_replaces_whatever_is_there),
+        scenario(an_update_that_changes_nothing_makes_no_version),
+        scenario(an_update_of_another_uid_is_a_conflict),
+        scenario(an_update_of_what_is_not_there_is_not_found),
+        scenario(an_update_may_create_where_the_kind_allows_it),
+        scenario(an_update_by_another_name_is_refused),
+        scenario(an_update_without_name_is_refused),
+        scenario(an_update_in_another_namespace_is_refused),
+        scenario(an_update_of_a_collection_is_not_allowed),
+        scenario(an_update_from_a_version_that_is_no_number_is_an_internal_error),
+        scenario(a_dry_run_of_an_update_shows_and_stores_nothing),
+        scenario(an_update_keeps_what_is_the_servers),
+        scenario(an_update_does_not_mark_for_deletion),
+        scenario(an_update_takes_away_what_it_leaves_out),
+        scenario(a_generation_counts_changes_of_the_spec),
+        scenario(a_type_of_secret_is_for_ever).differs("The simulator knows no immutable fields."),
+        scenario(two_writers_from_one_version_can_not_both_win),
+    ]
+}
+
+async fn put(server: &Server, object: &Value) -> crate::answer::Answer {
+    server.put(&server.secret_path("a"), object).await
+}
+
+fn with_label(object: &Value, value: &str) -> Value {
+    let mut object = object.clone();
+    object["metadata"]["labels"] = json!({ "x": value });
+    object
+}
+
+const MODIFIED: &str = "Operation cannot be fulfilled on secrets \"a\": the object has been modified; \
+    please apply your changes to the latest version and try again";
+
+async fn an_update_makes_a_new_version(server: Server) {
+    let old = server.create_secrets(&["a"]).await;
+    let new = put(&server, &with_label(&old, "1")).await.expect(200);
+    assert!(version(&new) > version(&old));
+    assert_eq!(new["metadata"]["labels"]["x"], "1");
+    assert_eq!(server.get(&server.secret_path("a")).await.expect(200), new);
+}
+
+async fn an_update_from_an_old_version_is_a_conflict(server: Server) {
+    let old = server.create_secrets(&["a"]).await;
+    put(&server, &with_label(&old, "1")).await.expect(200);
+    let refusal = put(&server, &with_label(&old, "2")).await.refused(409, "Conflict", MODIFIED);
+    refusal.is_about("", "secrets", "a");
+}
+
+async fn an_update_without_version_replaces_whatever_is_there(server: Server) {
+    server.create_secrets(&["a"]).await;
+    server.label("a", "y", "1").await;
+    let new = put(&server, &with_label(&secret("a"), "1")).await.expect(200);
+    assert_eq!(new["metadata"]["labels"], json!({ "x": "1" }));
+}
+
+async fn an_update_from_version_0_replaces_whatever_is_there(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let mut object = with_label(&secret("a"), "1");
+    object["metadata"]["resourceVersion"] = "0".into();
+    put(&server, &object).await.expect(200);
+}
+
+async fn an_update_that_changes_nothing_makes_no_version(server: Server) {
+    let old = server.create_secrets(&["a"]).await;
+    assert_eq!(put(&server, &old).await.expect(200), old);
+    assert_eq!(version(&put(&server, &secret("a")).await.expect(200)), version(&old));
+}
+
+async fn an_update_of_another_uid_is_a_conflict(server: Server) {
+    let old = server.create_secrets(&["a"]).await;
+    let mut object = with_label(&secret("a"), "1");
+    object["metadata"]["uid"] = "another".into();
+    let message =
+        format!("Precondition failed: UID in precondition: another, UID in object meta: {}", uid(&old));
+    let refusal = put(&server, &object).await.refused_with(409, "Conflict", &message);
+    assert!(
+        refusal.message().starts_with("Operation cannot be fulfilled on secrets \"a\": "),
+        "{}",
+        refusal.message()
+    );
+    refusal.is_about("", "secrets", "a");
+}
+
+async fn an_update_of_what_is_not_there_is_not_found(server: Server) {
+    let refusal = put(&server, &secret("a")).await.refused(404, "NotFound", "secrets \"a\" not found");
+    refusal.is_about("", "secrets", "a");
+}
+
+async fn an_update_may_create_where_the_kind_allows_it(server: Server) {
+    let path = format!("{}/a", server.group("coordination.k8s.io/v1", "leases"));
+    let created = server.put(&path, &json!({ "metadata": { "name": "a" } })).await.expect(201);
+    assert_eq!(server.get(&path).await.expect(200), created);
+}
+
+async fn an_update_by_another_name_is_refused(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let message = "the name of the object (b) does not match the name on the URL (a)";
+    put(&server, &secret("b")).await.refused(400, "BadRequest", message);
+}
+
+async fn an_update_without_name_is_refused(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let message = "the name of the object (a based on URL) was undeterminable: name must be provided";
+    put(&server, &json!({ "metadata": {} })).await.refused(400, "BadRequest", message);
+}
+
+async fn an_update_in_another_namespace_is_refused(server: Server) {
+    let mut object = server.create_secrets(&["a"]).await;
+    object["metadata"]["namespace"] = "elsewhere".into();
+    let message = "the namespace of the provided object does not match the namespace sent on the request";
+    put(&server, &object).await.refused(400, "BadRequest", message);
+}
+
+async fn an_update_of_a_collection_is_not_allowed(server: Server) {
+    let answer = server.put(&server.secrets(), &secret("a")).await;
+    let message = "the server does not allow this method on the requested resource";
+    answer.refused(405, "MethodNotAllowed", message);
+}
+
+async fn an_update_from_a_version_that_is_no_number_is_an_internal_error(server: Server) {
+    let mut object = server.create_secrets(&["a"]).await;
+    object["metadata"]["resourceVersion"] = "abc".into();
+    put(&server, &object).await.refused(500, "", "strconv.ParseUint: parsing \"abc\": invalid syntax");
+}
+
+async fn a_dry_run_of_an_update_shows_and_stores_nothing(server: Server) {
+    let old = server.create_secrets(&["a"]).await;
+    let path = format!("{}?dryRun=All", server.secret_path("a"));
+    let shown = server.put(&path, &with_label(&old, "1")).await.expect(200);
+    assert_eq!(shown["metadata"]["labels"]["x"], "1");
+    assert_eq!(version(&shown), version(&old));
+    assert_eq!(server.get(&server.secret_path("a")).await.expect(200), old);
+}
+
+async fn an_update_keeps_what_is_the_servers(server: Server) {
+    let old = server.create_secrets(&["a"]).await;
+    let mut object = with_label(&old, "1");
+    object["metadata"]["creationTimestamp"] = "2000-01-01T00:00:00Z".into();
+    object["metadata"]["uid"] = "".into();
+    let new = put(&server, &object).await.expect(200);
+    assert_eq!(new["metadata"]["creationTimestamp"], old["metadata"]["creationTimestamp"]);
+    assert_eq!(uid(&new), uid(&old));
+}
+
+async fn an_update_does_not_mark_for_deletion(server: Server) {
+    let mut object = server.create_secrets(&["a"]).await;
+    object["metadata"]["deletionTimestamp"] = "2000-01-01T00:00:00Z".into();
+    let message = "Secret \"a\" is invalid: \
+        metadata.deletionTimestamp: Invalid value: \"2000-01-01T00:00:00Z\": field is immutable";
+    let refusal = put(&server, &object).await.refused(422, "Invalid", message);
+    refusal.has_causes(&[("FieldValueInvalid", "metadata.deletionTimestamp")]);
+}
+
+async fn an_update_takes_away_what_it_leaves_out(server: Server) {
+    let mut object = with_label(&secret("a"), "1");
+    object["data"] = json!({ "k": "dg==" });
+    server.create(&server.secrets(), &object).await;
+    let new = put(&server, &secret("a")).await.expect(200);
+    assert!(new.get("data").is_none() && new["metadata"].get("labels").is_none(), "{new}");
+}
+
+async fn a_generation_counts_changes_of_the_spec(server: Server) {
+    let path = server.group("networking.k8s.io/v1", "ingresses");
+    let mut object = server.create(&path, &ingress("a")).await;
+    for (change, generation) in [("metadata", 1), ("spec", 2), ("nothing", 2), ("status", 2)] {
+        match change {
+            "metadata" => object["metadata"]["labels"] = json!({ "x": "1" }),
+            "spec" => object["spec"]["ingressClassName"] = "none".into(),
+            "status" => object["status"] = json!({ "loadBalancer": { "ingress": [{ "ip": "10.0.0.1" }] } }),
+            _ => {}
+        }
+        object = server.put(&format!("{path}/a"), &object).await.expect(200);
+        assert_eq!(object["metadata"]["generation"], generation, "{change}");
+    }
+    assert_eq!(object["status"], json!({ "loadBalancer": {} }));
+}
+
+async fn a_type_of_secret_is_for_ever(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let mut object = secret("a");
+    object["type"] = "wire.test/other".into();
+    let answer = put(&server, &object).await;
+    if server.is_real() {
+        let message = "Secret \"a\" is invalid: type: Invalid value: \"wire.test/other\": field is immutable";
+        answer.refused(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "type")]);
+    } else {
+        assert_eq!(answer.expect(200)["type"], "wire.test/other");
+    }
+}
+
+async fn two_writers_from_one_version_can_not_both_win(server: Server) {
+    let old = server.create_secrets(&["a"]).await;
+    let (one, two) = (with_label(&old, "1"), with_label(&old, "2"));
+    let (one, two) = tokio::join!(put(&server, &one), put(&server, &two));
+    let mut codes = [one.code, two.code];
+    codes.sort_unstable();
+    assert_eq!(codes, [200, 409]);
+}

@@ -1,0 +1,218 @@
+//! Which state a list or a get shows, by `resourceVersion` and `resourceVersionMatch`.
+
+use serde_json::Value;
+
+use crate::answer::Answer;
+use crate::objects::{names, token, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::Server;
+
+/// A resource version that no server reaches while it is tested.
+const FUTURE: &str = "9000000000";
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(any_version_is_good_enough_for_version_0),
+        scenario(any_version_ignores_the_limit),
+        scenario(a_version_without_match_is_a_least_version),
+        scenario(a_version_without_match_but_with_a_limit_is_exact),
+        scenario(not_older_than_shows_the_latest_state),
+        scenario(not_older_than_goes_with_a_limit),
+        scenario(exactly_shows_the_past),
+        scenario(exactly_shows_objects_as_they_were),
+        scenario(exactly_goes_with_pages),
+        scenario(exactly_before_the_first_object_is_empty),
+        scenario(exactly_a_forgotten_version_has_expired).alone(),
+        scenario(a_version_that_has_not_come_times_out),
+        scenario(an_exact_version_that_has_not_come_times_out),
+        scenario(a_version_that_has_not_come_times_out_with_a_limit),
+        scenario(a_version_that_comes_in_time_is_waited_for),
+        scenario(a_get_takes_a_least_version),
+        scenario(a_get_of_a_version_that_has_not_come_times_out),
+        scenario(a_get_with_a_version_that_is_no_number_is_an_internal_error),
+        scenario(a_get_does_not_look_at_list_options),
+    ]
+}
+
+fn list_of(answer: Answer) -> (Vec<String>, Value) {
+    let list = answer.expect(200);
+    (names(&list).into_iter().map(str::to_owned).collect(), list)
+}
+
+/// Makes `a` and `b`, notes the version, and puts `c` in the place of `a`.
+async fn with_a_past(server: &Server) -> String {
+    let then = version(&server.create_secrets(&["a", "b"]).await).to_string();
+    server.delete(&server.secret_path("a")).await.expect(200);
+    server.create_secrets(&["c"]).await;
+    then
+}
+
+async fn any_version_is_good_enough_for_version_0(server: Server) {
+    let last = server.create_secrets(&["a"]).await;
+    // So that it has been seen by what serves version 0.
+    server.list(&[]).await.expect(200);
+    for parameters in [
+        &[("resourceVersion", "0")][..],
+        &[("resourceVersion", "0"), ("resourceVersionMatch", "NotOlderThan")],
+    ] {
+        let (listed, list) = list_of(server.list(parameters).await);
+        assert_eq!(listed, ["a"]);
+        assert!(version(&list) >= version(&last));
+    }
+}
+
+async fn any_version_ignores_the_limit(server: Server) {
+    server.create_secrets(&["a", "b", "c"]).await;
+    server.list(&[]).await.expect(200);
+    let (listed, list) = list_of(server.list(&[("resourceVersion", "0"), ("limit", "1")]).await);
+    assert_eq!((listed.len(), token(&list)), (3, ""));
+}
+
+async fn a_version_without_match_is_a_least_version(server: Server) {
+    let then = with_a_past(&server).await;
+    let (listed, list) = list_of(server.list(&[("resourceVersion", &then)]).await);
+    // It may show any state since then, and says which.
+    assert!(version(&list) >= then.parse().expect("a number"));
+    assert!(listed == ["b", "c"] || listed == ["b"] || listed == ["a", "b"], "{listed:?}");
+}
+
+async fn a_version_without_match_but_with_a_limit_is_exact(server: Server) {
+    let then = with_a_past(&server).await;
+    let (listed, list) = list_of(server.list(&[("resourceVersion", &then), ("limit", "5")]).await);
+    assert_eq!((listed, version(&list).to_string()), (vec!["a".to_owned(), "b".to_owned()], then));
+}
+
+async fn not_older_than_shows_the_latest_state(server: Server) {
+    with_a_past(&server).await;
+    let (_, latest) = list_of(server.list(&[]).await);
+    let now = version(&latest).to_string();
+    let parameters = [("resourceVersion", now.as_str()), ("resourceVersionMatch", "NotOlderThan")];
+    let (listed, list) = list_of(server.list(&parameters).await);
+    assert_eq!(listed, ["b", "c"]);
+    assert!(version(&list) >= version(&latest));
+}
+
+async fn not_older_than_goes_with_a_limit(server: Server) {
+    with_a_past(&server).await;
+    let now = version(&server.list(&[]).await.expect(200)).to_string();
+    let parameters =
+        [("resourceVersion", now.as_str()), ("resourceVersionMatch", "NotOlderThan"), ("limit", "1")];
+    let (listed, list) = list_of(server.list(&parameters).await);
+    assert_eq!(listed, ["b"]);
+    assert_eq!(list["metadata"]["remainingItemCount"], 1);
+    let (listed, _) = list_of(server.list(&[("limit", "1"), ("continue", token(&list))]).await);
+    assert_eq!(listed, ["c"]);
+}
+
+async fn exactly_shows_the_past(server: Server) {
+    let then = with_a_past(&server).await;
+    let parameters = [("resourceVersion", then.as_str()), ("resourceVersionMatch", "Exact")];
+    let (listed, list) = list_of(server.list(&parameters).await);
+    assert_eq!(listed, ["a", "b"]);
+    assert_eq!(version(&list).to_string(), then);
+}
+
+async fn exactly_shows_objects_as_they_were(server: Server) {
+    let then = version(&server.create_secrets(&["a"]).await).to_string();
+    server.label("a", "is", "new").await;
+    let parameters = [("resourceVersion", then.as_str()), ("resourceVersionMatch", "Exact")];
+    let list = server.list(&parameters).await.expect(200);
+    assert!(list["items"][0]["metadata"].get("labels").is_none(), "{list}");
+    assert_eq!(version(&list["items"][0]).to_string(), then);
+}
+
+async fn exactly_goes_with_pages(server: Server) {
+    let then = with_a_past(&server).await;
+    let parameters = [("resourceVersion", then.as_str()), ("resourceVersionMatch", "Exact"), ("limit", "1")];
+    let (listed, list) = list_of(server.list(&parameters).await);
+    assert_eq!((listed, version(&list).to_string()), (vec!["a".to_owned()], then.clone()));
+    let (listed, list) = list_of(server.list(&[("limit", "1"), ("continue", token(&list))]).await);
+    assert_eq!((listed, version(&list).to_string()), (vec!["b".to_owned()], then));
+    assert_eq!(token(&list), "");
+}
+
+async fn exactly_before_the_first_object_is_empty(server: Server) {
+    let before = version(&server.list(&[]).await.expect(200)).to_string();
+    server.create_secrets(&["a"]).await;
+    let parameters = [("resourceVersion", before.as_str()), ("resourceVersionMatch", "Exact")];
+    let (listed, list) = list_of(server.list(&parameters).await);
+    assert_eq!((listed.len(), version(&list).to_string()), (0, before));
+}
+
+/// On events, which the server reads from etcd, so that it can't remember what etcd has forgotten.
+async fn exactly_a_forgotten_version_has_expired(server: Server) {
+    let then = version(&server.create_secrets(&["a"]).await);
+    let now = version(&server.create_secrets(&["b"]).await);
+    server.compact(now).await;
+    let path = format!("{}?resourceVersionMatch=Exact&resourceVersion={then}", server.core("events"));
+    let message = "The resourceVersion for the provided list is too old.";
+    server.get(&path).await.refused(410, "Expired", message);
+}
+
+fn is_too_large(answer: Answer) {
+    assert_eq!(answer.header("retry-after"), "1");
+    let part = format!("Timeout: Too large resource version: {FUTURE}, current: ");
+    let refusal = answer.refused_with(504, "Timeout", &part);
+    assert_eq!(refusal.details()["causes"][0]["reason"], "ResourceVersionTooLarge");
+    assert_eq!(refusal.details()["retryAfterSeconds"], 1);
+    assert_eq!(refusal.details()["causes"][0]["message"], "Too large resource version");
+}
+
+async fn a_version_that_has_not_come_times_out(server: Server) {
+    is_too_large(server.list(&[("resourceVersion", FUTURE)]).await);
+    is_too_large(server.list(&[("resourceVersion", FUTURE), ("resourceVersionMatch", "NotOlderThan")]).await);
+}
+
+async fn an_exact_version_that_has_not_come_times_out(server: Server) {
+    is_too_large(server.list(&[("resourceVersion", FUTURE), ("resourceVersionMatch", "Exact")]).await);
+}
+
+async fn a_version_that_has_not_come_times_out_with_a_limit(server: Server) {
+    is_too_large(server.list(&[("resourceVersion", FUTURE), ("limit", "1")]).await);
+}
+
+async fn a_version_that_comes_in_time_is_waited_for(server: Server) {
+    let next = version(&server.create_secrets(&["a"]).await) + 1;
+    let parameters =
+        [("resourceVersion", next.to_string()), ("resourceVersionMatch", "NotOlderThan".to_owned())];
+    let parameters = parameters.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let (answer, _) = tokio::join!(server.list(&parameters), server.create_secrets(&["b"]));
+    assert!(version(&answer.expect(200)) >= next);
+}
+
+async fn a_get_takes_a_least_version(server: Server) {
+    let then = version(&server.create_secrets(&["a"]).await).to_string();
+    for wanted in ["0", "1", &then] {
+        let path = format!("{}?resourceVersion={wanted}", server.secret_path("a"));
+        // Version 0 may be any, even one from before the secret.
+        server.list(&[]).await.expect(200);
+        assert_eq!(version(&server.get(&path).await.expect(200)).to_string(), then);
+    }
+}
+
+async fn a_get_of_a_version_that_has_not_come_times_out(server: Server) {
+    server.create_secrets(&["a"]).await;
+    is_too_large(server.get(&format!("{}?resourceVersion={FUTURE}", server.secret_path("a"))).await);
+}
+
+async fn a_get_with_a_version_that_is_no_number_is_an_internal_error(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let answer = server.get(&format!("{}?resourceVersion=abc", server.secret_path("a"))).await;
+    let message =
+        "resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid syntax";
+    answer.refused(500, "", message);
+}
+
+async fn a_get_does_not_look_at_list_options(server: Server) {
+    server.create_secrets(&["a"]).await;
+    for query in [
+        "limit=abc",
+        "resourceVersionMatch=Exact",
+        "sendInitialEvents=true",
+        "watch=true",
+        "labelSelector=a+b",
+    ] {
+        let object = server.get(&format!("{}?{query}", server.secret_path("a"))).await.expect(200);
+        assert_eq!(object["kind"], "Secret", "{query}");
+    }
+}

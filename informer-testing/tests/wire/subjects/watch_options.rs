@@ -1,0 +1,104 @@
+//! Which combinations of watch options are refused, and how.
+
+use crate::objects::version;
+use crate::scenario::{Scenario, scenario};
+use crate::server::Server;
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(initial_events_need_a_match),
+        scenario(a_match_needs_initial_events),
+        scenario(initial_events_are_never_exact),
+        scenario(a_watched_version_must_be_a_number),
+        scenario(a_bad_label_selector_is_refused_before_the_stream),
+        scenario(a_bad_field_selector_is_refused_before_the_stream),
+        scenario(a_watch_from_the_beginning_does_not_continue_a_list),
+        scenario(a_watch_from_a_version_ignores_limit_and_token),
+        scenario(whatever_is_not_false_asks_for_a_watch),
+        scenario(a_negative_timeout_is_over_at_once),
+    ]
+}
+
+/// Asserts that a watch with these parameters is refused for this reason.
+async fn is_invalid(server: &Server, parameters: &[(&str, &str)], message: &str) {
+    let parameters = [&[("watch", "true"), ("timeoutSeconds", "1")], parameters].concat();
+    let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {message}");
+    let refusal = server.list(&parameters).await.refused(422, "Invalid", &message);
+    refusal.is_about("meta.k8s.io", "ListOptions", "");
+}
+
+const NEEDS_MATCH: &str = "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+
+async fn initial_events_need_a_match(server: Server) {
+    is_invalid(&server, &[("sendInitialEvents", "true")], NEEDS_MATCH).await;
+    is_invalid(&server, &[("sendInitialEvents", "false")], NEEDS_MATCH).await;
+}
+
+async fn a_match_needs_initial_events(server: Server) {
+    let message = "resourceVersionMatch: Forbidden: \
+        resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+    is_invalid(&server, &[("resourceVersionMatch", "NotOlderThan")], message).await;
+    let parameters = [("resourceVersion", "0"), ("resourceVersionMatch", "NotOlderThan")];
+    is_invalid(&server, &parameters, message).await;
+}
+
+async fn initial_events_are_never_exact(server: Server) {
+    for given in ["Exact", "Sometimes"] {
+        let message = format!(
+            "[{NEEDS_MATCH}, resourceVersionMatch: Unsupported value: \"{given}\": supported values: \"NotOlderThan\"]"
+        );
+        let parameters = [("sendInitialEvents", "true"), ("resourceVersionMatch", given)];
+        is_invalid(&server, &parameters, &message).await;
+    }
+}
+
+async fn a_watched_version_must_be_a_number(server: Server) {
+    for version in ["abc", "-1"] {
+        let message = format!(
+            "resourceVersion: Invalid value: \"{version}\": strconv.ParseUint: parsing \"{version}\": invalid syntax"
+        );
+        server.list(&[("watch", "1"), ("resourceVersion", version)]).await.refused(500, "", &message);
+    }
+}
+
+async fn a_bad_label_selector_is_refused_before_the_stream(server: Server) {
+    let answer = server.list(&[("watch", "1"), ("labelSelector", "a b")]).await;
+    answer.refused_with(400, "BadRequest", "unable to parse requirement: found 'b', expected: ");
+}
+
+async fn a_bad_field_selector_is_refused_before_the_stream(server: Server) {
+    let answer = server.list(&[("watch", "1"), ("fieldSelector", "spec.x=1")]).await;
+    answer.refused(400, "BadRequest", "field label not supported: spec.x");
+}
+
+/// Because it gets the initial events, and with them the match that asks for them.
+async fn a_watch_from_the_beginning_does_not_continue_a_list(server: Server) {
+    let message =
+        "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided";
+    is_invalid(&server, &[("continue", "x")], message).await;
+}
+
+async fn a_watch_from_a_version_ignores_limit_and_token(server: Server) {
+    let version = version(&server.create_secrets(&["a"]).await).to_string();
+    server.create_secrets(&["b", "c"]).await;
+    let parameters =
+        [("resourceVersion", version.as_str()), ("limit", "1"), ("continue", "x"), ("timeoutSeconds", "1")];
+    assert_eq!(server.watch(&parameters).await.rest().await, ["ADDED b", "ADDED c"]);
+}
+
+async fn whatever_is_not_false_asks_for_a_watch(server: Server) {
+    for yes in ["1", "true", "maybe", ""] {
+        let answer = server.list(&[("watch", yes), ("timeoutSeconds", "1")]).await;
+        assert_eq!(answer.expect(200), serde_json::Value::Null, "{yes}");
+    }
+    for no in ["0", "false", "False"] {
+        let list = server.list(&[("watch", no)]).await.expect(200);
+        assert_eq!(list["kind"], "SecretList", "{no}");
+    }
+}
+
+async fn a_negative_timeout_is_over_at_once(server: Server) {
+    let from = version(&server.create_secrets(&["a"]).await).to_string();
+    server.create_secrets(&["b"]).await;
+    server.watch(&[("resourceVersion", &from), ("timeoutSeconds", "-1")]).await.ends().await;
+}

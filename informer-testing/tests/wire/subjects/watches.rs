@@ -1,0 +1,360 @@
+//! Watches: where they begin, what they tell, and how they end.
+
+use serde_json::{Value, json};
+
+use crate::answer::Refusal;
+use crate::objects::{labelled, pod, secret, uid, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{MERGE, Server, with_query};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(a_watch_is_json_one_event_per_line),
+        scenario(a_watch_tells_of_each_write_in_order),
+        scenario(a_watch_replays_what_came_after_its_version),
+        scenario(a_watch_from_nowhere_begins_with_what_is_there),
+        scenario(a_watch_from_version_0_begins_with_what_is_there),
+        scenario(a_watch_without_initial_events_begins_now),
+        scenario(a_deleted_object_comes_last_seen_with_the_version_of_its_deletion),
+        scenario(a_watch_of_a_namespace_is_silent_about_others),
+        scenario(a_watch_over_all_namespaces_hears_of_each),
+        scenario(a_watch_of_one_object_by_name),
+        scenario(an_object_that_comes_into_view_is_added),
+        scenario(an_object_that_leaves_the_view_is_deleted_as_it_was),
+        scenario(an_object_that_stays_in_view_is_modified),
+        scenario(an_object_out_of_view_is_never_heard_of),
+        scenario(a_deletion_out_of_view_is_never_heard_of),
+        scenario(a_field_decides_the_view_as_well),
+        scenario(a_write_that_changes_nothing_is_no_event),
+        scenario(a_dry_run_is_no_event),
+        scenario(a_finalizer_makes_of_a_deletion_a_modification_first),
+        scenario(an_object_made_anew_is_deleted_and_added),
+        scenario(a_version_that_has_not_come_is_watched_in_silence),
+        scenario(a_forgotten_version_is_an_error_within_the_stream).alone(),
+        scenario(the_timeout_ends_a_watch_cleanly),
+        scenario(a_watch_that_nears_its_end_gets_a_bookmark),
+        scenario(a_bookmark_has_only_a_version),
+        scenario(a_bookmark_of_a_pod_is_no_valid_pod),
+        scenario(nobody_gets_bookmarks_who_does_not_ask),
+        scenario(a_bookmark_is_as_good_a_start_as_an_event),
+        scenario(many_watches_hear_the_same),
+        scenario(the_old_watch_paths_are_watches_too).only_on_the_server(
+            "paths under /api/v1/watch have been deprecated since 1.10; the simulator has none",
+        ),
+    ]
+}
+
+async fn now(server: &Server) -> String {
+    version(&server.list(&[]).await.expect(200)).to_string()
+}
+
+async fn a_watch_is_json_one_event_per_line(server: Server) {
+    let from = now(&server).await;
+    let mut watch = server.watch(&[("resourceVersion", &from)]).await;
+    assert_eq!(watch.headers["content-type"], "application/json");
+    server.create_secrets(&["a", "b"]).await;
+    for name in ["a", "b"] {
+        let line = watch.line().await.expect("an event");
+        let text = String::from_utf8(line).expect("UTF-8");
+        assert!(
+            text.starts_with("{\"type\":\"ADDED\",\"object\":{\"kind\":\"Secret\",\"apiVersion\":\"v1\","),
+            "{text}"
+        );
+        assert!(text.contains(&format!("\"name\":\"{name}\"")) && text.ends_with("}}\n"), "{text}");
+    }
+}
+
+async fn a_watch_tells_of_each_write_in_order(server: Server) {
+    let from = now(&server).await;
+    let mut watch = server.watch(&[("resourceVersion", &from)]).await;
+    server.create_secrets(&["b", "a"]).await;
+    server.label("b", "x", "1").await;
+    server.delete(&server.secret_path("a")).await.expect(200);
+    server.label("b", "x", "2").await;
+    let expected = ["ADDED b", "ADDED a", "MODIFIED b", "DELETED a", "MODIFIED b"];
+    let (mut last, mut briefs) = (from.parse().expect("a number"), Vec::new());
+    for _ in expected {
+        let event = watch.event().await.expect("an event");
+        let version = version(&event["object"]);
+        assert!(version > last, "{version} after {last}");
+        last = version;
+        briefs.push(format!("{} {}", event["type"], event["object"]["metadata"]["name"]).replace('"', ""));
+    }
+    assert_eq!(briefs, expected);
+}
+
+async fn a_watch_replays_what_came_after_its_version(server: Server) {
+    let first = version(&server.create_secrets(&["a"]).await).to_string();
+    server.create_secrets(&["b"]).await;
+    server.delete(&server.secret_path("a")).await.expect(200);
+    let mut watch = server.watch(&[("resourceVersion", &first)]).await;
+    assert_eq!(watch.briefs(2).await, ["ADDED b", "DELETED a"]);
+}
+
+async fn a_watch_from_nowhere_begins_with_what_is_there(server: Server) {
+    server.create_secrets(&["b", "a"]).await;
+    let mut watch = server.watch(&[]).await;
+    assert_eq!(watch.briefs(2).await, ["ADDED a", "ADDED b"]);
+    server.label("a", "x", "1").await;
+    assert_eq!(watch.briefs(1).await, ["MODIFIED a"]);
+}
+
+async fn a_watch_from_version_0_begins_with_what_is_there(server: Server) {
+    server.create_secrets(&["b", "a"]).await;
+    now(&server).await;
+    let mut watch = server.watch(&[("resourceVersion", "0")]).await;
+    assert_eq!(watch.briefs(2).await, ["ADDED a", "ADDED b"]);
+}
+
+async fn a_watch_without_initial_events_begins_now(server: Server) {
+    server.create_secrets(&["a"]).await;
+    now(&server).await;
+    for version in ["", "0"] {
+        let parameters = [
+            ("resourceVersion", version),
+            ("resourceVersionMatch", "NotOlderThan"),
+            ("sendInitialEvents", "false"),
+        ];
+        let mut watch = server.watch(&parameters).await;
+        server.label("a", "x", if version.is_empty() { "1" } else { "2" }).await;
+        assert_eq!(watch.briefs(1).await, ["MODIFIED a"]);
+    }
+}
+
+async fn a_deleted_object_comes_last_seen_with_the_version_of_its_deletion(server: Server) {
+    let created = server.create(&server.secrets(), &labelled("a", "is", "last")).await;
+    let mut watch = server.watch(&[("resourceVersion", &version(&created).to_string())]).await;
+    server.delete(&server.secret_path("a")).await.expect(200);
+    let deleted = watch.expect("DELETED").await;
+    assert_eq!(deleted["metadata"]["labels"]["is"], "last");
+    assert_eq!(uid(&deleted), uid(&created));
+    assert!(version(&deleted) > version(&created));
+}
+
+async fn a_watch_of_a_namespace_is_silent_about_others(server: Server) {
+    let other = server.new_namespace().await;
+    let from = now(&server).await;
+    let mut watch = server.watch(&[("resourceVersion", &from)]).await;
+    server.create(&format!("/api/v1/namespaces/{other}/secrets"), &secret("elsewhere")).await;
+    server.create_secrets(&["here"]).await;
+    assert_eq!(watch.briefs(1).await, ["ADDED here"]);
+}
+
+async fn a_watch_over_all_namespaces_hears_of_each(server: Server) {
+    let (other, selector) = (server.new_namespace().await, format!("all={}", server.namespace));
+    let from = now(&server).await;
+    let parameters = [("resourceVersion", from.as_str()), ("labelSelector", &selector)];
+    let mut watch = server.watch_path("/api/v1/secrets", &parameters).await;
+    server
+        .create(&format!("/api/v1/namespaces/{other}/secrets"), &labelled("there", "all", &server.namespace))
+        .await;
+    server.create(&server.secrets(), &labelled("here", "all", &server.namespace)).await;
+    assert_eq!(watch.briefs(2).await, ["ADDED there", "ADDED here"]);
+}
+
+async fn a_watch_of_one_object_by_name(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    let mut watch = server.watch(&[("fieldSelector", "metadata.name=b")]).await;
+    server.label("a", "x", "1").await;
+    server.label("b", "x", "1").await;
+    assert_eq!(watch.briefs(2).await, ["ADDED b", "MODIFIED b"]);
+}
+
+async fn an_object_that_comes_into_view_is_added(server: Server) {
+    let created = server.create_secrets(&["a"]).await;
+    let parameters =
+        [("resourceVersion", version(&created).to_string()), ("labelSelector", "in=view".to_owned())];
+    let mut watch = server.watch(&parameters.each_ref().map(|(n, v)| (*n, v.as_str()))).await;
+    let now_in_view = server.label("a", "in", "view").await;
+    let added = watch.expect("ADDED").await;
+    assert_eq!(version(&added), version(&now_in_view));
+    assert_eq!(added["metadata"]["labels"]["in"], "view");
+}
+
+async fn an_object_that_leaves_the_view_is_deleted_as_it_was(server: Server) {
+    let created = server.create(&server.secrets(), &labelled("a", "in", "view")).await;
+    let mut watch = server.watch(&[("labelSelector", "in=view")]).await;
+    assert_eq!(version(&watch.expect("ADDED").await), version(&created));
+    let out_of_view = server.label("a", "in", "nothing").await;
+    let deleted = watch.expect("DELETED").await;
+    // What it was when it was in view, and when that changed.
+    assert_eq!(deleted["metadata"]["labels"]["in"], "view");
+    assert_eq!(version(&deleted), version(&out_of_view));
+}
+
+async fn an_object_that_stays_in_view_is_modified(server: Server) {
+    server.create(&server.secrets(), &labelled("a", "in", "view")).await;
+    let mut watch = server.watch(&[("labelSelector", "in=view")]).await;
+    watch.expect("ADDED").await;
+    server.label("a", "other", "label").await;
+    assert_eq!(watch.expect("MODIFIED").await["metadata"]["labels"]["other"], "label");
+}
+
+async fn an_object_out_of_view_is_never_heard_of(server: Server) {
+    let mut watch = server.watch(&[("labelSelector", "in=view")]).await;
+    server.create_secrets(&["unseen"]).await;
+    server.label("unseen", "in", "nothing").await;
+    server.create(&server.secrets(), &labelled("seen", "in", "view")).await;
+    assert_eq!(watch.briefs(1).await, ["ADDED seen"]);
+}
+
+async fn a_deletion_out_of_view_is_never_heard_of(server: Server) {
+    server.create(&server.secrets(), &labelled("a", "in", "view")).await;
+    let mut watch = server.watch(&[("labelSelector", "in=view")]).await;
+    server.label("a", "in", "nothing").await;
+    server.delete(&server.secret_path("a")).await.expect(200);
+    server.create(&server.secrets(), &labelled("b", "in", "view")).await;
+    assert_eq!(watch.briefs(3).await, ["ADDED a", "DELETED a", "ADDED b"]);
+}
+
+async fn a_field_decides_the_view_as_well(server: Server) {
+    let pods = server.core("pods");
+    let mut watch = server.watch_path(&pods, &[("fieldSelector", "status.phase=Running")]).await;
+    server.create(&pods, &pod("a")).await;
+    for phase in ["Running", "Failed"] {
+        let status = json!({ "status": { "phase": phase } });
+        server.patch(&format!("{pods}/a/status"), MERGE, &status).await.expect(200);
+    }
+    assert_eq!(watch.expect("ADDED").await["status"]["phase"], "Running");
+    assert_eq!(watch.expect("DELETED").await["status"]["phase"], "Running");
+}
+
+async fn a_write_that_changes_nothing_is_no_event(server: Server) {
+    let mut watch = server.watch(&[]).await;
+    let created = server.create_secrets(&["a"]).await;
+    let same = server.put(&server.secret_path("a"), &created).await.expect(200);
+    assert_eq!(version(&same), version(&created));
+    server.label("a", "x", "1").await;
+    assert_eq!(watch.briefs(2).await, ["ADDED a", "MODIFIED a"]);
+    watch_is_at(&server, &mut watch, "x").await;
+}
+
+/// Asserts that the next event is of a write made now.
+async fn watch_is_at(server: &Server, watch: &mut crate::watch::Watch, label: &str) {
+    server.label("a", label, "now").await;
+    assert_eq!(watch.expect("MODIFIED").await["metadata"]["labels"][label], "now");
+}
+
+async fn a_dry_run_is_no_event(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let mut watch = server.watch(&[]).await;
+    watch.expect("ADDED").await;
+    let path = format!("{}?dryRun=All", server.secret_path("a"));
+    server.patch(&path, MERGE, &json!({ "metadata": { "labels": { "x": "1" } } })).await.expect(200);
+    server.delete(&path).await.expect(200);
+    server.post(&format!("{}?dryRun=All", server.secrets()), &secret("b")).await.expect(201);
+    watch_is_at(&server, &mut watch, "y").await;
+}
+
+async fn a_finalizer_makes_of_a_deletion_a_modification_first(server: Server) {
+    let mut object = secret("a");
+    object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    server.create(&server.secrets(), &object).await;
+    let mut watch = server.watch(&[]).await;
+    watch.expect("ADDED").await;
+    server.delete(&server.secret_path("a")).await.expect(200);
+    assert!(watch.expect("MODIFIED").await["metadata"]["deletionTimestamp"].is_string());
+    let release = json!({ "metadata": { "finalizers": null } });
+    server.patch(&server.secret_path("a"), MERGE, &release).await.expect(200);
+    let deleted = watch.expect("DELETED").await;
+    assert!(deleted["metadata"]["deletionTimestamp"].is_string());
+}
+
+async fn an_object_made_anew_is_deleted_and_added(server: Server) {
+    let old = server.create_secrets(&["a"]).await;
+    let mut watch = server.watch(&[("resourceVersion", &version(&old).to_string())]).await;
+    server.delete(&server.secret_path("a")).await.expect(200);
+    let new = server.create_secrets(&["a"]).await;
+    assert_eq!(uid(&watch.expect("DELETED").await), uid(&old));
+    assert_eq!(uid(&watch.expect("ADDED").await), uid(&new));
+    assert_ne!(uid(&old), uid(&new));
+}
+
+async fn a_version_that_has_not_come_is_watched_in_silence(server: Server) {
+    let parameters = [("resourceVersion", "9000000000"), ("timeoutSeconds", "1")];
+    let mut watch = server.watch(&parameters).await;
+    server.create_secrets(&["a"]).await;
+    watch.ends().await;
+}
+
+/// On events, which the server reads from etcd, so that it can't remember what etcd has forgotten.
+async fn a_forgotten_version_is_an_error_within_the_stream(server: Server) {
+    let then = version(&server.create_secrets(&["a"]).await).to_string();
+    let now = version(&server.create_secrets(&["b", "c"]).await);
+    server.compact(now).await;
+    let mut watch = server.watch_path(&server.core("events"), &[("resourceVersion", &then)]).await;
+    let refusal = Refusal(watch.expect("ERROR").await);
+    refusal.is_status(410, "Expired");
+    assert!(refusal.message().contains("too old"), "{}", refusal.message());
+    watch.ends().await;
+}
+
+async fn the_timeout_ends_a_watch_cleanly(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let mut watch = server.watch(&[("timeoutSeconds", "1")]).await;
+    assert_eq!(watch.rest().await, ["ADDED a"]);
+}
+
+/// Watches until the bookmark before the end.
+async fn bookmark(server: &Server, path: &str) -> Value {
+    let from = now(server).await;
+    let parameters =
+        [("resourceVersion", from.as_str()), ("allowWatchBookmarks", "true"), ("timeoutSeconds", "5")];
+    let mut watch = server.watch_path(path, &parameters).await;
+    let bookmark = watch.bookmark().await;
+    assert!(version(&bookmark) >= from.parse().expect("a number"));
+    bookmark
+}
+
+async fn a_watch_that_nears_its_end_gets_a_bookmark(server: Server) {
+    bookmark(&server, &server.secrets()).await;
+}
+
+async fn a_bookmark_has_only_a_version(server: Server) {
+    let bookmark = bookmark(&server, &server.secrets()).await;
+    let version = &bookmark["metadata"]["resourceVersion"];
+    let expected =
+        json!({ "kind": "Secret", "apiVersion": "v1", "metadata": { "resourceVersion": version } });
+    assert_eq!(bookmark, expected);
+}
+
+async fn a_bookmark_of_a_pod_is_no_valid_pod(server: Server) {
+    let bookmark = bookmark(&server, &server.core("pods")).await;
+    assert_eq!((&bookmark["spec"], &bookmark["status"]), (&json!({ "containers": null }), &json!({})));
+}
+
+async fn nobody_gets_bookmarks_who_does_not_ask(server: Server) {
+    let from = now(&server).await;
+    server.watch(&[("resourceVersion", &from), ("timeoutSeconds", "4")]).await.ends().await;
+}
+
+async fn a_bookmark_is_as_good_a_start_as_an_event(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let bookmark = bookmark(&server, &server.secrets()).await;
+    let mut watch = server.watch(&[("resourceVersion", &version(&bookmark).to_string())]).await;
+    server.label("a", "x", "1").await;
+    assert_eq!(watch.briefs(1).await, ["MODIFIED a"]);
+}
+
+async fn many_watches_hear_the_same(server: Server) {
+    let from = now(&server).await;
+    let mut watches = Vec::new();
+    for _ in 0..5 {
+        watches.push(server.watch(&[("resourceVersion", &from)]).await);
+    }
+    server.create_secrets(&["a", "b"]).await;
+    server.delete(&server.secret_path("a")).await.expect(200);
+    for watch in &mut watches {
+        assert_eq!(watch.briefs(3).await, ["ADDED a", "ADDED b", "DELETED a"]);
+    }
+}
+
+async fn the_old_watch_paths_are_watches_too(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    let path = format!("/api/v1/watch/namespaces/{}/secrets", server.namespace);
+    for (path, expected) in [(path.clone(), 2), (format!("{path}/a"), 1)] {
+        let answer = server.get(&with_query(&path, &[("timeoutSeconds", "1")])).await;
+        assert_eq!(answer.code, 200);
+        assert_eq!(answer.text().lines().count(), expected);
+    }
+}

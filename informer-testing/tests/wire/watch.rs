@@ -1,0 +1,102 @@
+//! [`Watch`]: a watch stream, read line by line.
+
+use http::{HeaderMap, Response};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use serde_json::Value;
+
+/// An open watch.
+pub(crate) struct Watch {
+    pub(crate) headers: HeaderMap,
+    body: Body,
+    buffer: Vec<u8>,
+}
+
+impl Watch {
+    pub(crate) fn new(response: Response<Body>) -> Self {
+        let (head, body) = response.into_parts();
+        assert_eq!(head.status, 200, "a watch opens with 200");
+        Self { headers: head.headers, body, buffer: Vec::new() }
+    }
+
+    /// Reads a line, with its end; none at the clean end of the stream.
+    pub(crate) async fn line(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                return Some(self.buffer.drain(..=end).collect());
+            }
+            let Some(frame) = self.body.frame().await else {
+                assert!(self.buffer.is_empty(), "the stream ends within a line");
+                return None;
+            };
+            if let Ok(data) = frame.expect("no transport error").into_data() {
+                self.buffer.extend_from_slice(&data);
+            }
+        }
+    }
+
+    /// Reads an event, of whatever type.
+    pub(crate) async fn event(&mut self) -> Option<Value> {
+        let line = self.line().await?;
+        Some(serde_json::from_slice(&line).expect("a line is JSON"))
+    }
+
+    /// Reads the next event that a client has to act on. Bookmarks may come at any time to those who ask for them, so
+    /// they are passed over, but for the one that ends the initial events.
+    async fn change(&mut self) -> Option<Value> {
+        loop {
+            let event = self.event().await?;
+            if event["type"] != "BOOKMARK" || is_end_of_list(&event) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// Reads the next change, of this type, and gives its object.
+    pub(crate) async fn expect(&mut self, kind: &str) -> Value {
+        let mut event = self.change().await.expect("the stream goes on");
+        assert_eq!(event["type"], kind, "{event}");
+        event["object"].take()
+    }
+
+    /// Reads a bookmark, and gives its object.
+    pub(crate) async fn bookmark(&mut self) -> Value {
+        let mut event = self.event().await.expect("the stream goes on");
+        assert_eq!(event["type"], "BOOKMARK", "{event}");
+        event["object"].take()
+    }
+
+    /// Reads changes in short: type and name.
+    pub(crate) async fn briefs(&mut self, number: usize) -> Vec<String> {
+        let mut briefs = Vec::new();
+        while briefs.len() < number {
+            let event = self.change().await.expect("the stream goes on");
+            briefs.push(brief(&event));
+        }
+        briefs
+    }
+
+    /// Reads all changes up to the clean end of the stream, in short.
+    pub(crate) async fn rest(&mut self) -> Vec<String> {
+        let mut briefs = Vec::new();
+        while let Some(event) = self.change().await {
+            briefs.push(brief(&event));
+        }
+        briefs
+    }
+
+    /// Asserts that nothing is left, not even a bookmark.
+    pub(crate) async fn ends(&mut self) {
+        let event = self.event().await;
+        assert!(event.is_none(), "{event:?}");
+    }
+}
+
+fn is_end_of_list(bookmark: &Value) -> bool {
+    bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true"
+}
+
+fn brief(event: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    format!("{} {}", text(&event["type"]), text(&event["object"]["metadata"]["name"])).trim_end().to_owned()
+}

@@ -1,0 +1,252 @@
+//! What the work queue costs, next to the plainest queue there could be: the cases that client-go's `workqueue` is
+//! measured by, and what delays, priorities, groups and metrics cost where they are used. `cargo bench -p
+//! informer-workqueue`.
+
+use std::collections::{HashSet, VecDeque};
+use std::hint::black_box;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use criterion::Criterion;
+use informer_workqueue::{ItemExponential, Metrics, Priority, Workqueue};
+
+/// As Go's strings: shared, and cheap to copy.
+type Key = Arc<str>;
+
+/// The shortest delay there is: over when anybody looks.
+const NOTHING: Duration = Duration::from_nanos(1);
+
+/// As many keys pass from thread to thread in one go.
+const ROUND: usize = 100_000;
+
+fn keys(count: usize) -> Vec<Key> {
+    (0..count).map(|n| format!("namespace-{}/deployment-7d9f8b6c5d-{n:06}", n % 50).into()).collect()
+}
+
+fn namespace(key: &Key) -> &str {
+    key.split_once('/').map_or("", |(namespace, _)| namespace)
+}
+
+async fn take_and_end(queue: &Workqueue<Key>) {
+    let item = queue.get().await.expect("not shut down");
+    black_box(item.key());
+    item.done();
+}
+
+/// Measures what a task does over and over.
+fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    c.bench_function(name, |b| {
+        b.iter_custom(|count| {
+            runtime.block_on(async {
+                let started = Instant::now();
+                for _ in 0..count {
+                    step().await;
+                }
+                started.elapsed()
+            })
+        });
+    });
+}
+
+/// Goes through the keys in turn, over and over, from this one on. In a queue that holds the `from` keys before it, the
+/// next is always one that is not queued.
+fn in_turn(keys: &[Key], from: usize) -> impl FnMut() -> Key + '_ {
+    let mut next = from;
+    move || {
+        let key = Arc::clone(&keys[next]);
+        next = (next + 1) % keys.len();
+        key
+    }
+}
+
+fn one_thread(c: &mut Criterion) {
+    let keys = keys(1_001);
+    for (depth, name) in [(0, "1"), (1_000, "1,000")] {
+        let queue = Workqueue::new();
+        keys[..depth].iter().for_each(|key| queue.add(Arc::clone(key)));
+        let mut next = in_turn(&keys, depth);
+        bench(c, &format!("workqueue, add, get and done at depth {name}"), async || {
+            queue.add(next());
+            take_and_end(&queue).await;
+        });
+        c.bench_function(&format!("plain queue, add, get and done at depth {name}"), |b| {
+            let queue = Plain::default();
+            keys[..depth].iter().for_each(|key| queue.add(Arc::clone(key)));
+            let mut next = in_turn(&keys, depth);
+            b.iter(|| {
+                queue.add(next());
+                queue.done(&black_box(queue.get()));
+            });
+        });
+    }
+    c.bench_function("workqueue, add of a key that is queued", |b| {
+        let queue = Workqueue::new();
+        keys.iter().for_each(|key| queue.add(Arc::clone(key)));
+        let mut next = in_turn(&keys, 0);
+        b.iter(|| queue.add(next()));
+    });
+}
+
+/// What is built in, in use.
+fn in_use(c: &mut Criterion) {
+    let keys = keys(1_001);
+    let add_get_done = |c: &mut Criterion, name: &str, queue: &Workqueue<Key>| {
+        let mut next = in_turn(&keys, 0);
+        bench(c, &format!("workqueue, add, get and done, {name}"), async || {
+            queue.add(next());
+            take_and_end(queue).await;
+        });
+    };
+    let queue = Workqueue::builder().metrics(Unheard).build();
+    add_get_done(c, "with metrics", &queue);
+    let queue = Workqueue::new();
+    for key in &keys {
+        queue.add_after(format!("later/{key}").into(), Duration::from_secs(86_400));
+    }
+    add_get_done(c, "beside 1,000 delayed keys", &queue);
+    let queue = Workqueue::builder().fair_by(namespace).build();
+    take_and_add_back(c, "50 groups, depth 1,000", &queue, &keys, |_| Priority::Normal);
+    let queue = Workqueue::new();
+    let priority = |n| if n % 2 == 0 { Priority::Low } else { Priority::Normal };
+    take_and_add_back(c, "two priorities, depth 1,000", &queue, &keys, priority);
+
+    let queue = Workqueue::new();
+    let mut next = in_turn(&keys, 0);
+    bench(c, "workqueue, add, add with a higher priority, get and done", async || {
+        let key = next();
+        queue.add_with_priority(Arc::clone(&key), Priority::Low);
+        queue.add(key);
+        take_and_end(&queue).await;
+    });
+    bench(c, "workqueue, add with a delay, get and done", async || {
+        queue.add_after(next(), NOTHING);
+        take_and_end(&queue).await;
+    });
+    let queue = Workqueue::builder().rate_limiter(ItemExponential::new(NOTHING, NOTHING)).build();
+    bench(c, "workqueue, add, get, retry, get and done", async || {
+        queue.add(next());
+        queue.get().await.expect("not shut down").retry();
+        take_and_end(&queue).await;
+    });
+}
+
+/// Keeps 1,000 keys queued: what is taken and ended is added again next.
+fn take_and_add_back(
+    c: &mut Criterion,
+    name: &str,
+    queue: &Workqueue<Key>,
+    keys: &[Key],
+    priority: impl Fn(u64) -> Priority,
+) {
+    let (last, others) = keys.split_last().expect("there are keys");
+    others.iter().for_each(|key| queue.add_with_priority(Arc::clone(key), priority(0)));
+    let (mut key, mut n) = (Arc::clone(last), 0);
+    bench(c, &format!("workqueue, add, get and done, {name}"), async || {
+        n += 1;
+        queue.add_with_priority(Arc::clone(&key), priority(n));
+        let item = queue.get().await.expect("not shut down");
+        key = Arc::clone(item.key());
+        item.done();
+    });
+}
+
+/// Hears of everything and does nothing, so that what is measured is the looks at the clock.
+struct Unheard;
+
+impl Metrics for Unheard {}
+
+/// One thread adds, another takes and ends; per key, in rounds in which each key is added once.
+fn two_threads(c: &mut Criterion) {
+    let keys = keys(ROUND);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime");
+    c.bench_function("workqueue, add on one thread, get and done on another", |b| {
+        let queue = Workqueue::new();
+        b.iter_custom(|count| {
+            in_rounds(count, |count| {
+                let worker = queue.clone();
+                let worker = runtime.spawn(async move {
+                    for _ in 0..count {
+                        worker.get().await.expect("not shut down").done();
+                    }
+                });
+                keys[..count].iter().for_each(|key| queue.add(Arc::clone(key)));
+                runtime.block_on(worker).expect("no panic");
+            })
+        });
+    });
+    c.bench_function("plain queue, add on one thread, get and done on another", |b| {
+        let queue = Plain::default();
+        b.iter_custom(|count| {
+            in_rounds(count, |count| {
+                thread::scope(|scope| {
+                    scope.spawn(|| (0..count).for_each(|_| queue.done(&queue.get())));
+                    keys[..count].iter().for_each(|key| queue.add(Arc::clone(key)));
+                });
+            })
+        });
+    });
+}
+
+fn in_rounds(count: u64, mut round: impl FnMut(usize)) -> Duration {
+    let started = Instant::now();
+    let mut left = usize::try_from(count).expect("it fits");
+    while left > 0 {
+        let count = left.min(ROUND);
+        round(count);
+        left -= count;
+    }
+    started.elapsed()
+}
+
+/// A queue as one would write it first: what waits, what is pending, and what workers have, under one lock.
+#[derive(Default)]
+struct Plain {
+    state: Mutex<PlainState>,
+    added: Condvar,
+}
+
+#[derive(Default)]
+struct PlainState {
+    order: VecDeque<Key>,
+    pending: HashSet<Key>,
+    running: HashSet<Key>,
+}
+
+impl Plain {
+    fn add(&self, key: Key) {
+        let mut state = self.state.lock().expect("no panic");
+        if !state.pending.insert(Arc::clone(&key)) || state.running.contains(&key) {
+            return;
+        }
+        state.order.push_back(key);
+        self.added.notify_one();
+    }
+
+    fn get(&self) -> Key {
+        let state = self.state.lock().expect("no panic");
+        let mut state = self.added.wait_while(state, |state| state.order.is_empty()).expect("no panic");
+        let key = state.order.pop_front().expect("it is not empty");
+        state.pending.remove(&key);
+        state.running.insert(Arc::clone(&key));
+        key
+    }
+
+    fn done(&self, key: &Key) {
+        let mut state = self.state.lock().expect("no panic");
+        state.running.remove(key);
+        if state.pending.contains(key) {
+            state.order.push_back(Arc::clone(key));
+            self.added.notify_one();
+        }
+    }
+}
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    one_thread(&mut criterion);
+    in_use(&mut criterion);
+    two_threads(&mut criterion);
+    criterion.final_summary();
+}

@@ -1,0 +1,52 @@
+//! [`Delays`]: adds that are not due yet, the earliest first.
+
+use std::collections::BTreeMap;
+
+use tokio::time::Instant;
+
+#[derive(Debug, Default)]
+pub(crate) struct Delays {
+    /// Slots by when they are due, and in the order in which they were added where that is the same.
+    by_time: BTreeMap<(Instant, u64), u32>,
+    number: u64,
+}
+
+impl Delays {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_time.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_time.len()
+    }
+
+    /// When the earliest is due.
+    #[inline]
+    pub(crate) fn earliest(&self) -> Option<Instant> {
+        self.by_time.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Adds a slot; returns the number by which it can be removed.
+    pub(crate) fn insert(&mut self, at: Instant, id: u32) -> u64 {
+        self.number += 1;
+        self.by_time.insert((at, self.number), id);
+        self.number
+    }
+
+    pub(crate) fn remove(&mut self, at: Instant, number: u64) {
+        self.by_time.remove(&(at, number));
+    }
+
+    /// Takes out a slot that is due.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
+        let first = self.by_time.first_entry()?;
+        let is_due = first.key().0 <= now;
+        is_due.then(|| first.remove())
+    }
+
+    /// Takes out all slots.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = u32> {
+        std::mem::take(&mut self.by_time).into_values()
+    }
+}

@@ -1,0 +1,96 @@
+//! The futures of a queue: [`Get`], which waits for an item, and [`Drain`], which waits until all are processed.
+//!
+//! Nobody drives the timer of delayed adds but who waits for an item: one of those, the timekeeper, sleeps until the
+//! earliest is due. While nobody waits nothing needs to happen, since what is due is found by the next who looks.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use crate::Item;
+use crate::shared::{Found, Shared};
+use crate::sync::Timer;
+use crate::waiters::Ticket;
+
+/// Waits for an item.
+pub(crate) struct Get<'a, T> {
+    shared: &'a Arc<Shared<T>>,
+    ticket: Option<Ticket>,
+    timer: Timer,
+}
+
+impl<'a, T> Get<'a, T> {
+    pub(crate) fn new(shared: &'a Arc<Shared<T>>) -> Self {
+        Self { shared, ticket: None, timer: Timer::default() }
+    }
+}
+
+impl<T: Clone> Future for Get<'_, T> {
+    type Output = Option<Item<T>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Item<T>>> {
+        // A worker that always finds something, and waits for nothing else, would keep its thread from all other tasks.
+        let budget = ready!(tokio::task::coop::poll_proceed(cx));
+        let this = &mut *self;
+        loop {
+            match this.shared.look(&mut this.ticket, cx.waker()) {
+                Found::Item(item) => {
+                    budget.made_progress();
+                    return Poll::Ready(Some(item));
+                }
+                Found::Over => return Poll::Ready(None),
+                Found::Nothing(None) => return Poll::Pending,
+                Found::Nothing(Some(until)) => {
+                    if this.timer.poll(&this.shared.clock, until, cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<T> Drop for Get<'_, T> {
+    fn drop(&mut self) {
+        // It may have been woken for an item, or keep the time: then somebody else must.
+        if let Some(ticket) = self.ticket.take() {
+            self.shared.getter_gives_up(ticket);
+        }
+    }
+}
+
+/// Waits until all is processed, or the queue is shut down for good.
+pub(crate) struct Drain<'a, T> {
+    shared: &'a Shared<T>,
+    ticket: Option<Ticket>,
+}
+
+impl<'a, T> Drain<'a, T> {
+    pub(crate) fn new(shared: &'a Shared<T>) -> Self {
+        Self { shared, ticket: None }
+    }
+}
+
+impl<T> Future for Drain<'_, T> {
+    type Output = bool;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
+        let this = &mut *self;
+        this.shared.look_drained(&mut this.ticket, cx.waker()).map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl<T> Drop for Drain<'_, T> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.shared.drainer_gives_up(ticket);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Get<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Get").field("ticket", &self.ticket).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! [`ItemExponential`]: twice as long after each failure.
+
+use std::hash::Hash;
+use std::time::Duration;
+
+use super::RateLimiter;
+use super::failures::Failures;
+
+/// Makes each key wait twice as long after each of its failures, from a base up to a maximum.
+///
+/// A key is remembered until it is forgotten, and otherwise for at least twice the maximum, or ten minutes if that is
+/// longer; after that, it may begin at the base again.
+///
+/// ```
+/// # use std::time::Duration;
+/// use informer_workqueue::{ItemExponential, RateLimiter};
+///
+/// let limiter = ItemExponential::new(Duration::from_millis(1), Duration::from_secs(1));
+/// assert_eq!(limiter.when(&"a"), Duration::from_millis(1));
+/// assert_eq!(limiter.when(&"a"), Duration::from_millis(2));
+/// assert_eq!(limiter.when(&"b"), Duration::from_millis(1));
+/// limiter.forget(&"a");
+/// assert_eq!(limiter.when(&"a"), Duration::from_millis(1));
+/// ```
+#[derive(Debug)]
+#[doc(alias = "TypedItemExponentialFailureRateLimiter")]
+pub struct ItemExponential<T> {
+    base: Duration,
+    max: Duration,
+    failures: Failures<T>,
+}
+
+impl<T: Hash + Eq + Clone + Send> ItemExponential<T> {
+    /// Returns a limiter from the wait after the first failure and the longest wait.
+    #[must_use]
+    pub fn new(base: Duration, max: Duration) -> Self {
+        Self { base, max, failures: Failures::new(max) }
+    }
+}
+
+impl<T: Hash + Eq + Clone + Send> RateLimiter<T> for ItemExponential<T> {
+    fn when(&self, key: &T) -> Duration {
+        doubled(self.base, self.failures.count(key), self.max)
+    }
+
+    fn forget(&self, key: &T) {
+        self.failures.forget(key);
+    }
+
+    fn num_requeues(&self, key: &T) -> u32 {
+        self.failures.times(key)
+    }
+}
+
+/// Doubles so often, up to the maximum.
+fn doubled(base: Duration, times: u32, max: Duration) -> Duration {
+    let nanos = base.as_nanos();
+    if nanos == 0 {
+        return base.min(max);
+    }
+    if times >= nanos.leading_zeros() {
+        return max;
+    }
+    let nanos = (nanos << times).min(max.as_nanos());
+    // What has no room here is longer than five hundred years.
+    u64::try_from(nanos).map_or(max, Duration::from_nanos)
+}

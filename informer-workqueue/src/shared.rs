@@ -1,0 +1,242 @@
+//! [`Shared`]: the state behind its lock, with all that is used outside of the lock: the clock, the rate limiter, the
+//! metrics, the hash of a key and its group.
+//!
+//! Locks: there is one, the state's, and nothing else is called under it but `Eq` and `Clone` of keys. Keys are hashed
+//! before it is taken. Rate limiters are asked, metrics told, wakers called and keys dropped after it has been released.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::slots::{Entrant, Hashing};
+use crate::state::{Look, Mode, Next, State};
+use crate::sync::{Clock, Mutex};
+use crate::waiters::Ticket;
+use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
+
+/// Tells the group of a key, as a hash. Two groups with the same hash share their turns, which harms nobody.
+pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
+
+/// Longer delays are as long as this: thirty years.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+
+pub(crate) struct Shared<T> {
+    pub(crate) name: String,
+    state: Mutex<State<T>>,
+    hashing: Hashing,
+    grouping: Option<Grouping<T>>,
+    pub(crate) limiter: Box<dyn RateLimiter<T>>,
+    metrics: Option<Box<dyn Metrics>>,
+    pub(crate) clock: Clock,
+}
+
+/// What is found by someone who wants an item.
+pub(crate) enum Found<T> {
+    Item(Item<T>),
+    Over,
+    /// Nothing; if there is a time, look again then.
+    Nothing(Option<Instant>),
+}
+
+impl<T> Shared<T> {
+    pub(crate) fn new(
+        name: String,
+        grouping: Option<Grouping<T>>,
+        limiter: Box<dyn RateLimiter<T>>,
+        metrics: Option<Box<dyn Metrics>>,
+    ) -> Self {
+        let state = Mutex::new(State::new(grouping.is_some()));
+        Self { name, state, hashing: Hashing::default(), grouping, limiter, metrics, clock: Clock::new() }
+    }
+
+    /// Changes the state, and then wakes and tells whomever that concerns.
+    #[inline]
+    fn change<R>(&self, change: impl FnOnce(&mut State<T>) -> R) -> R {
+        let mut state = self.state.lock();
+        let result = change(&mut state);
+        let wakers = state.choose_whom_to_wake();
+        let added = state.take_added();
+        drop(state);
+        if let Some(wakers) = wakers {
+            wakers.into_iter().for_each(Waker::wake);
+        }
+        if let Some(metrics) = &self.metrics {
+            (0..added).for_each(|_| metrics.added(&self.name));
+        }
+        result
+    }
+
+    /// As [`change`](Self::change), after what is due has become pending.
+    fn change_now<R>(&self, change: impl FnOnce(&mut State<T>, Option<Instant>) -> R) -> R {
+        let now = self.timed_now();
+        self.change(|state| {
+            let now = now.or_else(|| state.has_delays().then(|| self.clock.now()));
+            if let Some(now) = now {
+                state.promote(now, self.is_timed());
+            }
+            change(state, now.filter(|_| self.is_timed()))
+        })
+    }
+
+    /// Times are taken only for the metrics: a look at the clock costs about as much as adding a key.
+    fn is_timed(&self) -> bool {
+        self.metrics.is_some()
+    }
+
+    fn timed_now(&self) -> Option<Instant> {
+        self.is_timed().then(|| self.clock.now())
+    }
+
+    /// The time after a delay; none where it is now.
+    fn after(&self, delay: Duration) -> Option<Instant> {
+        (!delay.is_zero()).then(|| self.clock.now() + delay.min(FOREVER))
+    }
+
+    /// How many keys wait for a worker.
+    pub(crate) fn len(&self) -> usize {
+        self.change_now(|state, _| state.len())
+    }
+
+    pub(crate) fn delayed(&self) -> usize {
+        self.change_now(|state, _| state.delayed())
+    }
+
+    pub(crate) fn abandoned(&self) -> u64 {
+        self.state.lock().abandoned()
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.state.lock().is_open()
+    }
+
+    pub(crate) fn unfinished(&self) -> Option<UnfinishedWork> {
+        let now = self.timed_now()?;
+        Some(self.state.lock().unfinished(now))
+    }
+
+    /// Ends an item whose work is done; its key comes again if that is asked for.
+    pub(crate) fn done(&self, id: u32, key: &T, again: Option<Duration>) {
+        self.limiter.forget(key);
+        self.end(id, again, false);
+    }
+
+    /// Ends an item whose work has failed; its key comes again when its rate limiter says so.
+    pub(crate) fn retry(&self, id: u32, key: &T, is_abandoned: bool) -> Duration {
+        let delay = self.limiter.when(key);
+        self.end(id, Some(delay), is_abandoned);
+        delay
+    }
+
+    fn end(&self, id: u32, again: Option<Duration>, is_abandoned: bool) {
+        let now = self.timed_now();
+        let next = again.map_or(Next::Nothing, |delay| self.after(delay).map_or(Next::Now, Next::At));
+        let ended = self.change(|state| {
+            if is_abandoned {
+                state.count_abandoned();
+            }
+            state.end(id, next, now)
+        });
+        drop(ended.key);
+        if let Some(metrics) = &self.metrics {
+            metrics.finished(&self.name, ended.worked.unwrap_or_default());
+            if ended.is_added {
+                metrics.retried(&self.name);
+            }
+        }
+    }
+
+    pub(crate) fn shut_down(&self, mode: Mode) {
+        drop(self.change(|state| state.shut_down(mode)));
+    }
+
+    /// Looks whether all has been processed, or nobody cares any more; or waits.
+    pub(crate) fn look_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
+        let (drained, _garbage) = self.change(|state| {
+            let garbage = ticket.take().and_then(|ticket| state.drainer_comes_back(ticket));
+            (state.look_drained(ticket, waker), garbage)
+        });
+        drained
+    }
+
+    pub(crate) fn drainer_gives_up(&self, ticket: Ticket) {
+        drop(self.change(|state| state.drainer_comes_back(ticket)));
+    }
+
+    pub(crate) fn getter_gives_up(&self, ticket: Ticket) {
+        drop(self.change(|state| state.come_back(ticket)));
+    }
+}
+
+impl<T: Hash + Eq> Shared<T> {
+    fn entrant(&self, key: T) -> Entrant<T> {
+        let hash = self.hashing.hash_one(&key);
+        let group = self.grouping.as_ref().map_or(0, |grouping| grouping(&key));
+        Entrant { key, hash, group }
+    }
+
+    pub(crate) fn add(&self, key: T, priority: Priority) {
+        let entrant = self.entrant(key);
+        let now = self.timed_now();
+        drop(self.change(|state| state.add(entrant, priority, now)));
+    }
+
+    pub(crate) fn add_after(&self, key: T, delay: Duration, priority: Priority) {
+        let entrant = self.entrant(key);
+        let at = self.after(delay);
+        let now = self.timed_now();
+        let (is_open, _garbage) = self.change(|state| {
+            let garbage = match at {
+                None => state.add(entrant, priority, now),
+                Some(at) => state.add_at(entrant, priority, at),
+            };
+            (state.is_open(), garbage)
+        });
+        if let Some(metrics) = self.metrics.as_ref().filter(|_| is_open) {
+            metrics.retried(&self.name);
+        }
+    }
+}
+
+impl<T: Clone> Shared<T> {
+    /// Takes an item, or waits for one.
+    pub(crate) fn look(self: &Arc<Self>, ticket: &mut Option<Ticket>, waker: &Waker) -> Found<T> {
+        let (mut waited, mut garbage) = (None, None);
+        let found = self.change_now(|state, now| {
+            garbage = ticket.take().and_then(|ticket| state.come_back(ticket));
+            match state.look(now) {
+                Look::Taken(taken) => {
+                    waited = taken.waited;
+                    // From here on it can't get lost, whatever happens to who has asked.
+                    Found::Item(Item::new(Arc::clone(self), taken))
+                }
+                Look::Over => Found::Over,
+                Look::Nothing => {
+                    let (new, until) = state.wait(waker);
+                    *ticket = Some(new);
+                    Found::Nothing(until)
+                }
+            }
+        });
+        drop(garbage);
+        if let (Some(waited), Some(metrics)) = (waited, &self.metrics) {
+            metrics.taken(&self.name, waited);
+        }
+        found
+    }
+}
+
+impl<T> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.lock();
+        f.debug_struct("Workqueue")
+            .field("name", &self.name)
+            .field("len", &state.len())
+            .field("delayed", &state.delayed())
+            .field("is_shutting_down", &!state.is_open())
+            .finish_non_exhaustive()
+    }
+}

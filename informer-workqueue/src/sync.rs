@@ -1,0 +1,122 @@
+//! The lock and the clock of this crate, in one place, so that loom can put its own in their stead.
+//!
+//! Ordinarily they are `parking_lot`'s and tokio's. Under `--cfg informer_loom` the lock is loom's, and time stands still
+//! until a model moves it on; `tests/loom.rs` tries every order in which threads can meet at them.
+
+#[cfg(not(informer_loom))]
+mod real {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use tokio::time::{Instant, Sleep, sleep_until};
+
+    pub(crate) use parking_lot::Mutex;
+
+    /// tokio's clock, which tests can pause.
+    #[derive(Debug)]
+    pub(crate) struct Clock;
+
+    impl Clock {
+        pub(crate) fn new() -> Self {
+            Self
+        }
+
+        #[expect(clippy::unused_self, reason = "a model's clock has a state")]
+        pub(crate) fn now(&self) -> Instant {
+            Instant::now()
+        }
+    }
+
+    /// Waits for a time, again and again; costs nothing until it is used.
+    #[derive(Debug, Default)]
+    pub(crate) struct Timer(Option<Pin<Box<Sleep>>>);
+
+    impl Timer {
+        /// Is ready when this time has come.
+        pub(crate) fn poll(&mut self, _: &Clock, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
+            let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(at)));
+            if sleep.deadline() != at {
+                sleep.as_mut().reset(at);
+            }
+            sleep.as_mut().poll(cx)
+        }
+    }
+}
+
+/// Models of what `real` has: the same promises, kept with loom's primitives in the simplest way.
+#[cfg(informer_loom)]
+mod model {
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    /// loom's mutex with parking_lot's signature.
+    #[derive(Debug)]
+    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(loom::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+            self.0.lock().expect("a model in which a thread panicked has failed already")
+        }
+    }
+
+    /// A clock that stands still until it is moved on.
+    #[derive(Debug)]
+    pub(crate) struct Clock(Mutex<Time>);
+
+    #[derive(Debug)]
+    struct Time {
+        now: Instant,
+        sleepers: Vec<(Instant, Waker)>,
+    }
+
+    impl Clock {
+        pub(crate) fn new() -> Self {
+            Self(Mutex::new(Time { now: Instant::now(), sleepers: Vec::new() }))
+        }
+
+        pub(crate) fn now(&self) -> Instant {
+            self.0.lock().now
+        }
+
+        pub(crate) fn advance(&self, by: Duration) {
+            let woken = {
+                let mut time = self.0.lock();
+                time.now += by;
+                let now = time.now;
+                let (due, later) =
+                    std::mem::take(&mut time.sleepers).into_iter().partition(|(at, _)| *at <= now);
+                time.sleepers = later;
+                let due: Vec<(Instant, Waker)> = due;
+                due
+            };
+            woken.into_iter().for_each(|(_, waker)| waker.wake());
+        }
+    }
+
+    /// Waits for a time of a model's clock.
+    #[derive(Debug, Default)]
+    pub(crate) struct Timer;
+
+    impl Timer {
+        #[expect(clippy::unused_self, reason = "the real one has a state")]
+        pub(crate) fn poll(&mut self, clock: &Clock, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
+            let mut time = clock.0.lock();
+            if time.now >= at {
+                return Poll::Ready(());
+            }
+            time.sleepers.push((at, cx.waker().clone()));
+            Poll::Pending
+        }
+    }
+}
+
+#[cfg(informer_loom)]
+pub(crate) use model::{Clock, Mutex, Timer};
+#[cfg(not(informer_loom))]
+pub(crate) use real::{Clock, Mutex, Timer};

@@ -1,0 +1,195 @@
+//! Adding with a delay.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::poll;
+use informer_workqueue::{Priority, Workqueue};
+use tokio::time::{Instant, advance};
+
+use crate::{ms, soon, take, take_all};
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_key_comes_when_its_time_has_come_and_not_before() {
+    let queue = Workqueue::new();
+    let start = Instant::now();
+    queue.add_after("a", ms(50));
+    assert!(queue.is_empty() && queue.delayed() == 1);
+    advance(ms(49)).await;
+    assert!(take(&queue).is_none());
+    let item = soon(queue.get()).await.expect("not shut down");
+    assert_eq!(start.elapsed().as_millis(), 50);
+    item.done();
+    assert_eq!(queue.delayed(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_due_counts_as_queued_even_if_nobody_has_looked() {
+    let queue = Workqueue::new();
+    queue.add_after("a", ms(50));
+    advance(ms(50)).await;
+    assert_eq!((queue.len(), queue.delayed()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_delays_of_a_key_the_earlier_counts() {
+    for [first, second] in [[50, 30], [30, 50]] {
+        let queue = Workqueue::new();
+        queue.add_after("a", ms(first));
+        queue.add_after("a", ms(second));
+        assert_eq!(queue.delayed(), 1);
+        advance(ms(29)).await;
+        assert_eq!(take_all(&queue), [""; 0]);
+        advance(ms(1)).await;
+        assert_eq!(take_all(&queue), ["a"]);
+        advance(ms(100)).await;
+        assert_eq!(take_all(&queue), [""; 0], "and the later one is gone");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_added_while_it_is_delayed_comes_at_once_and_then_again() {
+    let queue = Workqueue::new();
+    queue.add_after("a", ms(50));
+    queue.add("a");
+    assert_eq!(take_all(&queue), ["a"]);
+    advance(ms(50)).await;
+    assert_eq!(take_all(&queue), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delay_that_ends_while_the_key_is_queued_or_with_a_worker_adds_it_as_any_add_would() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    queue.add_after("a", ms(1));
+    advance(ms(1)).await;
+    assert_eq!(queue.len(), 1);
+    let item = take(&queue).expect("an item");
+    queue.add_after("a", ms(1));
+    advance(ms(1)).await;
+    assert!(take(&queue).is_none());
+    item.done();
+    assert_eq!(take_all(&queue), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_key_with_a_shorter_delay_comes_first_also_if_a_worker_waits_already() {
+    let queue = Workqueue::new();
+    let start = Instant::now();
+    let worker = tokio::spawn({
+        let queue = queue.clone();
+        async move {
+            let mut keys = Vec::new();
+            while let Some(item) = queue.get().await {
+                keys.push((*item.key(), start.elapsed().as_millis()));
+                item.done();
+            }
+            keys
+        }
+    });
+    queue.add_after("late", Duration::from_secs(3_600));
+    // The worker sleeps until then,
+    tokio::task::yield_now().await;
+    queue.add_after("early", ms(20));
+    // and is woken to sleep for less.
+    tokio::time::sleep(Duration::from_secs(3_601)).await;
+    queue.shut_down();
+    assert_eq!(soon(worker).await.expect("no panic"), [("early", 20), ("late", 3_600_000)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_delays_come_in_their_order_whatever_order_they_were_added_in() {
+    let queue = Workqueue::new();
+    for n in 0..1_000_u64 {
+        queue.add_after(n * 7 % 1_000, ms(1 + n * 7 % 1_000));
+    }
+    let mut keys = Vec::new();
+    for _ in 0..1_000 {
+        let item = soon(queue.get()).await.expect("not shut down");
+        keys.push(*item.key());
+        item.done();
+    }
+    assert!(keys.into_iter().eq(0..1_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn delays_that_are_over_together_wake_as_many_workers() {
+    let queue = Workqueue::new();
+    let workers: Vec<_> = (0..3)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move {
+                let item = queue.get().await.expect("not shut down");
+                // Nobody is done before all have started.
+                Some((*item.key(), item))
+            })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    (0..3).for_each(|key| queue.add_after(key, ms(5)));
+    let items = soon(futures::future::join_all(workers)).await;
+    let mut keys: Vec<u8> = items.iter().flatten().flatten().map(|(key, _)| *key).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, [0, 1, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_keeps_the_time_is_replaced_when_it_leaves() {
+    let queue = Workqueue::new();
+    queue.add_after("a", ms(50));
+    let mut keeper = Box::pin(queue.get());
+    assert!(poll!(&mut keeper).is_pending());
+    let worker = tokio::spawn({
+        let queue = queue.clone();
+        async move { *queue.get().await.expect("not shut down").key() }
+    });
+    tokio::task::yield_now().await;
+    drop(keeper);
+    assert_eq!(soon(worker).await.expect("no panic"), "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_keeps_the_time_is_replaced_when_it_takes_something() {
+    let queue = Workqueue::new();
+    queue.add_after("first", ms(10));
+    queue.add_after("second", ms(20));
+    let start = Instant::now();
+    let worker = || {
+        let queue = queue.clone();
+        tokio::spawn(async move {
+            let item = queue.get().await.expect("not shut down");
+            (*item.key(), start.elapsed().as_millis(), item)
+        })
+    };
+    let (one, other) = (worker(), worker());
+    let (one, other) = (soon(one).await.expect("no panic"), soon(other).await.expect("no panic"));
+    let mut times = [(one.0, one.1), (other.0, other.1)];
+    times.sort_unstable();
+    assert_eq!(times, [("first", 10), ("second", 20)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_delay_is_an_add_and_a_delay_without_end_does_no_harm() {
+    let queue = Workqueue::new();
+    queue.add_after("a", ms(0));
+    queue.add_after("b", Duration::MAX);
+    assert_eq!(take_all(&queue), ["a"]);
+    assert_eq!(queue.delayed(), 1);
+    let mut get = pin!(queue.get());
+    assert!(poll!(&mut get).is_pending());
+    queue.shut_down();
+    assert!(soon(get).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delayed_key_has_the_highest_priority_that_it_was_delayed_with() {
+    for priorities in [[Priority::High, Priority::Low], [Priority::Low, Priority::High]] {
+        let queue = Workqueue::new();
+        for (delay, priority) in [2, 1].into_iter().zip(priorities) {
+            queue.add_after_with_priority("a", ms(delay), priority);
+        }
+        queue.add("b");
+        advance(ms(1)).await;
+        assert_eq!(take_all(&queue), ["a", "b"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! How an item ends, on purpose and otherwise.
+
+use futures::FutureExt;
+use informer_workqueue::{ItemExponential, Priority, Workqueue};
+use tokio::time::advance;
+
+use crate::{ms, soon, take, take_all};
+
+fn queue() -> Workqueue<&'static str> {
+    Workqueue::builder().rate_limiter(ItemExponential::new(ms(1), ms(1_000))).build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_failed_comes_again_later_each_time_until_it_is_done() {
+    let queue = queue();
+    queue.add("a");
+    for failures in 0..5 {
+        let item = soon(queue.get()).await.expect("not shut down");
+        assert_eq!(item.num_requeues(), failures);
+        assert_eq!(item.retry(), ms(1 << failures));
+    }
+    assert_eq!(queue.num_requeues(&"a"), 5);
+    soon(queue.get()).await.expect("not shut down").done();
+    assert_eq!(queue.num_requeues(&"a"), 0);
+    queue.add("a");
+    assert_eq!(take(&queue).expect("an item").retry(), ms(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_rate_limited_without_an_item_and_forgotten_by_hand() {
+    let queue = queue();
+    assert_eq!(queue.add_rate_limited("a"), ms(1));
+    assert_eq!(queue.add_rate_limited("a"), ms(2));
+    assert_eq!(queue.num_requeues(&"a"), 2);
+    queue.forget(&"a");
+    assert_eq!(queue.num_requeues(&"a"), 0);
+    advance(ms(1)).await;
+    assert_eq!(take_all(&queue), ["a"]);
+    advance(ms(10)).await;
+    assert!(take(&queue).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_for_now_comes_again_and_its_failures_are_forgotten() {
+    let queue = queue();
+    queue.add("a");
+    take(&queue).expect("an item").retry();
+    soon(queue.get()).await.expect("not shut down").done_after(ms(500));
+    assert_eq!((queue.num_requeues(&"a"), queue.delayed()), (0, 1));
+    advance(ms(499)).await;
+    assert!(take(&queue).is_none());
+    advance(ms(1)).await;
+    take(&queue).expect("an item").done_after(ms(0));
+    assert_eq!(take_all(&queue), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_fails_and_was_added_meanwhile_comes_at_once_and_again_after_its_delay() {
+    let queue = queue();
+    queue.add("a");
+    let item = take(&queue).expect("an item");
+    queue.add("a");
+    item.retry();
+    assert_eq!((queue.len(), queue.delayed()), (1, 1));
+    assert_eq!(take_all(&queue), ["a"]);
+    advance(ms(1)).await;
+    assert_eq!(take_all(&queue), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retried_key_keeps_its_priority() {
+    let queue = queue();
+    queue.add_with_priority("a", Priority::High);
+    let item = take(&queue).expect("an item");
+    assert_eq!(item.priority(), Priority::High);
+    item.retry();
+    queue.add("b");
+    advance(ms(1)).await;
+    assert_eq!(take_all(&queue), ["a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_whose_worker_panics_is_counted_and_comes_again_as_a_failure() {
+    let queue = queue();
+    queue.add("a");
+    let worker = tokio::spawn({
+        let queue = queue.clone();
+        async move {
+            let item = queue.get().await.expect("not shut down");
+            panic!("of {}", item.key());
+        }
+    });
+    assert!(soon(worker).await.is_err_and(|error| error.is_panic()));
+    assert_eq!((queue.abandoned(), queue.num_requeues(&"a"), queue.delayed()), (1, 1, 1));
+    let item = soon(queue.get()).await.expect("not shut down");
+    item.done();
+    assert_eq!(queue.abandoned(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_whose_worker_is_cancelled_or_returns_early_comes_again() {
+    let queue = queue();
+    queue.add("a");
+    let worker = async {
+        let _item = queue.get().await;
+        futures::future::pending::<()>().await;
+    };
+    assert!(worker.now_or_never().is_none());
+    assert_eq!((queue.abandoned(), queue.delayed()), (1, 1));
+    let item = soon(queue.get()).await.expect("not shut down");
+    let early = || -> Result<(), std::num::ParseIntError> {
+        let item = item;
+        item.key().parse::<u8>()?;
+        item.done();
+        Ok(())
+    };
+    assert!(early().is_err());
+    assert_eq!((queue.abandoned(), queue.num_requeues(&"a")), (2, 2));
+}

@@ -1,0 +1,232 @@
+//! Adding and taking.
+
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::task::noop_waker;
+use informer_workqueue::Workqueue;
+use tokio::task::JoinSet;
+
+use crate::{soon, take, take_all};
+
+#[test]
+fn keys_come_in_the_order_in_which_they_were_added() {
+    let queue = Workqueue::new();
+    [3, 1, 2].into_iter().for_each(|key| queue.add(key));
+    assert_eq!(take_all(&queue), [3, 1, 2]);
+}
+
+#[test]
+fn a_key_that_is_queued_is_not_queued_again() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    queue.add("b");
+    queue.add("a");
+    assert_eq!(queue.len(), 2);
+    assert_eq!(take_all(&queue), ["a", "b"]);
+}
+
+#[test]
+fn a_key_that_a_worker_has_is_given_to_nobody_else_and_comes_back_once() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    let item = take(&queue).expect("an item");
+    queue.add("a");
+    queue.add("a");
+    assert!(take(&queue).is_none() && queue.is_empty());
+    item.done();
+    assert_eq!(queue.len(), 1);
+    assert_eq!(take_all(&queue), ["a"]);
+    assert!(take(&queue).is_none());
+}
+
+#[test]
+fn a_key_added_after_it_was_done_is_queued_again() {
+    let queue = Workqueue::new();
+    for _ in 0..2 {
+        queue.add("a");
+        assert_eq!(take_all(&queue), ["a"]);
+    }
+}
+
+#[test]
+fn the_length_is_what_waits_and_not_what_a_worker_has() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    queue.add("b");
+    assert_eq!(queue.len(), 2);
+    let item = take(&queue).expect("an item");
+    assert_eq!(queue.len(), 1);
+    item.done();
+    assert_eq!(queue.len(), 1);
+    assert!(!queue.is_empty());
+}
+
+#[test]
+fn a_key_that_is_done_is_held_by_nobody() {
+    let queue = Workqueue::new();
+    let key = Arc::new("a");
+    queue.add(Arc::clone(&key));
+    queue.add(Arc::clone(&key));
+    take(&queue).expect("an item").done();
+    assert_eq!(Arc::strong_count(&key), 1);
+    queue.add(Arc::clone(&key));
+    queue.add_after(Arc::clone(&key), crate::ms(1));
+    take(&queue).expect("an item").done();
+    assert_eq!(Arc::strong_count(&key), 2, "it is delayed still");
+    queue.shut_down();
+    assert_eq!(Arc::strong_count(&key), 1);
+}
+
+#[test]
+fn ten_thousand_keys_come_and_go_and_come_again() {
+    let queue = Workqueue::new();
+    for _ in 0..2 {
+        (0..10_000).for_each(|key| queue.add(key));
+        assert_eq!(queue.len(), 10_000);
+        assert!(take_all(&queue).into_iter().eq(0..10_000));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_is_woken_by_an_add_from_a_thread_without_a_runtime() {
+    let queue = Workqueue::new();
+    let worker = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.get().await.expect("not shut down").done() }
+    });
+    tokio::task::yield_now().await;
+    std::thread::spawn({
+        let queue = queue.clone();
+        move || {
+            queue.add_after("b", crate::ms(1));
+            queue.add("a");
+        }
+    })
+    .join()
+    .expect("no panic");
+    soon(worker).await.expect("no panic");
+}
+
+#[test]
+fn a_get_that_is_given_up_after_it_was_woken_leaves_the_item_to_the_next() {
+    let queue = Workqueue::new();
+    let mut given_up = Box::pin(queue.get());
+    let mut next = Box::pin(queue.get());
+    let waker = noop_waker();
+    let mut cx = Context::from_waker(&waker);
+    assert!(given_up.as_mut().poll(&mut cx).is_pending());
+    let (woken, wakes) = counting_waker();
+    assert!(next.as_mut().poll(&mut Context::from_waker(&woken)).is_pending());
+    queue.add("a");
+    assert_eq!(wakes.get(), 0, "the first is woken");
+    drop(given_up);
+    assert_eq!(wakes.get(), 1, "and hands on what it was woken for");
+    assert!(matches!(next.as_mut().poll(&mut cx), Poll::Ready(Some(_))));
+}
+
+#[test]
+fn as_many_workers_are_woken_as_there_are_items() {
+    let queue = Workqueue::new();
+    let (waker, wakes) = counting_waker();
+    let mut gets: Vec<_> = (0..3).map(|_| Box::pin(queue.get())).collect();
+    for get in &mut gets {
+        assert!(get.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    }
+    queue.add("a");
+    queue.add("a");
+    assert_eq!(wakes.get(), 1);
+    queue.add("b");
+    assert_eq!(wakes.get(), 2);
+}
+
+#[tokio::test]
+async fn a_worker_that_always_finds_something_lets_other_tasks_go_on() {
+    let queue = Workqueue::new();
+    let other = tokio::spawn(async {});
+    for n in 0..1_000_000 {
+        queue.add(n);
+        queue.get().await.expect("not shut down").done();
+        if other.is_finished() {
+            return;
+        }
+    }
+    panic!("the other task had no turn");
+}
+
+/// client-go: `TestBasic`, `TestAddWhileProcessing`.
+#[tokio::test]
+async fn what_fifty_producers_add_ten_workers_do_and_each_key_that_is_added_meanwhile_once_more() {
+    for with_drain in [false, true] {
+        let queue = Workqueue::new();
+        let done = Arc::new(Mutex::new(Vec::new()));
+        let mut workers = JoinSet::new();
+        for _ in 0..10 {
+            let (queue, done) = (queue.clone(), Arc::clone(&done));
+            workers.spawn(async move {
+                while let Some(item) = queue.get().await {
+                    let is_first = {
+                        let mut done = done.lock().expect("no panic");
+                        done.push(*item.key());
+                        done.iter().filter(|key| *key == item.key()).count() == 1
+                    };
+                    if is_first {
+                        queue.add(*item.key());
+                    }
+                    tokio::task::yield_now().await;
+                    item.done();
+                }
+            });
+        }
+        let mut producers = JoinSet::new();
+        for producer in 0..50 {
+            let queue = queue.clone();
+            producers.spawn(async move {
+                for n in 0..10 {
+                    queue.add((producer, n));
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+        producers.join_all().await;
+        // Every key is to be seen for the first time before nothing is taken in any more.
+        let all_are_seen = async {
+            while done.lock().expect("no panic").len() < 1_000 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), all_are_seen).await.expect("each key comes twice");
+        if with_drain {
+            assert!(queue.shut_down_with_drain().await);
+        } else {
+            queue.shut_down();
+        }
+        workers.join_all().await;
+        let mut done = std::mem::take(&mut *done.lock().expect("no panic"));
+        done.sort_unstable();
+        let twice = (0..50).flat_map(|producer| (0..10).map(move |n| (producer, n))).flat_map(|key| [key; 2]);
+        assert!(done.into_iter().eq(twice));
+    }
+}
+
+/// A waker that counts.
+fn counting_waker() -> (std::task::Waker, Arc<Wakes>) {
+    let wakes = Arc::new(Wakes::default());
+    (Arc::clone(&wakes).into(), wakes)
+}
+
+#[derive(Default)]
+struct Wakes(std::sync::atomic::AtomicUsize);
+
+impl Wakes {
+    fn get(&self) -> usize {
+        self.0.load(std::sync::atomic::Ordering::SeqCst)
+    }
+}
+
+impl std::task::Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }
+}

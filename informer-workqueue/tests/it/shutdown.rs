@@ -1,0 +1,155 @@
+//! Shutting down, with a drain and without.
+
+use std::pin::pin;
+
+use futures::FutureExt;
+use futures::poll;
+use informer_workqueue::Workqueue;
+
+use crate::{ms, soon, take, take_all};
+
+#[test]
+fn after_a_shutdown_nothing_comes_in_and_what_is_queued_still_comes_out() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    queue.shut_down();
+    assert!(queue.is_shut_down());
+    queue.add("b");
+    queue.add_after("c", ms(0));
+    queue.add_rate_limited("d");
+    assert_eq!(take_all(&queue), ["a"]);
+    assert!(matches!(queue.get().now_or_never(), Some(None)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_wakes_every_worker_that_waits() {
+    let queue = Workqueue::<u8>::new();
+    let workers: Vec<_> = (0..3)
+        .map(|_| {
+            let queue = queue.clone();
+            tokio::spawn(async move { queue.get().await.is_none() })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    queue.shut_down();
+    for worker in workers {
+        assert!(soon(worker).await.expect("no panic"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_ends_when_the_last_worker_is_done() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    queue.add("b");
+    let item = take(&queue).expect("an item");
+    let mut drain = pin!(queue.shut_down_with_drain());
+    assert!(poll!(&mut drain).is_pending());
+    item.done();
+    // client-go waits only for what workers have: it would leave "b" behind.
+    assert!(poll!(&mut drain).is_pending());
+    let item = take(&queue).expect("an item");
+    assert!(poll!(&mut drain).is_pending());
+    item.done();
+    assert!(soon(drain).await);
+    assert!(soon(queue.get()).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_of_a_queue_with_nothing_in_it_ends_at_once() {
+    assert!(Workqueue::<u8>::new().shut_down_with_drain().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_without_drain_waits_for_nobody_and_a_worker_can_still_finish() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    let item = take(&queue).expect("an item");
+    queue.shut_down();
+    assert!(soon(queue.get()).await.is_none());
+    item.done();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_ends_the_wait_for_a_drain() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    let item = take(&queue).expect("an item");
+    let mut drain = pin!(queue.shut_down_with_drain());
+    assert!(poll!(&mut drain).is_pending());
+    queue.shut_down();
+    assert!(!soon(drain).await);
+    drop(item);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_ends_the_wait_for_a_drain_also_if_a_key_is_still_to_come_back() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    let item = take(&queue).expect("an item");
+    queue.add("a");
+    let mut drain = pin!(queue.shut_down_with_drain());
+    assert!(poll!(&mut drain).is_pending());
+    queue.shut_down();
+    assert!(!soon(drain).await);
+    item.done();
+    assert_eq!(take_all(&queue), ["a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_drain_workers_stay_for_a_key_that_is_to_come_back() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    let item = take(&queue).expect("an item");
+    queue.add("a");
+    let mut drain = pin!(queue.shut_down_with_drain());
+    assert!(poll!(&mut drain).is_pending());
+    let mut worker = pin!(queue.get());
+    assert!(poll!(&mut worker).is_pending(), "not sent home");
+    item.done();
+    assert!(poll!(&mut drain).is_pending());
+    soon(worker).await.expect("it comes back").done();
+    assert!(soon(drain).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn everyone_who_waits_for_a_drain_hears_of_its_end() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    let item = take(&queue).expect("an item");
+    let drains = [(); 2].map(|()| {
+        let queue = queue.clone();
+        tokio::spawn(async move { queue.shut_down_with_drain().await })
+    });
+    tokio::task::yield_now().await;
+    assert!(drains.iter().all(|drain| !drain.is_finished()));
+    item.done();
+    for drain in drains {
+        assert!(soon(drain).await.expect("no panic"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_that_nobody_waits_for_any_more_is_still_a_shutdown() {
+    let queue = Workqueue::new();
+    queue.add("a");
+    assert!(queue.shut_down_with_drain().now_or_never().is_none());
+    queue.add("b");
+    assert_eq!(take_all(&queue), ["a"]);
+    assert!(soon(queue.get()).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_forgets_what_is_delayed_and_what_fails_does_not_come_again() {
+    let queue = Workqueue::new();
+    queue.add_after("later", ms(1));
+    queue.add("fails");
+    let item = take(&queue).expect("an item");
+    let mut drain = pin!(queue.shut_down_with_drain());
+    assert!(poll!(&mut drain).is_pending());
+    assert_eq!(queue.delayed(), 0);
+    item.retry();
+    assert!(soon(drain).await);
+    tokio::time::advance(ms(10)).await;
+    assert!(soon(queue.get()).await.is_none());
+}

@@ -1,0 +1,273 @@
+//! Every order in which threads can meet at a queue's lock, tried one by one with loom: adding, taking, ending, shutting
+//! down, and who keeps the time of delayed keys. `cargo xtask loom` runs these; in an ordinary build this file is empty.
+#![cfg(informer_loom)]
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use informer_workqueue::{ItemExponential, Workqueue};
+use loom::future::block_on;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use loom::thread;
+
+type Queue = Workqueue<&'static str>;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Tries every order of the threads in `f` that takes up to three switches where a thread could have gone on; nearly all
+/// bugs show with two.
+fn model(f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(f);
+}
+
+fn queue() -> Queue {
+    Workqueue::builder().rate_limiter(ItemExponential::new(MINUTE, MINUTE)).build()
+}
+
+/// Takes items until the queue is shut down and empty; returns their keys, sorted.
+fn work(queue: &Queue) -> Vec<&'static str> {
+    let mut keys = Vec::new();
+    while let Some(item) = block_on(queue.get()) {
+        keys.push(*item.key());
+        item.done();
+    }
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn what_two_producers_add_is_taken_and_a_shutdown_ends_the_wait() {
+    model(|| {
+        let queue = queue();
+        let producers = ["a", "b"].map(|key| {
+            let queue = queue.clone();
+            thread::spawn(move || queue.add(key))
+        });
+        let worker = thread::spawn({
+            let queue = queue.clone();
+            move || work(&queue)
+        });
+        for producer in producers {
+            producer.join().expect("no panic");
+        }
+        queue.shut_down();
+        assert_eq!(worker.join().expect("no panic"), ["a", "b"]);
+    });
+}
+
+#[test]
+fn a_key_is_never_with_two_workers_and_is_processed_after_it_was_last_added() {
+    model(|| {
+        let queue = queue();
+        let is_busy = Arc::new(AtomicBool::new(false));
+        let (wanted, reached) = (Arc::new(AtomicUsize::new(1)), Arc::new(AtomicUsize::new(0)));
+        queue.add("a");
+        let workers = [(); 2].map(|()| {
+            let (queue, is_busy) = (queue.clone(), Arc::clone(&is_busy));
+            let (wanted, reached) = (Arc::clone(&wanted), Arc::clone(&reached));
+            thread::spawn(move || {
+                while let Some(item) = block_on(queue.get()) {
+                    assert!(!is_busy.swap(true, SeqCst), "two workers");
+                    reached.store(wanted.load(SeqCst), SeqCst);
+                    is_busy.store(false, SeqCst);
+                    item.done();
+                }
+            })
+        });
+        wanted.store(2, SeqCst);
+        queue.add("a");
+        assert!(block_on(queue.shut_down_with_drain()));
+        assert_eq!(reached.load(SeqCst), 2);
+        for worker in workers {
+            worker.join().expect("no panic");
+        }
+    });
+}
+
+#[test]
+fn two_keys_reach_two_workers_that_take_one_each() {
+    model(|| {
+        let queue = queue();
+        let workers = [(); 2].map(|()| {
+            let queue = queue.clone();
+            thread::spawn(move || {
+                let item = block_on(queue.get()).expect("not shut down");
+                let key = *item.key();
+                item.done();
+                key
+            })
+        });
+        queue.add("a");
+        queue.add("b");
+        let mut keys = workers.map(|worker| worker.join().expect("no panic"));
+        keys.sort_unstable();
+        // Of the same key twice there can be no talk: it is added once.
+        assert_eq!(keys, ["a", "b"]);
+    });
+}
+
+#[test]
+fn a_get_that_is_given_up_takes_nobodys_wake_up_with_it() {
+    model(|| {
+        let queue = queue();
+        let given_up = thread::spawn({
+            let queue = queue.clone();
+            // Looks once, and is dropped where it would have to wait.
+            move || queue.get().now_or_never().flatten().map(|item| item.done()).is_some()
+        });
+        let worker = thread::spawn({
+            let queue = queue.clone();
+            move || work(&queue).len()
+        });
+        queue.add("a");
+        let is_taken = given_up.join().expect("no panic");
+        assert!(block_on(queue.shut_down_with_drain()));
+        assert_eq!(usize::from(is_taken) + worker.join().expect("no panic"), 1);
+    });
+}
+
+#[test]
+fn a_drain_ends_for_everyone_when_all_is_processed_and_not_before() {
+    model(|| {
+        let queue = queue();
+        queue.add("a");
+        let done = Arc::new(AtomicUsize::new(0));
+        let worker = thread::spawn({
+            let (queue, done) = (queue.clone(), Arc::clone(&done));
+            move || {
+                while let Some(item) = block_on(queue.get()) {
+                    done.fetch_add(1, SeqCst);
+                    item.done();
+                }
+            }
+        });
+        let other = thread::spawn({
+            let queue = queue.clone();
+            move || block_on(queue.shut_down_with_drain())
+        });
+        assert!(block_on(queue.shut_down_with_drain()));
+        assert_eq!(done.load(SeqCst), 1);
+        assert!(other.join().expect("no panic"));
+        worker.join().expect("no panic");
+    });
+}
+
+#[test]
+fn a_key_that_is_added_while_a_worker_has_it_is_drained_too() {
+    model(|| {
+        let queue = queue();
+        queue.add("a");
+        let item = block_on(queue.get()).expect("not shut down");
+        queue.add("a");
+        let worker = thread::spawn({
+            let queue = queue.clone();
+            move || work(&queue)
+        });
+        let first = thread::spawn(move || item.done());
+        assert!(block_on(queue.shut_down_with_drain()));
+        first.join().expect("no panic");
+        assert_eq!(worker.join().expect("no panic"), ["a"]);
+    });
+}
+
+#[test]
+fn a_shutdown_ends_a_drain_that_would_never_end() {
+    model(|| {
+        let queue = queue();
+        queue.add("a");
+        let item = block_on(queue.get()).expect("not shut down");
+        let drain = thread::spawn({
+            let queue = queue.clone();
+            move || block_on(queue.shut_down_with_drain())
+        });
+        // Until it drains, so that it is this shutdown that ends it.
+        while !queue.is_shut_down() {
+            thread::yield_now();
+        }
+        queue.shut_down();
+        assert!(!drain.join().expect("no panic"));
+        item.done();
+    });
+}
+
+#[test]
+fn a_shorter_delay_is_noticed_by_a_worker_that_waits_for_a_longer_one() {
+    model(|| {
+        let queue = queue();
+        queue.add_after("late", 10 * MINUTE);
+        let worker = thread::spawn({
+            let queue = queue.clone();
+            move || {
+                let item = block_on(queue.get()).expect("not shut down");
+                let key = *item.key();
+                item.done();
+                key
+            }
+        });
+        queue.add_after("early", MINUTE);
+        queue.advance(MINUTE);
+        assert_eq!(worker.join().expect("no panic"), "early");
+    });
+}
+
+#[test]
+fn of_two_workers_that_wait_one_keeps_the_time_until_each_has_its_key() {
+    model(|| {
+        let queue = queue();
+        queue.add_after("first", MINUTE);
+        queue.add_after("second", 2 * MINUTE);
+        let workers = [(); 2].map(|()| {
+            let queue = queue.clone();
+            thread::spawn(move || block_on(queue.get()).expect("not shut down").done())
+        });
+        queue.advance(MINUTE);
+        queue.advance(MINUTE);
+        for worker in workers {
+            worker.join().expect("no panic");
+        }
+        assert_eq!((queue.len(), queue.delayed()), (0, 0));
+    });
+}
+
+#[test]
+fn who_keeps_the_time_and_gives_up_is_replaced() {
+    model(|| {
+        let queue = queue();
+        queue.add_after("a", MINUTE);
+        let given_up = thread::spawn({
+            let queue = queue.clone();
+            move || queue.get().now_or_never().flatten().map(|item| item.done()).is_some()
+        });
+        let worker = thread::spawn({
+            let queue = queue.clone();
+            move || block_on(queue.get()).map(|item| item.done()).is_some()
+        });
+        queue.advance(MINUTE);
+        if given_up.join().expect("no panic") {
+            queue.shut_down();
+            assert!(!worker.join().expect("no panic"));
+        } else {
+            assert!(worker.join().expect("no panic"));
+        }
+    });
+}
+
+#[test]
+fn what_is_dropped_by_one_worker_is_taken_by_another_when_its_time_has_come() {
+    model(|| {
+        let queue = queue();
+        queue.add("a");
+        let item = block_on(queue.get()).expect("not shut down");
+        let worker = thread::spawn({
+            let queue = queue.clone();
+            move || block_on(queue.get()).expect("not shut down").done()
+        });
+        drop(item);
+        queue.advance(MINUTE);
+        worker.join().expect("no panic");
+        assert_eq!(queue.abandoned(), 1);
+    });
+}

@@ -1,0 +1,340 @@
+//! The queue against a naive model: random histories of adds, delays, takes, all ways to end an item, time that passes,
+//! and a shutdown; with groups and without. What is handed out, with which priority, and what is left, must be the same
+//! after each step.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use futures::FutureExt;
+use informer_workqueue::{Item, ItemExponential, Priority, Workqueue};
+use proptest::prelude::*;
+use tokio::time::advance;
+
+/// The group is the first part.
+type Key = (u8, u8);
+
+const PRIORITIES: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::High];
+
+/// As `PATIENCE` in `src/lanes.rs`.
+const PATIENCE: usize = 10;
+
+/// The longest wait of a retry, in milliseconds.
+const MAX_WAIT: u64 = 40;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Add(Key, Priority),
+    AddAfter(Key, u64, Priority),
+    AddRateLimited(Key),
+    Take,
+    /// Ends one of the items in hand, in one of the ways there are.
+    End(usize, End),
+    Advance(u64),
+    ShutDown,
+}
+
+#[derive(Debug, Clone)]
+enum End {
+    Done,
+    DoneAfter(u64),
+    Retry,
+    Dropped,
+}
+
+/// Reads a step from a number, because a strategy per step would take longer than what it is for.
+fn step(mut number: u64) -> Step {
+    let mut pick = |among: u64| {
+        let picked = number % among;
+        number /= among;
+        picked
+    };
+    let kind = pick(50);
+    let key = (pick(3) as u8, pick(5) as u8);
+    let priority = PRIORITIES[pick(3) as usize];
+    let ms = pick(30);
+    match kind {
+        0..12 => Step::Add(key, priority),
+        12..18 => Step::AddAfter(key, ms, priority),
+        18..20 => Step::AddRateLimited(key),
+        20..36 => Step::Take,
+        36..44 => {
+            let end = match pick(8) {
+                0 => End::DoneAfter(ms),
+                1 => End::Dropped,
+                2..4 => End::Retry,
+                _ => End::Done,
+            };
+            Step::End(pick(100) as usize, end)
+        }
+        _ => Step::Advance(1 + ms),
+    }
+}
+
+fn history() -> impl Strategy<Value = Vec<Step>> {
+    let steps = |size: Range<usize>| prop::collection::vec(any::<u64>().prop_map(step), size);
+    let (until, after) = (steps(1..150), steps(0..30));
+    (until, after).prop_map(|(mut steps, after)| {
+        steps.push(Step::ShutDown);
+        steps.extend(after);
+        steps
+    })
+}
+
+/// The queue, said in the plainest way: vectors that are searched from end to end.
+#[derive(Default)]
+struct Model {
+    is_fair: bool,
+    is_shut_down: bool,
+    now: u64,
+    /// What waits, for each priority in the order of its groups' turns.
+    waiting: [Vec<(u8, Vec<Key>)>; 3],
+    passed: [usize; 3],
+    /// Keys with workers, and the priority to queue them with afterwards.
+    running: BTreeMap<Key, Option<usize>>,
+    /// When, in which order, what and how urgent.
+    delayed: Vec<(u64, usize, Key, usize)>,
+    delays: usize,
+    failures: BTreeMap<Key, u32>,
+}
+
+impl Model {
+    fn group(&self, key: Key) -> u8 {
+        if self.is_fair { key.0 } else { 0 }
+    }
+
+    fn enqueue(&mut self, key: Key, level: usize) {
+        let group = self.group(key);
+        let lane = &mut self.waiting[level];
+        if lane.is_empty() {
+            self.passed[level] = 0;
+        }
+        match lane.iter_mut().find(|(other, _)| *other == group) {
+            Some((_, keys)) => keys.push(key),
+            None => lane.push((group, vec![key])),
+        }
+    }
+
+    fn level_of(&self, key: Key) -> Option<usize> {
+        (0..3).find(|level| self.waiting[*level].iter().any(|(_, keys)| keys.contains(&key)))
+    }
+
+    fn add(&mut self, key: Key, level: usize) {
+        if let Some(again) = self.running.get_mut(&key) {
+            *again = Some(again.map_or(level, |before| before.max(level)));
+            return;
+        }
+        match self.level_of(key) {
+            Some(before) if before >= level => {}
+            Some(before) => {
+                self.waiting[before].iter_mut().for_each(|(_, keys)| keys.retain(|other| *other != key));
+                self.waiting[before].retain(|(_, keys)| !keys.is_empty());
+                self.enqueue(key, level);
+            }
+            None => self.enqueue(key, level),
+        }
+    }
+
+    fn add_after(&mut self, key: Key, delay: u64, level: usize) {
+        if delay == 0 {
+            return self.add(key, level);
+        }
+        let at = self.now + delay;
+        self.delays += 1;
+        match self.delayed.iter_mut().find(|delayed| delayed.2 == key) {
+            Some(delayed) => {
+                delayed.3 = delayed.3.max(level);
+                if at < delayed.0 {
+                    (delayed.0, delayed.1) = (at, self.delays);
+                }
+            }
+            None => self.delayed.push((at, self.delays, key, level)),
+        }
+    }
+
+    fn rate_limited(&mut self, key: Key) -> u64 {
+        let failures = self.failures.entry(key).or_default();
+        *failures += 1;
+        (1 << (*failures - 1).min(20)).min(MAX_WAIT)
+    }
+
+    /// Adds what is due.
+    fn catch_up(&mut self) {
+        self.delayed.sort_unstable();
+        while self.delayed.first().is_some_and(|delayed| delayed.0 <= self.now) {
+            let (_, _, key, level) = self.delayed.remove(0);
+            self.add(key, level);
+        }
+    }
+
+    fn take(&mut self) -> Option<(Key, usize)> {
+        let waiting = |level: &usize| !self.waiting[*level].is_empty();
+        let impatient = (0..3).find(|level| waiting(level) && self.passed[*level] >= PATIENCE);
+        let level = impatient.or_else(|| (0..3).rev().find(waiting))?;
+        let lane = &mut self.waiting[level];
+        let (group, mut keys) = lane.remove(0);
+        let key = keys.remove(0);
+        if !keys.is_empty() {
+            lane.push((group, keys));
+        }
+        for other in 0..3 {
+            let is_passed = other != level && !self.waiting[other].is_empty();
+            self.passed[other] = if is_passed { self.passed[other] + 1 } else { 0 };
+        }
+        self.running.insert(key, None);
+        Some((key, level))
+    }
+
+    fn end(&mut self, key: Key, level: usize, end: &End) {
+        let again = self.running.remove(&key).expect("it is with a worker");
+        if let Some(again) = again {
+            self.enqueue(key, again);
+        }
+        let delay = match end {
+            End::Done | End::DoneAfter(_) => {
+                self.failures.remove(&key);
+                if let End::DoneAfter(delay) = end { Some(*delay) } else { None }
+            }
+            End::Retry | End::Dropped => Some(self.rate_limited(key)),
+        };
+        if let Some(delay) = delay.filter(|_| !self.is_shut_down) {
+            self.add_after(key, delay, level);
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.waiting.iter().flatten().map(|(_, keys)| keys.len()).sum()
+    }
+}
+
+/// Both, and the items in hand.
+struct World {
+    queue: Workqueue<Key>,
+    model: Model,
+    items: Vec<Item<Key>>,
+    dropped: u64,
+}
+
+impl World {
+    fn new(is_fair: bool) -> Self {
+        let limiter = ItemExponential::new(Duration::from_millis(1), Duration::from_millis(MAX_WAIT));
+        let builder = Workqueue::builder().rate_limiter(limiter);
+        let builder = if is_fair { builder.fair_by(|key: &Key| &key.0) } else { builder };
+        let model = Model { is_fair, ..Model::default() };
+        Self { queue: builder.build(), model, items: Vec::new(), dropped: 0 }
+    }
+
+    async fn run(&mut self, step: Step) {
+        match step {
+            Step::Advance(ms) => {
+                advance(Duration::from_millis(ms)).await;
+                self.model.now += ms;
+            }
+            Step::Take => self.take(),
+            Step::End(index, end) if !self.items.is_empty() => {
+                let item = self.items.remove(index % self.items.len());
+                self.end(item, &end);
+            }
+            Step::End(..) => {}
+            Step::ShutDown => {
+                self.queue.shut_down();
+                self.model.is_shut_down = true;
+                self.model.delayed.clear();
+            }
+            Step::Add(key, priority) => {
+                self.queue.add_with_priority(key, priority);
+                if !self.model.is_shut_down {
+                    self.model.add(key, priority as usize);
+                }
+            }
+            Step::AddAfter(key, ms, priority) => {
+                self.queue.add_after_with_priority(key, Duration::from_millis(ms), priority);
+                if !self.model.is_shut_down {
+                    self.model.add_after(key, ms, priority as usize);
+                }
+            }
+            Step::AddRateLimited(key) => {
+                let delay = self.model.rate_limited(key);
+                assert_eq!(self.queue.add_rate_limited(key), Duration::from_millis(delay));
+                if !self.model.is_shut_down {
+                    self.model.add_after(key, delay, Priority::Normal as usize);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self) {
+        self.model.catch_up();
+        let expected = self.model.take().map(|(key, level)| (key, PRIORITIES[level]));
+        match tokio::task::unconstrained(self.queue.get()).now_or_never() {
+            Some(Some(item)) => {
+                assert_eq!(Some((*item.key(), item.priority())), expected);
+                let is_alone = self.items.iter().all(|other| other.key() != item.key());
+                assert!(is_alone, "{:?} is with two workers", item.key());
+                self.items.push(item);
+            }
+            Some(None) => assert!(expected.is_none() && self.model.is_shut_down),
+            None => assert!(expected.is_none() && !self.model.is_shut_down),
+        }
+    }
+
+    fn end(&mut self, item: Item<Key>, end: &End) {
+        self.model.end(*item.key(), item.priority() as usize, end);
+        match end {
+            End::Done => item.done(),
+            End::DoneAfter(ms) => item.done_after(Duration::from_millis(*ms)),
+            End::Retry => _ = item.retry(),
+            End::Dropped => {
+                self.dropped += 1;
+                drop(item);
+            }
+        }
+    }
+
+    fn compare(&self) {
+        for (key, times) in &self.model.failures {
+            assert_eq!(self.queue.num_requeues(key), *times, "{key:?}");
+        }
+        assert_eq!(self.queue.abandoned(), self.dropped);
+    }
+
+    /// Asking for the length makes pending what is due, so it is not always done.
+    fn compare_lengths(&mut self) {
+        self.model.catch_up();
+        assert_eq!(self.queue.len(), self.model.len());
+        assert_eq!(self.queue.delayed(), self.model.delayed.len());
+    }
+}
+
+async fn follow(steps: Vec<Step>, is_fair: bool) {
+    let mut world = World::new(is_fair);
+    for (number, step) in steps.into_iter().enumerate() {
+        world.run(step).await;
+        world.compare();
+        if number % 3 == 0 {
+            world.compare_lengths();
+        }
+    }
+    // All that is left comes out.
+    while !world.items.is_empty() || !world.queue.is_empty() {
+        world.take();
+        let item = world.items.remove(0);
+        world.end(item, &End::Done);
+    }
+    world.take();
+    world.compare_lengths();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #[test]
+    fn a_queue_behaves_like_vectors_searched_from_end_to_end(steps in history(), is_fair in any::<bool>()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.expect("a runtime").block_on(follow(steps, is_fair));
+    }
+}
+
+/// How many histories to try: four thousand, or what `INFORMER_CASES` says.
+fn cases() -> u32 {
+    std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4_000)
+}

@@ -1,0 +1,108 @@
+//! `cargo xtask fuzz`: the targets in `fuzz/`, each for a while, beginning with the corpus that is kept there.
+//!
+//! libFuzzer is linked into each target, and the compiler is told to count what is reached; a stable compiler can do
+//! that. What is found new stays in `target/fuzz`; an input that is worth keeping is copied to `fuzz/corpus` by hand.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use crate::signals::Signals;
+use crate::{process, workspace};
+
+/// The targets, each a file in `fuzz/fuzz_targets`.
+const TARGETS: [&str; 5] = ["list", "watch", "response", "continue_token", "selector"];
+
+/// Has the compiler count which edges are reached and note what is compared with what.
+const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+                     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+                     -Cllvm-args=-sanitizer-coverage-pc-table \
+                     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1";
+
+/// How long to fuzz, and what.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// How long to fuzz in all, in seconds; what is fuzzed shares it. The build comes before.
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+
+    /// What to fuzz; by default everything, in turn.
+    #[arg(long = "target", value_name = "TARGET", value_parser = TARGETS)]
+    targets: Vec<String>,
+}
+
+impl Args {
+    /// What the long job runs.
+    pub(crate) const LONG: Self = Self { seconds: 300, targets: Vec::new() };
+}
+
+/// Builds the targets and runs them one after the other, up to the first that finds something.
+pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    let targets = match &args.targets[..] {
+        [] => TARGETS.map(str::to_owned).to_vec(),
+        some => some.to_vec(),
+    };
+    let programs = build(signals)?;
+    let seconds = (args.seconds / targets.len() as u64).max(1);
+    for target in targets {
+        eprintln!("\n== fuzzing {target} for {seconds} s");
+        fuzz(&target, &programs, seconds, signals)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn folder() -> PathBuf {
+    workspace::root().join("target").join("fuzz")
+}
+
+/// Builds all targets, in a folder of their own because every crate is built anew for them. Returns where they are.
+fn build(signals: &Signals) -> anyhow::Result<PathBuf> {
+    let host = host()?;
+    let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+    let mut command = workspace::cargo();
+    command
+        .args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml"])
+        // Where a target is named, build scripts and macros are built without these flags.
+        .args(["--target", &host])
+        .env("RUSTFLAGS", format!("{flags} {FLAGS}").trim())
+        .env("CARGO_TARGET_DIR", folder());
+    if !process::run(&mut command, signals, || Ok(()))?.success() {
+        bail!("the fuzz targets do not build; a C++ compiler is needed too. See the message above");
+    }
+    Ok(folder().join(host).join("release"))
+}
+
+/// The machine that the compiler runs on, as it calls it.
+fn host() -> anyhow::Result<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = std::process::Command::new(rustc).arg("-vV").output().context("cannot start `rustc`")?;
+    let text = String::from_utf8(output.stdout).context("`rustc -vV` is not understood")?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("`rustc -vV` does not say what machine this is")
+}
+
+/// Runs one target.
+fn fuzz(target: &str, programs: &Path, seconds: u64, signals: &Signals) -> anyhow::Result<()> {
+    let (found, failing) = (folder().join("corpus").join(target), folder().join("failing"));
+    for folder in [&found, &failing] {
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let mut command = std::process::Command::new(programs.join(target));
+    command
+        .current_dir(workspace::root())
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-artifact_prefix={}/{target}-", failing.display()))
+        .args(["-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=0"])
+        // What is new goes to the first; the others are read.
+        .arg(&found)
+        .arg(Path::new("fuzz").join("corpus").join(target));
+    let status = process::run(&mut command, signals, || Ok(()))?;
+    if !status.success() {
+        bail!(
+            "`{target}` has found something, written to {}; make a test of it, and mend it",
+            failing.display()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! Bugs put into a copy of the sources, one at a time: the simulation has to find each of them.
+//!
+//! What it finds at the seam between client and reflector is tested by `informer-factory/tests/simulation/bugs.rs`.
+//! These are the bugs behind that seam, where no test can reach: in the reflector, the queue and the hand-over to
+//! handlers. Where the sources have changed so that a bug can't be put in any more, this says so.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use super::Args;
+use crate::signals::Signals;
+use crate::{process, workspace};
+
+/// A bug that makes the simulation hang has been found as well.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// A bug: in a file, one text in the place of another, which occurs there once.
+struct Mutant {
+    name: &'static str,
+    file: &'static str,
+    text: &'static str,
+    becomes: &'static str,
+}
+
+const MUTANTS: &[Mutant] = &[
+    Mutant {
+        name: "a relist tells of no deletions",
+        file: "informer-core/src/delta_fifo/list.rs",
+        text: "        self.complete && self.position(key)",
+        becomes: "        self.complete && self.objects.is_empty() && self.position(key)",
+    },
+    Mutant {
+        name: "changes of a key are queued in reverse",
+        file: "informer-core/src/delta_fifo/state.rs",
+        text: "            deltas.push(delta);\n",
+        becomes: "            deltas.insert(0, delta);\n",
+    },
+    Mutant {
+        name: "a handler is not woken for a single event",
+        file: "informer-core/src/processor/handover.rs",
+        text: "if state.inbox.is_empty() { None }",
+        becomes: "if state.inbox.len() <= 1 { None }",
+    },
+    Mutant {
+        name: "a slow handler never hears of an end after an update",
+        file: "informer-core/src/processor/coalesce.rs",
+        text: "                Self::One(Event::Deleted(deleted.clone().after(old)))\n",
+        becomes: "                drop((deleted, old));\n                return None;\n",
+    },
+    Mutant {
+        name: "a slow handler hears of a new life without the end of the old one",
+        file: "informer-core/src/processor/coalesce.rs",
+        text: "                Self::Recreated(deleted, object.clone())\n",
+        becomes: "                drop(deleted);\n                \
+                  Self::One(Event::Added { object: object.clone(), is_in_initial_list: false })\n",
+    },
+    Mutant {
+        name: "a late handler misses an object",
+        file: "informer-core/src/processor/mod.rs",
+        text: "Box::new(snapshot())",
+        becomes: "Box::new(snapshot().skip(1))",
+    },
+    Mutant {
+        name: "a handler is synced before its replay",
+        file: "informer-core/src/processor/cursor.rs",
+        text: "        // I5: the replay first.\n",
+        becomes: "        if std::mem::take(&mut self.replay_completes) {\n            \
+                  return Some(Next::InitialComplete);\n        }\n",
+    },
+    Mutant {
+        name: "the store does not let go of what is deleted",
+        file: "informer-factory/src/informer/pipeline.rs",
+        text: "self.changes.push(Change::Remove(stored.key().clone()))",
+        becomes: "drop(stored)",
+    },
+    Mutant {
+        name: "of what comes in one piece only the beginning is handed on",
+        file: "informer-reflector/src/reflector/watch.rs",
+        text: "        self.store.apply(changes, ",
+        becomes: "        changes.truncate(2);\n        self.store.apply(changes, ",
+    },
+    Mutant {
+        name: "what can't be decoded is passed over without a word",
+        file: "informer-reflector/src/reflector/watch.rs",
+        text: "        self.reporter.set_aside(&object);\n        Ok(None)\n",
+        becomes: "        Ok(None)\n",
+    },
+    Mutant {
+        name: "the end of what can't be decoded is no news",
+        file: "informer-reflector/src/reflector/watch.rs",
+        text: "            return Ok(Some(Delta::Deleted(Deleted::missed(key, None))));\n",
+        becomes: "            return Ok(None);\n",
+    },
+    Mutant {
+        name: "after 410 the same is asked for again",
+        file: "informer-reflector/src/reflector/watch.rs",
+        text: "            return Step::AtOnce(Request::List, error);\n",
+        becomes: "            return Step::Later(Request::Watch, error);\n",
+    },
+];
+
+/// What became of a bug.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Found,
+    Hung,
+    Missed,
+}
+
+/// Puts in one bug after the other; fails if one is not found.
+pub(super) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    let copy = workspace::root().join("target").join("mutants").join("source");
+    copy_sources(&copy)?;
+    let mut missed = 0;
+    for mutant in MUTANTS.iter().filter(|mutant| mutant.name.contains(&args.only)) {
+        let began = Instant::now();
+        let verdict = mutant.try_out(&copy, args, signals)?;
+        eprintln!("{:?} after {:.0?}: {}", verdict, began.elapsed(), mutant.name);
+        missed += u32::from(verdict == Verdict::Missed);
+    }
+    if missed > 0 {
+        bail!("{missed} bugs were not found by {} seeds", args.seeds);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Mutant {
+    fn try_out(&self, copy: &Path, args: &Args, signals: &Signals) -> anyhow::Result<Verdict> {
+        let path = copy.join(self.file);
+        let original = fs::read_to_string(&path).with_context(|| format!("cannot read {}", self.file))?;
+        if original.matches(self.text).count() != 1 {
+            bail!(
+                "`{}` can't be put in: {} does not have once what is to be changed there; adapt \
+                 xtask/src/simulate/mutants.rs to it",
+                self.name,
+                self.file
+            );
+        }
+        fs::write(&path, original.replacen(self.text, self.becomes, 1))?;
+        let verdict = self.judge(copy, args, signals);
+        fs::write(&path, original)?;
+        verdict
+    }
+
+    fn judge(&self, copy: &Path, args: &Args, signals: &Signals) -> anyhow::Result<Verdict> {
+        let built = process::run(in_copy(super::tests(args), copy).arg("--no-run"), signals, || Ok(()))?;
+        if !built.success() {
+            bail!("`{}` does not compile; adapt xtask/src/simulate/mutants.rs", self.name);
+        }
+        let began = Instant::now();
+        let mut hung = false;
+        let outcome = process::run(in_copy(super::tests(args), copy).args(["--", "i9_"]), signals, || {
+            hung = began.elapsed() > LONGEST;
+            if hung {
+                bail!("it hangs");
+            }
+            Ok(())
+        });
+        match outcome {
+            Err(_) if hung => Ok(Verdict::Hung),
+            outcome => Ok(if outcome?.success() { Verdict::Missed } else { Verdict::Found }),
+        }
+    }
+}
+
+/// Has a command run in the copy, with a target folder of its own.
+fn in_copy(mut command: Command, copy: &Path) -> Command {
+    let target = copy.parent().unwrap_or(copy).join("target");
+    command.current_dir(copy).env("CARGO_TARGET_DIR", target).stdout(std::process::Stdio::null());
+    command
+}
+
+/// Copies what git tracks; what is the same already keeps its age, so that cargo need not build it again.
+fn copy_sources(copy: &Path) -> anyhow::Result<()> {
+    let root = workspace::root();
+    let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();
+    let listed = listed.context("cannot start `git`, which says what belongs to the sources; install it")?;
+    let names = String::from_utf8(listed.stdout).context("a file's name is not UTF-8")?;
+    for name in names.split_terminator('\0') {
+        let (from, to): (PathBuf, PathBuf) = (root.join(name), copy.join(name));
+        // A file that was deleted is tracked until that is committed.
+        let Ok(content) = fs::read(&from) else { continue };
+        if fs::read(&to).is_ok_and(|old| old == content) {
+            continue;
+        }
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&to, content).with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bug_can_still_be_put_in() {
+        for mutant in MUTANTS {
+            let text = fs::read_to_string(workspace::root().join(mutant.file)).expect("the file is there");
+            assert_eq!(text.matches(mutant.text).count(), 1, "{}, in {}", mutant.name, mutant.file);
+        }
+    }
+}
