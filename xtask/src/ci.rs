@@ -65,7 +65,7 @@ impl Step {
                 cargo(&args, &[("RUSTDOCFLAGS", "-D warnings")], signals)?
             }
             Self::Tidy => tidy::run()?,
-            Self::Codegen => codegen::run(&codegen::Args::CHECK)?,
+            Self::Codegen => codegen::run(&codegen::Args::CHECK, signals)?,
             Self::Loom => loom::run(signals)?,
             Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,
         };

@@ -34,7 +34,7 @@ enum Command {
     Apiserver(apiserver::Args),
     /// Run the end-to-end tests against a real kube-apiserver.
     E2e(e2e::Args),
-    /// Generate the typed accessors of informer-factory from `xtask/groups.json`.
+    /// Generate typed accessors: those of informer-factory, or with `--crd` for kinds of your own.
     Codegen(codegen::Args),
     /// Try every order in which threads can meet at the locks and wake-ups of queue, store and handlers.
     Loom,
@@ -65,7 +65,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Apiserver(args) => apiserver::run(&args, &Signals::install()?),
         Command::E2e(args) => e2e::run(&args, &Signals::install()?),
-        Command::Codegen(args) => codegen::run(&args),
+        Command::Codegen(args) => codegen::run(&args, &Signals::install()?),
         Command::Loom => loom::run(&Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),
         Command::Tidy => tidy::run(),

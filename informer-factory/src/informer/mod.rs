@@ -130,6 +130,14 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.indexer.add_index(name, values)
     }
 
+    /// Returns the index with this name, which somebody has added.
+    ///
+    /// # Errors
+    /// As [`Indexer::index`], which also tells who asks for it with another type of values.
+    pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
+        self.shared.indexer.index(name)
+    }
+
     /// Adds a handler, at any time. What the store has already comes to it first, as initial adds (I5).
     #[doc(alias = "AddEventHandler")]
     pub fn add_event_handler(&self, handler: impl EventHandler<K>) -> HandlerRegistration {
