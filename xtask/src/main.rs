@@ -7,6 +7,7 @@ mod ci;
 mod codegen;
 mod controlplane;
 mod e2e;
+mod gateway_api;
 mod loom;
 mod process;
 mod signals;
@@ -36,6 +37,8 @@ enum Command {
     E2e(e2e::Args),
     /// Generate typed accessors: those of informer-factory, or with `--crd` for kinds of your own.
     Codegen(codegen::Args),
+    /// Generate types and accessors from Gateway API's definitions, and follow its kinds on a real kube-apiserver.
+    GatewayApi,
     /// Try every order in which threads can meet at the locks and wake-ups of queue, store and handlers.
     Loom,
     /// Measure this workspace, and client-go where there is Go, in turn, and print a table.
@@ -66,6 +69,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Apiserver(args) => apiserver::run(&args, &Signals::install()?),
         Command::E2e(args) => e2e::run(&args, &Signals::install()?),
         Command::Codegen(args) => codegen::run(&args, &Signals::install()?),
+        Command::GatewayApi => gateway_api::run(&Signals::install()?),
         Command::Loom => loom::run(&Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),
         Command::Tidy => tidy::run(),

@@ -10,6 +10,7 @@ mod custom_resources;
 mod expiry;
 mod following;
 mod forms;
+mod groups;
 mod interruptions;
 mod journal;
 mod objects;

@@ -74,9 +74,9 @@ pub(crate) fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result
 }
 
 /// The files that would be written over though nobody generated them.
-pub(crate) fn foreign(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn foreign(folder: &Path, names: &[String], mark: &str) -> anyhow::Result<Vec<PathBuf>> {
     let mut foreign = Vec::new();
-    for path in files.keys().map(|name| folder.join(name)) {
+    for path in names.iter().map(|name| folder.join(name)) {
         if read(&path)?.is_some_and(|text| !is_marked(&text, mark)) {
             foreign.push(path);
         }
@@ -189,7 +189,8 @@ mod tests {
     fn what_nobody_generated_is_named() {
         let head = format!("//! A.\n//! Long.\n//! Very.\n//! Much.\n//! So.\n// {MARK}\n");
         let folder = folder(&[("a.rs", &head), ("b.rs", "//! By hand.\n")]);
-        let foreign = foreign(folder.path(), &wanted(), MARK).unwrap();
+        let names: Vec<String> = wanted().into_keys().collect();
+        let foreign = foreign(folder.path(), &names, MARK).unwrap();
         assert_eq!(foreign, [folder.path().join("b.rs")]);
     }
 }

@@ -16,11 +16,14 @@ mod names;
 mod pipe;
 mod refresh;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::signals::Signals;
 use crate::workspace;
+
+/// A program with generated groups, relative to the workspace's root.
+const EXAMPLE: &str = "examples/custom-groups";
 
 /// What to generate, and whether to write.
 #[derive(Debug, Default, clap::Args)]
@@ -45,6 +48,21 @@ pub(crate) struct Args {
 impl Args {
     /// As `--check` says.
     pub(crate) const CHECK: Self = Self { check: true, refresh: false, crd: Vec::new(), out: None };
+}
+
+/// Generates for definitions, as `--crd` does.
+pub(crate) fn for_definitions(definitions: &[PathBuf], out: &Path, signals: &Signals) -> anyhow::Result<()> {
+    crd::run(definitions, out, false, signals)
+}
+
+/// Fails if what is generated from the example's definitions is stale, as `--crd` with `--check` does.
+pub(crate) fn check_example(signals: &Signals) -> anyhow::Result<ExitCode> {
+    let folder = workspace::root().join(EXAMPLE);
+    let names = std::fs::read_dir(folder.join("crds"))?.map(|entry| Ok(entry?.path()));
+    let mut definitions = names.collect::<std::io::Result<Vec<_>>>()?;
+    definitions.sort();
+    crd::run(&definitions, &folder.join("groups"), true, signals)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Brings the generated files up to date, or fails if they are not.

@@ -41,6 +41,25 @@ pub(crate) struct TypesFile {
     pub(crate) definition: usize,
 }
 
+impl Lowered {
+    /// The paths of all files.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let kinds = |module: &TypesModule| {
+            let names: Vec<String> = module.kinds.iter().map(|kind| module.path(&kind.file.to_string())).collect();
+            [vec![module.path("mod")], names].concat()
+        };
+        let files = self.modules.iter().flat_map(kinds);
+        std::iter::once(super::ROOT.to_owned()).chain(files).collect()
+    }
+}
+
+impl TypesModule {
+    /// The path of a file in it.
+    pub(crate) fn path(&self, name: &str) -> String {
+        format!("{}/{name}.rs", self.name)
+    }
+}
+
 /// Names everything.
 pub(crate) fn lower(definitions: &[Definition]) -> anyhow::Result<Lowered> {
     let taken = data::read(&workspace::root())?.groups.into_iter().map(|group| group.name).collect();
