@@ -57,14 +57,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Kubernetes' own group of that name is still there.
     let pods = factory.core().v1().pods();
     let by_image = cron_tabs.add_index("image", |cron_tab: &CronTab| Some(cron_tab.spec.image.clone()))?;
-    let by_tier = zones.add_index("tier", |zone: &Zone| zone.spec.tier.as_ref().map(|tier| format!("{tier:?}")))?;
+    let by_tier =
+        zones.add_index("tier", |zone: &Zone| zone.spec.tier.as_ref().map(|tier| format!("{tier:?}")))?;
     factory.start();
     factory.wait_for_cache_sync_within(Duration::from_secs(30)).await?;
 
     for (informer, found) in [
         ("cron tabs of the image `backup`", by_image.get("backup").len()),
         ("zones near the edge", by_tier.get("NearEdge").len()),
-        ("pipelines with a port", count(&pipelines, |it| it.spec.steps.iter().any(|step| step.port.is_some()))),
+        (
+            "pipelines with a port",
+            count(&pipelines, |it| it.spec.steps.iter().any(|step| step.port.is_some())),
+        ),
         ("databases with two replicas", count(&databases, |it| it.spec.replicas == Some(2))),
         ("backups of them", count(&backups, |it| it.spec.database == "orders")),
         ("firewalls with an open port 443", count(&firewalls, |it| it.spec.open.contains(&443))),

@@ -35,7 +35,8 @@ async fn main() -> Result<(), Failure> {
     let (routes, grants) = (v1.http_routes(), v1.reference_grants());
     let others = (v1.grpc_routes(), v1.tls_routes(), v1.tcp_routes(), v1.udp_routes(), v1.listener_sets());
     let more = (v1.backend_tls_policies(), factory.gateway().v1beta1().gateways());
-    let by_host = routes.add_index("host", |route: &HttpRoute| route.spec.hostnames.clone().unwrap_or_default())?;
+    let by_host =
+        routes.add_index("host", |route: &HttpRoute| route.spec.hostnames.clone().unwrap_or_default())?;
     factory.start();
     factory.wait_for_cache_sync_within(PATIENCE).await?;
 
@@ -123,7 +124,8 @@ async fn install(client: &Client) -> Result<usize, Failure> {
     let mut names = Vec::new();
     for path in std::env::args().skip(1) {
         let text = std::fs::read_to_string(path)?;
-        for value in serde_saphyr::from_multiple::<Value>(&text)?.into_iter().filter(|value| !value.is_null()) {
+        for value in serde_saphyr::from_multiple::<Value>(&text)?.into_iter().filter(|value| !value.is_null())
+        {
             let definition: CustomResourceDefinition = serde_json::from_value(value)?;
             names.push(definitions.create(&PostParams::default(), &definition).await?.name_any());
         }

@@ -53,7 +53,8 @@ fn expected() -> BTreeMap<String, Kinds> {
     let mut expected = BTreeMap::new();
     for Group { group, versions } in data.groups {
         for Version { version, kinds } in versions {
-            let there = |kind: &Kind| kind.features.is_empty() || kind.features.iter().any(|it| it == FEATURE);
+            let there =
+                |kind: &Kind| kind.features.is_empty() || kind.features.iter().any(|it| it == FEATURE);
             let kinds = kinds.into_iter().filter(there);
             let kinds: Kinds = kinds.map(|it| (it.kind, (it.plural, it.namespaced, it.short))).collect();
             if !kinds.is_empty() {
@@ -71,10 +72,14 @@ async fn served(client: &Client, api_version: &str) -> Kinds {
         true => client.list_api_group_resources(api_version).await,
         false => client.list_core_api_resources(api_version).await,
     };
-    let watched = |it: &APIResource| ["list", "watch"].iter().all(|verb| it.verbs.iter().any(|had| had == verb));
+    let watched =
+        |it: &APIResource| ["list", "watch"].iter().all(|verb| it.verbs.iter().any(|had| had == verb));
     let resources = resources.expect("what is served can be described").resources.into_iter();
     let short = |it: &APIResource| it.short_names.iter().flatten().cloned().collect();
-    resources.filter(watched).map(|it| (it.kind.clone(), (it.name.clone(), it.namespaced, short(&it)))).collect()
+    resources
+        .filter(watched)
+        .map(|it| (it.kind.clone(), (it.name.clone(), it.namespaced, short(&it))))
+        .collect()
 }
 
 #[tokio::test]

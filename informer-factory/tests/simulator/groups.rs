@@ -62,7 +62,10 @@ async fn lister_and_index_handles_are_a_call_away_from_an_accessor() {
     let lister = factory.core().v1().pods().lister();
     assert_eq!(lister.namespace("shop").list(&front).len(), 1);
     let by_node = factory.core().v1().pods().index::<String>("node").expect("it has been added");
-    assert_eq!(by_node.get("n2").into_iter().map(|pod| pod.key().name().to_owned()).collect::<Vec<_>>(), ["back"]);
+    assert_eq!(
+        by_node.get("n2").into_iter().map(|pod| pod.key().name().to_owned()).collect::<Vec<_>>(),
+        ["back"]
+    );
     let unknown = factory.core().v1().pods().index::<String>("host");
     assert!(matches!(unknown, Err(IndexError::Unknown { .. })), "{unknown:?}");
     let other = factory.core().v1().pods().index::<u8>("node");

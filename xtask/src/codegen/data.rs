@@ -124,8 +124,7 @@ impl Version {
 impl Kind {
     fn text(&self) -> anyhow::Result<String> {
         let (kind, plural) = (json(&self.kind)?, json(&self.plural)?);
-        let mut line =
-            format!(r#"{{ "kind": {kind}, "plural": {plural}, "namespaced": {}"#, self.namespaced);
+        let mut line = format!(r#"{{ "kind": {kind}, "plural": {plural}, "namespaced": {}"#, self.namespaced);
         if !self.short.is_empty() {
             write!(line, r#", "short": {}"#, list(&self.short)?)?;
         }

@@ -92,10 +92,15 @@ pub(crate) fn accessors(group: &Group, front: &TokenStream) -> Vec<Part> {
             factory: &'a #front::SharedInformerFactory,
         }
     })];
-    parts.extend(by_gate(versions, |version| &version.gate, &group.gate, |versions| {
-        let versions = versions.iter().map(|version| on_group(version));
-        quote!(impl<'a> #type_name<'a> { #(#versions)* })
-    }));
+    parts.extend(by_gate(
+        versions,
+        |version| &version.gate,
+        &group.gate,
+        |versions| {
+            let versions = versions.iter().map(|version| on_group(version));
+            quote!(impl<'a> #type_name<'a> { #(#versions)* })
+        },
+    ));
     for other in versions {
         let parts_of_version = version(group, other, front);
         parts.extend(match other.gate == group.gate {
@@ -128,10 +133,15 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
             factory: &'a #front::SharedInformerFactory,
         }
     })];
-    parts.extend(by_gate(kinds, |kind| &kind.gate, &version.gate, |kinds| {
-        let kinds = kinds.iter().map(|kind| on_version(version, kind, front));
-        quote!(impl #type_name<'_> { #(#kinds)* })
-    }));
+    parts.extend(by_gate(
+        kinds,
+        |kind| &kind.gate,
+        &version.gate,
+        |kinds| {
+            let kinds = kinds.iter().map(|kind| on_version(version, kind, front));
+            quote!(impl #type_name<'_> { #(#kinds)* })
+        },
+    ));
     parts
 }
 

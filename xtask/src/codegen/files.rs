@@ -180,7 +180,10 @@ mod tests {
         let folder = folder(&[("old/c.rs", &left), ("both/c.rs", &left), ("both/d.rs", "//! By hand.\n")]);
         let wanted: Files = [("new/a.rs".to_owned(), "a\n".to_owned())].into();
         let updated = update(folder.path(), &wanted, MARK).unwrap();
-        assert_eq!(updated.keys().map(String::as_str).collect::<Vec<_>>(), ["both/c.rs", "new/a.rs", "old/c.rs"]);
+        assert_eq!(
+            updated.keys().map(String::as_str).collect::<Vec<_>>(),
+            ["both/c.rs", "new/a.rs", "old/c.rs"]
+        );
         assert_eq!(update(folder.path(), &wanted, MARK).unwrap(), BTreeMap::new());
         assert!(!folder.path().join("old").exists() && folder.path().join("both/d.rs").exists());
     }

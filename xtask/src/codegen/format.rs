@@ -36,7 +36,8 @@ fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
     // rustfmt leaves alone what is in a macro, so it gets it before.
     let inner = rustfmt(folder, texts.join("\n"))?;
     Ok(gate.macros.iter().rev().fold(inner, |inner, name| {
-        let lines = inner.lines().map(|line| if line.is_empty() { "\n".into() } else { format!("    {line}\n") });
+        let lines =
+            inner.lines().map(|line| if line.is_empty() { "\n".into() } else { format!("    {line}\n") });
         format!("k8s_openapi::{name}! {{\n{}}}\n", lines.collect::<String>())
     }))
 }
@@ -110,11 +111,23 @@ mod tests {
     fn what_some_versions_lack_is_in_macros() {
         let all = ["v1_1", "v1_2", "v1_3", "v1_4"].map(str::to_owned);
         let gate = Gate::new(&all[1..3], &all).unwrap();
-        let part = Part::Gated(gate, vec![Part::Items(quote!(const A: u8=1;)), Part::Items(quote!(mod b {}))]);
+        let part = Part::Gated(
+            gate,
+            vec![
+                Part::Items(quote!(
+                    const A: u8 = 1;
+                )),
+                Part::Items(quote!(
+                    mod b {}
+                )),
+            ],
+        );
         let module = Module { docs: vec!["D.".into()], parts: vec![part] };
         let text = source(&workspace::root(), "made from E", &module).unwrap();
         let inner = "        const A: u8 = 1;\n\n        mod b {}\n";
-        let expected = format!("k8s_openapi::k8s_if_ge_1_2! {{\n    k8s_openapi::k8s_if_le_1_3! {{\n{inner}    }}\n}}\n");
+        let expected = format!(
+            "k8s_openapi::k8s_if_ge_1_2! {{\n    k8s_openapi::k8s_if_le_1_3! {{\n{inner}    }}\n}}\n"
+        );
         assert_eq!(text.split_once("\n\n").unwrap().1, expected);
     }
 

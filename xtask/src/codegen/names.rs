@@ -5,8 +5,7 @@ use proc_macro2::Ident;
 
 /// A name as Rust code can have it.
 pub(crate) fn ident(name: &str) -> anyhow::Result<Ident> {
-    syn::parse_str(name)
-        .with_context(|| format!("`{name}` cannot be a name in Rust; choose another"))
+    syn::parse_str(name).with_context(|| format!("`{name}` cannot be a name in Rust; choose another"))
 }
 
 /// Words in snake case as a type's name: `cert_manager` as `CertManager`.

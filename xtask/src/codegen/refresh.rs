@@ -78,8 +78,7 @@ fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
             let segments = module.iter().map(|name| name.to_string_lossy());
             let module = segments.fold("k8s_openapi".to_owned(), |path, name| path + "::" + &name);
             facts.extend(
-                fact(&text, module)
-                    .with_context(|| format!("{} is not as it was before", path.display()))?,
+                fact(&text, module).with_context(|| format!("{} is not as it was before", path.display()))?,
             );
         }
     }
@@ -96,7 +95,8 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
         let value = text.split_once(&start).and_then(|(_, rest)| rest.split_once('"'));
         value.map(|(value, _)| value.to_owned()).with_context(|| format!("there is no `{name}`"))
     };
-    let namespaced = match text.split_once("type Scope = crate::").and_then(|(_, rest)| rest.split_once(';')) {
+    let namespaced = match text.split_once("type Scope = crate::").and_then(|(_, rest)| rest.split_once(';'))
+    {
         Some(("NamespaceResourceScope", _)) => true,
         Some(("ClusterResourceScope", _)) => false,
         _ => bail!("there is no `Scope` of namespace or cluster"),
@@ -171,7 +171,10 @@ mod tests {
     fn the_data_is_what_the_sources_of_k8s_openapi_say() {
         let data = data::read(&workspace::root()).unwrap();
         let refreshed = refresh(&data).unwrap().text().unwrap();
-        assert!(refreshed == data.text().unwrap(), "run `cargo xtask codegen --refresh`, and look at the change");
+        assert!(
+            refreshed == data.text().unwrap(),
+            "run `cargo xtask codegen --refresh`, and look at the change"
+        );
     }
 
     #[test]
@@ -203,6 +206,9 @@ mod tests {
         let names: Vec<_> = data.groups.iter().map(|group| group.name.as_str()).collect();
         assert_eq!(names, ["apps", "brand_new"]);
         let kind = &data.groups[0].versions[0].kinds[0];
-        assert_eq!((kind.short.as_slice(), kind.features.as_slice()), (&["deploy".into()][..], &["v1_37".into()][..]));
+        assert_eq!(
+            (kind.short.as_slice(), kind.features.as_slice()),
+            (&["deploy".into()][..], &["v1_37".into()][..])
+        );
     }
 }

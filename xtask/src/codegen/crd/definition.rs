@@ -125,7 +125,16 @@ fn definition(path: &Path, value: Value) -> anyhow::Result<Definition> {
         bail!("{} has no served version; set `served: true` for one of `spec.versions`", place());
     }
     let Names { kind, plural, short_names: short } = spec.names;
-    Ok(Definition { path: path.to_owned(), group: spec.group, kind, plural, short, namespaced, versions, value })
+    Ok(Definition {
+        path: path.to_owned(),
+        group: spec.group,
+        kind,
+        plural,
+        short,
+        namespaced,
+        versions,
+        value,
+    })
 }
 
 /// Fails if two definitions are of one kind or of one resource.
@@ -173,7 +182,10 @@ spec:
         let found = parse(Path::new("a.yaml"), WIDGET).unwrap();
         let [widget] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((widget.kind.as_str(), widget.plural.as_str()), ("Widget", "widgets"));
-        assert_eq!((widget.versions.as_slice(), widget.short.as_slice()), (&["v1".into()][..], &["w".into()][..]));
+        assert_eq!(
+            (widget.versions.as_slice(), widget.short.as_slice()),
+            (&["v1".into()][..], &["w".into()][..])
+        );
         assert!(widget.namespaced);
     }
 

@@ -46,11 +46,15 @@ impl Kopium {
         let here = folder.join("bin").join(format!("kopium{}", std::env::consts::EXE_SUFFIX));
         for program in [here.clone(), PathBuf::from("kopium")] {
             let output = Command::new(&program).arg("--version").output();
-            if output.is_ok_and(|output| output.stdout.trim_ascii() == format!("kopium {VERSION}").as_bytes()) {
+            if output.is_ok_and(|output| output.stdout.trim_ascii() == format!("kopium {VERSION}").as_bytes())
+            {
                 return Ok(Self { program });
             }
         }
-        eprintln!("codegen: installing kopium {VERSION} into {}, once; this takes some minutes", folder.display());
+        eprintln!(
+            "codegen: installing kopium {VERSION} into {}, once; this takes some minutes",
+            folder.display()
+        );
         let build = root.join("target/tools/build");
         let mut command = workspace::cargo();
         // Without optimization, which would take longer than it gives. Not in the workspace's folder, whose settings

@@ -9,10 +9,10 @@ use quote::quote;
 use super::definition::Definition;
 use super::group_names;
 use super::types::root_name;
+use crate::codegen::data;
 use crate::codegen::gate::Gate;
 use crate::codegen::lower::{Group, Kind, Version, sort};
 use crate::codegen::names::{camel, capitalized, ident, plural, snake, title};
-use crate::codegen::data;
 use crate::workspace;
 
 /// All that is to be generated.
@@ -45,7 +45,8 @@ impl Lowered {
     /// The paths of all files.
     pub(crate) fn files(&self) -> Vec<String> {
         let kinds = |module: &TypesModule| {
-            let names: Vec<String> = module.kinds.iter().map(|kind| module.path(&kind.file.to_string())).collect();
+            let names: Vec<String> =
+                module.kinds.iter().map(|kind| module.path(&kind.file.to_string())).collect();
             [vec![module.path("mod")], names].concat()
         };
         let files = self.modules.iter().flat_map(kinds);
@@ -102,7 +103,8 @@ fn version(
     for (index, definition) in definitions {
         kinds.push(kind(definition, &module)?);
         // Not `mod.rs`, nor what Rust has a meaning for.
-        let file = ident(&snake(&definition.kind)).or_else(|_| ident(&format!("{}_kind", snake(&definition.kind))))?;
+        let file = ident(&snake(&definition.kind))
+            .or_else(|_| ident(&format!("{}_kind", snake(&definition.kind))))?;
         types.push(TypesFile { file, definition: *index });
     }
     sort(&mut kinds, "accessor", |kind| &kind.accessor)?;

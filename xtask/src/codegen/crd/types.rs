@@ -49,8 +49,8 @@ impl Types {
         // Its lines of documentation may end in a space, which rustfmt doesn't mend.
         let lines: Vec<&str> = lines.map(str::trim_end).collect();
         let source = TIMES.iter().fold(lines.join("\n"), |source, (from, to)| source.replace(from, to));
-        let file: syn::File =
-            syn::parse_str(&source).with_context(|| format!("kopium made what is not Rust of {}", place()))?;
+        let file: syn::File = syn::parse_str(&source)
+            .with_context(|| format!("kopium made what is not Rust of {}", place()))?;
         let mut named = BTreeSet::new();
         collect(file.to_token_stream(), &mut named);
         let defined: BTreeSet<String> = file.items.iter().filter_map(name).collect();
@@ -76,13 +76,20 @@ impl Types {
     }
 
     /// The text of the file, laid out.
-    pub(crate) fn text(&self, folder: &Path, definition: &Definition, version: &str) -> anyhow::Result<String> {
+    pub(crate) fn text(
+        &self,
+        folder: &Path,
+        definition: &Definition,
+        version: &str,
+    ) -> anyhow::Result<String> {
         let (kind, group) = (&definition.kind, &definition.group);
         format::rustfmt(
             folder,
             format!(
                 "//! `{kind}` of `{group}/{version}`.\n// {}; do not edit.\n\n{}\n{}\n",
-                super::MARK, self.uses, self.source
+                super::MARK,
+                self.uses,
+                self.source
             ),
         )
     }
@@ -158,12 +165,17 @@ pub struct HttpWidgetSpec {
             ]
         );
         assert!(text.contains("meta::v1::Time>,") && text.contains("on: String,"), "{text}");
-        assert!(!text.contains("kopium command") && text.lines().all(|line| line.trim_end() == line), "{text}");
+        assert!(
+            !text.contains("kopium command") && text.lines().all(|line| line.trim_end() == line),
+            "{text}"
+        );
     }
 
     #[test]
     fn what_kopium_cannot_make_is_said() {
-        for (source, expected) in [("pub struct {", "not Rust"), ("pub struct Other;", "no type `HttpWidgetSpec`")] {
+        for (source, expected) in
+            [("pub struct {", "not Rust"), ("pub struct Other;", "no type `HttpWidgetSpec`")]
+        {
             let message = format!("{:#}", Types::parse(&widget(), "v1", source).unwrap_err());
             let placed = message.contains("`HTTPWidget` (v1) of a.yaml");
             assert!(placed && message.contains(expected), "{message}");
