@@ -2,7 +2,7 @@
 //!
 //! `groups` was written by `cargo xtask codegen --crd examples/custom-groups/crds/*.yaml --out
 //! examples/custom-groups/groups`. A program with such a folder needs informer-factory, kube with its feature `derive`,
-//! k8s-openapi, serde and serde_json, which kube's derive asks for.
+//! k8s-openapi, serde and `serde_json`, which kube's derive asks for.
 
 mod groups;
 

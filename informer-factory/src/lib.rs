@@ -24,7 +24,7 @@
 //! # Cargo features
 //!
 //! One for each API group of Kubernetes, which brings its typed accessors: `batch` brings `factory.batch().v1().jobs()`.
-//! `core` and `apps` are on by default, `all-groups` is all of them. See [`groups`].
+//! All are on by default, as `all-groups`; see [`groups`].
 
 mod cache_sync;
 mod controller;

@@ -36,8 +36,8 @@ let same = pods.index::<String>(\"node\")?;
 # }
 ```
 
-Each group is a Cargo feature of the same name, and `all-groups` is all of them; `core` and `apps` are on unless
-default features are turned off. A kind that the chosen version of Kubernetes lacks has no accessor, as it has no type
+Each group is a Cargo feature of the same name. `all-groups` is all of them, and on unless default features are turned
+off; a group costs next to nothing until one of its informers is asked for. A kind that the chosen version of Kubernetes lacks has no accessor, as it has no type
 in k8s-openapi. Groups of one's own are written by `cargo xtask codegen --crd`, or do without, with
 `factory.informer::<K>()`.";
 

@@ -11,7 +11,7 @@ use super::names::ident;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gate {
     pub(crate) macros: Vec<Ident>,
-    /// In words: "v1_34 and later".
+    /// In words, with backticks, as for 1.34 and later.
     pub(crate) title: Option<String>,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "crd")]
     refresh: bool,
 
-    /// Generate for these CustomResourceDefinitions instead: types and accessors.
+    /// Generate for the definitions of custom resources in these files instead: types and accessors.
     #[arg(long, value_name = "FILE.yaml", num_args = 1.., requires = "out")]
     crd: Vec<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! Reading CustomResourceDefinitions, and what can be wrong with them.
+//! Reading the definitions of custom resources, and what can be wrong with them.
 
 use std::collections::BTreeMap;
 use std::fs;

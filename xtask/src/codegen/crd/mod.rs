@@ -1,4 +1,4 @@
-//! `--crd`: Rust types and accessors for kinds of the user's own, from CustomResourceDefinitions.
+//! `--crd`: Rust types and accessors for kinds of the user's own, from their definitions.
 //!
 //! The types are made by [kopium](https://github.com/kube-rs/kopium), which knows how schemas become Rust; what is around
 //! them is made as for Kubernetes' own kinds. In the folder are `mod.rs`, with the trait `CustomGroups` and what its
