@@ -20,6 +20,11 @@
 //! The parts are in crates of their own, each useful alone: `informer-core` (queue, processor, handlers),
 //! `informer-store` (store and indices), `informer-reflector` (listing and watching). What most users need of them is
 //! exported here too.
+//!
+//! # Cargo features
+//!
+//! One for each API group of Kubernetes, which brings its typed accessors: `batch` brings `factory.batch().v1().jobs()`.
+//! All are on by default, as `all-groups`; see [`groups`].
 
 #[doc(hidden)]
 #[path = "private/mod.rs"]

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::bail;
 
 use crate::signals::Signals;
-use crate::{codegen, e2e, fuzz, loom, process, simulate, tidy, workspace};
+use crate::{codegen, e2e, fuzz, gateway_api, loom, process, simulate, tidy, workspace};
 
 /// One thing to run.
 #[derive(Clone, Copy, Debug)]
@@ -19,22 +19,32 @@ enum Step {
     Tidy,
     /// `cargo xtask codegen --check`.
     Codegen,
+    /// `cargo xtask codegen --crd --check` for the example.
+    CustomGroups,
+    /// informer-factory for a version of Kubernetes, with all groups or with none.
+    Groups(&'static str, &'static [&'static str]),
     /// `cargo xtask loom`.
     Loom,
     /// `cargo xtask simulate`, with these arguments.
     Simulate(&'static simulate::Args),
     /// `cargo xtask fuzz`, a minute for each target.
     Fuzz,
+    /// `cargo xtask gateway-api`.
+    GatewayApi,
     /// `cargo xtask e2e`, with controllers, a scheduler and nodes.
     E2e,
 }
 
 /// The steps, those that fail soonest first.
-const STEPS: [(&str, Step); 13] = [
+const STEPS: [(&str, Step); 19] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("tidy", Step::Tidy),
     ("codegen", Step::Codegen),
+    ("custom groups", Step::CustomGroups),
+    ("no groups", Step::Groups("1.37", &["--no-default-features"])),
+    ("all groups of 1.37", Step::Groups("1.37", &[])),
+    ("all groups of 1.33", Step::Groups("1.33", &[])),
     ("test", Step::Cargo(&["test", "--workspace"])),
     ("simulate", Step::Simulate(&simulate::Args::CI)),
     ("doc", Step::Doc),
@@ -43,7 +53,9 @@ const STEPS: [(&str, Step); 13] = [
     ("example custom_resource", Step::Cargo(&["run", "--example", "custom_resource"])),
     ("example index_lookup", Step::Cargo(&["run", "--example", "index_lookup"])),
     ("example slim_view", Step::Cargo(&["run", "--example", "slim_view"])),
+    ("custom-groups", Step::Cargo(&["run", "--example", "custom-groups"])),
     ("e2e", Step::E2e),
+    ("gateway-api", Step::GatewayApi),
 ];
 
 /// What takes too long for every change.
@@ -91,9 +103,20 @@ impl Step {
                 cargo(&args, &[("RUSTDOCFLAGS", "-D warnings")], signals)?
             }
             Self::Tidy => tidy::run()?,
-            Self::Codegen => codegen::run(&codegen::Args::CHECK)?,
             Self::Simulate(args) => simulate::run(args, signals)?,
             Self::Fuzz => fuzz::run(&fuzz::Args::LONG, signals)?,
+            Self::Codegen => codegen::run(&codegen::Args::CHECK, signals)?,
+            Self::CustomGroups => codegen::check_example(signals)?,
+            Self::Groups(version, features) => {
+                let args = ["clippy", "--package", "informer-factory", "--lib"];
+                let args = [&args[..], features, &["--", "-D", "warnings"]].concat();
+                // Beside the other builds, which would all begin again.
+                let folder = workspace::root().join("target/versions");
+                let folder = folder.to_string_lossy();
+                let env = [("K8S_OPENAPI_ENABLED_VERSION", version), ("CARGO_TARGET_DIR", folder.as_ref())];
+                cargo(&args, &env, signals)?
+            }
+            Self::GatewayApi => gateway_api::run(signals)?,
             Self::Loom => loom::run(signals)?,
             Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,
         };

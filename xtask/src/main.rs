@@ -9,6 +9,7 @@ mod codegen;
 mod controlplane;
 mod e2e;
 mod fuzz;
+mod gateway_api;
 mod loom;
 mod process;
 mod signals;
@@ -37,10 +38,12 @@ enum Command {
     Apiserver(apiserver::Args),
     /// Run the end-to-end tests against a real kube-apiserver.
     E2e(e2e::Args),
-    /// Generate the typed accessors of informer-factory from `xtask/groups.json`.
+    /// Generate typed accessors: those of informer-factory, or with `--crd` for kinds of your own.
     Codegen(codegen::Args),
     /// Fuzz decoders, responses, tokens and selectors, for a minute or as long as you say.
     Fuzz(fuzz::Args),
+    /// Generate types and accessors from Gateway API's definitions, and follow its kinds on a real kube-apiserver.
+    GatewayApi,
     /// Try every order in which threads can meet at the locks and wake-ups of queue, store and handlers.
     Loom,
     /// Try many seeds of the deterministic simulation, or put bugs into the sources that it has to find.
@@ -72,8 +75,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Apiserver(args) => apiserver::run(&args, &Signals::install()?),
         Command::E2e(args) => e2e::run(&args, &Signals::install()?),
-        Command::Codegen(args) => codegen::run(&args),
+        Command::Codegen(args) => codegen::run(&args, &Signals::install()?),
         Command::Fuzz(args) => fuzz::run(&args, &Signals::install()?),
+        Command::GatewayApi => gateway_api::run(&Signals::install()?),
         Command::Loom => loom::run(&Signals::install()?),
         Command::Simulate(args) => simulate::run(&args, &Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),

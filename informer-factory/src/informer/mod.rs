@@ -143,6 +143,14 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.indexer.add_index(name, values)
     }
 
+    /// Returns the index with this name, which somebody has added.
+    ///
+    /// # Errors
+    /// As [`Indexer::index`], which also tells who asks for it with another type of values.
+    pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
+        self.shared.indexer.index(name)
+    }
+
     /// Adds a handler, at any time. What the store has already comes to it first, as initial adds (I5); so does the first
     /// list, as it comes.
     #[doc(alias = "AddEventHandler")]

@@ -11,6 +11,7 @@ mod derived;
 mod expiry;
 mod following;
 mod forms;
+mod groups;
 mod interruptions;
 mod journal;
 mod kinds;

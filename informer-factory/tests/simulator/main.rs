@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod factory;
+mod groups;
 mod kinds;
 mod own_writes;
 mod pipeline;

@@ -1,37 +1,48 @@
 //! The facts about Kubernetes' kinds, as `xtask/groups.json` holds them.
 
+use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Context;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
 /// The file with the facts, relative to the workspace's root.
 pub(crate) const FILE: &str = "xtask/groups.json";
 
 /// All of the file.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Data {
     /// For readers: JSON has no comments.
-    #[serde(rename = "about")]
-    _about: IgnoredAny,
+    pub(crate) about: Vec<String>,
+    /// The version features of k8s-openapi, in order.
+    pub(crate) features: Vec<String>,
+    /// What can be listed and not watched.
+    pub(crate) not_watched: Vec<NotWatched>,
     pub(crate) groups: Vec<Group>,
 }
 
+/// A kind that the server lists and does not watch.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NotWatched {
+    pub(crate) group: String,
+    pub(crate) kind: String,
+}
+
 /// An API group.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Group {
     /// As in an `apiVersion`; empty for the core group.
     pub(crate) group: String,
-    /// What Rust code calls it.
+    /// What Rust code calls it; its Cargo feature is called the same.
     pub(crate) name: String,
     pub(crate) versions: Vec<Version>,
 }
 
 /// A version of a group.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Version {
     pub(crate) version: String,
@@ -41,13 +52,18 @@ pub(crate) struct Version {
 }
 
 /// A kind that can be listed and watched.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Kind {
     pub(crate) kind: String,
     /// The name of the resource, as in URLs.
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
+    /// What kubectl calls it, too.
+    #[serde(default)]
+    pub(crate) short: Vec<String>,
+    /// What it is for, in a few words.
+    pub(crate) what: String,
     /// The features of k8s-openapi with the kind; empty where all of them have it.
     #[serde(default)]
     pub(crate) features: Vec<String>,
@@ -55,9 +71,13 @@ pub(crate) struct Kind {
 
 /// Reads the file.
 pub(crate) fn read(root: &Path) -> anyhow::Result<Data> {
-    let text = std::fs::read_to_string(root.join(FILE))
-        .with_context(|| format!("cannot read {FILE}; restore it from git"))?;
-    parse(&text)
+    parse(&read_text(root)?)
+}
+
+/// Reads the file as it is.
+pub(crate) fn read_text(root: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(root.join(FILE))
+        .with_context(|| format!("cannot read {FILE}; restore it from git"))
 }
 
 fn parse(text: &str) -> anyhow::Result<Data> {
@@ -65,9 +85,73 @@ fn parse(text: &str) -> anyhow::Result<Data> {
         .with_context(|| format!("{FILE} is not what codegen understands; correct it at the place named"))
 }
 
+impl Data {
+    /// The text of the file: one kind a line, so that a change of Kubernetes is easy to read.
+    pub(crate) fn text(&self) -> anyhow::Result<String> {
+        let lines = self.about.iter().map(|line| Ok(format!("    {}", json(line)?)));
+        let excepted = self.not_watched.iter().map(|NotWatched { group, kind }| {
+            Ok(format!(r#"{{ "group": {}, "kind": {} }}"#, json(group)?, json(kind)?))
+        });
+        Ok(format!(
+            "{{\n  \"about\": [\n{}\n  ],\n  \"features\": {},\n  \"not_watched\": [{}],\n  \"groups\": [\n{}\n  ]\n}}\n",
+            joined(lines, ",\n")?,
+            list(&self.features)?,
+            joined(excepted, ", ")?,
+            joined(self.groups.iter().map(Group::text), ",\n")?,
+        ))
+    }
+}
+
+impl Group {
+    fn text(&self) -> anyhow::Result<String> {
+        let versions = joined(self.versions.iter().map(Version::text), ",\n")?;
+        let (group, name) = (json(&self.group)?, json(&self.name)?);
+        Ok(format!(
+            "    {{\n      \"group\": {group},\n      \"name\": {name},\n      \"versions\": [\n{versions}\n      ]\n    }}"
+        ))
+    }
+}
+
+impl Version {
+    fn text(&self) -> anyhow::Result<String> {
+        let kinds = joined(self.kinds.iter().map(Kind::text), ",\n")?;
+        let (version, module) = (json(&self.version)?, json(&self.module)?);
+        let head = format!("          \"version\": {version},\n          \"module\": {module},\n");
+        Ok(format!("        {{\n{head}          \"kinds\": [\n{kinds}\n          ]\n        }}"))
+    }
+}
+
+impl Kind {
+    fn text(&self) -> anyhow::Result<String> {
+        let (kind, plural) = (json(&self.kind)?, json(&self.plural)?);
+        let mut line = format!(r#"{{ "kind": {kind}, "plural": {plural}, "namespaced": {}"#, self.namespaced);
+        if !self.short.is_empty() {
+            write!(line, r#", "short": {}"#, list(&self.short)?)?;
+        }
+        write!(line, r#", "what": {}"#, json(&self.what)?)?;
+        if !self.features.is_empty() {
+            write!(line, r#", "features": {}"#, list(&self.features)?)?;
+        }
+        Ok(format!("            {line} }}"))
+    }
+}
+
+fn json(value: &(impl Serialize + ?Sized)) -> anyhow::Result<String> {
+    Ok(serde_json::to_string(value)?)
+}
+
+fn list(names: &[String]) -> anyhow::Result<String> {
+    Ok(format!("[{}]", joined(names.iter().map(json), ", ")?))
+}
+
+fn joined(texts: impl Iterator<Item = anyhow::Result<String>>, between: &str) -> anyhow::Result<String> {
+    Ok(texts.collect::<anyhow::Result<Vec<_>>>()?.join(between))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace;
 
     #[test]
     fn a_misspelt_field_is_found_with_its_place() {
@@ -80,9 +164,15 @@ mod tests {
     }
 
     #[test]
-    fn features_can_be_left_out() {
-        let kind = r#"{"kind": "Pod", "plural": "pods", "namespaced": true}"#;
+    fn features_and_short_names_can_be_left_out() {
+        let kind = r#"{"kind": "Pod", "plural": "pods", "namespaced": true, "what": "containers"}"#;
         let kind: Kind = serde_json::from_str(kind).unwrap();
-        assert!(kind.features.is_empty());
+        assert!(kind.features.is_empty() && kind.short.is_empty());
+    }
+
+    #[test]
+    fn what_is_read_is_written_back_to_the_letter() {
+        let text = read_text(&workspace::root()).unwrap();
+        assert_eq!(parse(&text).unwrap().text().unwrap(), text.replace("\r\n", "\n"));
     }
 }

@@ -3,125 +3,229 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use super::gate::Gate;
 use super::lower::{Group, Kind, Version};
+
+/// How wide documentation is, without its indentation and slashes.
+const WIDTH: usize = 104;
 
 /// The content of a file.
 #[derive(Debug)]
 pub(crate) struct Module {
     /// The documentation that opens it.
     pub(crate) docs: Vec<String>,
-    /// What is apart from each other by a blank line.
-    pub(crate) parts: Vec<TokenStream>,
+    pub(crate) parts: Vec<Part>,
 }
 
-/// The module with the accessors on the factory, and the groups they return.
-pub(crate) fn root(groups: &[Group]) -> Module {
-    let versions = || groups.iter().flat_map(|group| &group.versions);
-    let files = versions().map(|version| &version.file);
-    let exports = versions().map(|Version { file, type_name, .. }| quote!(pub use self::#file::#type_name;));
-    let on_factory = groups.iter().map(on_factory);
-    let mut parts = vec![
-        quote!(#(mod #files;)*),
-        quote!(#(#exports)*),
-        quote!(
-            use crate::SharedInformerFactory;
-        ),
-        quote!(impl SharedInformerFactory { #(#on_factory)* }),
-    ];
-    parts.extend(groups.iter().flat_map(group));
-    let docs = [
-        "The informers of Kubernetes' built-in kinds, by group and version: `factory.core().v1().pods()`.",
-        "",
-        "Each is what [`SharedInformerFactory::informer`] returns for the kind.",
-    ];
-    Module { docs: docs.map(str::to_owned).to_vec(), parts }
+/// What is apart from the rest by a blank line.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Items(TokenStream),
+    /// What only some versions of Kubernetes have.
+    Gated(Gate, Vec<Part>),
 }
 
-/// The module of a version.
-pub(crate) fn version(group: &Group, version: &Version) -> Module {
-    let Version { type_name, module, api_version, .. } = version;
-    let doc = format!(" The informers of {} in the version `{}`.", group.title, version.accessor);
-    let accessors = version.kinds.iter().map(|kind| accessor(version, kind));
-    let parts = vec![
-        quote!(use #module;),
-        quote!(
-            use crate::{SharedIndexInformer, SharedInformerFactory};
-        ),
-        quote! {
-            #[doc = #doc]
-            #[derive(Clone, Copy, Debug)]
-            pub struct #type_name<'a> {
-                pub(super) factory: &'a SharedInformerFactory,
-            }
-        },
-        quote! {
-            impl<'a> #type_name<'a> {
-                #(#accessors)*
-
-                /// Returns the factory, for accessors of one's own.
-                #[must_use]
-                pub fn factory(&self) -> &'a SharedInformerFactory {
-                    self.factory
-                }
-            }
-        },
-    ];
-    Module { docs: vec![format!("The informers of the kinds in `{api_version}`.")], parts }
+/// Puts the parts into the gate, if there is one.
+fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
+    if gate.macros.is_empty() { parts } else { vec![Part::Gated(gate.clone(), parts)] }
 }
 
-fn on_factory(group: &Group) -> TokenStream {
-    let Group { accessor, type_name, title, versions } = group;
+/// The module of the groups.
+pub(crate) fn root(groups: &[Group], docs: &str) -> Module {
+    let files = groups.iter().map(|Group { accessor, .. }| {
+        let feature = accessor.to_string();
+        quote!(#[cfg(feature = #feature)] mod #accessor;)
+    });
+    let mut parts = vec![Part::Items(quote!(#(#files)*))];
+    parts.extend(groups.iter().flat_map(exports));
+    Module { docs: docs.lines().map(str::to_owned).collect(), parts }
+}
+
+/// What users can name of a group.
+fn exports(group: &Group) -> Vec<Part> {
+    let Group { accessor, type_name, versions, .. } = group;
+    let feature = accessor.to_string();
+    let export = |names: &[&proc_macro2::Ident]| {
+        Part::Items(quote!(#[cfg(feature = #feature)] pub use self::#accessor::{#(#names),*};))
+    };
+    let inner = |version: &&Version| version.gate == group.gate;
+    let mut names = vec![type_name];
+    names.extend(versions.iter().filter(inner).map(|version| &version.type_name));
+    let mut parts = vec![export(&names)];
+    for version in versions.iter().filter(|version| !inner(version)) {
+        parts.extend(gated(&version.gate, vec![export(&[&version.type_name])]));
+    }
+    gated(&group.gate, parts)
+}
+
+/// The module of a built-in group.
+pub(crate) fn built_in(group: &Group) -> Module {
+    let on_factory = on_factory(group, &quote!(pub));
+    let mut parts = vec![Part::Items(quote!(impl crate::SharedInformerFactory { #on_factory }))];
+    parts.extend(accessors(group, &quote!(crate)));
+    let docs = format!("The informers of {}: Cargo feature `{}`.", group.title, group.accessor);
+    Module { docs: vec![docs], parts: gated(&group.gate, parts) }
+}
+
+/// The accessor of a group on the factory.
+pub(crate) fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream {
+    let Group { accessor, type_name, title, versions, .. } = group;
     let versions: Vec<String> = versions.iter().map(|version| format!("`{}`", version.accessor)).collect();
-    let doc = format!(" Returns the informers of {title} ({}).", versions.join(", "));
+    let doc = doc(&[format!("Returns the informers of {title} ({}).", versions.join(", "))]);
     quote! {
-        #[doc = #doc]
+        #doc
         #[must_use]
-        pub fn #accessor(&self) -> #type_name<'_> {
+        #visibility fn #accessor(&self) -> #type_name<'_> {
             #type_name { factory: self }
         }
     }
 }
 
-fn group(group: &Group) -> [TokenStream; 2] {
+/// The type of the group and those of its versions. `front` is the path of informer-factory.
+pub(crate) fn accessors(group: &Group, front: &TokenStream) -> Vec<Part> {
     let Group { type_name, title, versions, .. } = group;
-    let doc = format!(" The informers of {title}, by version.");
-    let versions = versions.iter().map(|version| {
-        let Version { accessor, type_name, .. } = version;
-        let doc = format!(" Returns the informers of `{}`.", version.api_version);
-        quote! {
-            #[doc = #doc]
-            #[must_use]
-            pub fn #accessor(&self) -> #type_name<'a> {
-                #type_name { factory: self.factory }
-            }
+    let doc = doc(&[format!("The informers of {title}, by version.")]);
+    let mut parts = vec![Part::Items(quote! {
+        #doc
+        #[derive(Clone, Copy, Debug)]
+        pub struct #type_name<'a> {
+            factory: &'a #front::SharedInformerFactory,
         }
-    });
-    [
-        quote! {
-            #[doc = #doc]
-            #[derive(Clone, Copy, Debug)]
-            pub struct #type_name<'a> {
-                factory: &'a SharedInformerFactory,
-            }
+    })];
+    parts.extend(by_gate(
+        versions,
+        |version| &version.gate,
+        &group.gate,
+        |versions| {
+            let versions = versions.iter().map(|version| on_group(version));
+            quote!(impl<'a> #type_name<'a> { #(#versions)* })
         },
-        quote!(impl<'a> #type_name<'a> { #(#versions)* }),
-    ]
+    ));
+    for other in versions {
+        let parts_of_version = version(group, other, front);
+        parts.extend(match other.gate == group.gate {
+            true => parts_of_version,
+            false => gated(&other.gate, parts_of_version),
+        });
+    }
+    parts
 }
 
-fn accessor(version: &Version, kind: &Kind) -> TokenStream {
-    let Kind { accessor, type_name, namespaced } = kind;
-    let types = &version.accessor;
-    let doc = format!(
-        " Returns the shared informer of {} (`{type_name}`, `{}`, {}).",
-        accessor.to_string().replace('_', " "),
-        version.api_version,
-        if *namespaced { "namespaced" } else { "cluster-scoped" },
-    );
+fn on_group(version: &Version) -> TokenStream {
+    let Version { accessor, type_name, api_version, .. } = version;
+    let doc = doc(&[format!("Returns the informers of `{api_version}`.")]);
     quote! {
-        #[doc = #doc]
+        #doc
         #[must_use]
-        pub fn #accessor(&self) -> SharedIndexInformer<#types::#type_name> {
+        pub fn #accessor(&self) -> #type_name<'a> {
+            #type_name { factory: self.factory }
+        }
+    }
+}
+
+fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
+    let Version { type_name, kinds, .. } = version;
+    let doc = doc(&[format!("The informers of {} in the version `{}`.", group.title, version.accessor)]);
+    let mut parts = vec![Part::Items(quote! {
+        #doc
+        #[derive(Clone, Copy, Debug)]
+        pub struct #type_name<'a> {
+            factory: &'a #front::SharedInformerFactory,
+        }
+
+        impl<'a> #type_name<'a> {
+            /// Returns the factory, for accessors of one's own.
+            #[must_use]
+            pub fn factory(&self) -> &'a #front::SharedInformerFactory {
+                self.factory
+            }
+        }
+    })];
+    parts.extend(by_gate(
+        kinds,
+        |kind| &kind.gate,
+        &version.gate,
+        |kinds| {
+            let kinds = kinds.iter().map(|kind| on_version(version, kind, front));
+            quote!(impl #type_name<'_> { #(#kinds)* })
+        },
+    ));
+    parts
+}
+
+/// One `impl` for what is always there, and one in each other gate.
+fn by_gate<T>(
+    items: &[T],
+    gate: impl Fn(&T) -> &Gate,
+    outer: &Gate,
+    expand: impl Fn(&[&T]) -> TokenStream,
+) -> Vec<Part> {
+    let mut gates: Vec<&Gate> = Vec::new();
+    for item in items {
+        if !gates.contains(&gate(item)) {
+            gates.push(gate(item));
+        }
+    }
+    gates.sort_by_key(|gate| *gate != outer);
+    let expand = |of: &Gate| {
+        let items: Vec<&T> = items.iter().filter(|item| gate(item) == of).collect();
+        let part = vec![Part::Items(expand(&items))];
+        if of == outer { part } else { gated(of, part) }
+    };
+    gates.into_iter().flat_map(expand).collect()
+}
+
+fn on_version(version: &Version, kind: &Kind, front: &TokenStream) -> TokenStream {
+    let Kind { accessor, path, name, namespaced, short, what, gate } = kind;
+    let words = accessor.to_string().replace('_', " ");
+    let what = what.as_ref().map_or_else(String::new, |what| format!(": {what}"));
+    let scope = if *namespaced { "namespaced" } else { "cluster-scoped" };
+    let mut facts = format!("Kind `{name}` of `{}`, {scope}", version.api_version);
+    if !short.is_empty() {
+        let short: Vec<String> = short.iter().map(|name| format!("`{name}`")).collect();
+        facts += &format!("; for kubectl also {}", short.join(", "));
+    }
+    facts += ".";
+    if let Some(title) = &gate.title {
+        facts += &format!(" Only with k8s-openapi's {title}.");
+    }
+    let doc = doc(&[format!("Returns the shared informer of {words}{what}."), facts]);
+    // Inlined, so that what an informer of the type needs is compiled where the accessor is used, and only then.
+    quote! {
+        #doc
+        #(#[doc(alias = #short)])*
+        #[inline]
+        #[must_use]
+        pub fn #accessor(&self) -> #front::SharedIndexInformer<#path> {
             self.factory.informer()
         }
     }
+}
+
+/// Documentation in paragraphs.
+pub(crate) fn doc(paragraphs: &[String]) -> TokenStream {
+    let mut lines: Vec<String> = Vec::new();
+    for paragraph in paragraphs {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(wrapped(paragraph).into_iter().map(|line| format!(" {line}")));
+    }
+    quote!(#(#[doc = #lines])*)
+}
+
+/// The paragraph in lines.
+pub(crate) fn wrapped(paragraph: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in paragraph.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + word.chars().count() < WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }

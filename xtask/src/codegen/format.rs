@@ -1,31 +1,45 @@
 //! Code as text, laid out as `cargo fmt` would.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use proc_macro2::TokenStream;
 
-use super::expand::Module;
-use super::{data, files};
+use super::expand::{Module, Part};
+use super::pipe;
 
 /// The edition of the workspace, which decides on the style too.
 const EDITION: &str = "2024";
 
-/// The text of a file.
-pub(crate) fn source(root: &Path, module: &Module) -> anyhow::Result<String> {
+/// The text of a file in `folder`, whose settings of rustfmt count. `origin` says what it was made from.
+pub(crate) fn source(folder: &Path, origin: &str, module: &Module) -> anyhow::Result<String> {
     let mut text = String::new();
     for line in &module.docs {
         text.push_str(format!("//! {line}").trim_end());
         text.push('\n');
     }
-    text.push_str(&format!("// {} from `{}`; do not edit.\n", files::MARK, data::FILE));
+    text.push_str(&format!("// {origin}; do not edit.\n"));
     for part in &module.parts {
         text.push('\n');
-        text.push_str(&items(part)?);
+        text.push_str(&part_text(folder, part)?);
     }
-    rustfmt(root, text)
+    rustfmt(folder, text)
+}
+
+fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
+    let (gate, parts) = match part {
+        Part::Items(tokens) => return items(tokens),
+        Part::Gated(gate, parts) => (gate, parts),
+    };
+    let texts = parts.iter().map(|part| part_text(folder, part)).collect::<anyhow::Result<Vec<_>>>()?;
+    // rustfmt leaves alone what is in a macro, so it gets it before.
+    let inner = rustfmt(folder, texts.join("\n"))?;
+    Ok(gate.macros.iter().rev().fold(inner, |inner, name| {
+        let lines =
+            inner.lines().map(|line| if line.is_empty() { "\n".into() } else { format!("    {line}\n") });
+        format!("k8s_openapi::{name}! {{\n{}}}\n", lines.collect::<String>())
+    }))
 }
 
 /// The items as text. In tokens documentation is attributes, which rustfmt leaves alone;
@@ -36,42 +50,30 @@ fn items(tokens: &TokenStream) -> anyhow::Result<String> {
     Ok(spaced(&prettyplease::unparse(&file)))
 }
 
-/// Puts a blank line after each item in an `impl`, where prettyplease has none.
+/// Puts a blank line after each item in an `impl` or a `trait`, where prettyplease has none.
 fn spaced(text: &str) -> String {
     let mut spaced = String::new();
-    let mut after_item = false;
+    let mut before = "";
     for line in text.lines() {
-        if after_item && line.trim() != "}" {
+        let item_ended = before == "}" && line.trim() != "}";
+        let next_begins = before.ends_with(';') && line.trim().starts_with("///");
+        if item_ended || next_begins {
             spaced.push('\n');
         }
         spaced.push_str(line);
         spaced.push('\n');
-        after_item = line.trim() == "}";
+        before = line.trim();
     }
     spaced
 }
 
-/// Passes the text through the rustfmt that `cargo fmt` runs, with the workspace's settings.
-fn rustfmt(root: &Path, text: String) -> anyhow::Result<String> {
+/// Passes the text through the rustfmt that `cargo fmt` runs, with the settings that count in the folder.
+pub(crate) fn rustfmt(folder: &Path, text: String) -> anyhow::Result<String> {
     let program = std::env::var_os("RUSTFMT").unwrap_or_else(|| "rustfmt".into());
-    let mut child = Command::new(program)
-        .args(["--edition", EDITION, "--config-path"])
-        .arg(root.join("rustfmt.toml"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("cannot start `rustfmt`; install it with `rustup component add rustfmt`")?;
-    let stdin = child.stdin.take();
-    // On a thread of its own: neither of two full pipes would otherwise be emptied.
-    let writer = std::thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
-    let output = child.wait_with_output().context("cannot read from `rustfmt`")?;
-    let written = writer.join();
-    if !output.status.success() || !matches!(written, Ok(Some(Ok(())))) {
-        let message = String::from_utf8_lossy(&output.stderr);
-        bail!("`rustfmt` failed on what `codegen::expand` made: {}", message.trim());
-    }
-    String::from_utf8(output.stdout).context("`rustfmt` wrote what is not UTF-8")
+    let mut command = Command::new(program);
+    command.args(["--edition", EDITION]).current_dir(folder);
+    pipe::through(&mut command, text)
+        .context("cannot lay out generated code; `rustup component add rustfmt` installs what does it")
 }
 
 #[cfg(test)]
@@ -79,6 +81,7 @@ mod tests {
     use quote::quote;
 
     use super::*;
+    use crate::codegen::gate::Gate;
     use crate::workspace;
 
     #[test]
@@ -91,27 +94,47 @@ mod tests {
                 pub fn c(&self) {}
             }
         };
-        let module = Module {
-            docs: vec!["D.".into(), String::new()],
-            parts: vec![
-                quote!(
-                    use b::B;
-                ),
-                item,
-            ],
-        };
-        let text = source(&workspace::root(), &module).unwrap();
+        let uses = quote!(
+            use b::B;
+        );
+        let parts = vec![Part::Items(uses), Part::Items(item)];
+        let module = Module { docs: vec!["D.".into(), String::new()], parts };
+        let text = source(&workspace::root(), "made from E", &module).unwrap();
         let (head, code) = text.split_once("\n\n").unwrap();
-        assert!(head.starts_with("//! D.\n//!\n// @generated by `cargo xtask codegen`"), "{head}");
+        assert_eq!(head, "//! D.\n//!\n// made from E; do not edit.");
         let b = "    /// B.\n    pub fn b(&self) -> B {\n        B { a: self }\n    }\n";
         let c = "    /// C.\n    pub fn c(&self) {}\n";
         assert_eq!(code, format!("use b::B;\n\nimpl A {{\n{b}\n{c}}}\n"));
     }
 
     #[test]
+    fn what_some_versions_lack_is_in_macros() {
+        let all = ["v1_1", "v1_2", "v1_3", "v1_4"].map(str::to_owned);
+        let gate = Gate::new(&all[1..3], &all).unwrap();
+        let part = Part::Gated(
+            gate,
+            vec![
+                Part::Items(quote!(
+                    const A: u8 = 1;
+                )),
+                Part::Items(quote!(
+                    mod b {}
+                )),
+            ],
+        );
+        let module = Module { docs: vec!["D.".into()], parts: vec![part] };
+        let text = source(&workspace::root(), "made from E", &module).unwrap();
+        let inner = "        const A: u8 = 1;\n\n        mod b {}\n";
+        let expected = format!(
+            "k8s_openapi::k8s_if_ge_1_2! {{\n    k8s_openapi::k8s_if_le_1_3! {{\n{inner}    }}\n}}\n"
+        );
+        assert_eq!(text.split_once("\n\n").unwrap().1, expected);
+    }
+
+    #[test]
     fn what_is_not_rust_is_reported() {
-        let module = Module { docs: Vec::new(), parts: vec![quote!(fn fn)] };
-        let message = format!("{:#}", source(&workspace::root(), &module).unwrap_err());
+        let module = Module { docs: Vec::new(), parts: vec![Part::Items(quote!(fn fn))] };
+        let message = format!("{:#}", source(&workspace::root(), "", &module).unwrap_err());
         assert!(message.contains("fn fn"), "{message}");
     }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, bail};
 use proc_macro2::{Ident, TokenStream};
-use quote::ToTokens;
+use quote::quote;
 
 use super::data::{self, Data};
-use super::names::{capitalized, ident, plural};
+use super::gate::Gate;
+use super::names::{capitalized, ident, plural, title};
 
 /// A group with its accessor on the factory.
 #[derive(Debug)]
@@ -18,22 +19,20 @@ pub(crate) struct Group {
     pub(crate) type_name: Ident,
     /// What documentation calls it.
     pub(crate) title: String,
+    pub(crate) gate: Gate,
     pub(crate) versions: Vec<Version>,
 }
 
-/// A version of a group, which has a file of its own.
+/// A version of a group.
 #[derive(Debug)]
 pub(crate) struct Version {
-    /// `v1`; the types are in a module of the same name.
+    /// `v1`.
     pub(crate) accessor: Ident,
     /// `CoreV1`.
     pub(crate) type_name: Ident,
-    /// `core_v1`.
-    pub(crate) file: Ident,
-    /// `k8s_openapi::api::core::v1`.
-    pub(crate) module: TokenStream,
     /// As in an object's `apiVersion`: `v1`, `apps/v1`.
     pub(crate) api_version: String,
+    pub(crate) gate: Gate,
     pub(crate) kinds: Vec<Kind>,
 }
 
@@ -42,79 +41,108 @@ pub(crate) struct Version {
 pub(crate) struct Kind {
     /// `config_maps`.
     pub(crate) accessor: Ident,
+    /// The type: `k8s_openapi::api::core::v1::ConfigMap`.
+    pub(crate) path: TokenStream,
     /// `ConfigMap`.
-    pub(crate) type_name: Ident,
+    pub(crate) name: String,
     pub(crate) namespaced: bool,
+    /// Other names to search the documentation for.
+    pub(crate) short: Vec<String>,
+    /// What it is for, in a few words.
+    pub(crate) what: Option<String>,
+    pub(crate) gate: Gate,
 }
 
 /// Names everything. The order of the data does not matter: what comes out is sorted by name.
 pub(crate) fn lower(data: &Data) -> anyhow::Result<Vec<Group>> {
-    let mut groups = data.groups.iter().map(group).collect::<anyhow::Result<Vec<_>>>()?;
-    sort(&mut groups, "group", |group| &group.accessor)?;
+    let groups = data.groups.iter().map(|other| group(other, &data.features));
+    let mut groups = groups.collect::<anyhow::Result<Vec<_>>>()?;
+    sort(&mut groups, "group", |group| &group.accessor).with_context(in_file)?;
     Ok(groups)
 }
 
-fn group(group: &data::Group) -> anyhow::Result<Group> {
-    let mut versions =
-        group.versions.iter().map(|other| version(group, other)).collect::<anyhow::Result<Vec<_>>>()?;
-    sort(&mut versions, "version", |version| &version.accessor)
-        .with_context(|| format!("in the group `{}`", group.name))?;
-    let title = if group.group.is_empty() {
-        "the core group".to_owned()
-    } else {
-        format!("the group `{}`", group.group)
-    };
-    let type_name = ident(&capitalized(&group.name))?;
-    Ok(Group { accessor: ident(&group.name)?, type_name, title, versions })
+fn in_file() -> String {
+    format!("in {}", data::FILE)
 }
 
-fn version(group: &data::Group, version: &data::Version) -> anyhow::Result<Version> {
-    let name = &version.version;
-    let api_version = if group.group.is_empty() { name.clone() } else { format!("{}/{name}", group.group) };
-    let kinds = version.kinds.iter().map(kind).collect::<anyhow::Result<Vec<_>>>();
-    let mut kinds = kinds.with_context(|| format!("in `{api_version}`"))?;
-    sort(&mut kinds, "kind", |kind| &kind.accessor).with_context(|| format!("in `{api_version}`"))?;
-    Ok(Version {
-        accessor: ident(name)?,
-        type_name: ident(&(capitalized(&group.name) + &capitalized(name)))?,
-        file: ident(&format!("{}_{name}", group.name))?,
-        module: module(version)?,
-        api_version,
-        kinds,
+fn group(group: &data::Group, features: &[String]) -> anyhow::Result<Group> {
+    let versions = group.versions.iter().map(|other| version(group, other, features));
+    let mut versions = versions.collect::<anyhow::Result<Vec<_>>>()?;
+    sort(&mut versions, "version", |version| &version.accessor)
+        .with_context(|| format!("in the group `{}` of {}", group.name, data::FILE))?;
+    let kinds = group.versions.iter().flat_map(|version| &version.kinds);
+    Ok(Group {
+        accessor: ident(&group.name)?,
+        type_name: ident(&capitalized(&group.name))?,
+        title: title(&group.group),
+        gate: union(kinds, features)?,
+        versions,
     })
 }
 
-/// The generated code imports the module and says `v1::Pod`, so it must be called `v1`.
-fn module(version: &data::Version) -> anyhow::Result<TokenStream> {
+fn version(group: &data::Group, version: &data::Version, features: &[String]) -> anyhow::Result<Version> {
+    let name = &version.version;
+    let api_version = if group.group.is_empty() { name.clone() } else { format!("{}/{name}", group.group) };
+    let place = || format!("in `{api_version}` of {}", data::FILE);
+    let module = module(version)?;
+    let gate = union(version.kinds.iter(), features).with_context(place)?;
+    let kinds = version.kinds.iter().map(|other| kind(other, &module, features));
+    let mut kinds = kinds.collect::<anyhow::Result<Vec<_>>>().with_context(place)?;
+    sort(&mut kinds, "kind", |kind| &kind.accessor).with_context(place)?;
+    Ok(Version {
+        accessor: ident(name)?,
+        type_name: ident(&(capitalized(&group.name) + &capitalized(name)))?,
+        gate,
+        kinds,
+        api_version,
+    })
+}
+
+fn module(version: &data::Version) -> anyhow::Result<syn::Path> {
     let data::Version { version: name, module, .. } = version;
     match syn::parse_str::<syn::Path>(module) {
-        Ok(path) if path.segments.last().is_some_and(|last| last.ident == name) => Ok(path.to_token_stream()),
+        Ok(path) if path.segments.last().is_some_and(|last| last.ident == name) => Ok(path),
         _ => bail!("{}: `{module}` is not the path of a module `{name}`; correct it", data::FILE),
     }
 }
 
-fn kind(kind: &data::Kind) -> anyhow::Result<Kind> {
-    let name = &kind.kind;
-    if !kind.features.is_empty() {
-        // Leaving the field unread would make code that some versions of Kubernetes do not compile.
-        bail!(
-            "{}: `{name}` has `features`, and codegen cannot yet make an accessor for some versions only; \
-             take the kind out, or teach `codegen::expand` to use the `k8s_if_*` macros of k8s-openapi",
-            data::FILE
-        );
+fn kind(kind: &data::Kind, module: &syn::Path, features: &[String]) -> anyhow::Result<Kind> {
+    let data::Kind { kind: name, namespaced, short, what, .. } = kind;
+    if what.is_empty() {
+        bail!("{}: say in a few words what `{name}` is for, as its `what`", data::FILE);
     }
-    let accessor = ident(&plural(name, &kind.plural)?)?;
-    Ok(Kind { accessor, type_name: ident(name)?, namespaced: kind.namespaced })
+    let type_name = ident(name)?;
+    Ok(Kind {
+        accessor: ident(&plural(name, &kind.plural)?)?,
+        path: quote!(#module::#type_name),
+        name: name.clone(),
+        namespaced: *namespaced,
+        short: short.clone(),
+        what: Some(what.clone()),
+        gate: Gate::new(&kind.features, features)?,
+    })
+}
+
+/// The gate of what has any of the kinds in it.
+fn union<'a>(kinds: impl Iterator<Item = &'a data::Kind>, all: &[String]) -> anyhow::Result<Gate> {
+    let mut present = BTreeSet::new();
+    for kind in kinds {
+        if kind.features.is_empty() {
+            return Ok(Gate::default());
+        }
+        present.extend(kind.features.iter().cloned());
+    }
+    Gate::new(&Vec::from_iter(present), all)
 }
 
 /// Sorts by name, and finds what is there twice or not at all.
-fn sort<T>(items: &mut [T], what: &str, name: impl Fn(&T) -> &Ident) -> anyhow::Result<()> {
+pub(crate) fn sort<T>(items: &mut [T], what: &str, name: impl Fn(&T) -> &Ident) -> anyhow::Result<()> {
     if items.is_empty() {
-        bail!("{}: there is no {what}; add one, or take out what is empty", data::FILE);
+        bail!("there is no {what}; add one, or take out what is empty");
     }
     let mut seen = BTreeSet::new();
     if let Some(twice) = items.iter().map(&name).find(|name| !seen.insert(*name)) {
-        bail!("{}: the {what} `{twice}` is there twice; take one out", data::FILE);
+        bail!("the {what} `{twice}` is there twice; take one out");
     }
     items.sort_by(|a, b| name(a).cmp(name(b)));
     Ok(())
@@ -124,15 +152,23 @@ fn sort<T>(items: &mut [T], what: &str, name: impl Fn(&T) -> &Ident) -> anyhow::
 mod tests {
     use super::*;
 
-    const POD: &str = r#"{"kind": "Pod", "plural": "pods", "namespaced": true}"#;
-    const NODE: &str = r#"{"kind": "Node", "plural": "nodes", "namespaced": false}"#;
+    const POD: &str = r#"{"kind": "Pod", "plural": "pods", "namespaced": true, "what": "a"}"#;
+    const NODE: &str = r#"{"kind": "Node", "plural": "nodes", "namespaced": false, "what": "b"}"#;
 
     fn lowered(module: &str, kinds: &[&str]) -> anyhow::Result<Vec<Group>> {
         let kinds = kinds.join(",");
         let version = format!(r#"{{"version": "v1", "module": "{module}", "kinds": [{kinds}]}}"#);
         let group = format!(r#"{{"group": "", "name": "core", "versions": [{version}]}}"#);
-        let data = format!(r#"{{"about": [], "groups": [{group}]}}"#);
+        let features = r#""features": ["v1_33", "v1_34", "v1_35"], "not_watched": []"#;
+        let data = format!(r#"{{"about": [], {features}, "groups": [{group}]}}"#);
         lower(&serde_json::from_str(&data).unwrap())
+    }
+
+    fn only(kind: &str, features: &str) -> String {
+        format!(
+            r#"{{"kind": "{kind}", "plural": "{}s", "namespaced": true, "what": "c", "features": [{features}]}}"#,
+            kind.to_lowercase()
+        )
     }
 
     #[test]
@@ -145,14 +181,28 @@ mod tests {
     }
 
     #[test]
+    fn a_version_is_there_where_any_of_its_kinds_is() {
+        let (job, task) = (only("Job", r#""v1_34""#), only("Task", r#""v1_35""#));
+        let groups = lowered("a::v1", &[&job, &task]).unwrap();
+        let version = &groups[0].versions[0];
+        assert_eq!(groups[0].gate, version.gate);
+        assert_eq!(version.gate.title.as_deref(), Some("`v1_34` and later"));
+        assert_eq!(version.kinds[0].gate.title.as_deref(), Some("`v1_34`"));
+        let groups = lowered("a::v1", &[&job, POD]).unwrap();
+        assert_eq!(groups[0].versions[0].gate, Gate::default());
+    }
+
+    #[test]
     fn what_would_not_compile_is_refused() {
-        let some = r#"{"kind": "Job", "plural": "jobs", "namespaced": true, "features": ["v1_36"]}"#;
+        let wordless = POD.replace(r#""a""#, r#""""#);
+        let gap = only("Job", r#""v1_33", "v1_35""#);
         for (module, kinds, expected) in [
             ("a::v1", &[POD, POD][..], "`pods` is there twice"),
             ("a::v1", &[], "there is no kind"),
             ("a::v2", &[POD], "`a::v2` is not the path"),
             ("a:v1", &[POD], "`a:v1` is not the path"),
-            ("a::v1", &[some], "`Job` has `features`"),
+            ("a::v1", &[wordless.as_str()], "what `Pod` is for"),
+            ("a::v1", &[gap.as_str()], "gap"),
         ] {
             let message = format!("{:#}", lowered(module, kinds).unwrap_err());
             assert!(message.contains(expected) && message.contains(data::FILE), "{message}");

@@ -1,99 +1,84 @@
-//! `cargo xtask codegen`: the typed accessors of informer-factory, made from facts about Kubernetes'
-//! kinds. Facts are read, named and checked, expanded to code and laid out, one step per module.
-//! The unit test `codegen` runs the same check as `--check`, so that `cargo test` finds what CI
-//! would.
+//! `cargo xtask codegen`: typed accessors of informers, made from facts about kinds. Facts are read, named and checked,
+//! expanded to code and laid out, one step per module.
+//!
+//! Without arguments it is for Kubernetes' own kinds (`built_in`); with `--crd`, for those of the user (`crd`).
+//! The unit test `codegen` runs the same check as `--check`, so that `cargo test` finds what CI would.
 
+mod built_in;
+mod crd;
 mod data;
 mod expand;
 mod files;
 mod format;
+mod gate;
 mod lower;
 mod names;
+mod pipe;
+mod refresh;
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use self::files::{Files, Stale};
+use crate::signals::Signals;
 use crate::workspace;
 
-/// Where the generated files are, relative to the workspace's root. All files there are generated.
-const FOLDER: &str = "informer-factory/src/groups";
+/// A program with generated groups, relative to the workspace's root.
+const EXAMPLE: &str = "examples/custom-groups";
 
-/// Whether to write.
+/// What to generate, and whether to write.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     /// Write nothing; fail if a file is not what it should be.
     #[arg(long)]
     check: bool,
+
+    /// First bring the data on Kubernetes' own kinds up to date, from the sources of k8s-openapi.
+    #[arg(long, conflicts_with = "crd")]
+    refresh: bool,
+
+    /// Generate for the definitions of custom resources in these files instead: types and accessors.
+    #[arg(long, value_name = "FILE.yaml", num_args = 1.., requires = "out")]
+    crd: Vec<PathBuf>,
+
+    /// Where the types and accessors of `--crd` go. Everything generated there before is replaced.
+    #[arg(long, value_name = "DIR", requires = "crd")]
+    out: Option<PathBuf>,
 }
 
 impl Args {
     /// As `--check` says.
-    pub(crate) const CHECK: Self = Self { check: true };
+    pub(crate) const CHECK: Self = Self { check: true, refresh: false, crd: Vec::new(), out: None };
 }
 
-/// Brings the generated files up to date, or fails if they are not.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let root = workspace::root();
-    if args.check {
-        let stale = check(&root)?;
-        if !stale.is_empty() {
-            anyhow::bail!("{}", complaint(&stale));
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let files = generate(&root)?;
-    let updated = files::update(&root.join(FOLDER), &files)?;
-    for (name, why) in &updated {
-        eprintln!("{FOLDER}/{name}: was {why}");
-    }
-    eprintln!("codegen: {} of {} files were up to date", files.len() - written(&updated), files.len());
+/// Generates for definitions, as `--crd` does.
+pub(crate) fn for_definitions(definitions: &[PathBuf], out: &Path, signals: &Signals) -> anyhow::Result<()> {
+    crd::run(definitions, out, false, signals)
+}
+
+/// Fails if what is generated from the example's definitions is stale, as `--crd` with `--check` does.
+pub(crate) fn check_example(signals: &Signals) -> anyhow::Result<ExitCode> {
+    let folder = workspace::root().join(EXAMPLE);
+    let names = std::fs::read_dir(folder.join("crds"))?.map(|entry| Ok(entry?.path()));
+    let mut definitions = names.collect::<std::io::Result<Vec<_>>>()?;
+    definitions.sort();
+    crd::run(&definitions, &folder.join("groups"), true, signals)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// How many of the updated files were written; the others were deleted.
-fn written(updated: &BTreeMap<String, Stale>) -> usize {
-    updated.values().filter(|why| **why != Stale::Left).count()
-}
-
-fn check(root: &Path) -> anyhow::Result<BTreeMap<String, Stale>> {
-    files::stale(&root.join(FOLDER), &generate(root)?)
-}
-
-fn complaint(stale: &BTreeMap<String, Stale>) -> String {
-    let list: Vec<String> = stale.iter().map(|(name, why)| format!("  {FOLDER}/{name}: {why}\n")).collect();
-    let list = list.concat();
-    format!("generated files are stale:\n{list}run `cargo xtask codegen`, and commit what it changes")
-}
-
-fn generate(root: &Path) -> anyhow::Result<Files> {
-    let groups = lower::lower(&data::read(root)?)?;
-    let mut files = Files::new();
-    files.insert("mod.rs".to_owned(), format::source(root, &expand::root(&groups))?);
-    for group in &groups {
-        for version in &group.versions {
-            let text = format::source(root, &expand::version(group, version))?;
-            files.insert(format!("{}.rs", version.file), text);
-        }
+/// Brings the generated files up to date, or fails if they are not.
+pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    if let Some(out) = &args.out {
+        crd::run(&args.crd, out, args.check, signals)?;
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(files)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codegen() {
-        let stale = check(&workspace::root()).expect("the files can be generated");
-        assert!(stale.is_empty(), "{}", complaint(&stale));
+    let root = workspace::root();
+    if args.refresh {
+        built_in::refresh(&root, args.check)?;
     }
-
-    #[test]
-    fn generated_files_say_so() {
-        for (name, text) in generate(&workspace::root()).unwrap() {
-            assert!(text.starts_with("//! ") && files::is_marked(&text), "{name}");
-        }
+    if args.check {
+        built_in::check(&root)?;
+    } else {
+        built_in::write(&root)?;
     }
+    Ok(ExitCode::SUCCESS)
 }

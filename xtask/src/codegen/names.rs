@@ -3,12 +3,19 @@
 use anyhow::{Context, bail};
 use proc_macro2::Ident;
 
-use super::data;
-
 /// A name as Rust code can have it.
 pub(crate) fn ident(name: &str) -> anyhow::Result<Ident> {
-    syn::parse_str(name)
-        .with_context(|| format!("`{name}` in {} cannot be a name in Rust; choose another", data::FILE))
+    syn::parse_str(name).with_context(|| format!("`{name}` cannot be a name in Rust; choose another"))
+}
+
+/// Words in snake case as a type's name: `cert_manager` as `CertManager`.
+pub(crate) fn camel(name: &str) -> String {
+    name.split('_').map(capitalized).collect()
+}
+
+/// What documentation calls a group.
+pub(crate) fn title(group: &str) -> String {
+    if group.is_empty() { "the core group".to_owned() } else { format!("the group `{group}`") }
 }
 
 /// The name with its first letter in upper case: the group `core` has the type `Core`.
@@ -36,14 +43,14 @@ pub(crate) fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     // English replaces no more than one letter. More means that the two do not belong together.
     let kept = plural.len() - rest.len();
     if kept + 1 < kind.len() || name.ends_with('_') {
-        bail!("{}: `{plural}` is not the plural of `{kind}`; take both from API discovery", data::FILE);
+        bail!("`{plural}` is not the plural of `{kind}`; take both from API discovery");
     }
     name.push_str(rest);
     Ok(name)
 }
 
 /// `CSIDriver` as `csi_driver`.
-fn snake(name: &str) -> String {
+pub(crate) fn snake(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let mut snake = String::new();
     for (index, letter) in letters.iter().enumerate() {
@@ -82,7 +89,7 @@ mod tests {
     fn a_plural_of_another_kind_is_found() {
         for (kind, resource) in [("Pod", "nodes"), ("PodTemplate", "pods"), ("Secret", "services")] {
             let message = plural(kind, resource).unwrap_err().to_string();
-            assert!(message.contains(resource) && message.contains(data::FILE), "{message}");
+            assert!(message.contains(resource) && message.contains(kind), "{message}");
         }
     }
 

@@ -1,0 +1,74 @@
+//! The generated accessors: what they give is the informer of the kind, with listers and indices a call away.
+
+use informer_factory::{IndexError, parse_selector};
+use informer_testing::{RequestFilter, Verb};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+
+use crate::{factory, node_of, pod, simulator, within};
+
+#[tokio::test]
+async fn an_accessor_asks_for_the_kind_that_it_is_named_after() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let ingresses = factory.networking().v1().ingresses();
+    let leases = factory.coordination().v1().leases();
+    let roles = factory.rbac().v1().cluster_roles();
+    let slices = factory.discovery().v1().endpoint_slices();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("they sync");
+    let requests = simulator.requests(&RequestFilter::verb(Verb::List)).into_iter();
+    let mut paths: Vec<_> = requests.map(|request| request.path).collect();
+    paths.sort();
+    assert_eq!(
+        paths,
+        [
+            "/apis/coordination.k8s.io/v1/leases",
+            "/apis/discovery.k8s.io/v1/endpointslices",
+            "/apis/networking.k8s.io/v1/ingresses",
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        ]
+    );
+    drop((ingresses, leases, roles, slices));
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn versions_of_one_kind_are_informers_of_their_own() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let core = factory.core().v1().events();
+    let events = factory.events().v1().events();
+    assert_ne!(core.status().description(), events.status().description());
+    let jobs = factory.batch().v1().jobs();
+    assert_eq!(jobs.status().description(), factory.informer::<Job>().status().description());
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn lister_and_index_handles_are_a_call_away_from_an_accessor() {
+    let simulator = simulator().await;
+    let mut labelled = pod("front", "n1");
+    labelled["metadata"]["labels"] = json!({ "tier": "front" });
+    simulator.create(&labelled).expect("a new pod");
+    simulator.create(&pod("back", "n2")).expect("a new pod");
+    let factory = factory(&simulator);
+    factory.core().v1().pods().add_index("node", |pod: &Pod| node_of(pod)).expect("a new name");
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+
+    let front = parse_selector("tier=front").expect("a selector");
+    let lister = factory.core().v1().pods().lister();
+    assert_eq!(lister.namespace("shop").list(&front).len(), 1);
+    let by_node = factory.core().v1().pods().index::<String>("node").expect("it has been added");
+    assert_eq!(
+        by_node.get("n2").into_iter().map(|pod| pod.key().name().to_owned()).collect::<Vec<_>>(),
+        ["back"]
+    );
+    let unknown = factory.core().v1().pods().index::<String>("host");
+    assert!(matches!(unknown, Err(IndexError::Unknown { .. })), "{unknown:?}");
+    let other = factory.core().v1().pods().index::<u8>("node");
+    assert!(matches!(other, Err(IndexError::WrongType { .. })), "{other:?}");
+    factory.shutdown().await;
+}

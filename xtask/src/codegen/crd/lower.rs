@@ -1,0 +1,137 @@
+//! From definitions to what the generated code needs: every name made, and in order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context;
+use proc_macro2::Ident;
+use quote::quote;
+
+use super::definition::Definition;
+use super::group_names;
+use super::types::root_name;
+use crate::codegen::data;
+use crate::codegen::gate::Gate;
+use crate::codegen::lower::{Group, Kind, Version, sort};
+use crate::codegen::names::{camel, capitalized, ident, plural, snake, title};
+use crate::workspace;
+
+/// All that is to be generated.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    pub(crate) groups: Vec<Group>,
+    pub(crate) modules: Vec<TypesModule>,
+}
+
+/// A folder with the types of a version.
+#[derive(Debug)]
+pub(crate) struct TypesModule {
+    /// `stable_v1`.
+    pub(crate) name: Ident,
+    pub(crate) api_version: String,
+    pub(crate) version: String,
+    pub(crate) kinds: Vec<TypesFile>,
+}
+
+/// A file with the types of a kind.
+#[derive(Debug)]
+pub(crate) struct TypesFile {
+    /// `cron_tab`.
+    pub(crate) file: Ident,
+    /// Where the definition is among the others.
+    pub(crate) definition: usize,
+}
+
+impl Lowered {
+    /// The paths of all files.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let kinds = |module: &TypesModule| {
+            let names: Vec<String> =
+                module.kinds.iter().map(|kind| module.path(&kind.file.to_string())).collect();
+            [vec![module.path("mod")], names].concat()
+        };
+        let files = self.modules.iter().flat_map(kinds);
+        std::iter::once(super::ROOT.to_owned()).chain(files).collect()
+    }
+}
+
+impl TypesModule {
+    /// The path of a file in it.
+    pub(crate) fn path(&self, name: &str) -> String {
+        format!("{}/{name}.rs", self.name)
+    }
+}
+
+/// Names everything.
+pub(crate) fn lower(definitions: &[Definition]) -> anyhow::Result<Lowered> {
+    let taken = data::read(&workspace::root())?.groups.into_iter().map(|group| group.name).collect();
+    let names: BTreeSet<&str> = definitions.iter().map(|definition| definition.group.as_str()).collect();
+    let mut lowered = Lowered { groups: Vec::new(), modules: Vec::new() };
+    for (name, accessor) in group_names::accessors(&names, &taken)? {
+        let mut versions: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (index, definition) in definitions.iter().enumerate().filter(|(_, other)| other.group == name) {
+            for version in &definition.versions {
+                versions.entry(version).or_default().push(index);
+            }
+        }
+        let mut group = Group {
+            accessor: ident(&accessor)?,
+            type_name: ident(&camel(&accessor))?,
+            title: title(name),
+            gate: Gate::default(),
+            versions: Vec::new(),
+        };
+        for (version, indices) in versions {
+            let kinds: Vec<_> = indices.into_iter().map(|index| (index, &definitions[index])).collect();
+            let (accessors, types) = self::version(name, &accessor, version, &kinds)
+                .with_context(|| format!("in `{name}/{version}`"))?;
+            group.versions.push(accessors);
+            lowered.modules.push(types);
+        }
+        lowered.groups.push(group);
+    }
+    Ok(lowered)
+}
+
+fn version(
+    group: &str,
+    accessor: &str,
+    name: &str,
+    definitions: &[(usize, &Definition)],
+) -> anyhow::Result<(Version, TypesModule)> {
+    let module = ident(&format!("{accessor}_{name}"))?;
+    let (mut kinds, mut types) = (Vec::new(), Vec::new());
+    for (index, definition) in definitions {
+        kinds.push(kind(definition, &module)?);
+        // Not `mod.rs`, nor what Rust has a meaning for.
+        let file = ident(&snake(&definition.kind))
+            .or_else(|_| ident(&format!("{}_kind", snake(&definition.kind))))?;
+        types.push(TypesFile { file, definition: *index });
+    }
+    sort(&mut kinds, "accessor", |kind| &kind.accessor)?;
+    sort(&mut types, "module", |types| &types.file)?;
+    let api_version = format!("{group}/{name}");
+    let version = Version {
+        accessor: ident(name)?,
+        type_name: ident(&(camel(accessor) + &capitalized(name)))?,
+        api_version: api_version.clone(),
+        gate: Gate::default(),
+        kinds,
+    };
+    Ok((version, TypesModule { name: module, api_version, version: name.to_owned(), kinds: types }))
+}
+
+fn kind(definition: &Definition, module: &Ident) -> anyhow::Result<Kind> {
+    let Definition { kind: name, plural: resource, .. } = definition;
+    // A resource may be called otherwise than its kind.
+    let accessor = plural(name, resource).unwrap_or_else(|_| resource.replace('-', "_"));
+    let type_name = ident(&root_name(name))?;
+    Ok(Kind {
+        accessor: ident(&accessor)?,
+        path: quote!(#module::#type_name),
+        name: name.clone(),
+        namespaced: definition.namespaced,
+        short: definition.short.clone(),
+        what: None,
+        gate: Gate::default(),
+    })
+}

@@ -1,0 +1,184 @@
+//! The types of a kind: from what kopium writes to a file that compiles by itself.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
+
+use super::definition::Definition;
+use crate::codegen::format;
+use crate::codegen::names::{camel, snake};
+
+/// What code of kopium may name, by the module where it is.
+const NAMES: [(&str, &[&str]); 6] = [
+    ("k8s_openapi::api::core::v1", &["ObjectReference"]),
+    ("k8s_openapi::apimachinery::pkg::apis::meta::v1", &["Condition"]),
+    ("k8s_openapi::apimachinery::pkg::util::intstr", &["IntOrString"]),
+    ("kube", &["CustomResource"]),
+    ("serde", &["Deserialize", "Serialize"]),
+    ("std::collections", &["BTreeMap"]),
+];
+
+/// What kopium writes for times and dates, which takes chrono, and what stands there instead. A date without a time has
+/// no type among Kubernetes' own.
+const TIMES: [(&str, &str); 2] =
+    [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
+
+/// The type that kopium makes of a kind: `HTTPRoute` becomes `HttpRoute`.
+pub(crate) fn root_name(kind: &str) -> String {
+    camel(&snake(kind))
+}
+
+/// The types of a kind in one version.
+#[derive(Debug)]
+pub(crate) struct Types {
+    root: Ident,
+    source: String,
+    /// What is imported, in code.
+    uses: String,
+}
+
+impl Types {
+    /// Reads what kopium has written.
+    pub(crate) fn parse(definition: &Definition, version: &str, source: &str) -> anyhow::Result<Self> {
+        let place = || format!("`{}` ({version}) of {}", definition.kind, definition.path.display());
+        // It opens with how it was called.
+        let lines = source.lines().skip_while(|line| line.is_empty() || line.starts_with("// "));
+        // Its lines of documentation may end in a space, which rustfmt doesn't mend.
+        let lines: Vec<&str> = lines.map(str::trim_end).collect();
+        let source = TIMES.iter().fold(lines.join("\n"), |source, (from, to)| source.replace(from, to));
+        let file: syn::File = syn::parse_str(&source)
+            .with_context(|| format!("kopium made what is not Rust of {}", place()))?;
+        let mut named = BTreeSet::new();
+        collect(file.to_token_stream(), &mut named);
+        let defined: BTreeSet<String> = file.items.iter().filter_map(name).collect();
+        let root = root_name(&definition.kind);
+        if !defined.contains(&format!("{root}Spec")) {
+            bail!("kopium made no type `{root}Spec` of {}; use kube's DynamicObject for it", place());
+        }
+        let mut uses = String::new();
+        for (module, names) in NAMES {
+            let needed = |name: &&&str| named.contains(**name) && !defined.contains(**name) && **name != root;
+            match names.iter().filter(needed).copied().collect::<Vec<_>>().as_slice() {
+                [] => {}
+                [name] => uses += &format!("use {module}::{name};\n"),
+                names => uses += &format!("use {module}::{{{}}};\n", names.join(", ")),
+            }
+        }
+        Ok(Self { root: Ident::new(&root, Span::call_site()), source, uses })
+    }
+
+    /// The type of the objects.
+    pub(crate) fn root(&self) -> &Ident {
+        &self.root
+    }
+
+    /// The text of the file, laid out.
+    pub(crate) fn text(
+        &self,
+        folder: &Path,
+        definition: &Definition,
+        version: &str,
+    ) -> anyhow::Result<String> {
+        let (kind, group) = (&definition.kind, &definition.group);
+        format::rustfmt(
+            folder,
+            format!(
+                "//! `{kind}` of `{group}/{version}`.\n// {}; do not edit.\n\n{}\n{}\n",
+                super::MARK,
+                self.uses,
+                self.source
+            ),
+        )
+    }
+}
+
+fn name(item: &syn::Item) -> Option<String> {
+    match item {
+        syn::Item::Struct(item) => Some(item.ident.to_string()),
+        syn::Item::Enum(item) => Some(item.ident.to_string()),
+        _ => None,
+    }
+}
+
+/// All words in the code; what is in documentation is text, and not among them.
+fn collect(tokens: TokenStream, named: &mut BTreeSet<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Ident(ident) => {
+                named.insert(ident.to_string());
+            }
+            TokenTree::Group(group) => collect(group.stream(), named),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::workspace;
+
+    fn widget() -> Definition {
+        Definition {
+            path: "a.yaml".into(),
+            group: "example.com".into(),
+            kind: "HTTPWidget".into(),
+            plural: "httpwidgets".into(),
+            short: Vec::new(),
+            namespaced: true,
+            versions: vec!["v1".into()],
+            value: Value::Null,
+        }
+    }
+
+    const SOURCE: &str = "\
+// WARNING: generated by kopium
+// kopium command: kopium -f -
+
+/// A widget, not a BTreeMap.
+/// \n#[derive(CustomResource, Deserialize)]
+pub struct HttpWidgetSpec {
+    pub since: Option<DateTime<Utc>>,
+    pub on: NaiveDate,
+    pub port: IntOrString,
+}
+";
+
+    #[test]
+    fn a_file_imports_what_it_names_and_needs_no_chrono() {
+        let types = Types::parse(&widget(), "v1", SOURCE).unwrap();
+        assert_eq!(types.root().to_string(), "HttpWidget");
+        let text = types.text(&workspace::root(), &widget(), "v1").unwrap();
+        assert!(text.starts_with("//! `HTTPWidget` of `example.com/v1`.\n// @generated"), "{text}");
+        let uses: Vec<&str> = text.lines().filter(|line| line.starts_with("use ")).collect();
+        assert_eq!(
+            uses,
+            [
+                "use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;",
+                "use kube::CustomResource;",
+                "use serde::Deserialize;",
+            ]
+        );
+        assert!(text.contains("meta::v1::Time>,") && text.contains("on: String,"), "{text}");
+        assert!(
+            !text.contains("kopium command") && text.lines().all(|line| line.trim_end() == line),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn what_kopium_cannot_make_is_said() {
+        for (source, expected) in
+            [("pub struct {", "not Rust"), ("pub struct Other;", "no type `HttpWidgetSpec`")]
+        {
+            let message = format!("{:#}", Types::parse(&widget(), "v1", source).unwrap_err());
+            let placed = message.contains("`HTTPWidget` (v1) of a.yaml");
+            assert!(placed && message.contains(expected), "{message}");
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Which versions of Kubernetes have something, as conditions in the generated code: the `k8s_if_*` macros of
+//! k8s-openapi, which expand to what is in them, or to nothing, by the version that the final binary has chosen.
+
+use anyhow::bail;
+use proc_macro2::Ident;
+
+use super::data;
+use super::names::ident;
+
+/// The macros to put something in, the outermost first; none where all versions have it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gate {
+    pub(crate) macros: Vec<Ident>,
+    /// In words, with backticks, as for 1.34 and later.
+    pub(crate) title: Option<String>,
+}
+
+impl Gate {
+    /// The gate of what `present` have of `all`, which is in order. None given means all.
+    pub(crate) fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
+        let at = |feature: &String| all.iter().position(|other| other == feature);
+        let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {
+            bail!("{}: {present:?} has a feature that is not among {all:?}; correct it", data::FILE);
+        };
+        let (Some(&first), Some(&last)) = (places.iter().min(), places.iter().max()) else {
+            return Ok(Self::default());
+        };
+        if last - first + 1 != places.len() {
+            bail!("{}: {present:?} has a gap, which codegen can't express; give it two kinds", data::FILE);
+        }
+        let (from, to) = (&all[first], &all[last]);
+        let (early, late) = (first == 0, last + 1 == all.len());
+        let (macros, title) = match (early, late) {
+            (true, true) => return Ok(Self::default()),
+            (false, true) => (vec![name("ge_", from)], format!("`{from}` and later")),
+            (true, false) => (vec![name("le_", to)], format!("`{to}` and earlier")),
+            (false, false) if from == to => (vec![name("", from)], format!("`{from}`")),
+            (false, false) => (vec![name("ge_", from), name("le_", to)], format!("`{from}` to `{to}`")),
+        };
+        let macros = macros.iter().map(|name| ident(name)).collect::<anyhow::Result<_>>()?;
+        Ok(Self { macros, title: Some(title) })
+    }
+}
+
+fn name(how: &str, feature: &str) -> String {
+    format!("k8s_if_{how}{}", feature.trim_start_matches('v'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn macros(present: &[&str]) -> anyhow::Result<Vec<String>> {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let gate = Gate::new(&owned(present), &owned(&["v1_33", "v1_34", "v1_35", "v1_36", "v1_37"]))?;
+        Ok(gate.macros.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_gate_is_as_wide_as_the_versions_say() {
+        for (present, expected) in [
+            (&[][..], &[][..]),
+            (&["v1_33", "v1_34", "v1_35", "v1_36", "v1_37"], &[]),
+            (&["v1_36", "v1_37"], &["k8s_if_ge_1_36"]),
+            (&["v1_33", "v1_34"], &["k8s_if_le_1_34"]),
+            (&["v1_35"], &["k8s_if_1_35"]),
+            (&["v1_34", "v1_35", "v1_36"], &["k8s_if_ge_1_34", "k8s_if_le_1_36"]),
+        ] {
+            assert_eq!(macros(present).unwrap(), expected, "{present:?}");
+        }
+    }
+
+    #[test]
+    fn a_gap_and_an_unknown_version_are_refused() {
+        for (present, expected) in [(&["v1_33", "v1_37"][..], "gap"), (&["v1_32"], "not among")] {
+            let message = macros(present).unwrap_err().to_string();
+            assert!(message.contains(expected) && message.contains(data::FILE), "{message}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! `--refresh`: the facts again, from the sources of k8s-openapi that cargo has unpacked. What the sources do not say
+//! (accessors of groups, short names, a few words on each kind, and what cannot be watched) is kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use super::data::{Data, Group, Kind, Version};
+use crate::workspace;
+
+/// The crate with the types.
+const CRATE: &str = "k8s-openapi";
+
+/// What the sources say of a type that can be listed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Fact {
+    group: String,
+    version: String,
+    module: String,
+    kind: String,
+    plural: String,
+    namespaced: bool,
+}
+
+/// The data as the sources have it now.
+pub(crate) fn refresh(old: &Data) -> anyhow::Result<Data> {
+    let (folder, features) = sources()?;
+    let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();
+    for feature in &features {
+        let root = folder.join("src").join(feature);
+        for fact in scan(&root, &root)? {
+            facts.entry(fact).or_default().push(feature.clone());
+        }
+    }
+    if facts.is_empty() {
+        bail!(
+            "nothing in {} looks as `codegen::refresh` expects of {CRATE}; teach it the new form",
+            folder.display()
+        );
+    }
+    Ok(assemble(old, features, facts))
+}
+
+/// Where cargo has the crate, and its version features.
+fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
+    let output = workspace::cargo().args(["metadata", "--format-version", "1", "--locked"]).output()?;
+    if !output.status.success() {
+        bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout).context("cannot read `cargo metadata`")?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let mut packages = packages.filter(|package| package["name"] == CRATE);
+    let (Some(package), None) = (packages.next(), packages.next()) else {
+        bail!("the workspace does not have exactly one version of {CRATE}; `cargo tree -i {CRATE}` says why");
+    };
+    let manifest = package["manifest_path"].as_str().map(Path::new).and_then(Path::parent);
+    let folder = manifest.context("`cargo metadata` names no manifest")?.to_path_buf();
+    let names = package["features"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
+    let features: BTreeSet<String> = names.filter(|name| name.starts_with("v1_")).collect();
+    Ok((folder, features.into_iter().collect()))
+}
+
+/// All that can be listed in a folder and in those below.
+fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
+    let context = || format!("cannot read {}", folder.display());
+    let mut facts = Vec::new();
+    for entry in fs::read_dir(folder).with_context(context)? {
+        let path = entry.with_context(context)?.path();
+        if path.is_dir() {
+            facts.extend(scan(&path, root)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let module = folder.strip_prefix(root)?;
+            let segments = module.iter().map(|name| name.to_string_lossy());
+            let module = segments.fold("k8s_openapi".to_owned(), |path, name| path + "::" + &name);
+            facts.extend(
+                fact(&text, module).with_context(|| format!("{} is not as it was before", path.display()))?,
+            );
+        }
+    }
+    Ok(facts)
+}
+
+/// What a file says of the type in it, if that can be listed.
+fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
+    if !text.contains("impl crate::ListableResource for ") {
+        return Ok(None);
+    }
+    let constant = |name: &str| {
+        let start = format!("const {name}: &'static str = \"");
+        let value = text.split_once(&start).and_then(|(_, rest)| rest.split_once('"'));
+        value.map(|(value, _)| value.to_owned()).with_context(|| format!("there is no `{name}`"))
+    };
+    let namespaced = match text.split_once("type Scope = crate::").and_then(|(_, rest)| rest.split_once(';'))
+    {
+        Some(("NamespaceResourceScope", _)) => true,
+        Some(("ClusterResourceScope", _)) => false,
+        _ => bail!("there is no `Scope` of namespace or cluster"),
+    };
+    Ok(Some(Fact {
+        group: constant("GROUP")?,
+        version: constant("VERSION")?,
+        module,
+        kind: constant("KIND")?,
+        plural: constant("URL_PATH_SEGMENT")?,
+        namespaced,
+    }))
+}
+
+/// Puts facts in groups and versions, which the order of facts makes, with what is kept of the old data.
+fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>>) -> Data {
+    let mut groups: Vec<Group> = Vec::new();
+    for (fact, present) in facts {
+        if old.not_watched.iter().any(|other| (&other.group, &other.kind) == (&fact.group, &fact.kind)) {
+            continue;
+        }
+        if groups.last().is_none_or(|group| group.group != fact.group) {
+            groups.push(Group {
+                name: name(old, &fact.group),
+                group: fact.group.clone(),
+                versions: Vec::new(),
+            });
+        }
+        let Some(group) = groups.last_mut() else { continue };
+        if group.versions.last().is_none_or(|version| version.version != fact.version) {
+            let Fact { version, module, .. } = &fact;
+            group.versions.push(Version {
+                version: version.clone(),
+                module: module.clone(),
+                kinds: Vec::new(),
+            });
+        }
+        let Some(version) = group.versions.last_mut() else { continue };
+        let known = known(old, &fact);
+        version.kinds.push(Kind {
+            short: known.map(|kind| kind.short.clone()).unwrap_or_default(),
+            what: known.map(|kind| kind.what.clone()).unwrap_or_default(),
+            features: if present == features { Vec::new() } else { present },
+            kind: fact.kind,
+            plural: fact.plural,
+            namespaced: fact.namespaced,
+        });
+    }
+    Data { about: old.about.clone(), features, not_watched: old.not_watched.clone(), groups }
+}
+
+/// The accessor of a group: what it was, or the first label.
+fn name(old: &Data, group: &str) -> String {
+    let known = old.groups.iter().find(|known| known.group == group).map(|known| known.name.clone());
+    known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))
+}
+
+/// The kind as it was, in this version or in another.
+fn known<'a>(old: &'a Data, fact: &Fact) -> Option<&'a Kind> {
+    let groups = old.groups.iter().filter(|group| group.group == fact.group);
+    let kinds = groups.flat_map(|group| &group.versions).flat_map(|version| &version.kinds);
+    let mut kinds = kinds.filter(|kind| kind.kind == fact.kind);
+    kinds.next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codegen::data;
+
+    #[test]
+    fn the_data_is_what_the_sources_of_k8s_openapi_say() {
+        let data = data::read(&workspace::root()).unwrap();
+        let refreshed = refresh(&data).unwrap().text().unwrap();
+        assert!(
+            refreshed == data.text().unwrap(),
+            "run `cargo xtask codegen --refresh`, and look at the change"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_no_longer_understood_is_named_with_what_is_missing() {
+        let text = "impl crate::ListableResource for A {}\ntype Scope = crate::ClusterResourceScope;";
+        let message = format!("{:#}", fact(text, String::new()).unwrap_err());
+        assert!(message.contains("`GROUP`"), "{message}");
+        assert!(fact("impl crate::Resource for A {}", String::new()).unwrap().is_none());
+        let text = "impl crate::ListableResource for A {}\ntype Scope = crate::SubResourceScope;";
+        assert!(fact(text, String::new()).is_err());
+    }
+
+    #[test]
+    fn what_the_sources_do_not_say_is_kept_for_other_versions_too() {
+        let mut old = data::read(&workspace::root()).unwrap();
+        let fact = Fact {
+            group: "apps".into(),
+            version: "v2".into(),
+            module: "k8s_openapi::api::apps::v2".into(),
+            kind: "Deployment".into(),
+            plural: "deployments".into(),
+            namespaced: true,
+        };
+        let other = Fact { group: "brand-new.k8s.io".into(), kind: "Other".into(), ..fact.clone() };
+        let gone = Fact { kind: "ComponentStatus".into(), group: String::new(), ..fact.clone() };
+        let features = std::mem::take(&mut old.features);
+        let facts = [fact, other, gone].map(|fact| (fact, vec!["v1_37".to_owned()]));
+        let data = assemble(&old, features, facts.into());
+        let names: Vec<_> = data.groups.iter().map(|group| group.name.as_str()).collect();
+        assert_eq!(names, ["apps", "brand_new"]);
+        let kind = &data.groups[0].versions[0].kinds[0];
+        assert_eq!(
+            (kind.short.as_slice(), kind.features.as_slice()),
+            (&["deploy".into()][..], &["v1_37".into()][..])
+        );
+    }
+}
