@@ -91,7 +91,7 @@ async fn whoever_asks_by_type_shares_the_informer_of_the_accessor() {
     assert_eq!(by_type.indexer().index_names(), ["namespace", "by_image", "by_owner"]);
     synced(&factory).await;
     assert_eq!(names(&by_type.by_image("nginx")), names(&by_accessor.by_image("nginx")));
-    assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::List)), 1);
+    assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::Watch)), 1);
     factory.shutdown().await;
 }
 

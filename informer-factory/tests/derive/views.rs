@@ -101,7 +101,7 @@ async fn a_view_has_the_fields_that_were_asked_for_and_its_accessor_among_the_bu
     assert_eq!(placed.spec.node_name.as_deref(), Some("n1"));
     assert_eq!(whole.indexer().len(), 2);
     assert_eq!(
-        simulator.request_count(&RequestFilter::verb(Verb::List)),
+        simulator.request_count(&RequestFilter::verb(Verb::Watch)),
         3,
         "each type is an informer of its own"
     );

@@ -18,7 +18,8 @@ async fn an_accessor_asks_for_the_kind_that_it_is_named_after() {
     let slices = factory.discovery().v1().endpoint_slices();
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("they sync");
-    let requests = simulator.requests(&RequestFilter::verb(Verb::List)).into_iter();
+    // A streaming list is a watch.
+    let requests = simulator.requests(&RequestFilter::verb(Verb::Watch)).into_iter();
     let mut paths: Vec<_> = requests.map(|request| request.path).collect();
     paths.sort();
     assert_eq!(
