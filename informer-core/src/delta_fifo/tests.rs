@@ -645,6 +645,36 @@ fn i8_an_object_may_use_the_queue_when_it_is_dropped() {
     drop(queue.pop_batch().now_or_never());
 }
 
+/// A store that has just let go of each object that it is asked for.
+struct Forgetful(Mutex<Option<DeltaFifo<Meddler>>>);
+
+impl KnownObjects<Meddler> for Forgetful {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<Meddler>> {
+        let queue = self.0.lock().clone()?;
+        Some(Cached::from_parts(key.clone(), 1.into(), Uid::default(), Meddler(queue)))
+    }
+
+    fn for_each_known(
+        &self,
+        _visit: &mut dyn FnMut(&Cached<Meddler>),
+    ) -> Option<Box<dyn std::any::Any + Send>> {
+        None
+    }
+}
+
+#[test]
+fn i8_an_object_that_has_left_the_store_while_a_list_was_compared_with_it_may_use_the_queue() {
+    let store = Arc::new(Forgetful(Mutex::default()));
+    let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as _);
+    *store.0.lock() = Some(queue.clone());
+    let key = ObjectKey::cluster_scoped("a");
+    queue.list_part(vec![Cached::from_parts(key, 2.into(), Uid::default(), Meddler(queue.clone()))]);
+    assert_eq!(queue.len(), 1);
+    // They would keep each other for ever.
+    store.0.lock().take();
+    drop(queue.pop_batch().now_or_never());
+}
+
 #[test]
 fn i9_a_watermark_comes_with_the_batch_that_empties_the_queue() {
     let queue = DeltaFifo::new();
