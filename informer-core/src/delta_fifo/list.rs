@@ -123,7 +123,7 @@ impl<K: 'static> State<K> {
         for deleted in missing {
             self.enqueue(Delta::Deleted(deleted));
         }
-        self.advance(&listed.resource_version);
+        self.reach(&listed.resource_version);
         if self.population.is_first_list() {
             let not_counted = self.items.iter_mut().filter(|pending| !pending.initial);
             let new_keys = not_counted.map(|pending| pending.initial = true).count();

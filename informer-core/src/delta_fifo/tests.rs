@@ -595,6 +595,20 @@ fn i6_the_first_list_is_not_complete_while_one_of_its_objects_has_been_put_back(
 }
 
 #[test]
+fn i9_a_list_without_a_version_leads_away_from_the_watermark_that_was() {
+    let queue = DeltaFifo::new();
+    queue.replace(Replacement { resource_version: ResourceVersion::empty(), ..replacement(vec![], 0) });
+    assert_eq!(pop_now(&queue).watermark(), None);
+    queue.apply(vec![Delta::Updated(object("a", 7, "a"))], &7.into());
+    assert_eq!(pop_now(&queue).watermark(), Some(&7.into()));
+    let list = replacement(vec![object("b", 8, "b")], 0);
+    queue.replace(Replacement { resource_version: ResourceVersion::empty(), ..list });
+    assert_eq!(pop_now(&queue).watermark(), Some(&ResourceVersion::empty()));
+    queue.apply(vec![Delta::Updated(object("b", 9, "b"))], &9.into());
+    assert_eq!(pop_now(&queue).watermark(), Some(&9.into()));
+}
+
+#[test]
 fn i9_news_of_the_watermark_that_came_meanwhile_wins_over_the_one_put_back() {
     let queue = DeltaFifo::new();
     queue.apply(vec![Delta::Added(object("a", 1, "a"))], &1.into());
