@@ -92,7 +92,8 @@ impl<K: 'static> Batch<K> {
 
     /// Returns the resource version of the server state that the consumer has with this batch, if that has changed.
     ///
-    /// Only a batch that empties the queue can have one (I9).
+    /// Only a batch that empties the queue can have one (I9). It is empty where a list without a version has led away from
+    /// the last: the state that the consumer has then can't be named.
     #[must_use]
     pub fn watermark(&self) -> Option<&ResourceVersion> {
         self.taken.watermark.as_ref().filter(|_| !self.queue.withdrawn(&self.taken).watermark)

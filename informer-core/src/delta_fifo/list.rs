@@ -51,31 +51,36 @@ fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
 }
 
 impl<K: 'static> State<K> {
-    /// Puts the objects that are known already in the place of their new copies, which are returned, to be dropped when
-    /// the queue is not locked. Of the first list the others are queued at once, if there is a store: without one, nobody
-    /// would know at the end of the list which of them have been handed out.
+    /// Puts the objects that are known already in the place of their new copies. Returns what is not needed any more, to
+    /// be dropped when the queue is not locked. Of the first list the others are queued at once, if there is a store:
+    /// without one, nobody would know at the end of the list which of them have been handed out.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
         known: Option<&dyn KnownObjects<K>>,
     ) -> Vec<Cached<K>> {
         let is_awaited = known.is_some() && self.population.is_first_list();
-        let mut copies = Vec::new();
+        let mut superfluous = Vec::new();
         let mut new_keys = 0;
         for object in objects {
             match self.newest(object.key(), known) {
-                Some(newest) if is_same(&newest, object) => copies.push(std::mem::replace(object, newest)),
-                _ if is_awaited => {
-                    self.enqueue(Delta::Replaced(object.clone()));
-                    new_keys += usize::from(self.mark_initial(object.key()));
+                Some(newest) if is_same(&newest, object) => {
+                    superfluous.push(std::mem::replace(object, newest));
                 }
-                _ => {}
+                newest => {
+                    // The store may have let go of it by now.
+                    superfluous.extend(newest);
+                    if is_awaited {
+                        self.enqueue(Delta::Replaced(object.clone()));
+                        new_keys += usize::from(self.mark_initial(object.key()));
+                    }
+                }
             }
         }
         if is_awaited {
             self.population.queued(new_keys, false);
         }
-        copies
+        superfluous
     }
 
     /// What is known of a key after all that is on its way; `None` if it does not exist.
@@ -118,7 +123,7 @@ impl<K: 'static> State<K> {
         for deleted in missing {
             self.enqueue(Delta::Deleted(deleted));
         }
-        self.advance(&listed.resource_version);
+        self.reach(&listed.resource_version);
         if self.population.is_first_list() {
             let not_counted = self.items.iter_mut().filter(|pending| !pending.initial);
             let new_keys = not_counted.map(|pending| pending.initial = true).count();

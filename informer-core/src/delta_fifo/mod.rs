@@ -329,10 +329,10 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
     /// processed, once [`replace`](Self::replace) has told where the list ends. Without a store they are queued by
     /// `replace` alone, so that each is handed out once.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
-        let mut copies = Vec::new();
-        self.shared.change(|state| copies = state.list_part(&mut objects, self.shared.known.as_deref()));
+        let mut superfluous = Vec::new();
+        self.shared.change(|state| superfluous = state.list_part(&mut objects, self.shared.known.as_deref()));
         // I8: here, where the queue is not locked.
-        drop(copies);
+        drop(superfluous);
         objects
     }
 

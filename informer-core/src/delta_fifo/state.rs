@@ -190,8 +190,16 @@ impl<K: 'static> State<K> {
         self.position(key).is_some()
     }
 
+    /// Changes lead to this version; an empty one says nothing.
     pub(super) fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() {
+            self.reach(resource_version);
+        }
+    }
+
+    /// A list leads to this version. If it is empty, that is a state that has none, and no longer the one before (I9).
+    pub(super) fn reach(&mut self, resource_version: &ResourceVersion) {
+        if !resource_version.is_empty() || self.newest.is_some() {
             self.newest = Some(resource_version.clone());
             self.watermark.clone_from(&self.newest);
         }

@@ -595,6 +595,20 @@ fn i6_the_first_list_is_not_complete_while_one_of_its_objects_has_been_put_back(
 }
 
 #[test]
+fn i9_a_list_without_a_version_leads_away_from_the_watermark_that_was() {
+    let queue = DeltaFifo::new();
+    queue.replace(Replacement { resource_version: ResourceVersion::empty(), ..replacement(vec![], 0) });
+    assert_eq!(pop_now(&queue).watermark(), None);
+    queue.apply(vec![Delta::Updated(object("a", 7, "a"))], &7.into());
+    assert_eq!(pop_now(&queue).watermark(), Some(&7.into()));
+    let list = replacement(vec![object("b", 8, "b")], 0);
+    queue.replace(Replacement { resource_version: ResourceVersion::empty(), ..list });
+    assert_eq!(pop_now(&queue).watermark(), Some(&ResourceVersion::empty()));
+    queue.apply(vec![Delta::Updated(object("b", 9, "b"))], &9.into());
+    assert_eq!(pop_now(&queue).watermark(), Some(&9.into()));
+}
+
+#[test]
 fn i9_news_of_the_watermark_that_came_meanwhile_wins_over_the_one_put_back() {
     let queue = DeltaFifo::new();
     queue.apply(vec![Delta::Added(object("a", 1, "a"))], &1.into());
@@ -642,6 +656,36 @@ fn i8_an_object_may_use_the_queue_when_it_is_dropped() {
         complete: true,
         resource_version: 6.into(),
     });
+    drop(queue.pop_batch().now_or_never());
+}
+
+/// A store that has just let go of each object that it is asked for.
+struct Forgetful(Mutex<Option<DeltaFifo<Meddler>>>);
+
+impl KnownObjects<Meddler> for Forgetful {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<Meddler>> {
+        let queue = self.0.lock().clone()?;
+        Some(Cached::from_parts(key.clone(), 1.into(), Uid::default(), Meddler(queue)))
+    }
+
+    fn for_each_known(
+        &self,
+        _visit: &mut dyn FnMut(&Cached<Meddler>),
+    ) -> Option<Box<dyn std::any::Any + Send>> {
+        None
+    }
+}
+
+#[test]
+fn i8_an_object_that_has_left_the_store_while_a_list_was_compared_with_it_may_use_the_queue() {
+    let store = Arc::new(Forgetful(Mutex::default()));
+    let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as _);
+    *store.0.lock() = Some(queue.clone());
+    let key = ObjectKey::cluster_scoped("a");
+    queue.list_part(vec![Cached::from_parts(key, 2.into(), Uid::default(), Meddler(queue.clone()))]);
+    assert_eq!(queue.len(), 1);
+    // They would keep each other for ever.
+    store.0.lock().take();
     drop(queue.pop_batch().now_or_never());
 }
 

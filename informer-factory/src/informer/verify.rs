@@ -140,8 +140,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// done from time to time.
     ///
     /// # Errors
-    /// If there is no state that could be compared, or the server can't be asked for it. Nothing is said of the store
-    /// then.
+    /// If there is no state that could be compared, or the server can't be asked for it, or answers with another. Nothing
+    /// is said of the store then.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped, and nothing comes of it.
@@ -184,7 +184,9 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
     pub(super) async fn verify_every(&self, period: Duration) {
         let mut failure = None;
         loop {
-            sleep(period.mul_f64(0.9 + 0.2 * fastrand::f64())).await;
+            let least = period / 10 * 9;
+            // Somebody may want it never, and say so with the longest period there is.
+            sleep(least.saturating_add((period / 5).mul_f64(fastrand::f64()))).await;
             let outcome = self.verify().await;
             let resource = self.reflector.description();
             let error = outcome.err().map(|error| error.to_string());
@@ -304,7 +306,10 @@ async fn list_exactly<T: Resource + 'static>(
                         listed.insert(key.ok_or_else(unnamed)?, version);
                     }
                 }
-                Some(ListPart::End(end)) => break end,
+                Some(ListPart::End(end)) if end.resource_version == *resource_version => break end,
+                Some(ListPart::End(end)) => {
+                    return Err(another_state(resource_version, &end.resource_version));
+                }
                 None => return Err(ListWatchError::Protocol("the list ended without its metadata".into())),
             }
         };
@@ -313,6 +318,14 @@ async fn list_exactly<T: Resource + 'static>(
         options =
             ListOptions { limit: Some(PAGE_SIZE), continue_token: Some(token), ..ListOptions::default() };
     }
+}
+
+/// Not every server that stands in for the API server heeds the version it is asked for.
+fn another_state(asked_for: &ResourceVersion, given: &ResourceVersion) -> ListWatchError {
+    ListWatchError::Protocol(format!(
+        "the list at resource version {asked_for} was answered with the state at {given}, with which nothing can be \
+         compared"
+    ))
 }
 
 async fn in_time<T>(answer: impl Future<Output = T>) -> Result<T, ListWatchError> {

@@ -183,3 +183,47 @@ async fn a_store_is_verified_from_time_to_time_if_that_is_asked_for() {
     assert_eq!(running.informer.last_verification(), None);
     running.stop().await;
 }
+
+/// A server that takes a version for no more than a wish.
+struct Imprecise(MemorySource<ConfigMap>);
+
+#[async_trait]
+impl ListerWatcher<ConfigMap> for Imprecise {
+    fn description(&self) -> &str {
+        "configmaps"
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
+        let any = ListOptions { resource_version: None, resource_version_match: None, ..options };
+        self.0.list(any).await
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
+        self.0.watch(options).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_with_another_state_than_it_was_asked_for_says_nothing_about_the_store() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::over(Arc::new(Imprecise(source.clone())), InformerOptions::new()).synced().await;
+    source.wait_for_watches(1).await;
+    source.create_unseen(config_map("b", "1")).expect("a new object");
+    let lists = source.list_count();
+    let error = running.informer.verify().await.expect_err("it is another state");
+    let expected = "the list at resource version 2 was answered with the state at 3";
+    assert!(error.to_string().contains(expected), "{error}");
+    assert_eq!((running.informer.last_verification(), source.list_count()), (None, lists + 1));
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_can_be_verified_as_rarely_as_one_likes() {
+    // Periods vary at random, and each of these may be too long for a clock.
+    for _ in 0..50 {
+        let options = InformerOptions::new().verify_every(Duration::MAX);
+        let running = Running::start(&source(), options).synced().await;
+        running.stop().await;
+    }
+}

@@ -175,13 +175,11 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             if !matches!(request, Request::Watch) {
                 // A stream that nobody has come to watch.
                 self.open = None;
+                self.relist.is_answered();
             }
             let step = match request {
-                Request::List => {
-                    self.relist.is_answered();
-                    if self.may_stream() { self.stream_list().await } else { self.list().await }
-                }
-                Request::Pages => self.list().await,
+                Request::List if self.may_stream() => self.stream_list().await,
+                Request::List | Request::Pages => self.list().await,
                 Request::Watch => {
                     let relist = self.relist.clone();
                     tokio::select! {

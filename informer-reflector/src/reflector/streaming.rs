@@ -219,6 +219,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(status) => return Err(NoStream::Failed(status.into())),
                 WatchEvent::Malformed { kind, object } => {
+                    // It may be a later version of one of these.
+                    self.hand_on_part(std::mem::take(&mut objects), listing);
                     self.take_malformed_initial(kind, object, listing)?;
                 }
             }

@@ -243,7 +243,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end }) => {
                 // The end of what exists is marked also by servers that mark nothing else.
                 self.pulse.has_bookmarks |= !initial_events_end;
-                self.advance(&resource_version);
+                // An older one says what is known already, and to go back there would bring the events since again (I1).
+                if !self.history.last_seen.is_newer_than(&resource_version) {
+                    self.advance(&resource_version);
+                }
                 Ok(None)
             }
             WatchEvent::Error(status) => Err(Ending::Failed(status.into())),

@@ -14,7 +14,7 @@ use informer_core::{
     ObjectKey, ReflectorStore, Replacement, ResourceVersion, ResourceVersionMatch, WatchEvent, WatchOptions,
     WatchStream,
 };
-use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus};
+use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus, Relist};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::Status;
 use parking_lot::Mutex;
@@ -155,6 +155,7 @@ pub(super) struct Run {
     pub(super) requests: UnboundedReceiver<String>,
     pub(super) notes: UnboundedReceiver<String>,
     pub(super) status: ReflectorStatus,
+    pub(super) relist: Relist,
     pub(super) shutdown: CancellationToken,
     pub(super) task: tokio::task::JoinHandle<()>,
     pub(super) lifetimes: Arc<Mutex<Vec<Duration>>>,
@@ -186,9 +187,9 @@ impl Run {
         let (note_sender, notes) = unbounded_channel();
         let lifetimes = Arc::clone(&script.lifetimes);
         let reflector = Reflector::new(Arc::new(script), Arc::new(Notes(note_sender)), config);
-        let (status, shutdown) = (reflector.status(), CancellationToken::new());
+        let (status, relist, shutdown) = (reflector.status(), reflector.relist(), CancellationToken::new());
         let task = tokio::spawn(reflector.run(shutdown.clone()));
-        Self { requests, notes, status, shutdown, task, lifetimes }
+        Self { requests, notes, status, relist, shutdown, task, lifetimes }
     }
 
     pub(super) async fn expect_requests(&mut self, expected: &[&str]) {

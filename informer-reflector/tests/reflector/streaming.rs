@@ -266,6 +266,17 @@ async fn i10_what_a_stream_cannot_take_in_is_set_aside_at_once_and_not_taken_for
 }
 
 #[tokio::test(start_paused = true)]
+async fn i10_an_object_that_has_changed_into_what_cannot_be_taken_in_before_the_end_stays_set_aside() {
+    let spoilt = malformed(Some("a"), "5");
+    let change = WatchEvent::Malformed { kind: MalformedKind::Changed, object: spoilt.clone() };
+    // All in one piece.
+    let (_events, line) = stream_of(vec![vec![added("a", "3"), modified("a", "4"), change, end("9")]]);
+    let mut run = Run::streaming(vec![line]);
+    run.expect_notes(&["[a !a]@9"]).await;
+    assert_eq!(run.status.set_aside(), [spoilt]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn i10_an_initial_event_of_an_unknown_kind_leads_to_a_list_in_pages() {
     for kind in [MalformedKind::Unknown, MalformedKind::Deleted] {
         let unknown = WatchEvent::Malformed { kind, object: malformed(None, "") };
@@ -317,4 +328,13 @@ async fn i9_a_stream_whose_end_has_no_version_is_followed_by_another_list() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     drop(events);
     run.expect_requests(&["stream newest", "stream newest"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_an_end_that_is_told_again_later_does_not_lead_back_to_where_it_was() {
+    let (events, line) = stream_of(vec![vec![end("7"), modified("a", "8"), end("7")]]);
+    let mut run = Run::streaming(vec![line, watch().1]);
+    run.expect_notes(&["[]@7", "~a@8"]).await;
+    drop(events);
+    run.expect_requests(&["stream newest", "watch 8"]).await;
 }

@@ -1,0 +1,49 @@
+//! Lists that somebody asks for, at whatever the reflector is.
+
+use informer_reflector::Health;
+
+use super::script::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_asked_for_while_it_watches_comes_at_once_and_asks_for_nothing_older_than_was_seen() {
+    let (events, watch_line) = watch();
+    let mut run = Run::new(vec![page(vec![], "7"), watch_line, page(vec![item("b", "9")], "9"), watch().1]);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    send(&events, vec![added("a", "8")]);
+    run.expect_notes(&["[]@7", "+a@8"]).await;
+    run.relist.request();
+    run.relist.request();
+    run.expect_after(0.0..0.1, "list 8 all").await;
+    run.expect_notes(&["[b]@9"]).await;
+    run.expect_requests(&["watch 9"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_asked_for_during_a_wait_takes_the_place_of_the_watch_after_it() {
+    let lines = vec![
+        page(vec![], "7"),
+        Line::WatchFails(failure(500, "InternalError")),
+        page(vec![], "9"),
+        watch().1,
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    run.health(|health| matches!(health, Health::BackingOff { .. })).await;
+    run.relist.request();
+    run.expect_after(0.8..1.6, "list 7 all").await;
+    run.expect_requests(&["watch 9"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_for_during_a_stream_that_comes_to_nothing_is_answered_by_the_pages_in_its_place() {
+    let (events, line) = stream_of(vec![vec![added("a", "3")]]);
+    let (_watch, watch_line) = watch();
+    let mut run = Run::streaming(vec![line, page(vec![item("a", "3")], "7"), watch_line]);
+    run.health(|health| matches!(health, Health::Syncing { received: 1, .. })).await;
+    run.relist.request();
+    drop(events);
+    run.expect_requests(&["stream newest", "list newest 500", "watch 7"]).await;
+    run.expect_notes(&["[a]@7"]).await;
+    run.health(Health::is_live).await;
+    assert!(run.requests.try_recv().is_err());
+}
