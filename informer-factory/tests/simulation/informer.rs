@@ -35,6 +35,16 @@ pub(crate) struct Member {
     hold: Hold,
 }
 
+impl Member {
+    /// How many events wait for it, if it is a handler.
+    pub(crate) fn waiting(&self) -> u32 {
+        match &self.hold {
+            Hold::Handler(registration) => registration.stats().pending.try_into().unwrap_or(u32::MAX),
+            Hold::Reader(_) => 0,
+        }
+    }
+}
+
 enum Hold {
     Handler(HandlerRegistration),
     Reader(JoinHandle<()>),

@@ -91,6 +91,15 @@ impl Recorder {
         self.shared.synced.get().is_some_and(Synced::has_synced)
     }
 
+    /// Waits until it is synced, and says whether it is. The reader of a stream is when it comes back for more, which is
+    /// after it has heard of everything.
+    pub(crate) async fn synced(&self) -> bool {
+        match self.shared.synced.get() {
+            Some(synced) => synced.wait().await.is_ok(),
+            None => false,
+        }
+    }
+
     pub(crate) fn was_removed(&self) {
         self.shared.notes.lock().removed = true;
     }

@@ -34,8 +34,12 @@ const PROMPT: Duration = Duration::from_secs(4);
 /// How long stopping may take: nothing is waited for but a slow handler's call, which is dropped.
 const SOON: Duration = Duration::from_millis(1);
 
-/// How long slow handlers may take to hear of everything, and readers of streams to notice that all is over.
+/// How long handlers may take to hear of everything, and readers of streams to notice that all is over.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How much longer a handler may take for each event that waits for it: as long as the slowest does. After trouble, all that was missed may come in one
+/// batch, which is taken as a whole.
+const EACH: Duration = Duration::from_millis(1_500);
 
 /// What came of a run.
 pub(crate) struct Outcome {
@@ -243,13 +247,14 @@ impl World {
             let wanted =
                 seen.map(|item| (item.key().to_string(), version(item.resource_version().to_string())));
             let wanted = wanted.collect();
-            if timeout(PATIENCE, recorder.wait_until(|copy| *copy == wanted)).await.is_err() {
+            let patience = PATIENCE + EACH * member.waiting();
+            if timeout(patience, recorder.wait_until(|copy| *copy == wanted)).await.is_err() {
                 let copy = recorder.copy();
                 let wrong = wanted.keys().chain(copy.keys()).find(|key| wanted.get(*key) != copy.get(*key));
                 let text = format!("{}: its copy is not the store", recorder.name());
                 self.history.violation(wrong.map(String::as_str), text);
             }
-            if !recorder.has_synced() {
+            if !timeout(PATIENCE, recorder.synced()).await.unwrap_or(false) {
                 self.history.violation(None, format!("I6: {} has not synced", recorder.name()));
             }
             recorder.check_order();
