@@ -121,7 +121,8 @@ fn is_age(word: &str) -> bool {
         && word.as_bytes()[0].is_ascii_digit()
 }
 
-/// Takes out ages, times, and how wide columns happen to be.
+/// Takes out ages, times, how wide columns happen to be, and in which order a server comes upon what is wrong: it keeps
+/// the fields in maps.
 pub(crate) fn normalise(text: &str) -> String {
     let word = |word: &str| {
         if is_age(word) {
@@ -133,5 +134,10 @@ pub(crate) fn normalise(text: &str) -> String {
         }
     };
     let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
+    let mut lines: Vec<_> = text.lines().map(line).collect();
+    let is_cause = |line: &String| line.starts_with("* ");
+    let causes = lines.iter().position(is_cause).unwrap_or(lines.len());
+    let count = lines[causes..].iter().take_while(|line| is_cause(line)).count();
+    lines[causes..causes + count].sort_unstable();
+    lines.join("\n")
 }
