@@ -98,8 +98,9 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "after 410 the same is asked for again",
         file: "informer-reflector/src/reflector/watch.rs",
-        text: "            return Step::AtOnce(Request::List, error);\n",
-        becomes: "            return Step::Later(Request::Watch, error);\n",
+        text: "        if error.is_expired() || error.is_too_large_resource_version() {\n",
+        becomes: "        if error.is_expired() {\n            return Step::Later(Request::Watch, error);\n        }\n        \
+                  if error.is_too_large_resource_version() {\n",
     },
 ];
 
