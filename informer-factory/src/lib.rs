@@ -34,6 +34,7 @@ mod controller;
 mod factory;
 pub mod groups;
 mod informer;
+mod leader_election;
 #[cfg(doctest)]
 mod readme;
 
@@ -46,6 +47,9 @@ pub use factory::{FactoryBuilder, InformerScope, SharedInformerFactory};
 pub use informer::{
     Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
     VerifyError, WaitOutcome,
+};
+pub use leader_election::{
+    ElectionProblem, ElectionStatus, LeaderElectionConfig, LeaderElectionError, LeaderElector, LeadershipEnd,
 };
 
 pub use informer_core::{
