@@ -94,39 +94,41 @@ impl Reporter {
 
     /// A try is over: who leads, as far as is known, and what was wrong.
     pub(super) fn tried(&self, leader: Option<&str>, problem: Option<ElectionProblem>) {
-        let lease = &self.lease;
-        let before = self.standing.borrow().clone();
-        match (&before.problem, &problem) {
-            (before, now) if before == now => {}
-            (_, Some(problem)) => {
-                tracing::warn!("lease {lease}: {problem}; trying again, without further word")
-            }
-            (_, None) => tracing::info!("lease {lease}: the server answers again"),
+        let (lease, now) = (&self.lease, problem.clone());
+        let before = self.change(|standing| {
+            standing.leader = leader.map(str::to_owned);
+            standing.problem = problem;
+        });
+        match now {
+            now if now == before.problem => {}
+            Some(problem) => tracing::warn!("lease {lease}: {problem}; trying again, without further word"),
+            None => tracing::info!("lease {lease}: the server answers again"),
         }
         if let Some(leader) = leader.filter(|leader| before.leader.as_deref() != Some(leader)) {
             tracing::info!("lease {lease}: held by {leader}");
         }
-        self.set(Standing { leader: leader.map(str::to_owned), problem, ..before });
     }
 
     pub(super) fn started_leading(&self) {
+        self.change(|standing| standing.is_leading = true);
         tracing::info!("lease {}: leading", self.lease);
-        self.set(Standing { is_leading: true, ..self.standing.borrow().clone() });
     }
 
     pub(super) fn stopped_leading(&self, why: &str) {
-        let before = self.standing.borrow().clone();
+        let before = self.change(|standing| standing.is_leading = false);
         if before.is_leading {
             tracing::info!("lease {}: not leading any more: {why}", self.lease);
-            self.set(Standing { is_leading: false, ..before });
         }
     }
 
-    fn set(&self, standing: Standing) {
-        self.standing.send_if_modified(|current| {
-            let is_news = *current != standing;
-            *current = standing;
-            is_news
+    /// Changes the standing, and wakes those who wait if it is another then. Returns what it was before.
+    fn change(&self, change: impl FnOnce(&mut Standing)) -> Standing {
+        let mut before = Standing::default();
+        self.standing.send_if_modified(|standing| {
+            before = standing.clone();
+            change(standing);
+            *standing != before
         });
+        before
     }
 }

@@ -8,6 +8,7 @@ mod cluster;
 mod credentials;
 mod custom_resources;
 mod derived;
+mod election;
 mod expiry;
 mod following;
 mod forms;
