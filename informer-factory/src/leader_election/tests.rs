@@ -120,14 +120,16 @@ impl World {
         if !quiet && self.now < self.candidates[who].offline_until {
             return;
         }
-        let way = |random: &mut fastrand::Rng| Duration::from_millis(random.u64(1..200));
-        let arrives = match self.random.u8(..40) {
-            0 if !quiet => Duration::from_millis(self.random.u64(1..25_000)),
-            _ => way(&mut self.random),
+        // Now and then somebody's line is slow, there or back; or the answer is lost.
+        let slow = |random: &mut fastrand::Rng| match random.u8(..40) {
+            0 if !quiet => Duration::from_millis(random.u64(1..25_000)),
+            1..6 if !quiet => Duration::from_millis(random.u64(1..5_000)),
+            _ => Duration::from_millis(random.u64(1..200)),
         };
-        let back = (quiet || self.random.u8(..25) > 0).then(|| self.now + arrives + way(&mut self.random));
-        let message =
-            Message { from: who, id: self.last_id, request, arrives: self.now + arrives, back, answer: None };
+        let (there, back) = (slow(&mut self.random), slow(&mut self.random));
+        let arrives = self.now + there;
+        let back = (quiet || self.random.u8(..25) > 0).then(|| arrives + back);
+        let message = Message { from: who, id: self.last_id, request, arrives, back, answer: None };
         self.messages.push(message);
     }
 
@@ -220,7 +222,7 @@ impl World {
             return;
         }
         let (local, date) = self.clock(who);
-        let (fate, length) = (self.random.u16(..2_000), Duration::from_millis(self.random.u64(..30_000)));
+        let (fate, length) = (self.random.u16(..1_000), Duration::from_millis(self.random.u64(..30_000)));
         let candidate = &mut self.candidates[who];
         match fate {
             0 | 1 => candidate.offline_until = self.now + length,
@@ -275,6 +277,30 @@ fn there_are_never_two_at_work_and_soon_one_again_whatever_clocks_and_networks_d
         }
     }
     assert!(terms > 150 * 3, "with {terms} terms there were not enough changes to say much");
+}
+
+#[test]
+fn time_is_counted_from_the_request_and_an_answer_read_when_it_is_over_makes_nobody_a_leader() {
+    let (mut election, mut server) =
+        (Election::new(LeaderElectionConfig::new("shop", "till")), Server::default());
+    let (sent, date) = (Instant::now(), Timestamp::now());
+    let Next::Ask(create) = election.answered(&Request::Get, Answer::NotFound, sent, sent, date) else {
+        panic!("there is no lease");
+    };
+    let late = sent + Duration::from_secs(10);
+    let answer = server.answer(&create);
+    assert_eq!(election.answered(&create, answer, sent, late, date), Next::NotLeading);
+    // But it is known as its own, and renewed at once.
+    assert_eq!(election.begin(date), Request::Get);
+    let answer = server.answer(&Request::Get);
+    let Next::Ask(renew) = election.answered(&Request::Get, answer, late, late, date) else {
+        panic!("it is its own");
+    };
+    let answer = server.answer(&renew);
+    let answered = late + Duration::from_secs(4);
+    assert_eq!(election.answered(&renew, answer, late, answered, date), Next::Leading);
+    // From when it was asked for: others may have seen it ever since.
+    assert_eq!(election.work_until(), Some(late + Duration::from_millis(12_500)));
 }
 
 #[test]
