@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use informer_factory::LeadershipEnd;
+use informer_testing::{RequestFilter, Verb};
 use k8s_openapi::api::coordination::v1::Lease;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +12,7 @@ use super::{Diary, Happened, elector, holder, lease, next, simulator, within};
 use crate::network::Link;
 
 #[tokio::test(start_paused = true)]
-async fn the_first_candidate_leads_and_renews_its_lease_every_retry_period() {
+async fn the_first_candidate_leads_and_renews_its_lease_every_retry_period_with_one_request() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let status = elector.status();
@@ -30,6 +31,8 @@ async fn the_first_candidate_leads_and_renews_its_lease_every_retry_period() {
     tokio::time::sleep(Duration::from_millis(20_500)).await;
     let later = lease(&simulator);
     assert_eq!(simulator.resource_version(), version + 10);
+    assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::Get)), 1, "it knows what it has written");
+    assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::Update)), 10);
     assert_eq!(later.acquire_time, first.acquire_time, "it is the same term");
     assert_ne!(later.renew_time, first.renew_time);
     assert_eq!(status.leader().as_deref(), Some("ann"));
@@ -73,6 +76,21 @@ async fn work_that_ends_of_itself_ends_the_run_and_the_next_run_is_a_new_term() 
         assert_eq!(lease(&simulator).lease_transitions, Some(term));
         assert_eq!(holder(&simulator), "");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_somebody_has_labelled_meanwhile_is_released_all_the_same() {
+    let simulator = simulator();
+    let mut elector = elector(&Link::to(&simulator), "ann");
+    let end = within(elector.run(CancellationToken::new(), |_| async {
+        let mut labelled = simulator.get::<Lease>("shop/till").expect("it is there");
+        labelled.metadata.labels = Some([("app".to_owned(), "till".to_owned())].into());
+        simulator.update(&labelled).expect("it is current");
+    }))
+    .await;
+    assert_eq!(end, LeadershipEnd::Finished(()));
+    assert_eq!(holder(&simulator), "");
+    assert!(simulator.get::<Lease>("shop/till").expect("it is there").metadata.labels.is_some());
 }
 
 #[tokio::test(start_paused = true)]
