@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // An index function may fail. The object is stored all the same, and the failure is there to be seen.
     books.try_add_index("initial", |book: &Book| match book.title.chars().next() {
-        Some(initial) if initial == 'T' => Err("titles are sorted without their article"),
+        Some('T') => Err("titles are sorted without their article"),
         initial => Ok(initial),
     })?;
     for failure in books.index_failures() {
