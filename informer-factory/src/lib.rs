@@ -50,8 +50,8 @@ pub use informer::{
     VerifyError, WaitOutcome,
 };
 pub use runner::{
-    ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats, controller_key, keys_in_index,
-    own_key,
+    ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats, controller_key,
+    keys_in_index, own_key,
 };
 pub use write_tracker::{KeyWrites, WriteInFlight, WriteTracker};
 

@@ -181,10 +181,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
 }
 
 /// A handler that queues keys.
-fn feed<T, K, I>(
-    queue: Workqueue<T>,
-    keys: impl Fn(&Cached<K>) -> I + Send + Sync + 'static,
-) -> Handlers<K>
+fn feed<T, K, I>(queue: Workqueue<T>, keys: impl Fn(&Cached<K>) -> I + Send + Sync + 'static) -> Handlers<K>
 where
     T: Hash + Eq + Clone + Send + 'static,
     K: Send + Sync + 'static,

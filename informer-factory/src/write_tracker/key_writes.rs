@@ -98,7 +98,11 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///
     /// The answer to some requests is a `Status`, and not the object; it has no version, and must not be recorded.
     #[doc(alias = "WroteAt")]
-    pub fn wrote<K: Send + Sync + 'static>(&self, informer: &SharedIndexInformer<K>, written: &impl Resource) {
+    pub fn wrote<K: Send + Sync + 'static>(
+        &self,
+        informer: &SharedIndexInformer<K>,
+        written: &impl Resource,
+    ) {
         let version = ResourceVersion::from(written.meta().resource_version.as_deref());
         let is_awaited = version.is_comparable() && informer.hears_of(written.meta());
         if is_awaited {

@@ -157,7 +157,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
         let mut known = keys.pending.get(key).into_iter().flatten();
-        if known.any(|other| other.awaited.version_in(&watermarks).is_some_and(|it| it.is_newer_than(&version)))
+        if known
+            .any(|other| other.awaited.version_in(&watermarks).is_some_and(|it| it.is_newer_than(&version)))
         {
             return;
         }
@@ -193,10 +194,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         let Some(all) = self.shared.keys.lock().pending.get(key).cloned() else { return (None, 0) };
         // I8: stores are read with no lock held.
         let now = Instant::now();
-        let (seen, unseen): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|pending| pending.awaited.is_seen());
-        let (late, mut left): (Vec<_>, Vec<_>) =
-            unseen.into_iter().partition(|pending| pending.until <= now);
+        let (seen, unseen): (Vec<_>, Vec<_>) = all.into_iter().partition(|pending| pending.awaited.is_seen());
+        let (late, mut left): (Vec<_>, Vec<_>) = unseen.into_iter().partition(|pending| pending.until <= now);
         if !seen.is_empty() || !late.is_empty() {
             let is_over =
                 |pending: &Arc<Pending>| seen.iter().chain(&late).any(|over| Arc::ptr_eq(over, pending));
