@@ -3,8 +3,8 @@
 //! A cache is always a little late. A controller that has just created a child, and is called again before the cache
 //! has it, creates another; one that has just written a status writes the next on top of a version that is no more, and
 //! is refused. KEP-5647 mends that inside Kubernetes: before a key is looked at again, the cache must have come as far
-//! as the last write that was made for it. client-go has no counterpart, but for the expectations of the ReplicaSet
-//! controller, which are counted and not compared.
+//! as the last write that was made for it. client-go has no counterpart; the expectations of the controller of
+//! `ReplicaSet`s count what is to come and don't compare versions.
 //!
 //! What people get wrong: a write without an answer may have happened. It counts as one until its deadline.
 //!

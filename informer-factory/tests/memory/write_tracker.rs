@@ -231,7 +231,7 @@ async fn a_deletion_of_what_is_gone_already_waits_for_the_cache_to_know() {
     // A list tells what the watch has missed.
     world.source.expire();
     world.source.disconnect();
-    assert_eq!(world.wait().await.1, true);
+    assert!(world.wait().await.1);
     assert!(informer.get(child.key()).is_none());
     world.running.stop().await;
 }

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use informer_factory::{
-    ControllerRunner, InformerOptions, ObjectKey, ReconcileRequest, Reconciled, WriteTracker,
+    ControllerRunner, InformerOptions, ObjectKey, ReconcileRequest, Reconciled, SharedIndexInformer,
+    WriteTracker,
 };
+use informer_testing::MemorySource;
+use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{Instant, sleep};
@@ -141,61 +144,76 @@ struct Ledger {
     at_work: Vec<ObjectKey>,
 }
 
+/// A controller to which everything happens.
+struct Unlucky {
+    source: MemorySource<ConfigMap>,
+    informer: SharedIndexInformer<ConfigMap>,
+    tracker: WriteTracker<ObjectKey>,
+    ledger: Mutex<Ledger>,
+    dice: Mutex<fastrand::Rng>,
+}
+
+impl Unlucky {
+    async fn reconcile(self: Arc<Self>, request: ReconcileRequest) -> Result<Reconciled, &'static str> {
+        let key = request.key();
+        let begun = {
+            let mut ledger = self.ledger.lock();
+            assert!(!ledger.at_work.contains(key), "{key} is with two workers");
+            ledger.at_work.push(key.clone());
+            ledger.changed.get(key).copied().unwrap_or_default()
+        };
+        let _leaves = AtWork(&self.ledger, key);
+        assert!(self.tracker.of(key).is_ready(), "{key} should be parked");
+        let (pause, luck) = {
+            let mut dice = self.dice.lock();
+            (dice.u64(0..250), dice.u32(0..10))
+        };
+        if luck < 6 {
+            let new = config_map(&format!("w-{}", self.source.resource_version()), "");
+            let written = if luck < 3 { self.source.create_unseen(new) } else { self.source.create(new) };
+            request.writes().wrote(&self.informer, &*written.expect("a new object"));
+        }
+        sleep(ms(pause)).await;
+        match luck {
+            7 => return Err("it failed"),
+            8 => panic!("it panicked"),
+            9 => drop(request.writes().begin()),
+            _ => {}
+        }
+        self.ledger.lock().seen.insert(key.clone(), begun);
+        Ok(Reconciled::Done)
+    }
+}
+
+/// Takes a key off the list of those that are worked on, however that ends.
+struct AtWork<'a>(&'a Mutex<Ledger>, &'a ObjectKey);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.lock().at_work.retain(|key| key != self.1);
+    }
+}
+
 /// Whatever comes of calls, and whether or not caches follow: each change leads to a call that succeeds after it.
 async fn parks_fails_and_changes(seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
-    let (queue, ledger) = (queue(), Arc::new(Mutex::new(Ledger::default())));
-    let tracker = WriteTracker::with_deadline(Duration::from_secs(2));
-    let runner = ControllerRunner::new(queue.clone())
-        .workers(3)
-        .reconcile_timeout(ms(200))
-        .write_tracker(tracker.clone());
-    let dice = Arc::new(Mutex::new(random.fork()));
-    let controller = Controller::start(runner, {
-        let (source, informer) = (source.clone(), running.informer.clone());
-        let (ledger, tracker) = (Arc::clone(&ledger), tracker.clone());
-        move |request: ReconcileRequest| {
-            let (source, informer) = (source.clone(), informer.clone());
-            let (ledger, dice, tracker) = (Arc::clone(&ledger), Arc::clone(&dice), tracker.clone());
-            async move {
-                let key = request.key().clone();
-                let begun = {
-                    let mut ledger = ledger.lock();
-                    assert!(!ledger.at_work.contains(&key), "{key} is with two workers");
-                    ledger.at_work.push(key.clone());
-                    ledger.changed.get(&key).copied().unwrap_or_default()
-                };
-                let _leaves = scopeguard(Arc::clone(&ledger), key.clone());
-                assert!(tracker.of(&key).is_ready(), "{key} should be parked");
-                let (pause, outcome) = {
-                    let mut dice = dice.lock();
-                    (dice.u64(0..250), dice.u32(0..10))
-                };
-                if outcome < 6 {
-                    let name = format!("w-{}", source.resource_version());
-                    let written = match outcome {
-                        0..3 => source.create_unseen(config_map(&name, "")),
-                        _ => source.create(config_map(&name, "")),
-                    };
-                    request.writes().wrote(&informer, &*written.expect("a new object"));
-                }
-                sleep(ms(pause)).await;
-                match outcome {
-                    7 => return Err("it failed"),
-                    8 => panic!("it panicked"),
-                    9 => drop(request.writes().begin()),
-                    _ => {}
-                }
-                ledger.lock().seen.insert(key, begun);
-                Ok(Reconciled::Done)
-            }
-        }
+    let (queue, tracker) = (queue(), WriteTracker::with_deadline(Duration::from_secs(2)));
+    let unlucky = Arc::new(Unlucky {
+        source: source.clone(),
+        informer: running.informer.clone(),
+        tracker: tracker.clone(),
+        ledger: Mutex::default(),
+        dice: Mutex::new(random.fork()),
     });
+    let runner =
+        ControllerRunner::new(queue.clone()).workers(3).reconcile_timeout(ms(200)).write_tracker(tracker);
+    let calls = Arc::clone(&unlucky);
+    let controller = Controller::start(runner, move |request| Arc::clone(&calls).reconcile(request));
     for _ in 0..60 {
         let key = key(&random.u32(0..8).to_string());
-        *ledger.lock().changed.entry(key.clone()).or_default() += 1;
+        *unlucky.ledger.lock().changed.entry(key.clone()).or_default() += 1;
         queue.add(key);
         if random.u32(0..4) == 0 {
             source.bookmark();
@@ -207,20 +225,9 @@ async fn parks_fails_and_changes(seed: u64) {
     let stats = controller.monitor.stats();
     controller.stop().await;
     running.stop().await;
-    let ledger = ledger.lock();
+    let ledger = unlucky.ledger.lock();
     assert_eq!(ledger.seen, ledger.changed, "seed {seed}: a change was lost");
     assert!(stats.parked > 0 && stats.failed > 0, "seed {seed} shows nothing: {stats:?}");
-}
-
-/// Takes a key off the list of those that are worked on, however that ends.
-fn scopeguard(ledger: Arc<Mutex<Ledger>>, key: ObjectKey) -> impl Drop {
-    struct Guard(Arc<Mutex<Ledger>>, ObjectKey);
-    impl Drop for Guard {
-        fn drop(&mut self) {
-            self.0.lock().at_work.retain(|key| *key != self.1);
-        }
-    }
-    Guard(ledger, key)
 }
 
 #[tokio::test(start_paused = true)]
