@@ -208,7 +208,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                     Ok(object) => objects.push(object),
                     Err(malformed) => self.set_aside_listed(&malformed, listing),
                 },
-                WatchEvent::Deleted(object) => match ObjectKey::of(&object) {
+                WatchEvent::Deleted(object) => match ObjectKey::of(&*object) {
                     Ok(key) => listing.remove(key),
                     Err(error) => return Err(unsupported(error.to_string())),
                 },

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use informer_core::{
-    Bookmark, Cached, Deleted, Delta, ListWatchError, Malformed, MalformedKind, ResourceVersion, WatchEvent,
+    Bookmark, Cached, Deleted, Delta, Fresh, ListWatchError, Malformed, MalformedKind, ResourceVersion, WatchEvent,
     WatchOptions, WatchStream,
 };
 use kube::Resource;
@@ -256,7 +256,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     fn take_object(
         &mut self,
-        object: K,
+        object: Fresh<K>,
         if_malformed: MalformedKind,
         delta: fn(Cached<K>) -> Delta<K>,
     ) -> Result<Option<Delta<K>>, Ending> {

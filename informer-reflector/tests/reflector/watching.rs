@@ -14,8 +14,8 @@ async fn it_lists_what_is_at_hand_and_watches_from_there() {
     let mut run = Run::new(vec![page(vec![item("a", "3"), item("b", "4")], "7"), line]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     run.expect_notes(&["[a b]@7"]).await;
-    send(&events, vec![WatchEvent::Added(named("c", "8")), WatchEvent::Modified(named("a", "9"))]);
-    send(&events, vec![WatchEvent::Deleted(named("b", "10"))]);
+    send(&events, vec![WatchEvent::Added(named("c", "8").into()), WatchEvent::Modified(named("a", "9").into())]);
+    send(&events, vec![WatchEvent::Deleted(named("b", "10").into())]);
     send(&events, vec![bookmark("20")]);
     run.expect_notes(&["+c ~a@9", "-b@10", "@20"]).await;
     assert_eq!(run.status.last_sync_resource_version(), "20".into());
@@ -28,7 +28,7 @@ async fn a_watch_that_the_server_closes_is_resumed_where_it_ended() {
     let (_second, second_line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
-    send(&first, vec![WatchEvent::Added(named("a", "8")), bookmark("30")]);
+    send(&first, vec![WatchEvent::Added(named("a", "8").into()), bookmark("30")]);
     drop(first);
     run.expect_requests(&["watch 30"]).await;
 }
@@ -39,7 +39,7 @@ async fn a_watch_that_breaks_off_is_resumed_where_it_ended() {
     let (_second, second_line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
-    send(&first, vec![WatchEvent::Added(named("a", "8"))]);
+    send(&first, vec![WatchEvent::Added(named("a", "8").into())]);
     first.unbounded_send(Err(ListWatchError::Interrupted("reset".into()))).expect("the reflector watches");
     run.expect_requests(&["watch 8"]).await;
 }
@@ -110,7 +110,7 @@ async fn i9_events_for_what_exists_tell_no_version_because_they_have_no_order() 
         let mut run = Run::new(vec![page(vec![], unstated), line]);
         run.expect_requests(&["list 0 500", "watch "]).await;
         send(&events, vec![added("a", "90"), added("b", "30")]);
-        send(&events, vec![WatchEvent::Modified(named("a", "91")), added("c", "92")]);
+        send(&events, vec![WatchEvent::Modified(named("a", "91").into()), added("c", "92")]);
         run.expect_notes(&["[]@", "+a +b@", "~a +c@92"]).await;
     }
 }
@@ -131,7 +131,7 @@ async fn a_burst_of_events_lets_those_who_work_them_off_have_a_turn() {
     const BATCH: usize = 250;
     let (events, line) = watch();
     for batch in 0..20 {
-        let changed = |n: usize| WatchEvent::Modified(named("a", &(8 + batch * BATCH + n).to_string()));
+        let changed = |n: usize| WatchEvent::Modified(named("a", &(8 + batch * BATCH + n).to_string()).into());
         send(&events, (0..BATCH).map(changed).collect());
     }
     let (reflect, mut notes) = unspawned(vec![page(vec![], "7"), line]);
@@ -150,7 +150,7 @@ async fn a_burst_of_events_lets_those_who_work_them_off_have_a_turn() {
 async fn a_reflector_reads_no_further_while_its_store_has_no_room() {
     let (events, line) = watch();
     for batch in 0..4_u64 {
-        let changed = |n: u64| WatchEvent::Modified(named("a", &(8 + batch * 6_000 + n).to_string()));
+        let changed = |n: u64| WatchEvent::Modified(named("a", &(8 + batch * 6_000 + n).to_string()).into());
         send(&events, (0..6_000).map(changed).collect());
     }
     let queue = informer_core::DeltaFifo::new();
