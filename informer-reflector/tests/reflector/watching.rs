@@ -15,9 +15,11 @@ async fn it_lists_what_is_at_hand_and_watches_from_there() {
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     run.expect_notes(&["[a b]@7"]).await;
     send(&events, vec![WatchEvent::Added(named("c", "8").into()), WatchEvent::Modified(named("a", "9").into())]);
+    run.expect_notes(&["+c ~a@9"]).await;
     send(&events, vec![WatchEvent::Deleted(named("b", "10").into())]);
+    run.expect_notes(&["-b@10"]).await;
     send(&events, vec![bookmark("20")]);
-    run.expect_notes(&["+c ~a@9", "-b@10", "@20"]).await;
+    run.expect_notes(&["@20"]).await;
     assert_eq!(run.status.last_sync_resource_version(), "20".into());
     assert!(run.status.health().is_live());
 }
@@ -110,8 +112,9 @@ async fn i9_events_for_what_exists_tell_no_version_because_they_have_no_order() 
         let mut run = Run::new(vec![page(vec![], unstated), line]);
         run.expect_requests(&["list 0 500", "watch "]).await;
         send(&events, vec![added("a", "90"), added("b", "30")]);
+        run.expect_notes(&["[]@", "+a +b@"]).await;
         send(&events, vec![WatchEvent::Modified(named("a", "91").into()), added("c", "92")]);
-        run.expect_notes(&["[]@", "+a +b@", "~a +c@92"]).await;
+        run.expect_notes(&["~a +c@92"]).await;
     }
 }
 
@@ -124,6 +127,40 @@ async fn where_no_version_tells_how_far_a_watch_has_come_a_list_follows_it() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     drop(events);
     run.expect_requests(&["list 0 500", "watch "]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pieces_that_are_there_at_once_are_handed_on_in_one_go_up_to_a_hundred_events() {
+    let (events, line) = watch();
+    for n in 0..150 {
+        send(&events, vec![modified("a", &(8 + n).to_string())]);
+    }
+    let mut run = Run::new(vec![page(vec![], "7"), line]);
+    let in_one_go = |events: usize, version: &str| format!("{}@{version}", vec!["~a"; events].join(" "));
+    run.expect_notes(&["[]@7", &in_one_go(100, "107"), &in_one_go(50, "157")]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_just_before_a_watch_failed_is_handed_on() {
+    for how in ["breaks off", "is closed", "has expired"] {
+        let (first, first_line) = watch();
+        send(&first, vec![added("a", "8")]);
+        send(&first, vec![added("b", "9")]);
+        match how {
+            "breaks off" => {
+                let broken = Err(ListWatchError::Interrupted("reset".into()));
+                first.unbounded_send(broken).expect("nobody has come to read yet");
+            }
+            "is closed" => {}
+            _ => send(&first, vec![added("c", "10"), error(410, "Expired")]),
+        }
+        drop(first);
+        let mut run = Run::new(vec![page(vec![], "7"), first_line, watch().1]);
+        let gathered = if how == "has expired" { "+a +b +c@10" } else { "+a +b@9" };
+        run.expect_notes(&["[]@7", gathered]).await;
+        let next = if how == "has expired" { "list 10 all" } else { "watch 9" };
+        run.expect_requests(&["list 0 500", "watch 7", next]).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
