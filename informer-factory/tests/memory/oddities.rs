@@ -113,8 +113,10 @@ async fn a_deletion_of_an_object_that_nobody_was_told_of_is_told_to_nobody() {
 #[tokio::test(start_paused = true)]
 async fn i9_a_bookmark_without_a_version_leaves_the_watermark_where_it_was() {
     let bookmark = Bookmark { resource_version: "".into(), initial_events_end: false };
-    let running =
-        odd(vec![], vec![WatchEvent::Added(at_version("a", "1", "7").into()), WatchEvent::Bookmark(bookmark)]);
+    let running = odd(
+        vec![],
+        vec![WatchEvent::Added(at_version("a", "1", "7").into()), WatchEvent::Bookmark(bookmark)],
+    );
     story(&running).await;
     assert_eq!(running.informer.watermark(), "99".into());
     assert_eq!(running.informer.status().last_sync_resource_version(), "99".into());

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::{StreamExt, poll};
 use informer_core::{
-    Bookmark, Cached, Deleted, Delta, Fresh, ListWatchError, Malformed, MalformedKind, ResourceVersion, WatchEvent,
-    WatchOptions, WatchStream,
+    Bookmark, Cached, Deleted, Delta, Fresh, ListWatchError, Malformed, MalformedKind, ResourceVersion,
+    WatchEvent, WatchOptions, WatchStream,
 };
 use kube::Resource;
 use tokio::time::{Instant, timeout_at};

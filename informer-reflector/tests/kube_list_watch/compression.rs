@@ -45,7 +45,8 @@ async fn names(answer: Answer) -> Result<Vec<String>, ListWatchError> {
     let mut names = Vec::new();
     for part in list(&pods, ListOptions::default()).await? {
         let ListPart::Items(items) = part else { continue };
-        names.extend(items.into_iter().flatten().filter_map(|pod: Fresh<Pod>| pod.into_inner().metadata.name));
+        names
+            .extend(items.into_iter().flatten().filter_map(|pod: Fresh<Pod>| pod.into_inner().metadata.name));
     }
     Ok(names)
 }

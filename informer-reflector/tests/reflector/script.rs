@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use futures::channel::mpsc;
 use futures::{StreamExt, stream};
 use informer_core::{
-    Bookmark, Delta, Fresh, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher, Malformed,
-    ObjectKey, ReflectorStore, Replacement, ResourceVersion, ResourceVersionMatch, WatchEvent, WatchOptions,
-    WatchStream,
+    Bookmark, Delta, Fresh, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher,
+    Malformed, ObjectKey, ReflectorStore, Replacement, ResourceVersion, ResourceVersionMatch, WatchEvent,
+    WatchOptions, WatchStream,
 };
 use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus, Relist};
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -14,7 +14,10 @@ async fn it_lists_what_is_at_hand_and_watches_from_there() {
     let mut run = Run::new(vec![page(vec![item("a", "3"), item("b", "4")], "7"), line]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     run.expect_notes(&["[a b]@7"]).await;
-    send(&events, vec![WatchEvent::Added(named("c", "8").into()), WatchEvent::Modified(named("a", "9").into())]);
+    send(
+        &events,
+        vec![WatchEvent::Added(named("c", "8").into()), WatchEvent::Modified(named("a", "9").into())],
+    );
     run.expect_notes(&["+c ~a@9"]).await;
     send(&events, vec![WatchEvent::Deleted(named("b", "10").into())]);
     run.expect_notes(&["-b@10"]).await;
@@ -168,7 +171,8 @@ async fn a_burst_of_events_lets_those_who_work_them_off_have_a_turn() {
     const BATCH: usize = 250;
     let (events, line) = watch();
     for batch in 0..20 {
-        let changed = |n: usize| WatchEvent::Modified(named("a", &(8 + batch * BATCH + n).to_string()).into());
+        let changed =
+            |n: usize| WatchEvent::Modified(named("a", &(8 + batch * BATCH + n).to_string()).into());
         send(&events, (0..BATCH).map(changed).collect());
     }
     let (reflect, mut notes) = unspawned(vec![page(vec![], "7"), line]);
