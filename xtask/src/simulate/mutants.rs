@@ -65,6 +65,12 @@ const MUTANTS: &[Mutant] = &[
         becomes: "Box::new(snapshot().skip(1))",
     },
     Mutant {
+        name: "what exists comes to a late handler as news",
+        file: "informer-core/src/processor/cursor.rs",
+        text: "is_in_initial_list: true }",
+        becomes: "is_in_initial_list: false }",
+    },
+    Mutant {
         name: "a handler is synced before its replay",
         file: "informer-core/src/processor/cursor.rs",
         text: "        // I5: the replay first.\n",
