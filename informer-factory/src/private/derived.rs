@@ -29,6 +29,7 @@ pub trait Derived: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync +
 
 /// Returns the factory's informer of a type, made on first use as its derive says where the factory's builder says
 /// nothing.
+#[must_use]
 pub fn shared_informer<K>(factory: &SharedInformerFactory) -> SharedIndexInformer<K>
 where
     K: Derived,
