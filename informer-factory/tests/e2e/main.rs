@@ -5,6 +5,7 @@
 //! Nothing is cleaned up: the control plane is thrown away afterwards.
 
 mod cluster;
+mod controllers;
 mod credentials;
 mod custom_resources;
 mod derived;
