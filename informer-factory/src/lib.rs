@@ -39,6 +39,7 @@ pub mod groups;
 mod informer;
 #[cfg(feature = "kube-runtime")]
 pub mod kube_runtime;
+mod leader_election;
 #[cfg(doctest)]
 mod readme;
 mod runner;
@@ -56,6 +57,9 @@ pub use factory::{
 pub use informer::{
     Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
     VerifyError, WaitOutcome,
+};
+pub use leader_election::{
+    ElectionProblem, ElectionStatus, LeaderElectionConfig, LeaderElectionError, LeaderElector, LeadershipEnd,
 };
 pub use runner::{
     ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats, controller_key,
