@@ -136,11 +136,13 @@
 mod builder;
 mod built_in;
 mod catalogue;
+mod cbor;
 mod clock;
 mod cluster;
 mod credentials;
 mod custom;
 mod discovery;
+mod encoding;
 mod error;
 mod fault;
 mod lagging_replica;

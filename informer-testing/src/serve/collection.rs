@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::accept;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::unknown_fields;
@@ -44,7 +43,7 @@ pub(super) async fn answer(
 async fn list(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let options = ListOptions::parse(&call.recorded.query)?;
     let filter = filter(served, namespace, &options)?;
-    accept::check_plurality(&call.recorded.headers, &served.kind, true)?;
+    call.accepted.check_plurality(&served.kind, true)?;
     let list = list::list(&served.table, &call.revision, &filter, &options).await?;
     Ok(respond::list(list, call.shape(served)?, call.takes_gzip()))
 }
@@ -52,6 +51,7 @@ async fn list(call: &Call, served: &Served, namespace: Option<&str>) -> Result<H
 async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let options = ListOptions::parse(&call.recorded.query)?;
     let server = &call.server;
+    call.accepted.check_stream(server.settings.habits.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
         revision: call.revision.clone(),
@@ -59,14 +59,16 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
         request: call.recorded.clone(),
         filter: filter(served, namespace, &options)?,
         shape: call.shape(served)?,
+        one_by_one: call.one_by_one,
         rules: server.settings.watch_rules,
         default_timeout: server.draw_watch_timeout(),
         stop: server.life(),
         gone: served.gone.clone(),
     };
     let is_streaming_list = options.send_initial_events == Some(true) && options.allow_bookmarks;
-    let compressed = is_streaming_list && server.settings.habits.compressed_streams && call.takes_gzip();
-    Ok(respond::watch(watch::open(opening, &options).await?, compressed))
+    let compresses = server.settings.habits.compressed_streams && !call.one_by_one;
+    let compressed = is_streaming_list && compresses && call.takes_gzip();
+    Ok(respond::watch(watch::open(opening, &options).await?, call.accepted.encoding, compressed))
 }
 
 fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {

@@ -1,24 +1,16 @@
-//! The bytes of watch events: `{"type":"ADDED","object":{...}}`, one per line.
+//! The events of a watch as bytes: `{"type":"ADDED","object":{...}}`, one per line, or the same in another encoding.
 
 use bytes::BytesMut;
 use kube::core::Status;
 use serde_json::json;
 
-use crate::object::Object;
+use crate::encoding::Encoding;
 use crate::shape::Shape;
 use crate::status;
 
-pub(super) fn append_event(buffer: &mut BytesMut, kind: &str, object: &Object, shape: &mut Shape) {
-    open(buffer, kind);
-    shape.append(buffer, object);
-    close(buffer);
-}
-
 /// Appends an `ERROR` event, which is never given in another shape.
-pub(super) fn append_error(buffer: &mut BytesMut, refusal: &Status) {
-    open(buffer, "ERROR");
-    buffer.extend_from_slice(&status::encode(refusal));
-    close(buffer);
+pub(super) fn append_error(buffer: &mut BytesMut, encoding: Encoding, refusal: &Status) {
+    encoding.append_event(buffer, "ERROR", &status::encode(refusal));
 }
 
 /// Appends a bookmark, annotated if it ends the initial events of a streaming list.
@@ -32,17 +24,5 @@ pub(super) fn append_bookmark(
     if ends_initial_events {
         metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
     }
-    open(buffer, "BOOKMARK");
     shape.append_bookmark(buffer, &metadata);
-    close(buffer);
-}
-
-fn open(buffer: &mut BytesMut, kind: &str) {
-    buffer.extend_from_slice(b"{\"type\":\"");
-    buffer.extend_from_slice(kind.as_bytes());
-    buffer.extend_from_slice(b"\",\"object\":");
-}
-
-fn close(buffer: &mut BytesMut) {
-    buffer.extend_from_slice(b"}\n");
 }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::framing;
 use super::registry::WatchRegistry;
-use super::stream::{Bookmarks, EndBookmark, Initial, WatchStream};
+use super::stream::{Bookmarks, EndBookmark, Initial, PIECE, WatchStream};
 use crate::list::ListOptions;
 use crate::request::RecordedRequest;
 use crate::selector::Filter;
@@ -56,6 +56,8 @@ pub(crate) struct Opening {
     pub(crate) request: Arc<RecordedRequest>,
     pub(crate) filter: Filter,
     pub(crate) shape: Shape,
+    /// Whether each event is to be a piece of its own, as messages are.
+    pub(crate) one_by_one: bool,
     pub(crate) rules: WatchRules,
     /// How long the watch lasts if the client does not say.
     pub(crate) default_timeout: Duration,
@@ -93,11 +95,12 @@ pub(crate) async fn open(
     if options.timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Ok(stream::empty().boxed());
     }
+    let encoding = opening.shape.encoding();
     match begin(opening, &options, start).await {
         Ok(stream) => Ok(stream.into_bytes().boxed()),
         Err(refusal) => {
             let mut buffer = BytesMut::new();
-            framing::append_error(&mut buffer, &refusal);
+            framing::append_error(&mut buffer, encoding, &refusal);
             Ok(stream::iter([Ok(buffer.freeze())]).boxed())
         }
     }
@@ -168,6 +171,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
         revision: opening.revision,
         filter: opening.filter,
         shape: opening.shape,
+        piece: if opening.one_by_one { 1 } else { PIECE },
         changes,
         injections,
         stop: opening.stop,

@@ -15,15 +15,15 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::framing;
-use super::injection::{Ending, PlacedInjection, WatchInjection};
+use super::injection::{Content, Ending, PlacedInjection, WatchInjection};
 use super::registry::Registration;
 use crate::object::Object;
 use crate::selector::Filter;
 use crate::shape::Shape;
 use crate::storage::{Event, Lagging, Listener, Reader, Revision, Table};
 
-/// Bytes are handed on in pieces of about this size.
-const PIECE: usize = 64 * 1024;
+/// Bytes are handed on in pieces of about this size, unless each event is to be one of its own.
+pub(super) const PIECE: usize = 64 * 1024;
 
 /// How long before its deadline a watch gets a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
@@ -38,6 +38,8 @@ pub(super) struct WatchStream {
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) shape: Shape,
+    /// A piece of the body ends with the event that makes it as large as this.
+    pub(super) piece: usize,
     pub(super) changes: Listener,
     pub(super) injections: mpsc::UnboundedReceiver<PlacedInjection>,
     pub(super) stop: CancellationToken,
@@ -130,7 +132,7 @@ impl WatchStream {
     /// Fills the buffer with what can be sent now.
     fn fill(&mut self, buffer: &mut BytesMut) {
         self.fill_initial(buffer);
-        if buffer.len() >= PIECE || self.ended.is_some() {
+        if self.is_full(buffer) || self.ended.is_some() {
             return;
         }
         // Asked first: what is written before the resource goes is then among what is pulled.
@@ -142,11 +144,16 @@ impl WatchStream {
         }
     }
 
+    /// Tells whether nothing more goes into a piece.
+    fn is_full(&self, buffer: &BytesMut) -> bool {
+        buffer.len() >= self.piece
+    }
+
     fn fill_initial(&mut self, buffer: &mut BytesMut) {
         for object in self.initial.objects.by_ref() {
             if self.filter.matches(&object) {
-                framing::append_event(buffer, "ADDED", &object, &mut self.shape);
-                if buffer.len() >= PIECE {
+                self.shape.append_event(buffer, "ADDED", &object);
+                if buffer.len() >= self.piece {
                     return;
                 }
             }
@@ -169,13 +176,14 @@ impl WatchStream {
         while let Ok(placed) = self.injections.try_recv() {
             self.inbox.push_back(placed);
         }
-        while buffer.len() < PIECE && self.ended.is_none() {
+        while !self.is_full(buffer) && self.ended.is_none() {
             if self.pending.is_empty() {
                 self.pull();
             }
             let next = self.pending.pop_front();
             self.obey_before(next.as_ref().map_or(u64::MAX, |event| event.resource_version()), buffer);
             match next {
+                Some(event) if self.is_full(buffer) => self.pending.push_front(event),
                 Some(event) if self.ended.is_none() => self.append(buffer, &event),
                 _ => return,
             }
@@ -202,8 +210,12 @@ impl WatchStream {
             return;
         };
         match self.substitutes.pop_front() {
-            Some(substitute) => self.send(buffer, &substitute),
-            None => framing::append_event(buffer, kind, object, &mut self.shape),
+            Some(substitute) => {
+                let mut event = BytesMut::new();
+                self.shape.append_event(&mut event, kind, object);
+                self.send(buffer, &substitute, &event);
+            }
+            None => self.shape.append_event(buffer, kind, object),
         }
     }
 
@@ -222,20 +234,27 @@ impl WatchStream {
 
     /// Obeys the injections that were made before the event with this resource version.
     fn obey_before(&mut self, version: u64, buffer: &mut BytesMut) {
-        while self.inbox.front().is_some_and(|placed| placed.after < version) {
+        while !self.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version) {
             let Some(placed) = self.inbox.pop_front() else {
                 return;
             };
             if placed.injection.instead_of_event {
                 self.substitutes.push_back(placed.injection);
             } else if self.ended.is_none() {
-                self.send(buffer, &placed.injection);
+                self.send(buffer, &placed.injection, &[]);
             }
         }
     }
 
-    fn send(&mut self, buffer: &mut BytesMut, injection: &WatchInjection) {
-        buffer.extend_from_slice(&injection.bytes);
+    /// Sends an injection, perhaps in the place of an event.
+    fn send(&mut self, buffer: &mut BytesMut, injection: &WatchInjection, event: &[u8]) {
+        let encoding = self.shape.encoding();
+        match &injection.content {
+            Content::Bytes(bytes) => buffer.extend_from_slice(bytes),
+            Content::Error(status) => framing::append_error(buffer, encoding, status),
+            Content::NoEvent => encoding.append_no_event(buffer),
+            Content::HalfOfEvent => buffer.extend_from_slice(&event[..event.len() / 2]),
+        }
         self.ended = injection.ending;
     }
 
@@ -246,6 +265,9 @@ impl WatchStream {
         let now = Instant::now();
         if now >= self.deadline || self.stop.is_cancelled() {
             self.ended = Some(Ending::Close);
+            return;
+        }
+        if self.is_full(buffer) {
             return;
         }
         // A bookmark vouches for everything before it, so it waits until nothing is pending.
