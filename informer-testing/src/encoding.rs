@@ -80,29 +80,35 @@ impl Encoding {
         self.document(status::encode(status)).into_owned()
     }
 
-    /// Appends an event of a watch about an object in JSON.
-    pub(crate) fn append_event(self, buffer: &mut BytesMut, kind: &str, json: &[u8]) {
+    /// Encodes an event of a watch about an object in JSON. How long it is, is not said.
+    pub(crate) fn event(self, kind: &str, json: &[u8]) -> Vec<u8> {
         match self {
             Self::Json | Self::Yaml => {
-                buffer.extend_from_slice(b"{\"type\":\"");
-                buffer.extend_from_slice(kind.as_bytes());
-                buffer.extend_from_slice(b"\",\"object\":");
-                buffer.extend_from_slice(json);
-                buffer.extend_from_slice(b"}\n");
+                [b"{\"type\":\"", kind.as_bytes(), b"\",\"object\":", json, b"}\n"].concat()
             }
-            Self::Protobuf => buffer.extend_from_slice(&protobuf::event(kind, &self.document(json))),
-            Self::Cbor => buffer.extend_from_slice(&cbor::event(kind, &self.document(json))),
+            Self::Protobuf => protobuf::event(kind, &self.document(json)),
+            Self::Cbor => cbor::event(kind, &self.document(json)),
         }
     }
 
-    /// Appends something that has the frame of an event, and is none.
-    pub(crate) fn append_no_event(self, buffer: &mut BytesMut) {
+    /// Gives what can be told from other events, and is none.
+    pub(crate) fn no_event(self) -> &'static [u8] {
         match self {
-            Self::Json | Self::Yaml => buffer.extend_from_slice(b"{\"type\":7}\n"),
+            Self::Json | Self::Yaml => b"{\"type\":7}\n",
             // A field 1 that is a number, and no text.
-            Self::Protobuf => buffer.extend_from_slice(&[0, 0, 0, 2, 0x08, 7]),
-            Self::Cbor => buffer.extend_from_slice(b"\xd9\xd9\xf7\xa1\x44type\x07"),
+            Self::Protobuf => &[0x08, 7],
+            Self::Cbor => b"\xd9\xd9\xf7\xa1\x44type\x07",
         }
+    }
+
+    /// Appends an event to others, so that it can be told where it ends.
+    pub(crate) fn append_framed(self, buffer: &mut BytesMut, event: &[u8]) {
+        if self == Self::Protobuf {
+            // An event of more than 4 GiB would be one of an object that no client could have sent.
+            let length = u32::try_from(event.len()).unwrap_or(u32::MAX);
+            buffer.extend_from_slice(&length.to_be_bytes());
+        }
+        buffer.extend_from_slice(event);
     }
 }
 

@@ -39,16 +39,13 @@ pub(crate) fn list(head: &Object, items: impl Iterator<Item = Object>) -> Vec<u8
     envelope(api_version, kind, &raw)
 }
 
-/// Writes a `WatchEvent` about an object that has been written, with its length before it.
+/// Writes a `WatchEvent` about an object that has been written.
 pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
     let mut extension = Vec::new();
     put_bytes(&mut extension, 1, document);
-    let mut event = vec![0; 4];
+    let mut event = Vec::new();
     put_bytes(&mut event, 1, kind.as_bytes());
     put_bytes(&mut event, 2, &extension);
-    // An event of more than 4 GiB would be one of an object that no client could have sent.
-    let length = u32::try_from(event.len() - 4).unwrap_or(u32::MAX);
-    event[..4].copy_from_slice(&length.to_be_bytes());
     event
 }
 

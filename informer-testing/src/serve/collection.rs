@@ -12,7 +12,7 @@ use crate::list::{self, List, ListOptions};
 use crate::request::Verb;
 use crate::selector::Filter;
 use crate::status::{self, Refusal};
-use crate::watch::{self, Opening};
+use crate::watch::{self, Framing, Opening};
 use crate::writes::Guard;
 
 /// Tells a watch from a list before the options have been checked.
@@ -58,8 +58,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
         registry: server.watches.clone(),
         request: call.recorded.clone(),
         filter: filter(served, namespace, &options)?,
-        shape: call.shape(served)?,
-        one_by_one: call.one_by_one,
+        framing: Framing::new(call.shape(served)?, call.one_by_one),
         rules: server.settings.watch_rules,
         default_timeout: server.draw_watch_timeout(),
         stop: server.life(),

@@ -98,11 +98,11 @@ impl Shape {
         self.encoding.document(&*json).into_owned().into()
     }
 
-    /// Appends the event of a watch that an object is what it is now.
-    pub(crate) fn append_event(&mut self, buffer: &mut BytesMut, kind: &str, object: &Object) {
+    /// Gives an event of a watch about an object.
+    pub(crate) fn event(&mut self, kind: &str, object: &Object) -> Vec<u8> {
         let mut json = BytesMut::new();
         self.append_json(&mut json, object);
-        self.encoding.append_event(buffer, kind, &json);
+        self.encoding.event(kind, &json)
     }
 
     /// Appends the JSON of an object on its own, with `kind` and `apiVersion`.
@@ -133,11 +133,11 @@ impl Shape {
         }
     }
 
-    /// Appends a bookmark: an event about an object without content.
+    /// Gives a bookmark: an event about an object without content.
     ///
     /// The real server's bookmarks are empty objects of the kind, zero values included, so a bookmark need not be a
     /// valid object of its kind.
-    pub(crate) fn append_bookmark(&mut self, buffer: &mut BytesMut, metadata: &Value) {
+    pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {
                 let zeros = zero_values(&self.kind);
@@ -152,7 +152,7 @@ impl Shape {
                 self.rows.table(version, &self.kind, &empty).to_string()
             }
         };
-        self.encoding.append_event(buffer, "BOOKMARK", object.as_bytes());
+        self.encoding.event("BOOKMARK", object.as_bytes())
     }
 
     /// Gives the JSON of a list up to the opening bracket of its items.

@@ -14,16 +14,12 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::framing;
+use super::framing::Framing;
 use super::injection::{Content, Ending, PlacedInjection, WatchInjection};
 use super::registry::Registration;
 use crate::object::Object;
 use crate::selector::Filter;
-use crate::shape::Shape;
 use crate::storage::{Event, Lagging, Listener, Reader, Revision, Table};
-
-/// Bytes are handed on in pieces of about this size, unless each event is to be one of its own.
-pub(super) const PIECE: usize = 64 * 1024;
 
 /// How long before its deadline a watch gets a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
@@ -37,9 +33,7 @@ pub(super) struct WatchStream {
     /// Tells where that can be more than what was written since.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
-    pub(super) shape: Shape,
-    /// A piece of the body ends with the event that makes it as large as this.
-    pub(super) piece: usize,
+    pub(super) framing: Framing,
     pub(super) changes: Listener,
     pub(super) injections: mpsc::UnboundedReceiver<PlacedInjection>,
     pub(super) stop: CancellationToken,
@@ -132,7 +126,7 @@ impl WatchStream {
     /// Fills the buffer with what can be sent now.
     fn fill(&mut self, buffer: &mut BytesMut) {
         self.fill_initial(buffer);
-        if self.is_full(buffer) || self.ended.is_some() {
+        if self.framing.is_full(buffer) || self.ended.is_some() {
             return;
         }
         // Asked first: what is written before the resource goes is then among what is pulled.
@@ -144,16 +138,11 @@ impl WatchStream {
         }
     }
 
-    /// Tells whether nothing more goes into a piece.
-    fn is_full(&self, buffer: &BytesMut) -> bool {
-        buffer.len() >= self.piece
-    }
-
     fn fill_initial(&mut self, buffer: &mut BytesMut) {
         for object in self.initial.objects.by_ref() {
             if self.filter.matches(&object) {
-                self.shape.append_event(buffer, "ADDED", &object);
-                if buffer.len() >= self.piece {
+                self.framing.append_event(buffer, "ADDED", &object);
+                if self.framing.is_full(buffer) {
                     return;
                 }
             }
@@ -168,7 +157,7 @@ impl WatchStream {
         if let Some(end) = self.initial.end_bookmark.take_if(|end| end.due <= now && self.pending.is_empty())
         {
             let version = end.version.max(self.complete_to);
-            framing::append_bookmark(buffer, &mut self.shape, version, true);
+            self.framing.append_bookmark(buffer, version, true);
         }
     }
 
@@ -176,14 +165,14 @@ impl WatchStream {
         while let Ok(placed) = self.injections.try_recv() {
             self.inbox.push_back(placed);
         }
-        while !self.is_full(buffer) && self.ended.is_none() {
+        while !self.framing.is_full(buffer) && self.ended.is_none() {
             if self.pending.is_empty() {
                 self.pull();
             }
             let next = self.pending.pop_front();
             self.obey_before(next.as_ref().map_or(u64::MAX, |event| event.resource_version()), buffer);
             match next {
-                Some(event) if self.is_full(buffer) => self.pending.push_front(event),
+                Some(event) if self.framing.is_full(buffer) => self.pending.push_front(event),
                 Some(event) if self.ended.is_none() => self.append(buffer, &event),
                 _ => return,
             }
@@ -212,10 +201,10 @@ impl WatchStream {
         match self.substitutes.pop_front() {
             Some(substitute) => {
                 let mut event = BytesMut::new();
-                self.shape.append_event(&mut event, kind, object);
+                self.framing.append_event(&mut event, kind, object);
                 self.send(buffer, &substitute, &event);
             }
-            None => self.shape.append_event(buffer, kind, object),
+            None => self.framing.append_event(buffer, kind, object),
         }
     }
 
@@ -234,7 +223,7 @@ impl WatchStream {
 
     /// Obeys the injections that were made before the event with this resource version.
     fn obey_before(&mut self, version: u64, buffer: &mut BytesMut) {
-        while !self.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version) {
+        while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version) {
             let Some(placed) = self.inbox.pop_front() else {
                 return;
             };
@@ -248,11 +237,10 @@ impl WatchStream {
 
     /// Sends an injection, perhaps in the place of an event.
     fn send(&mut self, buffer: &mut BytesMut, injection: &WatchInjection, event: &[u8]) {
-        let encoding = self.shape.encoding();
         match &injection.content {
             Content::Bytes(bytes) => buffer.extend_from_slice(bytes),
-            Content::Error(status) => framing::append_error(buffer, encoding, status),
-            Content::NoEvent => encoding.append_no_event(buffer),
+            Content::Error(status) => self.framing.append_error(buffer, status),
+            Content::NoEvent => self.framing.append_no_event(buffer),
             Content::HalfOfEvent => buffer.extend_from_slice(&event[..event.len() / 2]),
         }
         self.ended = injection.ending;
@@ -267,7 +255,7 @@ impl WatchStream {
             self.ended = Some(Ending::Close);
             return;
         }
-        if self.is_full(buffer) {
+        if self.framing.is_full(buffer) {
             return;
         }
         // A bookmark vouches for everything before it, so it waits until nothing is pending.
@@ -278,7 +266,7 @@ impl WatchStream {
             bookmarks.interval = rule.interval;
             bookmarks.schedule();
             if caught_up && announced && !rule.lost {
-                framing::append_bookmark(buffer, &mut self.shape, self.complete_to, false);
+                self.framing.append_bookmark(buffer, self.complete_to, false);
             }
         }
     }

@@ -17,7 +17,8 @@ const FOLLOW: &str = "INFORMER_E2E_CLIENT_GO";
 /// Names the program that compares encodings, which is `xtask/clientgo/forms`.
 const FORMS: &str = "INFORMER_E2E_CLIENT_GO_FORMS";
 
-/// What clients ask for, and nothing else, so that they get it: the components of Kubernetes (which do take JSON, too), programs
+/// What informers ask for here, and nothing else, so that they get it: as the components of Kubernetes, as programs that do
+/// not care, and as those that try what is new.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 const CBOR: &str = "application/cbor";
