@@ -19,6 +19,9 @@ const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 /// Tells the wire scenarios where the server's etcd is, which they make forget the past.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
+/// Tells the wire scenarios that the server speaks CBOR, which is behind a feature gate.
+const CBOR: (&str, &str) = ("INFORMER_E2E_CBOR", "CBORServingAndStorage=true");
+
 /// Tells the tests where the programs are that use client-go: one follows pods, and one compares encodings.
 const CLIENT_GO: [(&str, &str, &str); 2] = [
     ("INFORMER_E2E_CLIENT_GO", "./follow", "clientgofollow"),
@@ -60,8 +63,13 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut command = tests();
     command.args(["--", "--ignored"]).args(&args.filter);
     command.env(KUBECONFIG, cluster.kubeconfig()).env(ETCD, cluster.etcd());
+    if args.options.apiserver_arg.iter().any(|argument| argument.contains(CBOR.1)) {
+        command.env(CBOR.0, "1");
+    }
     let mut programs_in_go = 0;
-    for (variable, path) in on_client_go.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten() {
+    for (variable, path) in
+        on_client_go.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten()
+    {
         command.env(variable, path);
         programs_in_go += 1;
     }

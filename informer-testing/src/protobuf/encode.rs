@@ -71,7 +71,11 @@ fn put_message(out: &mut Vec<u8>, message: &str, object: &Object) {
         }
         let value = object.get(field.name).filter(|value| !value.is_null());
         if put_field(out, field, value).is_err() {
-            tracing::warn!(message, field = field.name, "left out of protobuf: it is not of the field's type");
+            tracing::warn!(
+                message,
+                field = field.name,
+                "left out of protobuf: it is not of the field's type"
+            );
         }
     }
 }

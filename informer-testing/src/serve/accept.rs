@@ -45,7 +45,8 @@ pub(super) fn negotiate(headers: &HeaderMap, endpoint: Endpoint) -> Result<Accep
     let offers = offers(headers);
     let encodings = Encoding::served(endpoint.cbor);
     let is_exact = |offer: &Offer<'_>| {
-        offer.media_type == "*/*" || encodings.iter().any(|encoding| encoding.media_type() == offer.media_type)
+        offer.media_type == "*/*"
+            || encodings.iter().any(|encoding| encoding.media_type() == offer.media_type)
     };
     let mut met = offers.iter().flat_map(|offer| encodings.iter().filter_map(|e| offer.meet(*e, endpoint)));
     let found = if endpoint.exact && !offers.iter().any(is_exact) { None } else { met.next() };

@@ -65,11 +65,7 @@ impl Call {
 
     /// Parses the body as a patch of an object of a kind.
     pub(super) fn patch(&self, kind: &ResourceKind) -> Result<Patch, Refusal> {
-        if self.content_type() == cbor::APPLY && self.takes_cbor() {
-            let applied = cbor::read(&self.body);
-            return applied.map(Patch::Apply).ok_or_else(|| status::bad_request("error decoding CBOR"));
-        }
-        Patch::parse(kind, self.content_type(), &self.body)
+        Patch::parse(kind, self.content_type(), &self.body, self.takes_cbor())
     }
 
     /// Gives the shape in which the client wants objects of a resource.

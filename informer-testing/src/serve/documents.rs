@@ -38,7 +38,8 @@ pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, R
             return Ok(found.map_or_else(respond::page_not_found, |document| tagged(&document)));
         }
     };
-    Ok(found.map_or_else(respond::page_not_found, |found| respond::value(StatusCode::OK, Encoding::Json, &found)))
+    Ok(found
+        .map_or_else(respond::page_not_found, |found| respond::value(StatusCode::OK, Encoding::Json, &found)))
 }
 
 /// Answers a review: everyone may do everything.
@@ -54,7 +55,8 @@ pub(super) fn review(call: &Call, review: &Review) -> Result<HttpResponse, Refus
 
 fn aggregated(call: &Call, document: &Document, version: &'static str) -> HttpResponse {
     let core = matches!(document, Document::CoreVersions);
-    let mut response = respond::value(StatusCode::OK, Encoding::Json, &discovery::aggregated(&call.server, core, version));
+    let mut response =
+        respond::value(StatusCode::OK, Encoding::Json, &discovery::aggregated(&call.server, core, version));
     let content_type = match version {
         "v2" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
         _ => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",

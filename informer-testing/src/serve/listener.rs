@@ -72,7 +72,8 @@ async fn serve(stream: TcpStream, service: Service, stop: CancellationToken, tas
     }
     let talks = stop.clone();
     let service = service_fn(move |request| {
-        let (answer, tasks, stop) = (websocket::answer(service.clone(), request), tasks.clone(), talks.clone());
+        let (answer, tasks, stop) =
+            (websocket::answer(service.clone(), request), tasks.clone(), talks.clone());
         async move {
             let (response, conversation) = answer.await?;
             if let Some(conversation) = conversation {

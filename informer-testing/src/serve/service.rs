@@ -143,9 +143,7 @@ where
         // What is no object is there in JSON only.
         _ if accept::takes_json(&recorded.headers) => Ok(Accepted::JSON),
         Route::Version | Route::Health | Route::Missing | Route::Unknown => Ok(Accepted::JSON),
-        Route::Document(_) | Route::Review(_) => {
-            Err(status::not_acceptable(Encoding::Json.media_type()))
-        }
+        Route::Document(_) | Route::Review(_) => Err(status::not_acceptable(Encoding::Json.media_type())),
     };
     let answered = match accepted {
         Ok(accepted) => {

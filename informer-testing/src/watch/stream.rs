@@ -223,7 +223,8 @@ impl WatchStream {
 
     /// Obeys the injections that were made before the event with this resource version.
     fn obey_before(&mut self, version: u64, buffer: &mut BytesMut) {
-        while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version) {
+        while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
+        {
             let Some(placed) = self.inbox.pop_front() else {
                 return;
             };

@@ -107,7 +107,9 @@ impl Scenario {
         if !self.runs_on(place) {
             return None;
         }
-        if place == Place::Server && self.cbor.is_some_and(|speaks| speaks != std::env::var_os(CBOR).is_some()) {
+        if place == Place::Server
+            && self.cbor.is_some_and(|speaks| speaks != std::env::var_os(CBOR).is_some())
+        {
             return None;
         }
         let (run, alone) = (self.run.clone(), self.alone);

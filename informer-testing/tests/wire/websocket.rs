@@ -35,11 +35,7 @@ pub(crate) async fn ask(
 
 impl Conversation {
     /// Opens a watch.
-    pub(crate) async fn open(
-        server: &Server,
-        parameters: &[(&str, &str)],
-        headers: &[(&str, &str)],
-    ) -> Self {
+    pub(crate) async fn open(server: &Server, parameters: &[(&str, &str)], headers: &[(&str, &str)]) -> Self {
         let response = ask(server, parameters, &[&[KEY, VERSION, ORIGIN], headers].concat()).await;
         Self::of(response).await
     }

@@ -7,7 +7,7 @@ use crate::cbor::{read, write};
 use crate::custom::Widgets;
 use crate::objects::{names, secret};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{JSON, Server};
+use crate::server::{JSON, STRATEGIC, Server};
 
 const CBOR: &str = "application/cbor";
 
@@ -27,6 +27,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_refusal_in_cbor).with_cbor(true),
         scenario(an_object_made_in_cbor).with_cbor(true),
         scenario(an_object_applied_in_cbor).with_cbor(true),
+        scenario(a_patch_of_unknown_type_is_told_what_else_there_is).with_cbor(true),
         scenario(options_of_a_delete_in_cbor).with_cbor(true),
         scenario(a_body_that_is_no_cbor_is_refused).with_cbor(true),
         scenario(what_is_not_acceptable_is_told_with_cbor).with_cbor(true),
@@ -156,6 +157,17 @@ async fn an_object_applied_in_cbor(server: Server) {
     assert_eq!(applied["metadata"]["managedFields"][0]["operation"], "Apply");
 }
 
+async fn a_patch_of_unknown_type_is_told_what_else_there_is(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    widgets.create("a", "red").await;
+    let answer = server.patch(&format!("{}/a", widgets.path()), STRATEGIC, &json!({})).await;
+    answer.refused_with(
+        415,
+        "UnsupportedMediaType",
+        "application/apply-patch+yaml, application/apply-patch+cbor",
+    );
+}
+
 async fn options_of_a_delete_in_cbor(server: Server) {
     server.create_secrets(&["a"]).await;
     let options = json!({
@@ -164,8 +176,7 @@ async fn options_of_a_delete_in_cbor(server: Server) {
         "preconditions": { "uid": "another" },
     });
     let headers = [("content-type", CBOR)];
-    let answer =
-        server.call(Method::DELETE, &server.secret_path("a"), &headers, write(&options)).await;
+    let answer = server.call(Method::DELETE, &server.secret_path("a"), &headers, write(&options)).await;
     assert_eq!(answer.code, 409, "{}", answer.text());
 }
 

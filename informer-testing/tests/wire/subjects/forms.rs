@@ -180,7 +180,8 @@ async fn there_are_no_watches_in_yaml(server: Server) {
                    application/vnd.kubernetes.protobuf;stream=watch";
     let answer = server.get_as(&path, "application/yaml").await;
     assert_eq!(answer.code, 406);
-    assert!(answer.text().contains(message), "{}", answer.text());
+    // The refusal is in YAML, too; Go breaks long lines of it.
+    assert!(answer.text().replace("\n  ", " ").contains(message), "{}", answer.text());
 }
 
 async fn pretty_json_on_request(server: Server) {

@@ -154,7 +154,10 @@ async fn a_streaming_list_in_protobuf_ends_with_a_bookmark(server: Server) {
     let (kind, bookmark) = event(&watch.frame().await);
     assert_eq!((kind.as_str(), bookmark.kind.as_str()), ("BOOKMARK", "Secret"));
     let annotation = bookmark.object.message(1).message(12);
-    assert_eq!((annotation.text(1).as_str(), annotation.text(2).as_str()), ("k8s.io/initial-events-end", "true"));
+    assert_eq!(
+        (annotation.text(1).as_str(), annotation.text(2).as_str()),
+        ("k8s.io/initial-events-end", "true")
+    );
 }
 
 async fn a_bookmark_of_pods_in_protobuf_is_an_empty_pod(server: Server) {
@@ -196,8 +199,7 @@ async fn writes_are_answered_in_protobuf(server: Server) {
 
 async fn a_delete_is_answered_with_a_status_in_protobuf(server: Server) {
     let object = server.create_secrets(&["a"]).await;
-    let answer =
-        server.call(Method::DELETE, &server.secret_path("a"), &[("accept", PROTOBUF)], "").await;
+    let answer = server.call(Method::DELETE, &server.secret_path("a"), &[("accept", PROTOBUF)], "").await;
     assert_eq!((answer.code, answer.header("content-type")), (200, PROTOBUF));
     let status = Document::read(&answer.bytes);
     assert_eq!((status.kind.as_str(), status.object.text(2).as_str()), ("Status", "Success"));
