@@ -1,5 +1,5 @@
-//! The socket side: accepts connections on a loopback port and serves HTTP/1.1 on each, and WebSockets where watches are
-//! asked for in them.
+//! The socket side: accepts connections on a loopback port and serves HTTP/1.1 on each, and a WebSocket where a watch is
+//! asked for in one.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};

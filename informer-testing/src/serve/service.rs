@@ -36,7 +36,7 @@ pub(super) struct OneByOne;
 /// A simulator's API as a [`tower::Service`], for clients in the same process.
 ///
 /// `kube::Client::new(simulator.service(), "default")` makes a client that needs no socket, and so works with
-/// tokio's paused time. Calling the service must happen within a tokio runtime. It takes no WebSockets: there is no
+/// tokio's paused time. Calling the service must happen within a tokio runtime. It opens no WebSocket: there is no
 /// connection to hand over.
 #[derive(Clone, Debug)]
 pub struct Service {

@@ -1,4 +1,4 @@
-//! Watches over WebSockets, as browsers and the Java clients open them: each event is a message, text for JSON and binary
+//! A watch over a WebSocket, as browsers and Java clients open it: each event is a message, text for JSON and binary
 //! for the rest.
 //!
 //! The rules are those of the real server's handler (`golang.org/x/net/websocket`): a client says its origin, names one

@@ -1,4 +1,4 @@
-//! Watches over WebSockets, and what can befall them. The rules of the handshake are among the wire scenarios.
+//! A watch over a WebSocket, and what can befall it. The rules of the handshake are among the wire scenarios.
 
 use futures::{SinkExt, StreamExt};
 use informer_testing::{Fault, RequestFilter, Simulator, Verb, WatchInjection};

@@ -1,4 +1,4 @@
-//! Watches over WebSockets, as browsers open them.
+//! A watch over a WebSocket, as browsers open it.
 
 use http::Method;
 use serde_json::{Value, json};
