@@ -25,6 +25,9 @@
 //!
 //! One for each API group of Kubernetes, which brings its typed accessors: `batch` brings `factory.batch().v1().jobs()`.
 //! All are on by default, as `all-groups`; see [`groups`].
+//!
+//! `kube-runtime` brings a module of that name, with which informers feed programs that are written with that crate. It
+//! is off by default.
 
 #[doc(hidden)]
 #[path = "private/mod.rs"]
@@ -34,19 +37,31 @@ mod controller;
 mod factory;
 pub mod groups;
 mod informer;
+#[cfg(feature = "kube-runtime")]
+pub mod kube_runtime;
 #[cfg(doctest)]
 mod readme;
+mod runner;
+mod write_tracker;
 
 pub use informer_macros::Informer;
-pub use {informer_core, informer_reflector, informer_store};
+pub use {informer_core, informer_reflector, informer_store, informer_workqueue};
 
 pub use cache_sync::{CacheSync, NotSynced, wait_for_cache_sync};
 pub use controller::{Controller, ControllerConfig};
-pub use factory::{FactoryBuilder, InformerScope, SharedInformerFactory};
+pub use factory::{
+    DynamicInformers, FactoryBuilder, ForResourceError, InformerReport, InformerScope, MetadataInformers,
+    SharedInformerFactory, TypeOptions,
+};
 pub use informer::{
     Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
     VerifyError, WaitOutcome,
 };
+pub use runner::{
+    ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats, controller_key,
+    keys_in_index, own_key,
+};
+pub use write_tracker::{KeyWrites, WriteInFlight, WriteTracker};
 
 pub use informer_core::{
     AsyncEventHandler, Batch, Cached, Deleted, Delta, DeltaFifo, Event, EventHandler, EventStream, Filtered,
@@ -61,3 +76,4 @@ pub use informer_store::{
     Index, IndexError, IndexFailure, IndexValue, Indexer, LABEL_INDEX, Lister, MutationCache,
     MutationCacheOptions, NAMESPACE_INDEX, NamespaceLister, Objects, SelectorError, Snapshot, parse_selector,
 };
+pub use informer_workqueue::{Priority, Workqueue};
