@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use informer_core::{HandlerRegistration, NeverSynced, Synced};
+use informer_reflector::Health;
 use thiserror::Error;
 
-use crate::SharedIndexInformer;
+use crate::{InformerState, SharedIndexInformer};
 
 /// Something that begins with what existed at the start: an informer's store, or a handler.
 pub trait CacheSync: Send + Sync {
@@ -25,7 +26,15 @@ impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
     }
 
     fn waiting_for(&self) -> String {
-        format!("{} ({})", self.status().description(), self.health())
+        waiting_for(self.status().description(), self.state(), &self.health())
+    }
+}
+
+/// Says what an informer is, and what its first list is waiting for.
+pub(crate) fn waiting_for(description: &str, state: InformerState, health: &Health) -> String {
+    match state {
+        InformerState::Idle => format!("{description} (not started)"),
+        _ => format!("{description} ({health})"),
     }
 }
 

@@ -52,7 +52,10 @@ pub use {informer_core, informer_reflector, informer_store, informer_workqueue};
 
 pub use cache_sync::{CacheSync, NotSynced, wait_for_cache_sync};
 pub use controller::{Controller, ControllerConfig};
-pub use factory::{FactoryBuilder, InformerScope, SharedInformerFactory};
+pub use factory::{
+    DynamicInformers, FactoryBuilder, ForResourceError, InformerReport, InformerScope, MetadataInformers,
+    SharedInformerFactory, TypeOptions,
+};
 pub use informer::{
     Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
     VerifyError, WaitOutcome,

@@ -59,6 +59,8 @@ struct Shared<K: 'static> {
     watermark: watch::Receiver<ResourceVersion>,
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier<K>>,
+    /// How many handles on the store the informer itself has.
+    own_handles: usize,
 }
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
@@ -98,8 +100,18 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         ));
         let period = options.verify_period;
         let task = InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), period, keeper);
-        let shared =
-            Shared { indexer, processor, queue, lister_watcher, reflector, watermark, state, verifier };
+        let own_handles = indexer.handle_count();
+        let shared = Shared {
+            indexer,
+            processor,
+            queue,
+            lister_watcher,
+            reflector,
+            watermark,
+            state,
+            verifier,
+            own_handles,
+        };
         (Self { shared: Arc::new(shared) }, task)
     }
 
@@ -268,10 +280,24 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
+    /// Says whether anybody but the one who asks has a handle on the informer, its store or one of its indices, or listens.
+    pub(crate) fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1
+            || self.shared.indexer.handle_count() > self.shared.own_handles
+            || self.shared.processor.handler_count() > 0
+    }
+
     /// Returns how listing and watching fares now.
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.reflector.health()
+    }
+}
+
+impl<K: 'static> SharedIndexInformer<K> {
+    /// Says whether both are handles on the same informer.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 }
 

@@ -10,6 +10,7 @@ mod credentials;
 mod custom_resources;
 mod derived;
 mod expiry;
+mod factory;
 mod following;
 mod forms;
 mod groups;

@@ -87,7 +87,7 @@ const MUTANTS: &[Mutant] = &[
         name: "of what comes in one piece only the beginning is handed on",
         file: "informer-reflector/src/reflector/watch.rs",
         text: "        self.store.apply(changes, ",
-        becomes: "        changes.truncate(2);\n        self.store.apply(changes, ",
+        becomes: "        let changes = changes.into_iter().take(2).collect();\n        self.store.apply(changes, ",
     },
     Mutant {
         name: "what can't be decoded is passed over without a word",
