@@ -18,8 +18,11 @@
 //! ```
 //!
 //! The parts are in crates of their own, each useful alone: `informer-core` (queue, processor, handlers),
-//! `informer-store` (store and indices), `informer-reflector` (listing and watching). What most users need of them is
-//! exported here too.
+//! `informer-store` (store and indices), `informer-reflector` (listing and watching), `informer-workqueue` (the queue of a
+//! controller). What most users need of them is exported here too.
+//!
+//! What acts on changes is a controller: [`ControllerRunner`] calls an async function with each key that is to be looked
+//! at, and [`WriteTracker`] sees to it that it never acts on a cache that lacks its own last write.
 //!
 //! # Cargo features
 //!
