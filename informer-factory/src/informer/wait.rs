@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use informer_core::{ObjectKey, ResourceVersion};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use tokio::sync::watch;
 
 use super::SharedIndexInformer;
 
@@ -62,11 +64,21 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         K: Resource,
     {
         let meta = written.meta();
-        // A write that takes an object out of the selector reaches the informer as its deletion, with that version.
-        let has_it = ObjectKey::of(written).is_ok_and(|key| self.shared.indexer.get(&key).is_some());
-        if !has_it && !self.shared.lister_watcher.covers(meta) {
+        if !self.hears_of(meta) {
             return WaitOutcome::NotCovered;
         }
         self.wait_until(&meta.resource_version.as_deref().into(), timeout).await
+    }
+    /// Says whether the store has the object, or gets it as it was written.
+    pub(crate) fn hears_of(&self, written: &ObjectMeta) -> bool {
+        // A write that takes an object out of the selector reaches the informer as its deletion, with that version.
+        let key = written.name.as_deref().map(|name| ObjectKey::new(written.namespace.as_deref(), name));
+        let has_it = key.is_some_and(|key| self.shared.indexer.get(&key).is_some());
+        has_it || self.shared.lister_watcher.covers(written)
+    }
+
+    /// Follows the store's watermark, which moves after the store has; closed once the informer has stopped.
+    pub(crate) fn watermarks(&self) -> watch::Receiver<ResourceVersion> {
+        self.shared.watermark.clone()
     }
 }

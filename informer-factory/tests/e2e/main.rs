@@ -5,9 +5,11 @@
 //! Nothing is cleaned up: the control plane is thrown away afterwards.
 
 mod cluster;
+mod controllers;
 mod credentials;
 mod custom_resources;
 mod derived;
+mod election;
 mod expiry;
 mod factory;
 mod following;
