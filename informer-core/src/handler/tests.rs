@@ -48,7 +48,10 @@ fn each_closure_hears_of_its_kind_of_event() {
 fn closures_that_are_left_out_do_nothing() {
     let handlers = Handlers::default();
     all_kinds().iter().for_each(|event| dispatch(&handlers, event));
-    assert_eq!(format!("{handlers:?}"), "Handlers { on_add: false, on_update: false, on_delete: false }");
+    assert_eq!(
+        format!("{handlers:?}"),
+        "Handlers { on_add: false, on_update: false, on_delete: false, on_release: false }"
+    );
 }
 
 #[test]
