@@ -25,7 +25,7 @@ impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
     }
 
     fn waiting_for(&self) -> String {
-        format!("{} ({})", self.status().description(), self.health())
+        self.status().waiting_for()
     }
 }
 

@@ -36,6 +36,7 @@ pub mod groups;
 mod informer;
 #[cfg(doctest)]
 mod readme;
+mod source;
 
 pub use informer_macros::Informer;
 pub use {informer_core, informer_reflector, informer_store};
@@ -47,11 +48,12 @@ pub use informer::{
     Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
     VerifyError, WaitOutcome,
 };
+pub use source::{NamespaceError, SourceStatus};
 
 pub use informer_core::{
     AsyncEventHandler, Batch, Cached, Deleted, Delta, DeltaFifo, Event, EventHandler, EventStream, Filtered,
     HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError, ListWatchError, ListerWatcher,
-    NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid,
+    NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid, Watermarks,
 };
 pub use informer_reflector::{
     Health, KubeListWatch, ListTweaks, ListWatchFailure, NextRequest, PrunePaths, Reflector, ReflectorConfig,

@@ -461,7 +461,7 @@ fn what_a_panicking_publisher_did_not_publish_is_published_before_the_panic_goes
         let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
         let changes = (0..count).map(|n| Change::Put(item(&n.to_string(), 1, &[1]))).collect();
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            writer.transaction_with(changes, None, |_| std::panic::resume_unwind(Box::new("told to")));
+            writer.transaction_with(changes, None, &[], |_| std::panic::resume_unwind(Box::new("told to")));
         }));
         assert!(outcome.is_err());
         assert_eq!((indexer.len(), by_tag.count(&1)), (count, count));

@@ -36,10 +36,11 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
         let Outcome { changes, events } = outcome;
         let events = EventBatch { events, completes_initial_list: batch.completes_initial_list() };
         let mut published = None;
-        let failures = self.writer.transaction_with(changes, batch.watermark(), |commit| {
-            // I3: the processor has the store commit before it tells anybody.
-            published = Some(self.processor.publish(events, commit));
-        });
+        let failures =
+            self.writer.transaction_with(changes, batch.watermark(), batch.feed_news(), |commit| {
+                // I3: the processor has the store commit before it tells anybody.
+                published = Some(self.processor.publish(events, commit));
+            });
         // I8: handlers are woken, and old objects go, when the store can be written again.
         drop(published);
         for failure in failures {
@@ -47,6 +48,9 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
         }
         if let Some(resource_version) = batch.watermark() {
             self.watermark.send_replace(resource_version.clone());
+        } else if !batch.feed_news().is_empty() {
+            // Who waits for one of several namespaces looks at the store's own watermarks.
+            self.watermark.send_modify(|_| {});
         }
     }
 }
@@ -70,6 +74,11 @@ impl<K> Outcome<K> {
                     if let Some(last) = current {
                         self.events.push(Event::Deleted(deleted.clone().after(last)));
                     }
+                    None
+                }
+                Delta::Released(_) => {
+                    // I4: as above.
+                    self.events.extend(current.map(Event::Released));
                     None
                 }
             };
