@@ -188,34 +188,32 @@ impl View {
 
     async fn health_changed(&mut self) -> Option<Health> {
         loop {
-            if self.members.has_changed().unwrap_or(false) {
-                self.catch_up();
-                return Some(self.health());
-            }
             let watched = self.seen.iter_mut().map(|(namespace, seen)| async {
                 (Arc::clone(namespace), seen.status.health_changed().await)
             });
             let mut watched: FuturesUnordered<_> = watched.collect();
-            let changed = tokio::select! {
+            let (namespace, health) = tokio::select! {
                 biased;
-                Some(changed) = watched.next() => Some(changed),
                 changed = self.members.changed(), if !self.has_ended => {
+                    drop(watched);
+                    if changed.is_ok() {
+                        self.catch_up();
+                        return Some(self.health());
+                    }
                     // Where nobody can follow namespaces any more, nothing more is to be heard of them.
-                    self.has_ended |= changed.is_err();
-                    self.members.mark_changed();
-                    None
+                    self.has_ended = true;
+                    continue;
                 }
+                Some(changed) = watched.next() => changed,
                 else => return None,
             };
             drop(watched);
-            match changed {
-                Some((_, Some(_))) => match self.health() {
-                    // The word that this is the last is on its way.
-                    Health::Stopped => {}
-                    health => return Some(health),
-                },
-                Some((namespace, None)) => _ = self.seen.remove(&namespace),
-                None => {}
+            match (health, self.health()) {
+                // Its last health has been returned.
+                (None, _) => _ = self.seen.remove(&namespace),
+                // The word that this is the last is on its way.
+                (Some(_), Health::Stopped) => {}
+                (Some(_), health) => return Some(health),
             }
         }
     }
