@@ -4,16 +4,19 @@
 //! cargo run --example custom_resource
 //! ```
 
+mod server;
+
 use std::error::Error;
 use std::time::Duration;
 
 use informer_factory::{Informer, SharedInformerFactory, WaitOutcome};
-use informer_testing::Simulator;
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, CustomResource};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, CustomResource, CustomResourceExt, ResourceExt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use server::Server;
 
 /// A job that is run again and again. kube's derive makes the type `CronTab` of it, ours makes its informers.
 #[derive(CustomResource, Informer, Deserialize, Serialize, Clone, Debug, JsonSchema)]
@@ -40,26 +43,32 @@ fn schedules(tab: &CronTab) -> Result<Option<String>, String> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    // An API server in this process. A real one needs the CRD: `CronTab::crd()` is what to apply.
-    let simulator = Simulator::builder().resource_of::<CronTab>().start().await?;
-    let client = simulator.client()?;
-    let server = Api::<CronTab>::namespaced(client.clone(), "shop");
-    for (name, image, schedule) in [
-        ("backup", "restic", "0 3 * * *"),
-        ("report", "python", "0 6 * * 1"),
-        ("cleanup", "restic", "every now and then"),
-    ] {
-        let spec = CronTabSpec { image: image.to_owned(), schedule: schedule.to_owned() };
-        server.create(&PostParams::default(), &CronTab::new(name, spec)).await?;
-    }
+    let server = Server::start().await?;
+    let client = server.client.clone();
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    definitions.create(&PostParams::default(), &CronTab::crd()).await?;
 
-    let factory = SharedInformerFactory::new(client);
+    // An informer can be there before its resource is served; it says so, and begins as soon as it is.
+    let factory = SharedInformerFactory::builder(client.clone()).namespace(&server.namespace).build();
     let cron_tabs = factory.stable().v1().cron_tabs();
     let handler = cron_tabs.add_handlers(|handlers| {
         handlers.on_update(|old, new| println!("{}: {} -> {}", new.key(), old.spec.image, new.spec.image))
     });
     factory.start();
     factory.wait_for_cache_sync().await?;
+
+    let api = Api::<CronTab>::namespaced(client, &server.namespace);
+    for (name, image, schedule) in [
+        ("backup", "restic", "0 3 * * *"),
+        ("report", "python", "0 6 * * 1"),
+        ("cleanup", "restic", "every now and then"),
+    ] {
+        let spec = CronTabSpec { image: image.to_owned(), schedule: schedule.to_owned() };
+        let written: CronTab = server.create(CronTab::new(name, spec)).await?;
+        // What was written is in the store, and in its indices, once it has come that far.
+        let outcome = cron_tabs.wait_for_write(&written, Duration::from_secs(10)).await;
+        assert_eq!(outcome, WaitOutcome::Reached);
+    }
 
     for tab in cron_tabs.by_image("restic") {
         println!("{} runs restic", tab.key());
@@ -68,16 +77,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("not in every index: {failure}");
     }
 
-    // A change is in the store, and in its indices, as soon as the write has come back.
     let patch = Patch::Merge(json!({ "spec": { "image": "borg" } }));
-    let written = server.patch("backup", &PatchParams::default(), &patch).await?;
+    let written = api.patch("backup", &PatchParams::default(), &patch).await?;
     let outcome = cron_tabs.wait_for_write(&written, Duration::from_secs(10)).await;
     assert_eq!(outcome, WaitOutcome::Reached);
     assert_eq!(cron_tabs.by_image("borg").len(), 1);
     assert_eq!(cron_tabs.by_schedule("0 6 * * 1").len(), 1);
 
     factory.shutdown().await;
-    drop((handler, factory, server));
-    simulator.shutdown().await;
-    Ok(())
+    drop((handler, cron_tabs, factory, api));
+    definitions.delete(&CronTab::crd().name_any(), &DeleteParams::default()).await?;
+    drop(definitions);
+    server.shutdown().await
 }

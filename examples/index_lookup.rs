@@ -5,12 +5,16 @@
 //! cargo run --example index_lookup
 //! ```
 
+#[path = "server/pods.rs"]
+mod pods;
+mod server;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 
 use informer_factory::SharedInformerFactory;
-use informer_testing::{ClusterSpec, Simulator};
 use k8s_openapi::api::core::v1::Pod;
+use server::Server;
 
 /// A value of an index may be of any type that can be hashed and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,10 +41,10 @@ fn images_of(pod: &Pod) -> Vec<String> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let simulator = Simulator::builder().built_in_kinds().start().await?;
-    simulator.populate(&ClusterSpec { nodes: 3, pods: 100, ..ClusterSpec::default() })?;
+    let server = Server::start().await?;
+    pods::create(&server, 3, 30).await?;
 
-    let factory = SharedInformerFactory::new(simulator.client()?);
+    let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
     let pods = factory.core().v1().pods();
     let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
     let by_phase = pods.add_index("phase", phase_of)?;
@@ -61,18 +65,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         println!("{node}: {phases:?}");
     }
-    println!("{} pods are running, of {} images", by_phase.count(&Phase::Running), by_image.values().len());
+    println!(
+        "{} pods wait to be run, of {} images",
+        by_phase.count(&Phase::Waiting),
+        by_image.values().len()
+    );
 
     // What shares an image with some pod.
-    if let Some(pod) = by_phase.get(&Phase::Running).iter().next() {
+    if let Some(pod) = snapshot.list().iter().next() {
         println!("{} pods run an image of {}", by_image.sharing(pod)?.len(), pod.key());
     }
     let on_nodes: usize = by_node.values().iter().map(|node| by_node.count(node)).sum();
-    assert!(on_nodes > 0 && on_nodes <= pods.indexer().len());
+    assert_eq!(on_nodes, 30);
+    assert_eq!(by_image.count("redis"), 10);
     assert!(pods.indexer().index_failures().is_empty());
 
     factory.shutdown().await;
     drop((pods, factory));
-    simulator.shutdown().await;
-    Ok(())
+    server.shutdown().await
 }

@@ -4,12 +4,16 @@
 //! cargo run --example slim_view
 //! ```
 
+#[path = "server/pods.rs"]
+mod pods;
+mod server;
+
 use std::error::Error;
 
 use informer_factory::{Informer, SharedInformerFactory};
-use informer_testing::{ClusterSpec, Simulator};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
+use server::Server;
 
 /// Where a pod runs and what it asks for. The decoder steps over everything else, so this is what a pod costs here.
 #[derive(Informer, Deserialize, Clone, Debug)]
@@ -39,10 +43,10 @@ struct Container {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let simulator = Simulator::builder().built_in_kinds().start().await?;
-    simulator.populate(&ClusterSpec { nodes: 5, pods: 200, ..ClusterSpec::default() })?;
+    let server = Server::start().await?;
+    pods::create(&server, 5, 30).await?;
 
-    let factory = SharedInformerFactory::new(simulator.client()?);
+    let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
     // The accessor is called after the type; `pods()` is that of the whole kind.
     let placements = factory.core().v1().pod_placements();
     factory.start();
@@ -58,12 +62,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{} pods with {} images", placements.indexer().len(), images.len());
 
     let objects = placements.indexer().list();
-    assert_eq!(objects.len(), 200);
+    assert_eq!(objects.len(), 30);
     assert!(objects.iter().all(|pod| pod.metadata.labels.is_none() && !pod.spec.containers.is_empty()));
     assert!(objects.iter().any(|pod| pod.spec.containers.iter().any(|container| container.image.is_some())));
 
     factory.shutdown().await;
-    drop(factory);
-    simulator.shutdown().await;
-    Ok(())
+    drop((placements, factory));
+    server.shutdown().await
 }

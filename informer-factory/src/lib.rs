@@ -25,6 +25,9 @@
 //!
 //! One for each API group of Kubernetes, which brings its typed accessors: `batch` brings `factory.batch().v1().jobs()`.
 //! All are on by default, as `all-groups`; see [`groups`].
+//!
+//! `kube-runtime` brings a module of that name, with which informers feed programs that are written with that crate. It
+//! is off by default.
 
 #[doc(hidden)]
 #[path = "private/mod.rs"]
@@ -34,6 +37,8 @@ mod controller;
 mod factory;
 pub mod groups;
 mod informer;
+#[cfg(feature = "kube-runtime")]
+pub mod kube_runtime;
 #[cfg(doctest)]
 mod readme;
 mod source;

@@ -44,7 +44,7 @@ pub enum IndexError {
 /// An index function failed for an object: the object is in the store, but can't be found through that index until a
 /// version of it arrives for which the function succeeds.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("index \"{index}\" can't place {key} at resource version {resource_version}: {error}")]
+#[error("index \"{index}\" can't place {key}{}: {error}", at(resource_version))]
 #[non_exhaustive]
 pub struct IndexFailure {
     /// The name of the index.
@@ -55,4 +55,13 @@ pub struct IndexFailure {
     pub resource_version: ResourceVersion,
     /// What the function said, or that it panicked.
     pub error: String,
+}
+
+/// A version as part of a message; nothing where there is none, as with objects that aren't Kubernetes'.
+fn at(resource_version: &ResourceVersion) -> String {
+    if resource_version.is_empty() {
+        String::new()
+    } else {
+        format!(" at resource version {resource_version}")
+    }
 }

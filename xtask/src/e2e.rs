@@ -1,5 +1,5 @@
 //! `cargo xtask e2e`: the end-to-end tests against a real kube-apiserver, and those of other clients against the
-//! simulator.
+//! simulator; then the examples, against the real one, too.
 
 use std::process::{Command, ExitCode};
 
@@ -8,6 +8,7 @@ use anyhow::bail;
 use crate::apiserver;
 use crate::client_go;
 use crate::controlplane::{Extra, Options, Programs};
+use crate::examples;
 use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
@@ -64,7 +65,15 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
             command.args(["--skip", "client_go"]);
         }
     }
-    apiserver::run_against(&mut cluster, &programs, &mut command, signals)
+    let tested = apiserver::run_against(&mut cluster, &programs, &mut command, signals)?;
+    if tested != ExitCode::SUCCESS || !args.filter.is_empty() {
+        return Ok(tested);
+    }
+    let kubeconfig = cluster.kubeconfig().to_owned();
+    examples::each(|command| {
+        command.env(KUBECONFIG, &kubeconfig);
+        apiserver::run_against(&mut cluster, &programs, command, signals)
+    })
 }
 
 fn tests() -> Command {

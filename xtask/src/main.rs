@@ -8,6 +8,7 @@ mod client_go;
 mod codegen;
 mod controlplane;
 mod e2e;
+mod examples;
 mod fuzz;
 mod gateway_api;
 mod loom;

@@ -336,7 +336,7 @@ async fn list_exactly<T: Resource + 'static>(
                         let (key, version) = match item {
                             Ok(object) => {
                                 let version = object.meta().resource_version.as_deref().into();
-                                (ObjectKey::of(&object).ok(), version)
+                                (ObjectKey::of(&*object).ok(), version)
                             }
                             Err(malformed) => (malformed.key, malformed.resource_version),
                         };

@@ -1,6 +1,7 @@
 //! [`Informer`]: an informer of the simulation with its handlers, and what can be checked of its store.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -13,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::bugs::{Bug, BuggySource};
 use crate::history::History;
 use crate::item::{Item, is_even, transform};
-use crate::recorder::{Recorder, Slow};
+use crate::recorder::{Panicking, Recorder, Slow};
 use crate::truth::{Scope, Sight, Truth};
 
 /// An informer, and who listens to it.
@@ -96,12 +97,12 @@ impl Informer {
 
     /// Adds a handler of a kind that is drawn.
     pub(crate) fn join(&mut self, random: &mut fastrand::Rng) {
-        let kind = random.usize(..6);
+        let kind = random.usize(..7);
         let name = format!(
             "{}.{}.{}",
             self.name,
             self.joined,
-            ["sync", "resync", "filtered", "async", "slow", "stream"][kind]
+            ["sync", "resync", "filtered", "async", "slow", "stream", "panicking"][kind]
         );
         self.joined += 1;
         // What is slow has to be behind a low threshold, or it would never catch up.
@@ -131,6 +132,10 @@ impl Informer {
                         tokio::time::sleep(pause).await;
                     }
                 }))
+            }
+            6 => {
+                let panicking = Panicking { recorder: handler, calls: AtomicU32::new(0) };
+                Hold::Handler(self.shared.add_event_handler_with(panicking, &options))
             }
             _ => Hold::Handler(self.shared.add_event_handler_with(handler, &options)),
         };

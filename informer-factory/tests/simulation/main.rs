@@ -8,6 +8,7 @@ mod bugs;
 mod history;
 mod informer;
 mod item;
+mod late;
 mod network;
 mod recorder;
 mod run;

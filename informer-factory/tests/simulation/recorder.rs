@@ -1,6 +1,7 @@
 //! [`Recorder`]: what a handler hears, checked against itself on the spot and against the truth afterwards.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::sync::watch;
 use crate::history::History;
 use crate::informer::Informer;
 use crate::item::Item;
+use crate::late::Beginning;
 use crate::truth::{Scope, Sight, Truth};
 
 /// A handler that notes all that it hears. Clones are the same handler.
@@ -32,6 +34,7 @@ struct Shared {
     indexer: Indexer<Item>,
     stored: Scope,
     notes: Mutex<Notes>,
+    beginning: Mutex<Beginning>,
     calls: watch::Sender<u64>,
 }
 
@@ -58,9 +61,10 @@ impl Recorder {
     /// Returns a handler of this name for an informer with such a store; `even` says whether it is behind a filter, and
     /// `delay` how long each of its calls takes.
     pub(crate) fn new(name: String, informer: &Informer, even: bool, delay: Duration) -> Self {
+        let scope = Scope { even, ..informer.scope };
         let shared = Shared {
             name,
-            scope: Scope { even, ..informer.scope },
+            scope,
             history: informer.history.clone(),
             delay,
             truth: informer.truth.clone(),
@@ -68,6 +72,7 @@ impl Recorder {
             stored: informer.scope,
             synced: OnceLock::new(),
             notes: Mutex::default(),
+            beginning: Mutex::new(Beginning::of(informer, scope)),
             calls: watch::Sender::new(0),
         };
         Self { shared: Arc::new(shared) }
@@ -139,6 +144,9 @@ impl Recorder {
         if is_initial && self.has_synced() {
             self.complain(&key, "I6: an initial add after it was synced");
         }
+        if let Err(wrong) = self.shared.beginning.lock().added(&key, version, is_initial) {
+            self.complain(&key, &wrong);
+        }
         let before = self.note(&key, Heard::Version(version), Some(version));
         if before.is_some() {
             self.complain(&key, "I4: an add of what was there");
@@ -186,11 +194,20 @@ impl Recorder {
                 self.complain(key, &format!("I3: told of {told} when the store had {stored:?}"));
             }
         }
+        self.check_beginning();
         if removed {
             self.complain(key, "I12: a call after the handler was removed");
         }
         self.shared.calls.send_modify(|calls| *calls += 1);
         before
+    }
+
+    /// I5: checks that nothing that was there was left out, once the handler counts as synced.
+    fn check_beginning(&self) {
+        let missing = self.shared.beginning.lock().missing(self.has_synced());
+        if let Some(key) = missing {
+            self.complain(&key, "I5: synced without a word of what was there when it joined");
+        }
     }
 
     /// Holds a call open for as long as this handler takes.
@@ -216,8 +233,9 @@ impl Recorder {
         self.shared.history.violation(Some(key), format!("{}: {what}", self.shared.name));
     }
 
-    /// I1: checks that all that was heard are sights of the truth, in order.
+    /// I1, I5: checks that nothing is missing of the beginning, and that all that was heard are sights of the truth, in order.
     pub(crate) fn check_order(&self) {
+        self.check_beginning();
         let heard = self.shared.notes.lock().heard.clone();
         for (key, heard) in &heard {
             let sights = self.shared.truth.sights(&self.shared.scope, key);
@@ -251,7 +269,7 @@ fn follow(sights: &[Sight], heard: &[Heard]) -> Result<(), String> {
     Ok(())
 }
 
-fn number(object: &Cached<Item>) -> u64 {
+pub(crate) fn number(object: &Cached<Item>) -> u64 {
     object.resource_version().to_string().parse().unwrap_or_default()
 }
 
@@ -296,5 +314,37 @@ impl AsyncEventHandler<Item> for Slow {
     async fn on_delete(&self, object: &Deleted<Item>) {
         self.0.take_time(object.key().as_str()).await;
         self.0.deleted(object);
+    }
+}
+
+/// The same handler, which panics in every third call, after it has heard.
+pub(crate) struct Panicking {
+    pub(crate) recorder: Recorder,
+    pub(crate) calls: AtomicU32,
+}
+
+impl Panicking {
+    fn perhaps_panic(&self) {
+        if self.calls.fetch_add(1, Ordering::Relaxed) % 3 == 2 {
+            // As a panic, but that nothing is printed.
+            std::panic::resume_unwind(Box::new("planned"));
+        }
+    }
+}
+
+impl EventHandler<Item> for Panicking {
+    fn on_add(&self, object: &Cached<Item>, is_in_initial_list: bool) {
+        self.recorder.added(object, is_in_initial_list);
+        self.perhaps_panic();
+    }
+
+    fn on_update(&self, old: &Cached<Item>, new: &Cached<Item>) {
+        self.recorder.updated(old, new);
+        self.perhaps_panic();
+    }
+
+    fn on_delete(&self, object: &Deleted<Item>) {
+        self.recorder.deleted(object);
+        self.perhaps_panic();
     }
 }

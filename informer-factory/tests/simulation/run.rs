@@ -167,6 +167,9 @@ fn plan(random: &mut fastrand::Rng) -> FaultPlan {
         requests: RequestFilter::any(),
         ..FaultPlanOptions::default()
     };
+    // What looks like a missing right, or like a definition that is gone, and heals.
+    let refusals = [403, 404].map(|code| Trouble::Respond { code, retry_after: 0 });
+    options.troubles.extend(refusals);
     if random.u8(..4) == 0 {
         options.troubles.extend([Trouble::UndoWrites; 3]);
     }

@@ -65,6 +65,12 @@ const MUTANTS: &[Mutant] = &[
         becomes: "Box::new(snapshot().skip(1))",
     },
     Mutant {
+        name: "what exists comes to a late handler as news",
+        file: "informer-core/src/processor/cursor.rs",
+        text: "is_in_initial_list: true }",
+        becomes: "is_in_initial_list: false }",
+    },
+    Mutant {
         name: "a handler is synced before its replay",
         file: "informer-core/src/processor/cursor.rs",
         text: "        // I5: the replay first.\n",
@@ -81,7 +87,7 @@ const MUTANTS: &[Mutant] = &[
         name: "of what comes in one piece only the beginning is handed on",
         file: "informer-reflector/src/reflector/watch.rs",
         text: "        self.store.apply(changes, ",
-        becomes: "        changes.truncate(2);\n        self.store.apply(changes, ",
+        becomes: "        let changes = changes.into_iter().take(2).collect();\n        self.store.apply(changes, ",
     },
     Mutant {
         name: "what can't be decoded is passed over without a word",

@@ -1,0 +1,67 @@
+//! An informer without the factory: made over a source of one's own choice, and run by whoever made it.
+//!
+//! ```text
+//! cargo run --example informer_alone
+//! ```
+
+mod server;
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_factory::{
+    InformerOptions, KubeListWatch, PrunePaths, ReflectorConfig, SharedIndexInformer, WaitOutcome,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use server::Server;
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let server = Server::start().await?;
+    for name in ["web", "db"] {
+        let labels = json!({ "tier": if name == "web" { "front" } else { "back" } });
+        server
+            .create::<ConfigMap>(
+                json!({ "metadata": { "name": name, "labels": labels }, "data": { "size": "1" } }),
+            )
+            .await?;
+    }
+
+    // What is asked for: one namespace, one selector, and without the fields that nobody here looks at.
+    let source = KubeListWatch::<ConfigMap>::namespaced(server.client.clone(), &server.namespace)
+        .label_selector("tier=front")
+        .prune(PrunePaths::default().and("metadata.annotations")?);
+    // How it is asked for, and what is done to each object before it is stored.
+    let reflector = ReflectorConfig::new().page_size(100).transform(|map: &mut ConfigMap| {
+        map.binary_data = None;
+        Ok::<_, std::convert::Infallible>(())
+    });
+    let options = InformerOptions::new().reflector(reflector).verify_every(Duration::from_secs(3600));
+    let (maps, task) = SharedIndexInformer::new(Arc::new(source), options);
+    let handler = maps.add_handlers(|handlers| handlers.on_add(|map, _| println!("+ {}", map.key())));
+
+    // The task is the informer's work. It can run anywhere, and ends after this.
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(task.run(shutdown.clone()));
+    maps.synced().wait().await?;
+    handler.synced().wait().await?;
+    assert_eq!(maps.indexer().len(), 1, "the other is of another tier");
+
+    let labels = json!({ "tier": "front" });
+    let written =
+        server.create::<ConfigMap>(json!({ "metadata": { "name": "cache", "labels": labels } })).await?;
+    assert_eq!(maps.wait_for_write(&written, Duration::from_secs(10)).await, WaitOutcome::Reached);
+    // What the informer doesn't follow is not waited for.
+    let elsewhere = server.create::<ConfigMap>(json!({ "metadata": { "name": "queue" } })).await?;
+    assert_eq!(maps.wait_for_write(&elsewhere, Duration::from_secs(10)).await, WaitOutcome::NotCovered);
+    println!("{} config maps of the front tier", maps.indexer().len());
+
+    shutdown.cancel();
+    running.await?;
+    println!("it has stopped: {:?}", maps.stopped().await);
+    drop((handler, maps));
+    server.shutdown().await
+}

@@ -1,0 +1,88 @@
+//! Several handlers on one informer, each with resyncs of its own: every object handed out again from time to time, from
+//! the store, with nothing asked of the server.
+//!
+//! ```text
+//! cargo run --example own_resync
+//! ```
+
+mod server;
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use informer_factory::{HandlerOptions, Handlers, Resync, SharedInformerFactory};
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use server::Server;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+/// A handler that counts what it is handed out again, and says when it is.
+fn counting(count: &Arc<AtomicUsize>, tell: Option<UnboundedSender<()>>) -> Handlers<ConfigMap> {
+    let count = Arc::clone(count);
+    Handlers::<ConfigMap>::new().on_update(move |old, new| {
+        // A resync is an update from a version to itself.
+        if old.resource_version() == new.resource_version() {
+            count.fetch_add(1, Ordering::Relaxed);
+            if let Some(tell) = &tell {
+                // Nobody listens any more when it is over.
+                _ = tell.send(());
+            }
+        }
+    })
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let server = Server::start().await?;
+    server.create::<ConfigMap>(json!({ "metadata": { "name": "a" } })).await?;
+
+    // Most handlers need no resync: the watch tells of every change, and what went wrong is for a work queue to retry.
+    // It is for state elsewhere that can go astray on its own.
+    let factory = SharedInformerFactory::builder(server.client.clone())
+        .namespace(&server.namespace)
+        .default_resync(Duration::from_secs(3600))
+        .build();
+    let maps = factory.core().v1().config_maps();
+    let [often, rarely, never, default] = [(); 4].map(|()| Arc::new(AtomicUsize::new(0)));
+    let (tell, mut resyncs) = unbounded_channel();
+    let with = |name: &str, resync| HandlerOptions::new().name(name).resync(resync);
+    let handlers = [
+        maps.add_event_handler_with(
+            counting(&often, Some(tell)),
+            &with("often", Resync::Every(Duration::from_secs(1))),
+        ),
+        // Periods are rounded up to a multiple of the shortest that anybody has asked for.
+        maps.add_event_handler_with(
+            counting(&rarely, None),
+            &with("rarely", Resync::Every(Duration::from_secs(2))),
+        ),
+        maps.add_event_handler_with(counting(&never, None), &with("never", Resync::Never)),
+        maps.add_event_handler_with(counting(&default, None), &with("default", Resync::Default)),
+    ];
+    factory.start();
+    factory.wait_for_cache_sync().await?;
+
+    // Until the busiest has been told three times of each object.
+    for _ in 0..3 * maps.indexer().len() {
+        resyncs.recv().await.ok_or("the informer runs")?;
+    }
+    let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+    println!(
+        "often: {}, rarely: {}, never: {}, by default: {}",
+        count(&often),
+        count(&rarely),
+        count(&never),
+        count(&default)
+    );
+    assert!(count(&often) >= 3 && count(&rarely) <= count(&often));
+    assert_eq!((count(&never), count(&default)), (0, 0));
+    for handler in &handlers {
+        println!("{}: {:?}", handler.name(), handler.stats());
+    }
+
+    factory.shutdown().await;
+    drop((handlers, maps, factory));
+    server.shutdown().await
+}

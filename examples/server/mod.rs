@@ -1,0 +1,66 @@
+//! [`Server`]: what the examples talk to, an API server simulated in this process; or a real one, if
+//! `INFORMER_E2E_KUBECONFIG` names a kubeconfig, as `cargo xtask e2e` has it. Examples make and delete things, so it has
+//! to be said on purpose.
+
+use std::error::Error;
+use std::fmt::Debug;
+
+use informer_testing::Simulator;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{DeleteParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config, Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// An API server, and a namespace in it that is only this program's.
+pub(crate) struct Server {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    simulator: Option<Simulator>,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Result<Self, Box<dyn Error>> {
+        let (mut config, simulator) = if let Ok(path) = std::env::var("INFORMER_E2E_KUBECONFIG") {
+            let kubeconfig = Kubeconfig::read_from(path)?;
+            (Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?, None)
+        } else {
+            let simulator = Simulator::builder().built_in_kinds().start().await?;
+            (simulator.kube_config(), Some(simulator))
+        };
+        // kube's own retries would keep a server's refusals from the informers, which know better what to do.
+        config.default_retry = false;
+        let client = Client::try_from(config)?;
+        let namespace = serde_json::from_value(json!({ "metadata": { "generateName": "example-" } }))?;
+        let namespace =
+            Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+        Ok(Self { client, namespace: namespace.name_any(), simulator })
+    }
+
+    /// Creates an object in the namespace, from itself or from its JSON.
+    pub(crate) async fn create<K>(&self, object: impl Serialize) -> Result<K, Box<dyn Error>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let api = Api::<K>::namespaced(self.client.clone(), &self.namespace);
+        Ok(api
+            .create(&PostParams::default(), &serde_json::from_value(serde_json::to_value(object)?)?)
+            .await?)
+    }
+
+    /// Takes the namespace back. What has a client of this server has to be gone by now, since the simulator waits for
+    /// its connections to be closed.
+    pub(crate) async fn shutdown(self) -> Result<(), Box<dyn Error>> {
+        let namespaces = Api::<Namespace>::all(self.client);
+        namespaces.delete(&self.namespace, &DeleteParams::background()).await?;
+        drop(namespaces);
+        if let Some(simulator) = self.simulator {
+            simulator.shutdown().await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Informers for programs that are written with kube-runtime, so that a team can move one step at a time. Cargo feature
+//! `kube-runtime`.
+//!
+//! - [`watcher_events`] gives what `kube_runtime::watcher` would: whatever takes its stream, `reflector`, `WatchStreamExt`,
+//!   `Controller::for_stream`, can be fed from an informer, so that it opens no watch of its own.
+//! - [`StoreReader`] reads an informer's store with the methods of `kube_runtime::reflector::Store`, and no copy.
+//! - [`object_ref`] names an object as `Controller::reconcile_on` wants it, so that one informer's events start the
+//!   reconciliation of another kind's objects.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use futures::StreamExt;
+//! use informer_factory::SharedInformerFactory;
+//! use informer_factory::kube_runtime::watcher_events;
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube_runtime::controller::Action;
+//! use kube_runtime::{Controller, WatchStreamExt, reflector};
+//!
+//! # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let factory = SharedInformerFactory::new(client);
+//! let config_maps = factory.core().v1().config_maps();
+//! factory.start();
+//!
+//! // As before, but for the second line, where `watcher(api, config)` stood.
+//! let (reader, writer) = reflector::store();
+//! let objects = watcher_events(&config_maps).reflect(writer).touched_objects();
+//! let reconcile = async |config_map: Arc<ConfigMap>, _: Arc<()>| {
+//!     println!("{:?}", config_map.metadata.name);
+//!     Ok::<_, std::convert::Infallible>(Action::await_change())
+//! };
+//! Controller::for_stream(objects, reader)
+//!     .run(reconcile, |_, error, _| match *error {}, Arc::new(()))
+//!     .for_each(async |_| {})
+//!     .await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! kube-runtime's `Controller` hands objects out as `Arc<K>` from a store of its own, so the kind that it reconciles is
+//! held twice while it is fed like this; kinds that it only owns or watches are not.
+
+mod reader;
+mod watcher;
+
+use informer_core::ObjectKey;
+use kube::Resource;
+
+use ::kube_runtime::reflector::ObjectRef;
+
+pub use reader::StoreReader;
+pub use watcher::{WatcherEvents, watcher_events};
+
+/// Returns kube-runtime's name of an object.
+///
+/// ```
+/// use informer_factory::ObjectKey;
+/// use informer_factory::kube_runtime::object_ref;
+/// use k8s_openapi::api::core::v1::Pod;
+///
+/// let web = object_ref::<Pod>(&ObjectKey::namespaced("shop", "web"));
+/// assert_eq!(web.namespace.as_deref(), Some("shop"));
+/// ```
+#[must_use]
+pub fn object_ref<K: Resource<DynamicType = ()>>(key: &ObjectKey) -> ObjectRef<K> {
+    let named = ObjectRef::new(key.name());
+    match key.namespace() {
+        Some(namespace) => named.within(namespace),
+        None => named,
+    }
+}

@@ -1,0 +1,93 @@
+//! [`StoreReader`]: an informer's store, read as kube-runtime's.
+
+use std::fmt;
+
+use informer_core::{Cached, NeverSynced, ObjectKey};
+use kube::core::{Selector, SelectorExt};
+use kube::{Resource, ResourceExt};
+
+use ::kube_runtime::reflector::ObjectRef;
+
+use crate::SharedIndexInformer;
+
+/// Reads an informer's store with the methods of `kube_runtime::reflector::Store`. What it hands out is a [`Cached<K>`]
+/// instead of an `Arc<K>`: both are counted references to what nobody can change, and deref to `K`.
+///
+/// What it finds by going over all objects, the informer's [indices](SharedIndexInformer::add_index) and its
+/// [`Lister`](crate::Lister) find without.
+pub struct StoreReader<K: 'static> {
+    informer: SharedIndexInformer<K>,
+}
+
+impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> StoreReader<K> {
+    /// Returns a reader of the informer's store.
+    #[must_use]
+    pub fn new(informer: &SharedIndexInformer<K>) -> Self {
+        Self { informer: informer.clone() }
+    }
+
+    /// Waits until the first list is in the store.
+    ///
+    /// # Errors
+    /// [`NeverSynced`] if the informer stops before.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the future is dropped.
+    pub async fn wait_until_ready(&self) -> Result<(), NeverSynced> {
+        self.informer.synced().wait().await
+    }
+
+    /// Returns an object. The reference's namespace is ignored for cluster-scoped resources.
+    #[must_use]
+    pub fn get(&self, key: &ObjectRef<K>) -> Option<Cached<K>> {
+        let named = self.informer.get(&ObjectKey::new(key.namespace.as_deref(), &key.name));
+        named.or_else(|| self.informer.get(&ObjectKey::cluster_scoped(&key.name)))
+    }
+
+    /// Returns all objects, in one state of the store.
+    #[must_use]
+    pub fn state(&self) -> Vec<Cached<K>> {
+        self.informer.indexer().list().to_vec()
+    }
+
+    /// Returns an object that fulfils the predicate, which is called with no lock held.
+    pub fn find(&self, predicate: impl Fn(&K) -> bool) -> Option<Cached<K>> {
+        self.informer.indexer().list().iter().find(|object| predicate(object)).cloned()
+    }
+
+    /// Returns the objects that fulfil the predicate, which is called with no lock held.
+    #[must_use]
+    pub fn state_filter(&self, predicate: impl Fn(&K) -> bool) -> Vec<Cached<K>> {
+        self.informer.indexer().list().iter().filter(|object| predicate(object)).cloned().collect()
+    }
+
+    /// Returns the objects whose labels match.
+    #[must_use]
+    pub fn state_filter_selector(&self, selector: &Selector) -> Vec<Cached<K>> {
+        self.state_filter(|object| selector.matches(object.labels()))
+    }
+
+    /// Returns how many objects there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.informer.indexer().len()
+    }
+
+    /// Says whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.informer.indexer().is_empty()
+    }
+}
+
+impl<K: 'static> Clone for StoreReader<K> {
+    fn clone(&self) -> Self {
+        Self { informer: self.informer.clone() }
+    }
+}
+
+impl<K: 'static> fmt::Debug for StoreReader<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreReader").field("informer", &self.informer).finish()
+    }
+}

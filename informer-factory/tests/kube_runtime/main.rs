@@ -1,0 +1,202 @@
+//! Programs written with kube-runtime, fed by informers: what its watcher, its store and its controller are given.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::future::ready;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt, Stream, StreamExt};
+use informer_factory::kube_runtime::{StoreReader, object_ref, watcher_events};
+use informer_factory::{InformerOptions, ObjectKey, SharedIndexInformer, WaitOutcome};
+use informer_testing::MemorySource;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::{Expression, Selector};
+use kube_runtime::controller::Action;
+use kube_runtime::reflector::ObjectRef;
+use kube_runtime::watcher::Event;
+use kube_runtime::{Controller, WatchStreamExt, reflector, watcher};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+fn config_map(name: &str, value: &str) -> ConfigMap {
+    let mut object = ConfigMap::default();
+    object.metadata.namespace = Some("shop".into());
+    object.metadata.name = Some(name.into());
+    object.metadata.labels = Some([("value".to_owned(), value.to_owned())].into());
+    object
+}
+
+fn create(source: &MemorySource<ConfigMap>, name: &str, value: &str) {
+    source.create(config_map(name, value)).expect("a new object");
+}
+
+/// An informer that runs until the guard is dropped.
+async fn running(source: &MemorySource<ConfigMap>) -> (SharedIndexInformer<ConfigMap>, DropGuard) {
+    let (informer, task) = SharedIndexInformer::new(Arc::new(source.clone()), InformerOptions::new());
+    let shutdown = CancellationToken::new();
+    tokio::spawn(task.run(shutdown.clone()));
+    informer.synced().wait().await.expect("it syncs");
+    (informer, shutdown.drop_guard())
+}
+
+/// Waits until the informer has what the source has.
+async fn caught_up(informer: &SharedIndexInformer<ConfigMap>, source: &MemorySource<ConfigMap>) {
+    let reached = informer.wait_until(&source.resource_version(), Duration::from_secs(5)).await;
+    assert_eq!(reached, WaitOutcome::Reached);
+}
+
+/// An event in few words.
+fn told(event: watcher::Result<Event<ConfigMap>>) -> String {
+    let name = |object: ConfigMap| object.metadata.name.unwrap_or_default();
+    match event.expect("informers' events have no errors") {
+        Event::Init => "Init".to_owned(),
+        Event::InitApply(object) => format!("InitApply {}", name(object)),
+        Event::InitDone => "InitDone".to_owned(),
+        Event::Apply(object) => format!("Apply {}", name(object)),
+        Event::Delete(object) => format!("Delete {}", name(object)),
+    }
+}
+
+async fn next(events: &mut (impl Stream<Item = watcher::Result<Event<ConfigMap>>> + Unpin)) -> String {
+    told(events.next().await.expect("the informer runs"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_exists_is_the_beginning_and_what_comes_later_is_applied_and_deleted() {
+    let source = MemorySource::new("configmaps");
+    create(&source, "a", "1");
+    let (informer, _running) = running(&source).await;
+    let mut events = watcher_events(&informer);
+    assert_eq!([next(&mut events).await, next(&mut events).await], ["Init", "InitApply a"]);
+    assert_eq!(next(&mut events).await, "InitDone");
+    assert!(events.next().now_or_never().is_none(), "nothing has happened");
+    create(&source, "b", "1");
+    assert_eq!(next(&mut events).await, "Apply b");
+    source.update(config_map("a", "2")).expect("it exists");
+    assert_eq!(next(&mut events).await, "Apply a");
+    source.delete(&ObjectKey::namespaced("shop", "a")).expect("it exists");
+    assert_eq!(next(&mut events).await, "Delete a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_begins_later_brings_its_first_list_as_the_beginning() {
+    let source = MemorySource::new("configmaps");
+    create(&source, "a", "1");
+    let (informer, task) = SharedIndexInformer::new(Arc::new(source.clone()), InformerOptions::new());
+    let mut events = watcher_events(&informer);
+    assert_eq!(next(&mut events).await, "Init");
+    assert!(events.next().now_or_never().is_none(), "it does not run yet");
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(task.run(shutdown.clone()));
+    assert_eq!([next(&mut events).await, next(&mut events).await], ["InitApply a", "InitDone"]);
+    shutdown.cancel();
+    assert!(events.next().await.is_none(), "it ends with the informer");
+    running.await.expect("it ends in good order");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_before_the_beginning_is_over_is_deleted_after_it() {
+    let source = MemorySource::new("configmaps");
+    for name in ["a", "b", "c"] {
+        create(&source, name, "1");
+    }
+    let (informer, _running) = running(&source).await;
+    let mut events = watcher_events(&informer);
+    let mut heard = vec![next(&mut events).await, next(&mut events).await];
+    let first = heard[1].strip_prefix("InitApply ").expect("one of the three").to_owned();
+    source.delete(&ObjectKey::namespaced("shop", &first)).expect("it exists");
+    caught_up(&informer, &source).await;
+    for _ in 0..4 {
+        heard.push(next(&mut events).await);
+    }
+    assert_eq!(heard[4..], ["InitDone".to_owned(), format!("Delete {first}")], "{heard:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_of_kube_runtime_that_is_fed_by_an_informer_has_what_the_informer_has() {
+    let source = MemorySource::new("configmaps");
+    create(&source, "a", "1");
+    create(&source, "b", "1");
+    let (informer, _running) = running(&source).await;
+    let (store, writer) = reflector::store();
+    let mut events = pin!(watcher_events(&informer).reflect(writer));
+    for _ in 0..4 {
+        events.next().await.expect("an event").expect("no error");
+    }
+    store.wait_until_ready().await.expect("it is ready");
+    source.delete(&ObjectKey::namespaced("shop", "a")).expect("it exists");
+    create(&source, "c", "1");
+    for _ in 0..2 {
+        events.next().await.expect("an event").expect("no error");
+    }
+    let versions =
+        |object: &ConfigMap| (object.metadata.name.clone(), object.metadata.resource_version.clone());
+    let theirs: BTreeMap<_, _> = store.state().iter().map(|object| versions(object)).collect();
+    let ours: BTreeMap<_, _> = informer.indexer().list().iter().map(|object| versions(object)).collect();
+    assert_eq!(theirs, ours);
+    assert_eq!(theirs.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_answers_as_kube_runtimes_store_does() {
+    let source = MemorySource::new("configmaps");
+    create(&source, "a", "1");
+    create(&source, "b", "2");
+    let (informer, _running) = running(&source).await;
+    let reader = StoreReader::new(&informer);
+    reader.wait_until_ready().await.expect("it has synced");
+    assert_eq!((reader.len(), reader.is_empty(), reader.state().len()), (2, false, 2));
+    let found = reader.get(&ObjectRef::new("a").within("shop")).expect("it exists");
+    assert_eq!(*found.key(), ObjectKey::namespaced("shop", "a"));
+    assert!(reader.get(&ObjectRef::new("a")).is_none(), "it is in a namespace");
+    let is_b = |object: &ConfigMap| object.metadata.name.as_deref() == Some("b");
+    assert_eq!(reader.find(is_b).expect("it exists").key().name(), "b");
+    assert_eq!(reader.state_filter(is_b).len(), 1);
+    let selector: Selector = Expression::Equal("value".into(), "2".into()).into();
+    let selected = reader.state_filter_selector(&selector);
+    assert_eq!(selected.iter().map(|object| object.key().name()).collect::<Vec<_>>(), ["b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_scoped_object_is_found_whatever_namespace_is_asked_for() {
+    let source = MemorySource::<k8s_openapi::api::core::v1::Node>::new("nodes");
+    let mut node = k8s_openapi::api::core::v1::Node::default();
+    node.metadata.name = Some("n1".into());
+    source.create(node).expect("a new object");
+    let (informer, task) = SharedIndexInformer::new(Arc::new(source), InformerOptions::new());
+    let shutdown = CancellationToken::new();
+    tokio::spawn(task.run(shutdown.clone()));
+    let _running = shutdown.drop_guard();
+    let reader = StoreReader::new(&informer);
+    reader.wait_until_ready().await.expect("it syncs");
+    assert!(reader.get(&ObjectRef::new("n1").within("anything")).is_some());
+    assert!(reader.get(&object_ref(&ObjectKey::cluster_scoped("n1"))).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_of_kube_runtime_reconciles_what_an_informer_tells() {
+    let source = MemorySource::new("configmaps");
+    create(&source, "a", "1");
+    let (informer, _running) = running(&source).await;
+    let (store, writer) = reflector::store();
+    let objects = watcher_events(&informer).reflect(writer).touched_objects();
+    let (reconciled, mut seen) = unbounded_channel();
+    let reconcile = move |object: Arc<ConfigMap>, _: Arc<()>| {
+        let value = object.metadata.labels.as_ref().and_then(|labels| labels.get("value").cloned());
+        reconciled.send((object.metadata.name.clone(), value)).expect("the test listens");
+        ready(Ok::<_, Infallible>(Action::await_change()))
+    };
+    let controller = Controller::for_stream(objects, store)
+        .run(reconcile, |_, error: &Infallible, _| match *error {}, Arc::new(()))
+        .for_each(async |_| {});
+    let controller = tokio::spawn(controller);
+    let told = |name: &str, value: &str| Some((Some(name.to_owned()), Some(value.to_owned())));
+    assert_eq!(seen.recv().await, told("a", "1"));
+    create(&source, "b", "1");
+    assert_eq!(seen.recv().await, told("b", "1"));
+    source.update(config_map("a", "2")).expect("it exists");
+    assert_eq!(seen.recv().await, told("a", "2"));
+    controller.abort();
+}

@@ -1,0 +1,64 @@
+//! The examples, one after the other: in CI against the simulator, by `cargo xtask e2e` against a real API server.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::bail;
+
+use crate::signals::Signals;
+use crate::{process, workspace};
+
+/// All that end by themselves, and talk to the server that they are told to. `quickstart` and `custom-groups` have steps
+/// of their own.
+const NAMES: [&str; 8] = [
+    "custom_resource",
+    "index_lookup",
+    "informer_alone",
+    "kube_runtime",
+    "own_resync",
+    "reflector_alone",
+    "slim_view",
+    "store_alone",
+];
+
+/// Runs each against the simulator, up to the first that fails.
+pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
+    each(|command| Ok(process::exit_code(process::run(command, signals, || Ok(()))?)))
+}
+
+/// Has each run, up to the first that fails.
+pub(crate) fn each(
+    mut run: impl FnMut(&mut Command) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    for name in NAMES {
+        eprintln!("\nexample {name}:");
+        let mut command = workspace::cargo();
+        command.args(["run", "--quiet", "--package", "examples", "--example", name]);
+        if run(&mut command)? != ExitCode::SUCCESS {
+            bail!("the example `{name}` failed; its message is above");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_is_run() {
+        let manifest = std::fs::read_to_string(workspace::root().join("examples/Cargo.toml"));
+        let manifest = manifest.expect("the examples have a manifest");
+        let names = manifest.split("[[example]]").skip(1).filter_map(|entry| entry.split('"').nth(1));
+        let names: Vec<_> = names.filter(|name| !["custom-groups", "quickstart"].contains(name)).collect();
+        assert_eq!(names, NAMES);
+    }
+
+    #[test]
+    fn no_example_is_longer_than_120_lines() {
+        for name in NAMES {
+            let path = workspace::root().join("examples").join(name).with_extension("rs");
+            let lines = std::fs::read_to_string(path).expect("it is there").lines().count();
+            assert!(lines <= 120, "{name} has {lines} lines");
+        }
+    }
+}
