@@ -15,6 +15,7 @@ mod groups;
 mod interruptions;
 mod journal;
 mod kinds;
+mod namespaces;
 mod objects;
 mod outages;
 mod paging;
