@@ -49,15 +49,18 @@ impl<K> Fresh<K> {
     /// Takes the object out again.
     #[must_use]
     pub fn into_inner(self) -> K {
-        Arc::into_inner(self.inner).expect(ONE_HANDLE).into_object()
+        the_only(Arc::into_inner(self.inner)).into_object()
     }
 
     fn inner_mut(&mut self) -> &mut Inner<K> {
-        Arc::get_mut(&mut self.inner).expect(ONE_HANDLE)
+        the_only(Arc::get_mut(&mut self.inner))
     }
 }
 
-const ONE_HANDLE: &str = "a fresh object has one handle";
+/// What only the owner of the only handle gets, which a fresh object always is.
+fn the_only<T>(inner: Option<T>) -> T {
+    inner.expect("a fresh object has one handle")
+}
 
 impl<K> From<K> for Fresh<K> {
     fn from(object: K) -> Self {

@@ -41,19 +41,29 @@ mod informer;
 pub mod kube_runtime;
 #[cfg(doctest)]
 mod readme;
+mod runner;
 mod source;
+mod write_tracker;
 
 pub use informer_macros::Informer;
-pub use {informer_core, informer_reflector, informer_store};
+pub use {informer_core, informer_reflector, informer_store, informer_workqueue};
 
 pub use cache_sync::{CacheSync, NotSynced, wait_for_cache_sync};
 pub use controller::{Controller, ControllerConfig};
-pub use factory::{FactoryBuilder, InformerScope, SharedInformerFactory};
+pub use factory::{
+    DynamicInformers, FactoryBuilder, ForResourceError, InformerReport, InformerScope, MetadataInformers,
+    SharedInformerFactory, TypeOptions,
+};
 pub use informer::{
     Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
     VerifyError, WaitOutcome,
 };
+pub use runner::{
+    ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats, controller_key,
+    keys_in_index, own_key,
+};
 pub use source::{NamespaceError, SourceStatus};
+pub use write_tracker::{KeyWrites, WriteInFlight, WriteTracker};
 
 pub use informer_core::{
     AsyncEventHandler, Batch, Cached, Deleted, Delta, DeltaFifo, Event, EventHandler, EventStream, Filtered,
@@ -68,3 +78,4 @@ pub use informer_store::{
     Index, IndexError, IndexFailure, IndexValue, Indexer, LABEL_INDEX, Lister, MutationCache,
     MutationCacheOptions, NAMESPACE_INDEX, NamespaceLister, Objects, SelectorError, Snapshot, parse_selector,
 };
+pub use informer_workqueue::{Priority, Workqueue};

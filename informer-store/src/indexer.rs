@@ -72,6 +72,13 @@ impl<K> Indexer<K> {
         self.shared.state.read().objects.len()
     }
 
+    /// Returns how many handles on the store there are: indexers, listers, indices, and the writer. Snapshots and lists of
+    /// objects are none.
+    #[must_use]
+    pub fn handle_count(&self) -> usize {
+        Arc::strong_count(&self.shared)
+    }
+
     /// Says whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {

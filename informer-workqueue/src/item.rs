@@ -1,7 +1,7 @@
 //! [`Item`]: a key in the hands of a worker.
 //!
 //! client-go hands out bare keys and trusts the worker to call `Done`, and `Forget` or `AddRateLimited` before it. Here
-//! the item itself has the three ways to end, each of which takes it away. The fact that is easy to get wrong: what is
+//! the item itself has the ways to end, each of which takes it away. The fact that is easy to get wrong: what is
 //! dropped is not done. A worker that panics, is cancelled, or returns early by `?` has not brought its key to a good
 //! end, so the key comes again.
 
@@ -16,7 +16,7 @@ use crate::state::Taken;
 /// A key that a worker has taken from a [`Workqueue`](crate::Workqueue). Nobody else is given the same key meanwhile.
 ///
 /// End it by saying how the work went: [`done`](Self::done), [`done_after`](Self::done_after) or
-/// [`retry`](Self::retry). **An item that is dropped is retried**, and counted as
+/// [`retry`](Self::retry); or that there was none: [`release`](Self::release). **An item that is dropped is retried**, and counted as
 /// [abandoned](crate::Workqueue::abandoned): so neither a panic, nor a cancelled task, nor an early return loses a key.
 /// If the key has been added while the worker had it, it is queued once more when the item ends, in whatever way.
 ///
@@ -60,6 +60,13 @@ impl<T> Item<T> {
     pub fn retry(mut self) -> Duration {
         self.is_ended = true;
         self.shared.retry(self.id, &self.key, false)
+    }
+
+    /// Ends the item without a verdict, for work that can't be begun yet: its key is not added again, and its failures are
+    /// remembered. Whoever releases a key adds it when its time has come.
+    pub fn release(mut self) {
+        self.is_ended = true;
+        self.shared.release(self.id);
     }
 
     /// Returns the key.

@@ -131,6 +131,11 @@ impl<T> Shared<T> {
         delay
     }
 
+    /// Ends an item that says nothing of its key's failures.
+    pub(crate) fn release(&self, id: u32) {
+        self.end(id, None, false);
+    }
+
     fn end(&self, id: u32, again: Option<Duration>, is_abandoned: bool) {
         let now = self.timed_now();
         let next = again.map_or(Next::Nothing, |delay| self.after(delay).map_or(Next::Now, Next::At));

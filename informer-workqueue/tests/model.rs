@@ -39,6 +39,7 @@ enum End {
     Done,
     DoneAfter(u64),
     Retry,
+    Release,
     Dropped,
 }
 
@@ -63,6 +64,7 @@ fn step(mut number: u64) -> Step {
                 0 => End::DoneAfter(ms),
                 1 => End::Dropped,
                 2..4 => End::Retry,
+                4 => End::Release,
                 _ => End::Done,
             };
             Step::End(pick(100) as usize, end)
@@ -196,6 +198,7 @@ impl Model {
                 if let End::DoneAfter(delay) = end { Some(*delay) } else { None }
             }
             End::Retry | End::Dropped => Some(self.rate_limited(key)),
+            End::Release => None,
         };
         if let Some(delay) = delay.filter(|_| !self.is_shut_down) {
             self.add_after(key, delay, level);
@@ -284,6 +287,7 @@ impl World {
             End::Done => item.done(),
             End::DoneAfter(ms) => item.done_after(Duration::from_millis(*ms)),
             End::Retry => _ = item.retry(),
+            End::Release => item.release(),
             End::Dropped => {
                 self.dropped += 1;
                 drop(item);

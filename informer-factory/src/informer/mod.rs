@@ -61,6 +61,8 @@ struct Shared<K: 'static> {
     watermark: watch::Receiver<ResourceVersion>,
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier<K>>,
+    /// How many handles on the store the informer itself has.
+    own_handles: usize,
 }
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
@@ -85,7 +87,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         work: SourceTask<K>,
         options: &InformerOptions<K>,
     ) -> (Self, InformerTask<K>) {
-        let (indexer, status) = (writer.indexer(), source.status());
+        let (indexer, status, source) = (writer.indexer(), source.status(), Arc::new(source));
         let processor = SharedProcessor::new(options.resync_period);
         let (watermark_sender, watermark) = watch::channel(ResourceVersion::empty());
         let mut pipeline = Pipeline {
@@ -93,6 +95,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
             writer,
             indexer: indexer.clone(),
             processor: processor.clone(),
+            source: Arc::clone(&source),
             watermark: watermark_sender,
         };
         let controller = Controller::over(queue.clone(), work, move |batch| pipeline.process(batch));
@@ -101,11 +104,12 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
             move || status.waiting_for()
         });
         let (keeper, state) = StateKeeper::new();
-        let source = Arc::new(source);
         let verifier = Arc::new(Verifier::new(indexer.clone(), Arc::clone(&source)));
         let period = options.verify_period;
         let task = InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), period, keeper);
-        let shared = Shared { indexer, processor, queue, source, status, watermark, state, verifier };
+        let own_handles = indexer.handle_count();
+        let shared =
+            Shared { indexer, processor, queue, source, status, watermark, state, verifier, own_handles };
         (Self { shared: Arc::new(shared) }, task)
     }
 
@@ -275,10 +279,24 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
+    /// Says whether anybody but the one who asks has a handle on the informer, its store or one of its indices, or listens.
+    pub(crate) fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1
+            || self.shared.indexer.handle_count() > self.shared.own_handles
+            || self.shared.processor.handler_count() > 0
+    }
+
     /// Returns how listing and watching fares now.
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.status.health()
+    }
+}
+
+impl<K: 'static> SharedIndexInformer<K> {
+    /// Says whether both are handles on the same informer.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 }
 

@@ -3,18 +3,23 @@
 //! This is the middle of the way from socket to handler; before it lies the queue, behind it the processor. client-go:
 //! `processDeltas` and `processDeltasInBatch` of tools/cache/controller.go.
 
+use std::sync::Arc;
+
 use informer_core::{
     Batch, Cached, Deleted, Delta, Event, EventBatch, Pending, ResourceVersion, SharedProcessor,
 };
 use informer_store::{Change, Indexer, StoreWriter};
 use tokio::sync::watch;
 
+use crate::source::Source;
+
 /// Turns batches of deltas into states of the store and events.
-pub(super) struct Pipeline<K> {
+pub(super) struct Pipeline<K: 'static> {
     pub(super) description: String,
     pub(super) writer: StoreWriter<K>,
     pub(super) indexer: Indexer<K>,
     pub(super) processor: SharedProcessor<K>,
+    pub(super) source: Arc<Source<K>>,
     /// Tells those who wait how far the store has come.
     pub(super) watermark: watch::Sender<ResourceVersion>,
 }
@@ -49,8 +54,11 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
         if let Some(resource_version) = batch.watermark() {
             self.watermark.send_replace(resource_version.clone());
         } else if !batch.feed_news().is_empty() {
-            // Who waits for one of several namespaces looks at the store's own watermarks.
+            // Who waits for several namespaces looks at the store's own watermarks.
             self.watermark.send_modify(|_| {});
+        }
+        if let Source::Namespaces(namespaces) = self.source.as_ref() {
+            namespaces.reached(batch.feed_news());
         }
     }
 }

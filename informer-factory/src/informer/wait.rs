@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use informer_core::{ObjectKey, ResourceVersion};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use kube::api::ObjectMeta;
+use tokio::sync::watch;
 
 use super::SharedIndexInformer;
 use crate::source::{Namespaces, Source};
@@ -26,7 +27,7 @@ pub enum WaitOutcome {
     Stopped,
 }
 
-impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
+impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Waits until the store has everything up to `resource_version`, at most for `timeout` (I9).
     ///
     /// The version has to be of the same resource, and of a state that concerns the informer: one of an object
@@ -48,17 +49,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
                 namespaces.have_reached(&self.shared.indexer.watermarks(), resource_version)
             }
         };
-        self.wait_until_it(has_reached, timeout).await
-    }
-
-    /// Waits until a condition holds, which is looked at whenever the store has got further.
-    async fn wait_until_it(
-        &self,
-        condition: impl FnMut(&ResourceVersion) -> bool,
-        timeout: Duration,
-    ) -> WaitOutcome {
         let mut watermark = self.shared.watermark.clone();
-        match tokio::time::timeout(timeout, watermark.wait_for(condition)).await {
+        match tokio::time::timeout(timeout, watermark.wait_for(has_reached)).await {
             Ok(Ok(_)) => WaitOutcome::Reached,
             Ok(Err(_)) => WaitOutcome::Stopped,
             Err(_) => WaitOutcome::TimedOut,
@@ -70,53 +62,73 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     ///
     /// Answers [`WaitOutcome::NotCovered`] at once for an object that the store does not have and, as it was written, will
     /// not get, because it is in another namespace or its labels don't match; also when its namespace ceases to be followed
-    /// meanwhile. Of several namespaces that are followed one by one, its own is waited for, and no other. A write that takes an object out of the
-    /// selector is reached when the store has let go of it, and not covered from then on. If an earlier version did
-    /// match and is still on its way, the store may yet have that one for a moment. A field selector is only understood
-    /// where it is about `metadata.name` and `metadata.namespace`; for others the answer comes with the timeout.
+    /// meanwhile. Of several namespaces that are followed one by one, its own is waited for, and no other. A write
+    /// that takes an object out of the selector is reached when the store has let go of it, and not covered from then on.
+    /// If an earlier version did match and is still on its way, the store may yet have that one for a moment. A field
+    /// selector is only understood where it is about `metadata.name` and `metadata.namespace`; for others the answer comes
+    /// with the timeout.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
-    pub async fn wait_for_write(&self, written: &K, timeout: Duration) -> WaitOutcome {
+    pub async fn wait_for_write(&self, written: &K, timeout: Duration) -> WaitOutcome
+    where
+        K: Resource,
+    {
         let meta = written.meta();
-        // A write that takes an object out of the selector reaches the informer as its deletion, with that version.
-        let has_it = ObjectKey::of(written).is_ok_and(|key| self.shared.indexer.get(&key).is_some());
-        let whole = match self.shared.source.as_ref() {
-            Source::Whole(whole) => whole,
-            Source::Namespaces(namespaces) => {
-                return self.wait_in_its_namespace(namespaces, meta, has_it, timeout).await;
-            }
-        };
-        if !has_it && !whole.lister_watcher.covers(meta) {
+        if !self.hears_of(meta) {
             return WaitOutcome::NotCovered;
         }
-        self.wait_until(&meta.resource_version.as_deref().into(), timeout).await
+        let resource_version = ResourceVersion::from(meta.resource_version.as_deref());
+        match (self.shared.source.as_ref(), meta.namespace.as_deref()) {
+            (Source::Namespaces(namespaces), Some(namespace)) => {
+                self.wait_in(namespaces, namespace, &resource_version, timeout).await
+            }
+            _ => self.wait_until(&resource_version, timeout).await,
+        }
     }
 
-    async fn wait_in_its_namespace(
+    /// Waits until one of several namespaces has come so far, as long as it is followed.
+    async fn wait_in(
         &self,
         namespaces: &Namespaces<K>,
-        meta: &ObjectMeta,
-        has_it: bool,
+        namespace: &str,
+        resource_version: &ResourceVersion,
         timeout: Duration,
     ) -> WaitOutcome {
-        let place = namespaces.place_of(meta).filter(|place| has_it || place.covers);
-        let (Some(place), Some(namespace)) = (place, meta.namespace.as_deref()) else {
-            return WaitOutcome::NotCovered;
-        };
-        let resource_version = ResourceVersion::from(meta.resource_version.as_deref());
+        let Some(mut place) = namespaces.place(namespace) else { return WaitOutcome::NotCovered };
         if !resource_version.is_comparable() {
             return WaitOutcome::NotComparable;
         }
-        let has_reached = |_: &ResourceVersion| {
-            let watermarks = self.shared.indexer.watermarks();
-            let reached = watermarks.of_feed(namespace, place.feed);
-            reached.is_some_and(|reached| reached.is_at_least(&resource_version))
-        };
-        tokio::select! {
-            biased;
-            () = place.removed.cancelled() => WaitOutcome::NotCovered,
-            outcome = self.wait_until_it(has_reached, timeout) => outcome,
+        let reached = place.watermark.wait_for(|watermark| watermark.is_at_least(resource_version));
+        match tokio::time::timeout(timeout, reached).await {
+            Ok(Ok(_)) => WaitOutcome::Reached,
+            Ok(Err(_)) if place.removed.is_cancelled() => WaitOutcome::NotCovered,
+            Ok(Err(_)) => WaitOutcome::Stopped,
+            Err(_) => WaitOutcome::TimedOut,
         }
+    }
+
+    /// Says whether the store has the object, or gets it as it was written.
+    pub(crate) fn hears_of(&self, written: &ObjectMeta) -> bool {
+        // A write that takes an object out of the selector reaches the informer as its deletion, with that version.
+        let key = written.name.as_deref().map(|name| ObjectKey::new(written.namespace.as_deref(), name));
+        let has_it = key.is_some_and(|key| self.shared.indexer.get(&key).is_some());
+        match self.shared.source.as_ref() {
+            Source::Whole(whole) => has_it || whole.lister_watcher.covers(written),
+            Source::Namespaces(namespaces) => {
+                let place = written.namespace.as_deref().and_then(|namespace| namespaces.place(namespace));
+                place.is_some_and(|place| has_it || place.lister_watcher.covers(written))
+            }
+        }
+    }
+
+    /// Follows the store's watermark, as far as it concerns this object. It moves after the store has, and is closed once
+    /// the informer has stopped, or follows the object's namespace no more.
+    pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
+        let Source::Namespaces(namespaces) = self.shared.source.as_ref() else {
+            return self.shared.watermark.clone();
+        };
+        let place = object.namespace.as_deref().and_then(|namespace| namespaces.place(namespace));
+        place.map_or_else(|| watch::channel(ResourceVersion::empty()).1, |place| place.watermark)
     }
 }

@@ -10,11 +10,10 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use informer_core::{
-    DeltaFifo, FeedId, ListerWatcher, NamespaceFeed, ReflectorStore, ResourceVersion, Synced, Watermarks,
+    DeltaFifo, FeedNews, ListerWatcher, NamespaceFeed, ReflectorStore, ResourceVersion, Synced, Watermarks,
 };
 use informer_reflector::{Reflector, ReflectorConfig};
 use kube::Resource;
-use kube::api::ObjectMeta;
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::{Notify, watch};
@@ -76,6 +75,8 @@ struct State<K: 'static> {
 struct Member<K: 'static> {
     part: Part<K>,
     feed: Arc<NamespaceFeed<K>>,
+    /// How far the store is with it; gone when the informer has ended.
+    watermark: Option<watch::Sender<ResourceVersion>>,
     /// Cancelled when it is removed.
     removed: CancellationToken,
 }
@@ -95,12 +96,12 @@ impl<K: Resource + Send + Sync + 'static> Joining<K> {
     }
 }
 
-/// Where an object would come in.
-pub(crate) struct Place {
-    /// Whether it is among those that are listed and watched there.
-    pub(crate) covers: bool,
-    pub(crate) feed: FeedId,
-    /// Cancelled when the namespace is removed.
+/// A namespace that objects come from.
+pub(crate) struct Place<K> {
+    pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
+    /// How far the store is with it; closed when it is removed, or the informer has stopped.
+    pub(crate) watermark: watch::Receiver<ResourceVersion>,
+    /// Cancelled when it is removed.
     pub(crate) removed: CancellationToken,
 }
 
@@ -156,7 +157,8 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
             status: reflector.status(),
             relist: reflector.relist(),
         };
-        let member = Member { part, feed: Arc::clone(&feed), removed: removed.clone() };
+        let watermark = Some(watch::Sender::new(ResourceVersion::empty()));
+        let member = Member { part, feed: Arc::clone(&feed), watermark, removed: removed.clone() };
         if let Err((member, earlier)) = self.join(namespace, member, Joining { reflector, feed, removed }) {
             member.feed.release();
             return Ok(earlier);
@@ -170,7 +172,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
     fn join(
         &self,
         namespace: Arc<str>,
-        member: Member<K>,
+        mut member: Member<K>,
         work: Joining<K>,
     ) -> Result<(), (Member<K>, Synced)> {
         let mut state = self.state.lock();
@@ -179,6 +181,9 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
             drop(state);
             drop(work);
             return Err((member, earlier));
+        }
+        if state.has_ended {
+            member.watermark = None;
         }
         state.followed.insert(namespace, member);
         if state.has_ended {
@@ -254,24 +259,44 @@ impl<K: 'static> Namespaces<K> {
         !state.followed.is_empty() && state.followed.iter().all(has_reached)
     }
 
-    /// Finds the namespace that an object would be in; `None` if it is not followed.
-    pub(crate) fn place_of(&self, meta: &ObjectMeta) -> Option<Place> {
-        let state = self.state.lock();
-        let member = state.followed.get(meta.namespace.as_deref()?)?;
-        let (feed, removed) = (member.feed.id(), member.removed.clone());
-        let lister_watcher = Arc::clone(&member.part.lister_watcher);
-        drop(state);
-        Some(Place { covers: lister_watcher.covers(meta), feed, removed })
+    /// Finds a namespace; `None` if it is not followed.
+    pub(crate) fn place(&self, namespace: &str) -> Option<Place<K>> {
+        self.state.lock().followed.get(namespace).map(|member| Place {
+            lister_watcher: Arc::clone(&member.part.lister_watcher),
+            watermark: match &member.watermark {
+                Some(watermark) => watermark.subscribe(),
+                None => watch::channel(ResourceVersion::empty()).1,
+            },
+            removed: member.removed.clone(),
+        })
+    }
+
+    /// Tells those who wait for a namespace how far the store is with it.
+    pub(crate) fn reached(&self, news: &[FeedNews]) {
+        let reached: Vec<_> = {
+            let state = self.state.lock();
+            let of_member = |news: &FeedNews| {
+                let member = state.followed.get(&news.namespace).filter(|it| it.feed.id() == news.feed)?;
+                Some((member.watermark.clone()?, news.reached.clone()?))
+            };
+            news.iter().filter_map(of_member).collect()
+        };
+        // I8: whoever waits is woken when the set can be changed again.
+        for (watermark, version) in reached {
+            watermark.send_replace(version);
+        }
     }
 
     /// Nobody will follow anything any more (I12).
     fn end(&self) {
-        let waiting = {
+        let over = {
             let mut state = self.state.lock();
             state.has_ended = true;
-            std::mem::take(&mut state.waiting)
+            let watermarks: Vec<_> =
+                state.followed.values_mut().filter_map(|member| member.watermark.take()).collect();
+            (std::mem::take(&mut state.waiting), watermarks)
         };
-        drop(waiting);
+        drop(over);
         self.tell();
     }
 }

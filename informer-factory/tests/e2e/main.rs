@@ -5,10 +5,12 @@
 //! Nothing is cleaned up: the control plane is thrown away afterwards.
 
 mod cluster;
+mod controllers;
 mod credentials;
 mod custom_resources;
 mod derived;
 mod expiry;
+mod factory;
 mod following;
 mod forms;
 mod groups;

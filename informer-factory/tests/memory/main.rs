@@ -11,10 +11,12 @@ mod oddities;
 mod outages;
 mod relist;
 mod resyncs;
+mod runner;
 mod stopping;
 mod streams;
 mod verifying;
 mod waiting;
+mod write_tracker;
 
 use std::sync::Arc;
 use std::time::Duration;

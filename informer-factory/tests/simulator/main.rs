@@ -4,6 +4,7 @@ mod bad_input;
 mod factory;
 mod groups;
 mod kinds;
+mod late_cache;
 mod namespaces;
 mod own_writes;
 mod pipeline;

@@ -1,6 +1,8 @@
 //! Reading one's own writes without waiting: a mutation cache over an informer's store.
 
-use informer_factory::{Cached, MutationCache, MutationCacheOptions, WaitOutcome};
+use informer_factory::{
+    Cached, MutationCache, MutationCacheOptions, ObjectKey, SharedInformerFactory, WaitOutcome, WriteTracker,
+};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -70,5 +72,67 @@ async fn what_others_have_deleted_meanwhile_does_not_stay() {
     assert_eq!(pods.wait_until(&deletion, PATIENCE).await, WaitOutcome::Reached);
     assert!(cache.get(created.key()).is_none());
     assert!(!cache.record(created), "nor is it believed when it is told late");
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_write_that_the_informer_never_hears_of_holds_nothing_up() {
+    let simulator = simulator().await;
+    let client = simulator.client().expect("a client");
+    let factory = SharedInformerFactory::builder(client.clone()).namespace("elsewhere").build();
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+
+    let tracker = WriteTracker::new();
+    let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
+    let api = Api::<Pod>::namespaced(client, "shop");
+    let new: Pod = serde_json::from_value(pod("web", "node-1")).expect("a pod");
+    let params = PostParams::default();
+    let created = cached(writes.track(&pods, api.create(&params, &new)).await.expect("created"));
+    assert!(writes.is_ready());
+    let params = DeleteParams::default();
+    let deletion = writes.track_deletion(&pods, &created, api.delete("web", &params));
+    deletion.await.expect("deleted");
+    assert!(writes.is_ready());
+    assert_eq!(tracker.timed_out(), 0);
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn each_kind_of_write_is_read_after_the_wait_for_it() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    let tracker = WriteTracker::new();
+    let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
+    let api = Api::<Pod>::namespaced(simulator.client().expect("a client"), "shop");
+    for n in 0..30 {
+        let mut new: Pod = serde_json::from_value(pod(&format!("web-{n}"), "node-1")).expect("a pod");
+        new.metadata.finalizers = (n % 2 == 0).then(|| vec!["example.com/later".to_owned()]);
+        let params = PostParams::default();
+        let created = cached(writes.track(&pods, api.create(&params, &new)).await.expect("created"));
+        assert!(within(writes.ready()).await);
+        assert!(pods.get(created.key()).is_some());
+
+        let patch = Patch::Merge(json!({ "metadata": { "labels": { "written": n.to_string() } } }));
+        let params = PatchParams::default();
+        let request = api.patch(created.name(), &params, &patch);
+        let patched = cached(writes.track(&pods, request).await.expect("patched"));
+        assert!(within(writes.ready()).await);
+        let read = pods.get(created.key()).expect("it is there");
+        assert!(read.resource_version().is_at_least(patched.resource_version()), "{read:?}");
+
+        let params = DeleteParams::default().grace_period(0);
+        let request = api.delete(created.name(), &params);
+        writes.track_deletion(&pods, &read, request).await.expect("deleted");
+        assert!(within(writes.ready()).await);
+        let left = pods.get(created.key());
+        assert_eq!(left.is_some(), n % 2 == 0);
+        assert!(left.is_none_or(|left| left.metadata.deletion_timestamp.is_some()));
+    }
+    assert_eq!((tracker.timed_out(), tracker.keys()), (0, 0));
     factory.shutdown().await;
 }

@@ -117,3 +117,27 @@ async fn an_item_whose_worker_is_cancelled_or_returns_early_comes_again() {
     assert!(early().is_err());
     assert_eq!((queue.abandoned(), queue.num_requeues(&"a")), (2, 2));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_released_is_with_nobody_and_its_failures_are_remembered() {
+    let queue = queue();
+    queue.add("a");
+    take(&queue).expect("an item").retry();
+    let item = soon(queue.get()).await.expect("not shut down");
+    item.release();
+    assert_eq!((queue.len(), queue.delayed(), queue.abandoned()), (0, 0, 0));
+    assert_eq!(queue.num_requeues(&"a"), 1);
+    queue.add("a");
+    assert_eq!(take(&queue).expect("an item").retry(), ms(2), "that was its second failure");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_added_before_it_is_released_is_queued_then() {
+    let queue = queue();
+    queue.add_with_priority("a", Priority::Low);
+    let item = take(&queue).expect("an item");
+    queue.add_with_priority("a", Priority::High);
+    assert!(queue.is_empty());
+    item.release();
+    assert_eq!(take(&queue).expect("an item").priority(), Priority::High);
+}

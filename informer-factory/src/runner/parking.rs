@@ -1,0 +1,64 @@
+//! [`ParkingLot`]: where keys wait until the caches have what was written for them, without a worker.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use informer_workqueue::{Priority, Workqueue};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::RunnerMonitor;
+use crate::WriteTracker;
+
+/// Has keys that are not to be looked at yet, and puts each back into the queue when its time has come.
+pub(super) struct ParkingLot<T> {
+    pub(super) queue: Workqueue<T>,
+    pub(super) tracker: WriteTracker<T>,
+    pub(super) monitor: RunnerMonitor,
+    pub(super) arrivals: UnboundedReceiver<(T, Priority)>,
+    /// With the highest priority that each has come with.
+    pub(super) parked: HashMap<T, Priority>,
+}
+
+impl<T: Hash + Eq + Clone + Send + Sync + 'static> ParkingLot<T> {
+    /// Parks what comes until there is nobody left to bring anything.
+    pub(super) async fn run(mut self) {
+        let mut waits = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                biased;
+                Some((key, in_time)) = waits.next() => self.leave(key, in_time),
+                arrival = self.arrivals.recv() => {
+                    let Some((key, priority)) = arrival else { return };
+                    if self.arrive(key.clone(), priority) {
+                        let writes = self.tracker.of(&key);
+                        waits.push(async move { (key, writes.ready().await) });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says whether it is a new one. One that is there already has changed once more meanwhile.
+    fn arrive(&mut self, key: T, priority: Priority) -> bool {
+        let before = self.parked.get(&key).copied();
+        self.parked.insert(key, before.map_or(priority, |before| before.max(priority)));
+        if before.is_none() {
+            self.monitor.park();
+        }
+        before.is_none()
+    }
+
+    fn leave(&mut self, key: T, in_time: bool) {
+        self.monitor.unpark(!in_time);
+        let priority = self.parked.remove(&key).unwrap_or_default();
+        self.queue.add_with_priority(key, priority);
+    }
+}
+
+impl<T> Drop for ParkingLot<T> {
+    fn drop(&mut self) {
+        self.monitor.forget_parked();
+    }
+}

@@ -1,0 +1,133 @@
+//! [`Worker`]: takes a key, calls the controller's function with it, and says how that went; again and again.
+
+use std::error::Error;
+use std::fmt;
+use std::hash::Hash;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use informer_workqueue::{Item, Priority, Workqueue};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::stats::Ending;
+use super::{ReconcileRequest, Reconciled, RunnerMonitor};
+use crate::WriteTracker;
+
+/// One of a controller's workers.
+pub(super) struct Worker<T, F> {
+    pub(super) number: usize,
+    pub(super) queue: Workqueue<T>,
+    pub(super) tracker: WriteTracker<T>,
+    /// To the parking lot.
+    pub(super) park: UnboundedSender<(T, Priority)>,
+    pub(super) limit: Option<Duration>,
+    pub(super) monitor: RunnerMonitor,
+    pub(super) reconcile: Arc<F>,
+}
+
+/// How a call has ended.
+enum Verdict {
+    Reconciled(Reconciled),
+    Failed(Box<dyn Error + Send + Sync>),
+    TimedOut(Duration),
+    Panicked(String),
+}
+
+impl<T, F, R, E> Worker<T, F>
+where
+    T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static,
+    F: Fn(ReconcileRequest<T>) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Reconciled, E>> + Send,
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    /// Works until `stop`, or until the queue is shut down and empty. What it has begun it ends.
+    pub(super) async fn run(self, stop: CancellationToken) {
+        // The inner `None` is the end of the queue.
+        while let Some(Some(item)) = stop.run_until_cancelled(self.queue.get()).await {
+            // A stop that came at the same time goes first.
+            if stop.is_cancelled() {
+                item.release();
+                return;
+            }
+            let writes = self.tracker.of(item.key());
+            if writes.is_ready() {
+                let request =
+                    ReconcileRequest { key: item.key().clone(), failures: item.num_requeues(), writes };
+                self.work(item, request).await;
+            } else {
+                // In this order, so that the key is always with somebody. If nobody takes it, all is over.
+                _ = self.park.send((item.key().clone(), item.priority()));
+                item.release();
+            }
+        }
+    }
+
+    async fn work(&self, item: Item<T>, request: ReconcileRequest<T>) {
+        let call = self.monitor.begin(self.number);
+        let verdict = self.call(request).await;
+        call.end(verdict.ending());
+        let failure = match verdict {
+            Verdict::Reconciled(Reconciled::Done) => return item.done(),
+            Verdict::Reconciled(Reconciled::RequeueAfter(delay)) => return item.done_after(delay),
+            Verdict::Failed(error) => format!("failed: {}", chain(error.as_ref())),
+            Verdict::TimedOut(limit) => format!("was given up after {limit:?}"),
+            Verdict::Panicked(message) => format!("panicked: {message}"),
+        };
+        let (name, key) = (self.queue.name(), item.key().clone());
+        let delay = item.retry();
+        tracing::warn!("controller {name:?}: the call for {key:?} {failure}; it is tried again in {delay:?}");
+    }
+
+    async fn call(&self, request: ReconcileRequest<T>) -> Verdict {
+        // All in here, so that a panic is caught also where the future is made or dropped.
+        let call = async {
+            let reconcile = (self.reconcile)(request);
+            let result = match self.limit {
+                Some(limit) => match timeout(limit, reconcile).await {
+                    Ok(result) => result,
+                    Err(_) => return Verdict::TimedOut(limit),
+                },
+                None => reconcile.await,
+            };
+            result.map_or_else(|error| Verdict::Failed(error.into()), Verdict::Reconciled)
+        };
+        let caught = AssertUnwindSafe(call).catch_unwind().await;
+        caught.unwrap_or_else(|panic| Verdict::Panicked(message_of(panic.as_ref())))
+    }
+}
+
+impl Verdict {
+    fn ending(&self) -> Ending {
+        match self {
+            Self::Reconciled(reconciled) => {
+                Ending::Succeeded { is_requeued: *reconciled != Reconciled::Done }
+            }
+            Self::Failed(_) => Ending::Failed,
+            Self::TimedOut(_) => Ending::TimedOut,
+            Self::Panicked(_) => Ending::Panicked,
+        }
+    }
+}
+
+/// An error with what led to it, where it doesn't say so itself.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

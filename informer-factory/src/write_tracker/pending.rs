@@ -1,0 +1,80 @@
+//! [`Pending`]: a write that a cache may not have yet, and how to tell that it has.
+
+use informer_core::ResourceVersion;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How far a store has come; closed once its informer has stopped.
+pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
+
+/// A write that a cache may not have yet. It doesn't change: another takes its place.
+pub(super) struct Pending {
+    pub(super) id: u64,
+    /// When nobody waits for it any longer.
+    pub(super) until: Instant,
+    pub(super) awaited: Awaited,
+}
+
+/// What the cache has to show.
+#[derive(Clone)]
+pub(super) enum Awaited {
+    /// That it has come to this version.
+    Version { watermarks: Watermarks, version: ResourceVersion },
+    /// That it has heard of an object's deletion, after it has come to the version in which the object was known.
+    Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: IsKnown },
+    /// Nothing yet: the request is under way, or nobody knows what came of it. Cancelled when somebody does.
+    Answer(CancellationToken),
+}
+
+/// Says whether a store has let go of an object, or knows that it is being deleted.
+pub(super) type IsKnown = std::sync::Arc<dyn Fn() -> bool + Send + Sync>;
+
+impl Awaited {
+    /// Says whether the cache has it. Reads stores, so no lock may be held.
+    pub(super) fn is_seen(&self) -> bool {
+        match self {
+            Self::Version { watermarks, version } => {
+                is_stopped(watermarks) || watermarks.borrow().is_at_least(version)
+            }
+            Self::Deletion { watermarks, version, is_known } => {
+                is_stopped(watermarks) || has_come_to(watermarks, version) && is_known()
+            }
+            Self::Answer(answered) => answered.is_cancelled(),
+        }
+    }
+
+    /// Waits until the cache has it. What a stopped informer lacks never comes, so that nobody waits for it (I12).
+    pub(super) async fn seen(&self) {
+        match self {
+            Self::Version { watermarks, .. } | Self::Deletion { watermarks, .. } => {
+                let mut watermarks = watermarks.clone();
+                loop {
+                    // First this, so that what comes after the look is noticed.
+                    watermarks.mark_unchanged();
+                    if self.is_seen() || watermarks.changed().await.is_err() {
+                        return;
+                    }
+                }
+            }
+            Self::Answer(answered) => answered.cancelled().await,
+        }
+    }
+
+    /// The version that a store is to come to, if that is all.
+    pub(super) fn version_in(&self, store: &Watermarks) -> Option<&ResourceVersion> {
+        match self {
+            Self::Version { watermarks, version } if watermarks.same_channel(store) => Some(version),
+            _ => None,
+        }
+    }
+}
+
+fn is_stopped(watermarks: &Watermarks) -> bool {
+    watermarks.has_changed().is_err()
+}
+
+/// A version without order can't be waited for.
+fn has_come_to(watermarks: &Watermarks, version: &ResourceVersion) -> bool {
+    !version.is_comparable() || watermarks.borrow().is_at_least(version)
+}

@@ -1,0 +1,134 @@
+//! A controller with workers of its own, that reads what it has written.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use informer_factory::{
+    Cached, ControllerRunner, Index, InformerOptions, KubeListWatch, ReconcileRequest, Reconciled,
+    SharedIndexInformer, Workqueue, controller_key, own_key,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::{Resource, ResourceExt};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster::{Cluster, create, patch, run};
+use crate::objects::{LABEL, labelled_config_map};
+use crate::{eventually, within};
+
+const PARENTS: usize = 10;
+
+/// Gives each parent one child, with a name that the server makes up, and notes in the parent how many it has.
+struct OneChildEach {
+    parents: SharedIndexInformer<ConfigMap>,
+    children: SharedIndexInformer<ConfigMap>,
+    by_owner: Index<ConfigMap, String>,
+    server: Api<ConfigMap>,
+    duplicates: AtomicU32,
+}
+
+impl OneChildEach {
+    async fn reconcile(self: Arc<Self>, request: ReconcileRequest) -> Result<Reconciled, kube::Error> {
+        let Some(parent) = self.parents.get(request.key()) else { return Ok(Reconciled::Done) };
+        let uid = parent.uid().to_string();
+        let known = self.by_owner.count(&uid);
+        if known == 0 {
+            let mut child = labelled_config_map("", "child");
+            child.metadata.name = None;
+            child.metadata.generate_name = Some(format!("{}-", parent.name()));
+            child.metadata.owner_references = Some(parent.controller_owner_ref(&()).into_iter().collect());
+            let params = PostParams::default();
+            request.writes().track(&self.children, self.server.create(&params, &child)).await?;
+            if self.children_on_server(&uid).await > 1 {
+                self.duplicates.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let known = known.to_string();
+        if parent.data.as_ref().is_none_or(|data| data["step"] != known) {
+            let mut told = ConfigMap::clone(&parent);
+            told.data = Some([("step".to_owned(), known)].into());
+            // With the resource version that was read: refused if that is not the newest.
+            let params = PostParams::default();
+            let update = self.server.replace(parent.name(), &params, &told);
+            request.writes().track(&self.parents, update).await?;
+        }
+        Ok(Reconciled::Done)
+    }
+
+    async fn children_on_server(&self, uid: &str) -> usize {
+        let of = |child: &ConfigMap| child.owner_references().iter().any(|owner| owner.uid == uid);
+        let list = self.server.list(&ListParams::default().labels(&format!("{LABEL}=child"))).await;
+        list.expect("a list").items.iter().filter(|child| of(child)).count()
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn i9_a_controller_doubles_no_child_and_is_refused_no_update_under_churn() {
+    let cluster = Cluster::connect("controller").await;
+    let server = cluster.api::<ConfigMap>();
+    let of_label = |value: &str| {
+        let all = KubeListWatch::<ConfigMap>::namespaced(cluster.client.clone(), &cluster.namespace);
+        run(all.label_selector(format!("{LABEL}={value}")), InformerOptions::new())
+    };
+    let ((parents, _parents_run), (children, _children_run)) = (of_label("parent"), of_label("child"));
+    let owners = |child: &ConfigMap| {
+        child.owner_references().iter().map(|owner| owner.uid.clone()).collect::<Vec<_>>()
+    };
+    let by_owner = children.add_index("owner", owners).expect("a free name");
+    let runner = ControllerRunner::new(Workqueue::builder().name("parents").build())
+        .workers(4)
+        .watches(&parents, own_key)
+        .watches(&children, controller_key::<ConfigMap, ConfigMap>);
+    let (monitor, shutdown) = (runner.monitor(), CancellationToken::new());
+    let controller = Arc::new(OneChildEach {
+        parents,
+        children: children.clone(),
+        by_owner,
+        server: server.clone(),
+        duplicates: AtomicU32::new(0),
+    });
+    let calls = Arc::clone(&controller);
+    let work =
+        tokio::spawn(runner.run(move |request| Arc::clone(&calls).reconcile(request), shutdown.clone()));
+    for n in 0..PARENTS {
+        create(&server, &labelled_config_map(&format!("parent-{n}"), "parent")).await;
+    }
+    churn(&server, &children).await;
+    let selector = ListParams::default().labels(&format!("{LABEL}=parent"));
+    eventually(async || {
+        let parents = server.list(&selector).await.expect("a list").items;
+        for parent in &parents {
+            let uid = parent.uid().expect("it is the server's");
+            let told = parent.data.as_ref().is_some_and(|data| data["step"] == "1");
+            if !told || controller.children_on_server(&uid).await != 1 {
+                return None;
+            }
+        }
+        (parents.len() == PARENTS).then_some(())
+    })
+    .await;
+    shutdown.cancel();
+    within(work).await.expect("no panic").expect("it was synced");
+    let stats = monitor.stats();
+    assert_eq!(controller.duplicates.load(Ordering::Relaxed), 0, "{stats:?}");
+    // Nobody else writes to parents, so that a refusal could only be due to a cache that was behind.
+    assert_eq!((stats.failed, stats.panicked, stats.parked_timed_out), (0, 0, 0), "{stats:?}");
+}
+
+/// Others change and delete children.
+async fn churn(server: &Api<ConfigMap>, children: &SharedIndexInformer<ConfigMap>) {
+    let mut random = fastrand::Rng::with_seed(7);
+    for step in 0..100_u32 {
+        let all: Vec<Cached<ConfigMap>> = children.indexer().list().iter().cloned().collect();
+        let Some(child) = random.choice(&all) else { continue };
+        if step % 3 == 0 {
+            // It may be gone already, because the cache is late.
+            _ = server.delete(child.name(), &DeleteParams::default()).await;
+        } else if server.get_opt(child.name()).await.expect("an answer").is_some() {
+            let step = json!({ "data": { "step": step.to_string() } });
+            patch(server, child.name(), step).await;
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What is queued, in which order, and when workers begin.
+
+use std::time::Duration;
+
+use informer_factory::{
+    Cached, ControllerRunner, HandlerOptions, InformerOptions, NotSynced, ObjectKey, Resync,
+    SharedIndexInformer, controller_key, keys_in_index, own_key,
+};
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::core::Status;
+use tokio_util::sync::CancellationToken;
+
+use super::{Controller, done, queue, settled, soon, watched};
+use crate::{Running, config_map, create, idle, source, update, value_of};
+
+#[tokio::test(start_paused = true)]
+async fn workers_begin_when_all_informers_are_synced_and_not_before() {
+    let (here, there) = (source(), source());
+    create(&here, "a", "1");
+    let ready = Running::start(&here, InformerOptions::new()).synced().await;
+    let late = idle(&there);
+    let (reconcile, mut called) = done();
+    let runner = ControllerRunner::new(queue()).watches(&ready.informer, own_key).waits_for(late.0.clone());
+    let controller = Controller::start(runner, reconcile);
+    settled().await;
+    assert!(called.rest().is_empty(), "it may read what is not there yet");
+    let late = Running::run(late);
+    assert_eq!(called.next().await, "a");
+    controller.stop().await;
+    ready.stop().await;
+    late.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_is_not_synced_in_time_is_named_with_the_reason() {
+    let source = source();
+    for _ in 0..100 {
+        source.fail_next_list(Box::new(Status { code: 403, ..Status::default() }).into());
+    }
+    let running = Running::start(&source, InformerOptions::new());
+    let runner = ControllerRunner::new(queue())
+        .watches(&running.informer, own_key)
+        .sync_timeout(Duration::from_secs(20));
+    let (reconcile, _called) = done();
+    let outcome: Result<(), NotSynced> = soon(runner.run(reconcile, CancellationToken::new())).await;
+    let message = outcome.expect_err("it can't be synced").to_string();
+    assert!(message.contains("configmaps") && message.contains("maps"), "{message}");
+    assert!(message.to_lowercase().contains("forbidden"), "{message}");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_before_the_informers_are_synced_ends_the_wait() {
+    let source = source();
+    let (informer, _task) = idle(&source);
+    let (reconcile, mut called) = done();
+    let queue = queue();
+    let controller =
+        Controller::start(ControllerRunner::new(queue.clone()).watches(&informer, own_key), reconcile);
+    settled().await;
+    controller.stop().await;
+    assert!(called.rest().is_empty());
+    assert!(queue.is_shut_down(), "nobody is going to take anything");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_overtakes_what_existed_at_the_start() {
+    let source = source();
+    for name in ["a", "b", "c", "d"] {
+        create(&source, name, "1");
+    }
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let runner = ControllerRunner::new(queue()).watches(&running.informer, own_key);
+    settled().await;
+    running.reach(&update(&source, "c", "2")).await;
+    settled().await;
+    let (reconcile, mut called) = done();
+    let controller = Controller::start(runner, reconcile);
+    for name in ["c", "a", "b", "d"] {
+        assert_eq!(called.next().await, name);
+    }
+    controller.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resync_brings_every_object_to_the_workers_again() {
+    let source = source();
+    create(&source, "a", "1");
+    let running =
+        Running::start(&source, InformerOptions::new().resync_period(Duration::from_secs(30))).synced().await;
+    let runner = ControllerRunner::new(queue()).watches(&running.informer, own_key);
+    let (reconcile, mut called) = done();
+    let controller = Controller::start(runner, reconcile);
+    for _ in 0..3 {
+        assert_eq!(called.next().await, "a");
+    }
+    controller.stop().await;
+    running.stop().await;
+}
+
+/// The one that is named as the object's value.
+fn named_by_value(object: &Cached<ConfigMap>) -> [ObjectKey; 1] {
+    [ObjectKey::namespaced("shop", value_of(object))]
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_changes_hands_or_is_deleted_brings_all_concerned_to_the_workers() {
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let runner = ControllerRunner::new(queue()).watches(&running.informer, named_by_value);
+    let (reconcile, mut called) = done();
+    let controller = Controller::start(runner, reconcile);
+    create(&source, "child", "mother");
+    assert_eq!(called.next().await, "mother");
+    update(&source, "child", "father");
+    assert_eq!([called.next().await, called.next().await], ["mother", "father"]);
+    source.delete(&ObjectKey::namespaced("shop", "child")).expect("it exists");
+    assert_eq!(called.next().await, "father");
+    settled().await;
+    assert!(called.rest().is_empty(), "and nobody else");
+    controller.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_informers_feed_one_queue_in_which_a_key_is_once() {
+    let (parents, children) = (source(), source());
+    let of_parents = Running::start(&parents, InformerOptions::new()).synced().await;
+    let of_children = Running::start(&children, InformerOptions::new()).synced().await;
+    let runner = ControllerRunner::new(queue())
+        .watches(&of_parents.informer, own_key)
+        .watches(&of_children.informer, named_by_value);
+    of_parents.reach(&create(&parents, "a", "")).await;
+    of_children.reach(&create(&children, "x", "a")).await;
+    of_children.reach(&create(&children, "y", "b")).await;
+    settled().await;
+    let (reconcile, mut called) = done();
+    let controller = Controller::start(runner, reconcile);
+    settled().await;
+    assert_eq!(called.rest(), ["a", "b"]);
+    controller.stop().await;
+    of_parents.stop().await;
+    of_children.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_brings_what_is_found_for_it_in_an_index() {
+    let (secrets, users) = (source(), source());
+    create(&users, "one", "token");
+    create(&users, "two", "token");
+    create(&users, "three", "other");
+    let of_secrets = Running::start(&secrets, InformerOptions::new()).synced().await;
+    let of_users = Running::start(&users, InformerOptions::new()).synced().await;
+    let index = of_users.informer.add_index("secret", |user: &ConfigMap| Some(value_of(user).to_owned()));
+    let users_of =
+        keys_in_index(&index.expect("a free name"), |secret: &Cached<ConfigMap>| [secret.name().to_owned()]);
+    let runner = ControllerRunner::new(queue()).watches(&of_secrets.informer, users_of);
+    let (reconcile, mut called) = done();
+    let controller = Controller::start(runner, reconcile);
+    create(&secrets, "token", "");
+    settled().await;
+    assert_eq!(called.rest(), ["one", "two"]);
+    controller.stop().await;
+    of_secrets.stop().await;
+    of_users.stop().await;
+}
+
+fn owned_by(api_version: &str, kind: &str, controller: Option<bool>) -> Cached<Pod> {
+    let mut pod = Pod::default();
+    pod.metadata.namespace = Some("shop".into());
+    pod.metadata.name = Some("web-1".into());
+    pod.metadata.owner_references = Some(vec![
+        OwnerReference { kind: "ReplicaSet".into(), name: "not-this".into(), ..OwnerReference::default() },
+        OwnerReference {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: "web".into(),
+            controller,
+            ..OwnerReference::default()
+        },
+    ]);
+    Cached::new(pod).expect("a name")
+}
+
+#[test]
+fn an_object_leads_to_its_controller_if_that_is_of_the_kind_and_group_in_any_version() {
+    let of = |pod: &Cached<Pod>| controller_key::<ReplicaSet, Pod>(pod).map(|key| key.to_string());
+    let web = Some("shop/web".to_owned());
+    assert_eq!(of(&owned_by("apps/v1", "ReplicaSet", Some(true))), web);
+    assert_eq!(of(&owned_by("apps/v1beta2", "ReplicaSet", Some(true))), web);
+    assert_eq!(of(&owned_by("apps/v1", "ReplicaSet", None)), None);
+    assert_eq!(of(&owned_by("apps/v1", "ReplicaSet", Some(false))), None);
+    assert_eq!(of(&owned_by("example.com/v1", "ReplicaSet", Some(true))), None);
+    assert_eq!(of(&owned_by("apps/v1", "DaemonSet", Some(true))), None);
+    let mirror = owned_by("v1", "Node", Some(true));
+    let node = controller_key::<Node, Pod>(&mirror).map(|key| key.to_string());
+    assert_eq!(node.as_deref(), Some("web"), "nodes are in no namespace");
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_beside_the_controllers_hear_everything_as_ever() {
+    let (source, running, runner) = watched().await;
+    let options = HandlerOptions::new().resync(Resync::Never);
+    let (_registration, mut heard) = crate::listen(&running.informer, &options);
+    let (reconcile, mut called) = done();
+    let controller = Controller::start(runner, reconcile);
+    source.create(config_map("a", "1")).expect("a new object");
+    assert_eq!((called.next().await, heard.next().await), ("a".to_owned(), "+a=1".to_owned()));
+    controller.stop().await;
+    // The handler of the controller is gone, and only that.
+    source.create(config_map("b", "1")).expect("a new object");
+    assert_eq!(heard.next().await, "+b=1");
+    let _: SharedIndexInformer<ConfigMap> = running.informer.clone();
+    running.stop().await;
+}
