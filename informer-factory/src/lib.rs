@@ -46,6 +46,7 @@ mod leader_election;
 #[cfg(doctest)]
 mod readme;
 mod runner;
+mod source;
 mod write_tracker;
 
 pub use informer_macros::Informer;
@@ -68,12 +69,13 @@ pub use runner::{
     ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats, controller_key,
     keys_in_index, own_key,
 };
+pub use source::{NamespaceError, SourceStatus};
 pub use write_tracker::{KeyWrites, WriteInFlight, WriteTracker};
 
 pub use informer_core::{
     AsyncEventHandler, Batch, Cached, Deleted, Delta, DeltaFifo, Event, EventHandler, EventStream, Filtered,
     HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError, ListWatchError, ListerWatcher,
-    NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid,
+    NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid, Watermarks,
 };
 pub use informer_reflector::{
     Health, KubeListWatch, ListTweaks, ListWatchFailure, NextRequest, PrunePaths, Reflector, ReflectorConfig,

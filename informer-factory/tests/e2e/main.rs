@@ -18,6 +18,7 @@ mod groups;
 mod interruptions;
 mod journal;
 mod kinds;
+mod namespaces;
 mod objects;
 mod outages;
 mod paging;
