@@ -1,7 +1,7 @@
 //! The body of a list, split anywhere: it is what `serde_json` makes of the whole, and nothing makes it panic.
 #![no_main]
 
-use informer_core::{ListEnd, ListWatchError, Malformed};
+use informer_core::{Fresh, ListEnd, ListWatchError, Malformed};
 use informer_fuzz::{has_unique_fields, split};
 use informer_reflector::{ListDecoder, PrunePaths};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -31,10 +31,10 @@ fn decode<K: DeserializeOwned>(paths: PrunePaths, pieces: &[&[u8]]) -> Decoded<K
     let mut decoder = ListDecoder::new(paths);
     let mut items = Vec::new();
     for piece in pieces {
-        items.extend(decoder.push(piece)?);
+        items.extend(decoder.push(piece)?.into_iter().map(|item| item.map(Fresh::into_inner)));
     }
     let (rest, end) = decoder.finish()?;
-    items.extend(rest);
+    items.extend(rest.into_iter().map(|item| item.map(Fresh::into_inner)));
     Ok((items, end))
 }
 

@@ -58,5 +58,5 @@ fn compare(line: &[u8], event: &WatchEvent<Value>) {
         (Some("ADDED" | "MODIFIED" | "DELETED"), other) => panic!("{other:?}"),
         _ => return,
     };
-    assert_eq!(decoded, object);
+    assert_eq!(**decoded, *object);
 }

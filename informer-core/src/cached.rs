@@ -37,11 +37,34 @@ pub struct Cached<K> {
 // In this order in memory too: who looks a key up touches it and the reference count before it, and the rest of a large
 // object is on other pages.
 #[repr(C)]
-struct Inner<K> {
+pub(crate) struct Inner<K> {
     key: ObjectKey,
     resource_version: ResourceVersion,
     uid: Uid,
     object: K,
+}
+
+impl<K> Inner<K> {
+    pub(crate) fn new(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
+        Self { key, resource_version, uid, object }
+    }
+
+    /// Says what tells the object from others.
+    pub(crate) fn identify(&mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) {
+        (self.key, self.resource_version, self.uid) = (key, resource_version, uid);
+    }
+
+    pub(crate) fn object(&self) -> &K {
+        &self.object
+    }
+
+    pub(crate) fn object_mut(&mut self) -> &mut K {
+        &mut self.object
+    }
+
+    pub(crate) fn into_object(self) -> K {
+        self.object
+    }
 }
 
 impl<K: Resource> Cached<K> {
@@ -78,7 +101,11 @@ impl<K> Cached<K> {
     /// Wraps any object, with all that tells it from others given by the caller.
     #[must_use]
     pub fn from_parts(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
-        Self { inner: Arc::new(Inner { key, resource_version, uid, object }) }
+        Self::from_inner(Arc::new(Inner::new(key, resource_version, uid, object)))
+    }
+
+    pub(crate) fn from_inner(inner: Arc<Inner<K>>) -> Self {
+        Self { inner }
     }
 
     /// Returns the object's key.

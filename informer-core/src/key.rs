@@ -94,6 +94,11 @@ impl ObjectKey {
         Self { text, hash }
     }
 
+    /// Returns what stands in for a key that is not known yet. It costs neither an allocation nor a hash.
+    pub(crate) fn placeholder() -> Self {
+        Self { text: Arc::default(), hash: 0 }
+    }
+
     /// Returns the whole key, `namespace/name` or `name`.
     #[must_use]
     pub fn as_str(&self) -> &str {

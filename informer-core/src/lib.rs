@@ -6,6 +6,7 @@
 //! | part | what it does |
 //! |---|---|
 //! | [`ListerWatcher`] | the seam to whatever lists and watches objects |
+//! | [`Fresh`] | how an object is handed over |
 //! | [`Cached`], [`ObjectKey`], [`ResourceVersion`] | how an object is held from then on |
 //! | [`DeltaFifo`] | gathers changes per key; its consumer takes the whole backlog at once |
 //! | [`EventBatch`], [`Event`], [`Deleted`] | what one step of the store means for handlers |
@@ -21,6 +22,7 @@ mod delta;
 mod delta_fifo;
 mod error;
 mod event;
+mod fresh;
 mod handler;
 mod key;
 mod key_function;
@@ -32,12 +34,14 @@ mod selector;
 mod sync;
 mod synced;
 mod uid;
+mod watermarks;
 
 pub use cached::Cached;
 pub use delta::{Deleted, Delta, Deltas};
-pub use delta_fifo::{Batch, DeltaFifo, Pending};
+pub use delta_fifo::{Batch, DeltaFifo, NamespaceFeed, Pending};
 pub use error::{KeyError, ListWatchError, SelectorError};
 pub use event::{Event, EventBatch};
+pub use fresh::Fresh;
 pub use handler::{AsyncEventHandler, EventHandler, Filtered, Handlers};
 pub use key::ObjectKey;
 pub use key_function::{NotUnique, unique_value_as_key};
@@ -53,3 +57,4 @@ pub use resource_version::ResourceVersion;
 pub use selector::parse_selector;
 pub use synced::{NeverSynced, Synced};
 pub use uid::Uid;
+pub use watermarks::{FeedId, FeedNews, Watermarks};

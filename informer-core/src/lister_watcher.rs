@@ -12,11 +12,13 @@ use futures::stream::BoxStream;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::{PartialObjectMeta, Status};
 
-use crate::{ListWatchError, ObjectKey, ResourceVersion};
+use crate::{Fresh, ListWatchError, ObjectKey, ResourceVersion};
 
 /// Lists objects, and watches them from a resource version on.
 ///
 /// One value stands for one resource in one scope: namespace, selectors and credentials are its own affair.
+///
+/// Objects are handed over as [`Fresh`] ones, in the memory in which they will stay: `object.into()` makes one.
 #[async_trait]
 pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Says what is listed, for messages: `pods`, or `deployments.apps in namespace "shop"`.
@@ -81,7 +83,7 @@ pub type WatchStream<K> = BoxStream<'static, Result<Vec<WatchEvent<K>>, ListWatc
 #[derive(Debug)]
 pub enum ListPart<K> {
     /// Some of its items, in order. An item that can't be decoded is in its place as [`Malformed`].
-    Items(Vec<Result<K, Malformed>>),
+    Items(Vec<Result<Fresh<K>, Malformed>>),
     /// Its end.
     End(ListEnd),
 }
@@ -101,12 +103,12 @@ pub struct ListEnd {
 #[derive(Debug)]
 pub enum WatchEvent<K> {
     /// A new object, or one that now matches the selectors.
-    Added(K),
+    Added(Fresh<K>),
     /// A new version of an object.
-    Modified(K),
+    Modified(Fresh<K>),
     /// An object that is gone, or no longer matches the selectors; its last state with the resource version of the
     /// deletion.
-    Deleted(K),
+    Deleted(Fresh<K>),
     /// No change, but the server has come this far.
     Bookmark(Bookmark),
     /// The watch failed; it ends with this.

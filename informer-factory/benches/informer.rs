@@ -3,7 +3,7 @@
 //! glance, and any other words choose cases by their names.
 //!
 //! The updates go in turn to 10,000 pods, or to slim views of as many. They are allocated before the clock starts, a round
-//! at a time; moving them out of the source's batches and freeing the versions they replace is part of what is measured.
+//! at a time, each where it stays; making their keys and freeing the versions they replace is part of what is measured.
 //! The source hands over batches of 1, 100 or 1,000 events; client-go's fake watcher hands over one at a time. The
 //! allocator is mimalloc.
 

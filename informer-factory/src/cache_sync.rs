@@ -8,7 +8,7 @@ use futures::future::try_join_all;
 use informer_core::{HandlerRegistration, NeverSynced, Synced};
 use thiserror::Error;
 
-use crate::SharedIndexInformer;
+use crate::{InformerState, SharedIndexInformer, SourceStatus};
 
 /// Something that begins with what existed at the start: an informer's store, or a handler.
 pub trait CacheSync: Send + Sync {
@@ -25,7 +25,15 @@ impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
     }
 
     fn waiting_for(&self) -> String {
-        format!("{} ({})", self.status().description(), self.health())
+        waiting_for(self.status(), self.state())
+    }
+}
+
+/// Says what an informer is, and what its first list is waiting for.
+pub(crate) fn waiting_for(status: &SourceStatus, state: InformerState) -> String {
+    match state {
+        InformerState::Idle => format!("{} (not started)", status.description()),
+        _ => status.waiting_for(),
     }
 }
 

@@ -18,8 +18,11 @@
 //! ```
 //!
 //! The parts are in crates of their own, each useful alone: `informer-core` (queue, processor, handlers),
-//! `informer-store` (store and indices), `informer-reflector` (listing and watching). What most users need of them is
-//! exported here too.
+//! `informer-store` (store and indices), `informer-reflector` (listing and watching), `informer-workqueue` (the queue of a
+//! controller). What most users need of them is exported here too.
+//!
+//! What acts on changes is a controller: [`ControllerRunner`] calls an async function with each key that is to be looked
+//! at, and [`WriteTracker`] sees to it that it never acts on a cache that lacks its own last write.
 //!
 //! # Cargo features
 //!
@@ -43,6 +46,7 @@ mod leader_election;
 #[cfg(doctest)]
 mod readme;
 mod runner;
+mod source;
 mod write_tracker;
 
 pub use informer_macros::Informer;
@@ -50,7 +54,10 @@ pub use {informer_core, informer_reflector, informer_store, informer_workqueue};
 
 pub use cache_sync::{CacheSync, NotSynced, wait_for_cache_sync};
 pub use controller::{Controller, ControllerConfig};
-pub use factory::{FactoryBuilder, InformerScope, SharedInformerFactory};
+pub use factory::{
+    DynamicInformers, FactoryBuilder, ForResourceError, InformerReport, InformerScope, MetadataInformers,
+    SharedInformerFactory, TypeOptions,
+};
 pub use informer::{
     Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
     VerifyError, WaitOutcome,
@@ -62,12 +69,13 @@ pub use runner::{
     ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats, controller_key,
     keys_in_index, own_key,
 };
+pub use source::{NamespaceError, SourceStatus};
 pub use write_tracker::{KeyWrites, WriteInFlight, WriteTracker};
 
 pub use informer_core::{
     AsyncEventHandler, Batch, Cached, Deleted, Delta, DeltaFifo, Event, EventHandler, EventStream, Filtered,
     HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError, ListWatchError, ListerWatcher,
-    NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid,
+    NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid, Watermarks,
 };
 pub use informer_reflector::{
     Health, KubeListWatch, ListTweaks, ListWatchFailure, NextRequest, PrunePaths, Reflector, ReflectorConfig,

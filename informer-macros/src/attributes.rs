@@ -10,7 +10,7 @@ use syn::{Attribute, Expr, LitStr, Path, Result, Token, Type};
 use crate::mistake::{mistake, nearest};
 
 /// Every name that `#[informer(...)]` knows.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "accessor",
     "beside",
     "cluster",
@@ -22,6 +22,7 @@ const NAMES: [&str; 15] = [
     "index",
     "kind",
     "namespaced",
+    "no_accessor",
     "own_resource",
     "plural",
     "prune",
@@ -44,6 +45,7 @@ pub(crate) struct Attributes {
     pub(crate) namespaced: Option<Span>,
     pub(crate) cluster: Option<Span>,
     pub(crate) own_resource: Option<Span>,
+    pub(crate) no_accessor: Option<Span>,
     pub(crate) beside: Option<Path>,
     pub(crate) group_of: Option<Path>,
     pub(crate) door: Option<Path>,
@@ -84,6 +86,7 @@ impl Attributes {
             "namespaced" => once(&mut self.namespaced, meta, flag(meta)?),
             "cluster" => once(&mut self.cluster, meta, flag(meta)?),
             "own_resource" => once(&mut self.own_resource, meta, flag(meta)?),
+            "no_accessor" => once(&mut self.no_accessor, meta, flag(meta)?),
             "beside" => once(&mut self.beside, meta, unquoted(meta, "crate::CronTab")?),
             "group_of" => once(&mut self.group_of, meta, unquoted(meta, "crate::CronTab")?),
             "crate" => once(&mut self.door, meta, unquoted(meta, "my_crate::informer_factory")?),

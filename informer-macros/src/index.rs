@@ -14,32 +14,35 @@ use crate::names::ident;
 const TAKEN: [&str; 2] = ["namespace", "labels"];
 
 /// The methods of `SharedIndexInformer`, which would be found in place of an index's.
-const METHODS: [&str; 25] = [
+const METHODS: [&str; 28] = [
     "add_async_event_handler",
     "add_async_event_handler_with",
     "add_event_handler",
     "add_event_handler_with",
     "add_handlers",
     "add_index",
+    "borrow",
     "clone",
     "events",
+    "fmt",
     "get",
     "has_synced",
     "health",
+    "index",
     "indexer",
+    "last_verification",
     "lister",
     "new",
     "state",
     "status",
     "stopped",
     "synced",
+    "to_owned",
+    "verify",
     "wait_for_write",
     "wait_until",
     "waiting_for",
     "watermark",
-    "fmt",
-    "borrow",
-    "to_owned",
 ];
 
 /// An index.

@@ -38,7 +38,7 @@ use proc_macro::TokenStream;
 /// Import the traits where you use their methods. Indices are there from the start in informers made by the accessor or
 /// by `new_informer`, and added by the first use of their methods in others, such as those of
 /// `factory.informer::<CronTab>()`. Pruned paths and the resync period are settled by whoever asks a factory for the
-/// informer first.
+/// informer first; what the factory's builder says of them for the type, or of resyncs for all, counts before.
 ///
 /// # Attributes
 ///
@@ -47,6 +47,7 @@ use proc_macro::TokenStream;
 /// | `group = "…"`, `version = "…"`, `kind = "…"` | the resource | from `#[kube(...)]` |
 /// | `plural = "crontabs"` | the resource's name in URLs | the kind in lower case, with English plural |
 /// | `namespaced`, `cluster` | where objects live | from `#[kube(...)]` |
+/// | `no_accessor` | the factory gets no accessor: only indices and `new_informer` | |
 /// | `own_resource` | the type implements `kube::Resource` itself | |
 /// | `index(name = "by_image", …)` | an index, see below | none |
 /// | `prune("spec.template", …)` | JSON fields to step over when decoding, besides `metadata.managedFields` | none |

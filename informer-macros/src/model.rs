@@ -85,7 +85,8 @@ impl Model {
                 identity
             })
         };
-        if let Some(identity) = identity {
+        without_accessor(&attributes, &mut mistakes);
+        if let Some(identity) = identity.filter(|_| attributes.no_accessor.is_none()) {
             model.place = mistakes.take(Place::new(&identity, &attributes));
         }
         model.indices = index::indices(attributes.indices, &mut mistakes);
@@ -131,6 +132,23 @@ fn said_twice(attributes: &Attributes, mistakes: &mut Mistakes) {
     let flags = flags.into_iter().filter_map(|(name, span)| Some((name, span?)));
     for (name, span) in texts.chain(flags) {
         let message = format!("`#[kube(...)]` says what the resource is; take `{name}` out here");
+        mistakes.add(mistake(span, message));
+    }
+}
+
+/// Refuses what says where an accessor is, beside what says that there is none.
+fn without_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
+    if attributes.no_accessor.is_none() {
+        return;
+    }
+    let places = [
+        ("accessor", attributes.accessor.as_ref().map(Spanned::span)),
+        ("group_accessor", attributes.group_accessor.as_ref().map(Spanned::span)),
+        ("beside", attributes.beside.as_ref().map(Spanned::span)),
+        ("group_of", attributes.group_of.as_ref().map(Spanned::span)),
+    ];
+    for (name, span) in places.into_iter().filter_map(|(name, span)| Some((name, span?))) {
+        let message = format!("`no_accessor` leaves nothing to be placed; take it out, or `{name}`");
         mistakes.add(mistake(span, message));
     }
 }
@@ -203,7 +221,7 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
         names::pluralized(&names::snake(&object))
     };
     let built_in = names::is_built_in(&group.value()) && attributes.group_accessor.is_none();
-    if built_in {
+    if built_in && attributes.no_accessor.is_none() {
         let whole = names::kind_accessor(&kind.value(), &plural);
         let (chosen, place) = match &attributes.accessor {
             Some(given) => (given.value(), given.span()),

@@ -12,18 +12,28 @@ use crate::model::Identity;
 use crate::names;
 
 /// The methods of the factory, which would be found in place of a group's.
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 21] = [
     "borrow",
     "builder",
     "clone",
+    "dynamic",
     "fmt",
+    "for_resource",
+    "in_all_namespaces",
+    "in_namespace",
     "informer",
     "informer_with",
+    "informers",
+    "metadata",
     "shutdown",
     "start",
+    "stop",
     "to_owned",
     "wait_for_cache_sync",
+    "wait_for_cache_sync_of",
     "wait_for_cache_sync_within",
+    "with_fields",
+    "with_labels",
 ];
 
 /// Where the accessor of a kind is.

@@ -9,11 +9,13 @@ use crate::{process, workspace};
 
 /// All that end by themselves, and talk to the server that they are told to. `quickstart` and `custom-groups` have steps
 /// of their own.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 11] = [
     "custom_resource",
+    "dynamic",
     "index_lookup",
     "informer_alone",
     "kube_runtime",
+    "metadata_only",
     "own_resync",
     "reflector_alone",
     "sample-controller",

@@ -249,6 +249,12 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         shortest
     }
 
+    /// Returns how many handlers and streams there are that have not been removed, or dropped.
+    #[must_use]
+    pub fn handler_count(&self) -> usize {
+        self.shared.registry.lock().listeners.len()
+    }
+
     /// Says whether any handler is due a resync now, and marks those that are: until the next check, they and only
     /// they get what is resynced.
     #[doc(alias = "shouldResync")]

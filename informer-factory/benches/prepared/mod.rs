@@ -126,7 +126,7 @@ impl Updates {
         let mut update = || {
             self.n = (self.n + STRIDE) % KEYS;
             self.version += 1;
-            WatchEvent::Modified(K::sample(self.n, self.version))
+            WatchEvent::Modified(K::sample(self.n, self.version).into())
         };
         (0..count.div_ceil(batch)).map(|_| (0..batch).map(|_| update()).collect()).collect()
     }
@@ -144,7 +144,7 @@ impl<K: Sample> ListerWatcher<K> for Prepared<K> {
     }
 
     async fn list(&self, _: ListOptions) -> Result<ListStream<K>, ListWatchError> {
-        let items = (0..KEYS).map(|n| Ok(K::sample(n, n + 1))).collect();
+        let items = (0..KEYS).map(|n| Ok(K::sample(n, n + 1).into())).collect();
         let end = ListEnd { resource_version: KEYS.into(), ..ListEnd::default() };
         Ok(stream::iter([Ok(ListPart::Items(items)), Ok(ListPart::End(end))]).boxed())
     }

@@ -1,32 +1,52 @@
-//! [`SharedInformerFactory`]: one informer per resource and scope, made on first use, started and stopped together.
+//! [`SharedInformerFactory`]: one informer per resource and scope, made on first use, started and stopped together or one
+//! by one.
 //!
-//! client-go: `SharedInformerFactory` of informers/factory.go.
+//! client-go: `SharedInformerFactory` of informers/factory.go, and its likes for dynamic objects and metadata
+//! (dynamic/dynamicinformer, metadata/metadatainformer), which are one here.
 
 mod builder;
+mod discovery;
+mod dynamic;
+mod make;
 mod registry;
+mod report;
 mod scope;
+mod stop;
+mod type_options;
 mod wait;
 
-use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
 
-use informer_reflector::{KubeListWatch, ReflectorConfig, SharedServer};
+use informer_reflector::{KubeListWatch, SharedServer};
 use kube::{Client, Resource};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
+use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::{InformerOptions, InformerTask, SharedIndexInformer};
+use discovery::Discovery;
+use registry::{Entry, Registry};
+use scope::Scope;
+
 pub use builder::FactoryBuilder;
-use registry::{Entry, InformerKey, Registry};
+pub use discovery::ForResourceError;
+pub use dynamic::{DynamicInformers, MetadataInformers};
+pub use report::InformerReport;
 pub use scope::InformerScope;
+pub use type_options::TypeOptions;
 
 /// Makes informers and shares them: whoever asks for the same resource gets the same informer, so that a process has
 /// one watch and one copy of it. Cloning gives another handle on the same factory.
 ///
-/// Informers run until [`shutdown`](Self::shutdown), or until the last handle on the factory is dropped.
+/// There is one informer for each resource, scope and form. The scope is the handle's: that of the factory, or another
+/// one from [`in_namespace`](Self::in_namespace), [`with_labels`](Self::with_labels) and the like. The form is the type
+/// of the objects: whole, a slim view, [metadata](Self::metadata), or [dynamic](Self::dynamic).
+///
+/// Informers run until they are [stopped](Self::stop), or [all](Self::shutdown) are, or the last handle on the factory
+/// is dropped; and on request until nobody has used them [for a while](FactoryBuilder::stop_idle_after).
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -50,6 +70,8 @@ pub use scope::InformerScope;
 #[derive(Clone)]
 pub struct SharedInformerFactory {
     inner: Arc<Inner>,
+    /// What this handle asks for.
+    scope: Scope,
 }
 
 struct Inner {
@@ -57,10 +79,12 @@ struct Inner {
     config: builder::FactoryConfig,
     /// What the informers know together about the server.
     server: SharedServer,
+    discovery: Discovery,
     informers: Registry,
     tasks: TaskTracker,
-    /// Held by who starts informers and by who stops them: none is started once all have been told to stop.
-    starting: Mutex<()>,
+    /// Where informers run, since the first start. Held by who starts informers and by who stops them all: none is
+    /// started once they have been told to stop.
+    starting: Mutex<Option<Handle>>,
     shutdown: CancellationToken,
     /// Stops the informers when the factory is dropped.
     _stop: DropGuard,
@@ -78,19 +102,20 @@ impl SharedInformerFactory {
         FactoryBuilder::new(client)
     }
 
-    fn with_config(client: Client, config: builder::FactoryConfig) -> Self {
+    fn with_config(client: Client, scope: Scope, config: builder::FactoryConfig) -> Self {
         let shutdown = CancellationToken::new();
         let inner = Inner {
             client,
             config,
             server: SharedServer::new(),
+            discovery: Discovery::default(),
             informers: Registry::new(),
             tasks: TaskTracker::new(),
-            starting: Mutex::new(()),
+            starting: Mutex::new(None),
             _stop: shutdown.clone().drop_guard(),
             shutdown,
         };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), scope }
     }
 
     /// Returns the informer of a resource, made on first use. It stays empty until [`start`](Self::start); after
@@ -129,7 +154,6 @@ impl SharedInformerFactory {
     /// ```
     #[doc(alias = "InformerFor")]
     #[must_use]
-    #[expect(clippy::missing_panics_doc, reason = "the key has the type in it, so the entry is of that type")]
     pub fn informer_with<K>(
         &self,
         make: impl FnOnce(KubeListWatch<K>, InformerOptions<K>) -> (SharedIndexInformer<K>, InformerTask<K>),
@@ -138,52 +162,8 @@ impl SharedInformerFactory {
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
         K::Scope: InformerScope,
     {
-        let namespace = K::Scope::namespace(self.inner.config.namespace.as_deref());
-        let key = InformerKey { object: TypeId::of::<K>(), namespace: namespace.map(str::to_owned) };
-        let existing = self.inner.informers.get(&key).map(|entry| entry.informer());
-        let informer = existing.unwrap_or_else(|| {
-            let (list_watch, options) = self.defaults(namespace);
-            // I8: with no lock on the registry.
-            let (informer, task) = make(list_watch, options);
-            self.register(key, Entry::new(informer, task))
-        });
-        informer.expect("an informer is registered under the type of its objects")
-    }
-
-    /// What an informer is made of where nobody says otherwise.
-    fn defaults<K>(&self, namespace: Option<&str>) -> (KubeListWatch<K>, InformerOptions<K>)
-    where
-        K: Resource<DynamicType = ()>,
-    {
-        let client = self.inner.client.clone();
-        let mut lister_watcher = match namespace {
-            Some(namespace) => KubeListWatch::<K>::namespaced(client, namespace),
-            None => KubeListWatch::<K>::all(client),
-        };
-        if let Some(tweak) = &self.inner.config.tweak_list_options {
-            lister_watcher = lister_watcher.tweak_list_options(|options| tweak(options));
-        }
-        let reflector = ReflectorConfig::new()
-            .server(self.inner.server.clone())
-            .streaming_lists(!self.inner.config.only_pages);
-        let mut options = InformerOptions::new().reflector(reflector);
-        if let Some(period) = self.inner.config.resync_period {
-            options = options.resync_period(period);
-        }
-        (lister_watcher, options)
-    }
-
-    /// Puts an informer into the registry, unless somebody else has been quicker; returns the one that is there.
-    fn register<K: 'static>(&self, key: InformerKey, new: Entry) -> Option<SharedIndexInformer<K>> {
-        let mut new = Some(new);
-        let entry = self.inner.informers.entry(key);
-        let entry = entry.or_insert_with(|| new.take().expect("this is called but once"));
-        let informer = entry.informer();
-        let never_to_run = self.inner.shutdown.is_cancelled().then(|| entry.take_task());
-        // I8: handlers may go with these, so they go when the registry is free again.
-        drop(entry);
-        drop((never_to_run, new));
-        informer
+        let namespace = K::Scope::namespace(self.scope.namespace.as_deref());
+        self.shared(None, namespace, &(), make)
     }
 
     /// Starts the informers that have not been started yet; to be called again after others were asked for. Does
@@ -192,38 +172,53 @@ impl SharedInformerFactory {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start(&self) {
-        let _starting = self.inner.starting.lock();
+        let mut starting = self.inner.starting.lock();
         if self.inner.shutdown.is_cancelled() {
             return;
         }
+        let here = Handle::current();
+        let is_first = starting.is_none();
+        let runtime = starting.get_or_insert_with(|| here.clone());
+        if let Some(period) = self.inner.config.stop_idle_after.filter(|_| is_first) {
+            let factory = Arc::downgrade(&self.inner);
+            let watch = stop::stop_idle_informers(factory, period, self.inner.shutdown.clone());
+            self.inner.tasks.spawn_on(watch, runtime);
+        }
         for entry in &self.inner.informers {
-            if let Some(run) = entry.take_task() {
-                self.inner.tasks.spawn(run(self.inner.shutdown.child_token()));
+            if let Some(run) = entry.start(&self.inner.shutdown) {
+                self.inner.tasks.spawn_on(run, &here);
             }
         }
     }
 
-    /// Stops all informers, those included that have not been started, and waits until nothing of them is left
-    /// running. Their stores can still be read.
+    /// Returns how each informer fares, in the order of their descriptions.
     ///
-    /// # Cancel safety
-    /// The informers stop even if the future is dropped.
-    pub async fn shutdown(&self) {
-        {
-            let _starting = self.inner.starting.lock();
-            self.inner.shutdown.cancel();
-        }
-        // I12: nobody goes on waiting for those that will never be started.
-        let never_to_run: Vec<_> = self.inner.informers.iter().map(|entry| entry.take_task()).collect();
-        drop(never_to_run);
-        self.inner.tasks.close();
-        self.inner.tasks.wait().await;
+    /// ```no_run
+    /// # fn show(factory: &informer_factory::SharedInformerFactory) {
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let informers = factory.informers();
+    /// let pods_are_there = informers.iter().filter(|it| it.is_of::<Pod>()).all(|it| it.has_synced);
+    /// for informer in &informers {
+    ///     println!("{informer}");
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn informers(&self) -> Vec<InformerReport> {
+        let mut reports: Vec<_> = self.inner.informers.iter().map(|entry| entry.report()).collect();
+        reports.sort_unstable_by(|a, b| (&a.description, a.object).cmp(&(&b.description, b.object)));
+        reports
     }
 }
 
 impl fmt::Debug for SharedInformerFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let informers: Vec<_> = self.inner.informers.iter().map(|entry| entry.cache.waiting_for()).collect();
-        f.debug_struct("SharedInformerFactory").field("informers", &informers).finish_non_exhaustive()
+        let informers: Vec<_> = self.informers().iter().map(ToString::to_string).collect();
+        f.debug_struct("SharedInformerFactory")
+            .field("name", &self.inner.config.name)
+            .field("scope", &self.scope)
+            .field("informers", &informers)
+            .finish_non_exhaustive()
     }
 }

@@ -1,32 +1,50 @@
-//! [`Registry`]: the informers of a factory, one per type and scope.
+//! [`Registry`]: the informers of a factory, one per resource, form and scope.
 //!
 //! Entries are independent of each other, which is what a concurrent map is good for.
 
-use std::any::{Any, TypeId};
+use std::any::{Any, TypeId, type_name};
+use std::time::Duration;
 
 use dashmap::DashMap;
 use futures::future::BoxFuture;
 use kube::Resource;
+use kube::core::discovery::ApiResource;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::{CacheSync, InformerTask, SharedIndexInformer};
+use super::report::InformerReport;
+use super::scope::Scope;
+use crate::{CacheSync, InformerState, InformerTask, SharedIndexInformer};
 
 /// What tells informers apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct InformerKey {
+    /// The form: a type of its own, dynamic objects, or metadata of either.
     pub(super) object: TypeId,
-    pub(super) namespace: Option<String>,
+    /// Of which resource, where the type doesn't say.
+    pub(super) resource: Option<ApiResource>,
+    pub(super) scope: Scope,
 }
 
 type Run = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
+/// What has become of an informer's work.
+enum Work {
+    /// It waits for somebody to start it.
+    Waiting(Run),
+    /// It was started, and ends with this.
+    Started(CancellationToken),
+    /// It will never be done.
+    Dropped,
+}
+
 /// An informer of any type.
 pub(super) struct Entry {
-    informer: Box<dyn Any + Send + Sync>,
-    /// The work, until it is started.
-    task: Mutex<Option<Run>>,
-    pub(super) cache: Box<dyn CacheSync>,
+    informer: Box<dyn AnyInformer>,
+    work: Mutex<Work>,
+    /// Since when nobody is known to use it.
+    idle_since: Mutex<Option<Instant>>,
 }
 
 impl Entry {
@@ -34,25 +52,109 @@ impl Entry {
     where
         K: Resource + Send + Sync + 'static,
     {
+        let run: Run = Box::new(|shutdown| Box::pin(task.run(shutdown)));
         Self {
-            cache: Box::new(informer.clone()),
             informer: Box::new(informer),
-            task: Mutex::new(Some(Box::new(|shutdown| Box::pin(task.run(shutdown))))),
+            work: Mutex::new(Work::Waiting(run)),
+            idle_since: Mutex::new(None),
         }
     }
 
+    /// Returns a handle on the informer; whoever asks for it is about to use it.
     pub(super) fn informer<K: 'static>(&self) -> Option<SharedIndexInformer<K>> {
-        self.informer.downcast_ref().cloned()
+        *self.idle_since.lock() = None;
+        self.informer.as_any().downcast_ref().cloned()
     }
 
-    /// Takes the work, if nobody has taken it yet.
-    pub(super) fn take_task(&self) -> Option<Run> {
-        self.task.lock().take()
+    pub(super) fn is<K: 'static>(&self, informer: &SharedIndexInformer<K>) -> bool {
+        self.informer
+            .as_any()
+            .downcast_ref::<SharedIndexInformer<K>>()
+            .is_some_and(|own| own.is_same(informer))
+    }
+
+    pub(super) fn cache(&self) -> &dyn CacheSync {
+        self.informer.as_ref()
+    }
+
+    pub(super) fn report(&self) -> InformerReport {
+        let mut report = self.informer.report();
+        if report.state == InformerState::Idle && self.is_started() {
+            // Its task has not had its first turn yet.
+            report.state = InformerState::Running;
+        }
+        report
+    }
+
+    /// Returns the work to be done until `shutdown`, if nobody has started it yet.
+    pub(super) fn start(&self, shutdown: &CancellationToken) -> Option<BoxFuture<'static, ()>> {
+        let mut work = self.work.lock();
+        if !matches!(*work, Work::Waiting(_)) {
+            return None;
+        }
+        let token = shutdown.child_token();
+        match std::mem::replace(&mut *work, Work::Started(token.clone())) {
+            Work::Waiting(run) => Some(run(token)),
+            Work::Started(_) | Work::Dropped => None,
+        }
+    }
+
+    /// Ends the work, or sees to it that it never begins; what is returned is to be dropped with no lock held (I8).
+    pub(super) fn stop(&self) -> impl Send + use<> {
+        let mut work = self.work.lock();
+        match std::mem::replace(&mut *work, Work::Dropped) {
+            Work::Waiting(run) => Some(run),
+            Work::Started(token) => {
+                token.cancel();
+                *work = Work::Started(token);
+                None
+            }
+            Work::Dropped => None,
+        }
     }
 
     pub(super) fn is_started(&self) -> bool {
-        self.task.lock().is_none()
+        !matches!(*self.work.lock(), Work::Waiting(_))
+    }
+
+    /// Says whether nobody has used the informer for so long, as far as has been seen; to be asked again and again.
+    pub(super) fn is_idle_for(&self, period: Duration) -> bool {
+        let mut since = self.idle_since.lock();
+        if self.informer.is_in_use() || !matches!(*self.work.lock(), Work::Started(_)) {
+            *since = None;
+            return false;
+        }
+        since.get_or_insert_with(Instant::now).elapsed() >= period
     }
 }
 
 pub(super) type Registry = DashMap<InformerKey, Entry>;
+
+/// What can be done with an informer whatever its objects are.
+trait AnyInformer: CacheSync {
+    fn as_any(&self) -> &dyn Any;
+    fn is_in_use(&self) -> bool;
+    fn report(&self) -> InformerReport;
+}
+
+impl<K: Send + Sync + 'static> AnyInformer for SharedIndexInformer<K> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn is_in_use(&self) -> bool {
+        SharedIndexInformer::is_in_use(self)
+    }
+
+    fn report(&self) -> InformerReport {
+        InformerReport {
+            description: self.status().description().to_owned(),
+            object: type_name::<K>(),
+            object_id: TypeId::of::<K>(),
+            state: self.state(),
+            has_synced: self.has_synced(),
+            health: self.health(),
+            status: self.status().clone(),
+        }
+    }
+}

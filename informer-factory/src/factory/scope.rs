@@ -1,11 +1,15 @@
-//! [`InformerScope`]: whether a resource lives in namespaces, as its type tells.
+//! Which part of a resource an informer follows: [`InformerScope`] is what its type has to say to that, and the handles
+//! on a factory say the rest: `factory.in_namespace("shop").with_labels("app=web")`.
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
+
+use super::SharedInformerFactory;
 
 /// The scope of a resource that can be listed and watched.
 #[diagnostic::on_unimplemented(
     message = "a resource of scope `{Self}` can't be listed and watched by a typed informer",
-    note = "typed informers are for resources in namespaces and for cluster-scoped ones"
+    note = "typed informers are for resources in namespaces and for cluster-scoped ones; \
+            for others there are `factory.dynamic()` and `factory.metadata()`"
 )]
 pub trait InformerScope: sealed::Sealed {
     /// The namespace to ask in, where the factory is limited to `namespace`.
@@ -29,4 +33,86 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for super::NamespaceResourceScope {}
     impl Sealed for super::ClusterResourceScope {}
+}
+
+/// The part of a resource that is asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Scope {
+    pub(super) namespace: Option<String>,
+    /// What takes the place of the factory's own selector.
+    pub(super) labels: Option<String>,
+    pub(super) fields: Option<String>,
+}
+
+impl Scope {
+    pub(super) fn namespace(namespace: &str) -> Option<String> {
+        Some(namespace).filter(|namespace| !namespace.is_empty()).map(str::to_owned)
+    }
+}
+
+/// Other scopes than the factory's own. Each of these returns another handle on the same factory, with the same
+/// informers, which differs in nothing but what it asks for; so every accessor works on it. What
+/// [starts](SharedInformerFactory::start), [stops](SharedInformerFactory::shutdown) and
+/// [waits](SharedInformerFactory::wait_for_cache_sync) is about all informers of the factory, whatever the handle.
+///
+/// ```no_run
+/// # async fn run(client: kube::Client) -> Result<(), informer_factory::NotSynced> {
+/// use informer_factory::SharedInformerFactory;
+///
+/// let factory = SharedInformerFactory::new(client);
+/// let all = factory.core().v1().pods();
+/// let shop = factory.in_namespace("shop");
+/// let web = shop.with_labels("app=web").core().v1().pods();
+/// let credentials = shop.with_fields("type=kubernetes.io/tls").core().v1().secrets();
+/// factory.start();
+/// factory.wait_for_cache_sync().await?;
+/// assert!(web.indexer().len() <= all.indexer().len());
+/// # drop(credentials);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Informers are told apart by the text of their selectors: `a,b` and `b,a` are two.
+impl SharedInformerFactory {
+    /// Returns a handle that asks for resources in this namespace, or in all if its name is empty. As with the
+    /// [builder's](crate::FactoryBuilder::namespace), cluster-scoped resources are not affected.
+    #[must_use]
+    #[doc(alias = "WithNamespace")]
+    pub fn in_namespace(&self, namespace: &str) -> Self {
+        self.with_scope(Scope { namespace: Scope::namespace(namespace), ..self.scope.clone() })
+    }
+
+    /// Returns a handle that asks for resources in all namespaces.
+    #[must_use]
+    pub fn in_all_namespaces(&self) -> Self {
+        self.in_namespace("")
+    }
+
+    /// Returns a handle that asks for objects whose labels match, as in `app=web,tier!=cache`; empty: whatever their
+    /// labels are. This takes the place of any label selector that the factory or the handle had before.
+    ///
+    /// Whether it is a selector, the server decides; if not, the informer's health says so (400).
+    #[must_use]
+    pub fn with_labels(&self, selector: &str) -> Self {
+        self.with_scope(Scope { labels: Some(selector.trim().to_owned()), ..self.scope.clone() })
+    }
+
+    /// Returns a handle that asks for objects whose fields match, as in `spec.nodeName=node-1`; empty: whatever their
+    /// fields are. This takes the place of any field selector that the factory or the handle had before.
+    ///
+    /// Which fields can be selected by, the server decides; for others the informer's health says so (400).
+    #[must_use]
+    pub fn with_fields(&self, selector: &str) -> Self {
+        self.with_scope(Scope { fields: Some(selector.trim().to_owned()), ..self.scope.clone() })
+    }
+
+    fn with_scope(&self, mut scope: Scope) -> Self {
+        if self.inner.config.tweak_list_options.is_none() {
+            // Then asking for everything is the same as not saying anything.
+            for selector in [&mut scope.labels, &mut scope.fields] {
+                selector.take_if(|selector| selector.is_empty());
+            }
+        }
+        Self { inner: self.inner.clone(), scope }
+    }
 }

@@ -1,8 +1,13 @@
 //! Waiting until the informers of a factory are synced, or saying which are not, and why.
 
+use std::any::type_name;
 use std::time::Duration;
 
+use futures::FutureExt;
+use informer_core::Synced;
+
 use super::SharedInformerFactory;
+use super::registry::Entry;
 use crate::NotSynced;
 use crate::cache_sync::all_kept;
 
@@ -10,7 +15,9 @@ impl SharedInformerFactory {
     /// Waits until the first list of every informer that has been started is in its store.
     ///
     /// This can take for ever: an informer that is not allowed to list keeps trying. See
-    /// [`wait_for_cache_sync_within`](Self::wait_for_cache_sync_within).
+    /// [`wait_for_cache_sync_within`](Self::wait_for_cache_sync_within). To wait for one informer, ask it for
+    /// [`synced`](crate::SharedIndexInformer::synced); for some, see
+    /// [`wait_for_cache_sync`](crate::wait_for_cache_sync()).
     ///
     /// # Errors
     /// [`NotSynced`] if one of them stops before, as all do when the factory is shut down.
@@ -19,12 +26,27 @@ impl SharedInformerFactory {
     /// Nothing is lost if the future is dropped.
     #[doc(alias = "WaitForCacheSync")]
     pub async fn wait_for_cache_sync(&self) -> Result<(), NotSynced> {
-        let entries = self.inner.informers.iter().filter(|entry| entry.is_started());
-        let started: Vec<_> = entries.map(|entry| entry.cache.synced()).collect();
-        match all_kept(started).await {
-            Ok(()) => Ok(()),
-            Err(_) => self.unless_synced(),
+        self.wait_for(Entry::is_started).await
+    }
+
+    /// Waits until all informers for objects of this type are synced, in any scope.
+    ///
+    /// # Errors
+    /// [`NotSynced`], at once, if there is none or one has not been started; and if one of them stops before.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the future is dropped.
+    #[doc(alias = "WaitForCacheSync")]
+    pub async fn wait_for_cache_sync_of<K: 'static>(&self) -> Result<(), NotSynced> {
+        let is_of_type = |entry: &Entry| entry.report().is_of::<K>();
+        if !self.inner.informers.iter().any(|entry| is_of_type(&entry)) {
+            let pending = format!("{} (no informer of it has been asked for)", type_name::<K>());
+            return Err(NotSynced { pending: vec![pending] });
         }
+        if self.inner.informers.iter().any(|entry| is_of_type(&entry) && !entry.is_started()) {
+            return self.unless_synced(|entry| is_of_type(entry) && !entry.is_started());
+        }
+        self.wait_for(is_of_type).await
     }
 
     /// Waits as [`wait_for_cache_sync`](Self::wait_for_cache_sync), but not longer than `timeout`.
@@ -37,11 +59,30 @@ impl SharedInformerFactory {
     pub async fn wait_for_cache_sync_within(&self, timeout: Duration) -> Result<(), NotSynced> {
         tokio::time::timeout(timeout, self.wait_for_cache_sync())
             .await
-            .unwrap_or_else(|_| self.unless_synced())
+            .unwrap_or_else(|_| self.unless_synced(Entry::is_started))
     }
 
-    fn unless_synced(&self) -> Result<(), NotSynced> {
-        let started: Vec<_> = self.inner.informers.iter().filter(|entry| entry.is_started()).collect();
-        NotSynced::unless_synced(started.iter().map(|entry| entry.cache.as_ref()))
+    async fn wait_for(&self, concerned: impl Fn(&Entry) -> bool) -> Result<(), NotSynced> {
+        loop {
+            let entries = self.inner.informers.iter().filter(|entry| concerned(entry));
+            let promises: Vec<_> = entries.map(|entry| entry.cache().synced()).collect();
+            if promises.iter().any(is_given_up) {
+                return self.unless_synced(concerned);
+            }
+            if all_kept(promises).await.is_ok() {
+                return Ok(());
+            }
+            // One has been stopped. If it has left the factory, too, the others are still worth waiting for.
+        }
     }
+
+    fn unless_synced(&self, concerned: impl Fn(&Entry) -> bool) -> Result<(), NotSynced> {
+        let entries: Vec<_> = self.inner.informers.iter().filter(|entry| concerned(entry)).collect();
+        NotSynced::unless_synced(entries.iter().map(|entry| entry.cache()))
+    }
+}
+
+/// Says whether it has become clear that this will never be kept.
+fn is_given_up(promise: &Synced) -> bool {
+    promise.wait().now_or_never().is_some_and(|outcome| outcome.is_err())
 }

@@ -11,6 +11,7 @@
 //! - An object that is deleted and created again under its name is a delete and an add, also where the deletion itself
 //!   was missed; there client-go tells an update with another UID.
 
+mod namespaces;
 mod options;
 mod pipeline;
 mod state;
@@ -25,12 +26,13 @@ use informer_core::{
     AsyncEventHandler, Cached, DeltaFifo, EventHandler, EventStream, HandlerOptions, HandlerRegistration,
     Handlers, ListerWatcher, ObjectKey, ResourceVersion, SharedProcessor, Synced,
 };
-use informer_reflector::{Health, ReflectorStatus};
-use informer_store::{Index, IndexError, IndexValue, Indexer, Lister, store};
+use informer_reflector::Health;
+use informer_store::{Index, IndexError, IndexValue, Indexer, Lister, StoreWriter, store};
 use kube::Resource;
 use tokio::sync::watch;
 
-use crate::{Controller, ControllerConfig};
+use crate::Controller;
+use crate::source::{self, Source, SourceStatus, SourceTask};
 use pipeline::Pipeline;
 use state::StateKeeper;
 use verify::Verifier;
@@ -54,11 +56,13 @@ struct Shared<K: 'static> {
     indexer: Indexer<K>,
     processor: SharedProcessor<K>,
     queue: DeltaFifo<K>,
-    lister_watcher: Arc<dyn ListerWatcher<K>>,
-    reflector: ReflectorStatus,
+    source: Arc<Source<K>>,
+    status: SourceStatus,
     watermark: watch::Receiver<ResourceVersion>,
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier<K>>,
+    /// How many handles on the store the informer itself has.
+    own_handles: usize,
 }
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
@@ -70,36 +74,42 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         options: InformerOptions<K>,
     ) -> (Self, InformerTask<K>) {
         let (writer, indexer) = store::<K>();
-        let queue = DeltaFifo::with_known_objects(Arc::new(indexer.clone()));
+        let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
+        let (source, work) = source::whole(lister_watcher, &queue, options.reflector.clone());
+        Self::assemble(writer, queue, source, work, &options)
+    }
+
+    /// Puts the parts of an informer together.
+    fn assemble(
+        writer: StoreWriter<K>,
+        queue: DeltaFifo<K>,
+        source: Source<K>,
+        work: SourceTask<K>,
+        options: &InformerOptions<K>,
+    ) -> (Self, InformerTask<K>) {
+        let (indexer, status, source) = (writer.indexer(), source.status(), Arc::new(source));
         let processor = SharedProcessor::new(options.resync_period);
         let (watermark_sender, watermark) = watch::channel(ResourceVersion::empty());
         let mut pipeline = Pipeline {
-            description: lister_watcher.description().to_owned(),
+            description: status.description().to_owned(),
             writer,
             indexer: indexer.clone(),
             processor: processor.clone(),
+            source: Arc::clone(&source),
             watermark: watermark_sender,
         };
-        let config = ControllerConfig::new(Arc::clone(&lister_watcher))
-            .queue(queue.clone())
-            .reflector(options.reflector);
-        let controller = Controller::with_batches(config, move |batch| pipeline.process(batch));
-        let reflector = controller.status();
+        let controller = Controller::over(queue.clone(), work, move |batch| pipeline.process(batch));
         processor.describe_source({
-            let status = reflector.clone();
-            move || format!("{} ({})", status.description(), status.health())
+            let status = status.clone();
+            move || status.waiting_for()
         });
         let (keeper, state) = StateKeeper::new();
-        let verifier = Arc::new(Verifier::new(
-            indexer.clone(),
-            Arc::clone(&lister_watcher),
-            reflector.clone(),
-            controller.relist(),
-        ));
+        let verifier = Arc::new(Verifier::new(indexer.clone(), Arc::clone(&source)));
         let period = options.verify_period;
         let task = InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), period, keeper);
+        let own_handles = indexer.handle_count();
         let shared =
-            Shared { indexer, processor, queue, lister_watcher, reflector, watermark, state, verifier };
+            Shared { indexer, processor, queue, source, status, watermark, state, verifier, own_handles };
         (Self { shared: Arc::new(shared) }, task)
     }
 
@@ -237,11 +247,12 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Returns how listing and watching fares.
     #[must_use]
-    pub fn status(&self) -> &ReflectorStatus {
-        &self.shared.reflector
+    pub fn status(&self) -> &SourceStatus {
+        &self.shared.status
     }
 
-    /// Returns the server's resource version whose state the store has (I9).
+    /// Returns the server's resource version whose state the store has (I9). Of several namespaces that are followed one by
+    /// one, the least; empty as long as one has none.
     #[must_use]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.indexer.watermark()
@@ -268,10 +279,24 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
+    /// Says whether anybody but the one who asks has a handle on the informer, its store or one of its indices, or listens.
+    pub(crate) fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1
+            || self.shared.indexer.handle_count() > self.shared.own_handles
+            || self.shared.processor.handler_count() > 0
+    }
+
     /// Returns how listing and watching fares now.
     #[must_use]
     pub fn health(&self) -> Health {
-        self.shared.reflector.health()
+        self.shared.status.health()
+    }
+}
+
+impl<K: 'static> SharedIndexInformer<K> {
+    /// Says whether both are handles on the same informer.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 }
 
@@ -284,7 +309,7 @@ impl<K: 'static> Clone for SharedIndexInformer<K> {
 impl<K: 'static> fmt::Debug for SharedIndexInformer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedIndexInformer")
-            .field("resource", &self.shared.reflector.description())
+            .field("resource", &self.shared.status.description())
             .field("state", &*self.shared.state.borrow())
             .field("indexer", &self.shared.indexer)
             .field("processor", &self.shared.processor)

@@ -27,13 +27,18 @@ pub trait Derived: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync +
     fn add_indices(informer: &SharedIndexInformer<Self>);
 }
 
-/// Returns the factory's informer of a type, made on first use as its derive says.
+/// Returns the factory's informer of a type, made on first use as its derive says where the factory's builder says
+/// nothing.
+#[must_use]
 pub fn shared_informer<K>(factory: &SharedInformerFactory) -> SharedIndexInformer<K>
 where
     K: Derived,
     K::Scope: InformerScope,
 {
-    let informer = factory.informer_with(new_informer);
+    let informer = factory.informer_with(|list_watch, options| match factory.prunes::<K>() {
+        true => new_informer_from(Arc::new(list_watch), options),
+        false => new_informer(list_watch, options),
+    });
     // It may have been made by somebody who knows nothing of the derive.
     K::add_indices(&informer);
     informer

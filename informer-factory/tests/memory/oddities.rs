@@ -26,7 +26,7 @@ impl ListerWatcher<ConfigMap> for Odd {
     }
 
     async fn list(&self, _: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
-        let items = self.objects.iter().cloned().map(Ok).collect();
+        let items = self.objects.iter().cloned().map(|object| Ok(object.into())).collect();
         let end = ListEnd { resource_version: "5".into(), ..ListEnd::default() };
         Ok(stream::iter([Ok(ListPart::Items(items)), Ok(ListPart::End(end))]).boxed())
     }
@@ -45,7 +45,7 @@ fn at_version(name: &str, value: &str, version: &str) -> ConfigMap {
 }
 
 fn odd(objects: Vec<ConfigMap>, mut events: Vec<WatchEvent<ConfigMap>>) -> Running {
-    events.push(WatchEvent::Added(at_version("the-end", "", "99")));
+    events.push(WatchEvent::Added(at_version("the-end", "", "99").into()));
     Running::over(Arc::new(Odd { objects, events: Mutex::new(events) }), InformerOptions::new())
 }
 
@@ -82,11 +82,11 @@ async fn i4_a_list_with_two_versions_of_an_object_is_an_add_and_an_update() {
 #[tokio::test(start_paused = true)]
 async fn i4_events_that_do_not_fit_what_is_known_are_told_as_what_they_mean() {
     let events = vec![
-        WatchEvent::Added(at_version("known", "2", "6")),
-        WatchEvent::Modified(at_version("unknown", "1", "7")),
-        WatchEvent::Deleted(at_version("unheard-of", "1", "8")),
-        WatchEvent::Deleted(at_version("known", "3", "9")),
-        WatchEvent::Deleted(at_version("known", "3", "9")),
+        WatchEvent::Added(at_version("known", "2", "6").into()),
+        WatchEvent::Modified(at_version("unknown", "1", "7").into()),
+        WatchEvent::Deleted(at_version("unheard-of", "1", "8").into()),
+        WatchEvent::Deleted(at_version("known", "3", "9").into()),
+        WatchEvent::Deleted(at_version("known", "3", "9").into()),
     ];
     let running = odd(vec![at_version("known", "1", "1")], events);
     let mut story = story(&running).await;
@@ -113,8 +113,10 @@ async fn a_deletion_of_an_object_that_nobody_was_told_of_is_told_to_nobody() {
 #[tokio::test(start_paused = true)]
 async fn i9_a_bookmark_without_a_version_leaves_the_watermark_where_it_was() {
     let bookmark = Bookmark { resource_version: "".into(), initial_events_end: false };
-    let running =
-        odd(vec![], vec![WatchEvent::Added(at_version("a", "1", "7")), WatchEvent::Bookmark(bookmark)]);
+    let running = odd(
+        vec![],
+        vec![WatchEvent::Added(at_version("a", "1", "7").into()), WatchEvent::Bookmark(bookmark)],
+    );
     story(&running).await;
     assert_eq!(running.informer.watermark(), "99".into());
     assert_eq!(running.informer.status().last_sync_resource_version(), "99".into());

@@ -89,7 +89,7 @@ fn added(name: &str, version: &str) -> WatchEvent<ConfigMap> {
     let mut object = config_map(name, version);
     object.metadata.resource_version = Some(version.into());
     object.metadata.uid = Some(name.into());
-    WatchEvent::Added(object)
+    WatchEvent::Added(object.into())
 }
 
 fn end(version: &str) -> WatchEvent<ConfigMap> {

@@ -175,7 +175,7 @@ impl Shared {
             }
             (Bug::OldEventAgain, WatchEvent::Modified(item)) => {
                 let old = self.remember(&item).filter(|_| self.happens(4));
-                [Some(WatchEvent::Modified(item)), old.map(WatchEvent::Modified)]
+                [Some(WatchEvent::Modified(item)), old.map(|old| WatchEvent::Modified(old.into()))]
                     .into_iter()
                     .flatten()
                     .collect()

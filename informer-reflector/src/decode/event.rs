@@ -6,7 +6,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use informer_core::{Bookmark, ListWatchError, Malformed, MalformedKind, ResourceVersion, WatchEvent};
+use informer_core::{Bookmark, Fresh, ListWatchError, Malformed, MalformedKind, ResourceVersion, WatchEvent};
 use kube::core::Status;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -150,14 +150,20 @@ struct ObjectSeed<'p, K> {
     _object: PhantomData<K>,
 }
 
+impl<K: DeserializeOwned> ObjectSeed<'_, K> {
+    fn object<'de, D: Deserializer<'de>>(&self, deserializer: D) -> Result<Fresh<K>, D::Error> {
+        self.paths.deserialize(deserializer).map(Fresh::new)
+    }
+}
+
 impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ObjectSeed<'_, K> {
     type Value = WatchEvent<K>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<WatchEvent<K>, D::Error> {
         Ok(match self.kind {
-            EventType::Added => WatchEvent::Added(self.paths.deserialize(deserializer)?),
-            EventType::Modified => WatchEvent::Modified(self.paths.deserialize(deserializer)?),
-            EventType::Deleted => WatchEvent::Deleted(self.paths.deserialize(deserializer)?),
+            EventType::Added => WatchEvent::Added(self.object(deserializer)?),
+            EventType::Modified => WatchEvent::Modified(self.object(deserializer)?),
+            EventType::Deleted => WatchEvent::Deleted(self.object(deserializer)?),
             EventType::Bookmark => WatchEvent::Bookmark(Marked::deserialize(deserializer)?.into()),
             EventType::Error => WatchEvent::Error(Box::new(Status::deserialize(deserializer)?)),
             EventType::Unknown => WatchEvent::Malformed {

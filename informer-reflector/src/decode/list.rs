@@ -7,7 +7,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use informer_core::{ListEnd, ListWatchError, Malformed, ResourceVersion};
+use informer_core::{Fresh, ListEnd, ListWatchError, Malformed, ResourceVersion};
 use kube::core::{ListMeta, Status};
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny};
 
@@ -92,7 +92,7 @@ struct Head {
     has_items: bool,
 }
 
-type Items<K> = Vec<Result<K, Malformed>>;
+type Items<K> = Vec<Result<Fresh<K>, Malformed>>;
 
 impl<K: DeserializeOwned> ListDecoder<K> {
     /// Returns a decoder that steps over the given fields of each item.
@@ -389,10 +389,10 @@ struct ItemSeed<'p, K> {
 }
 
 impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ItemSeed<'_, K> {
-    type Value = K;
+    type Value = Fresh<K>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<K, D::Error> {
-        self.paths.deserialize(deserializer)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Fresh<K>, D::Error> {
+        self.paths.deserialize(deserializer).map(Fresh::new)
     }
 }
 

@@ -139,6 +139,15 @@ impl<K> KubeListWatch<K> {
         self
     }
 
+    /// Sets a name that messages have before what is listed, as in `scheduler/pods`. Default: none.
+    #[must_use]
+    #[doc(alias = "WithInformerName")]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.endpoint.name = Some(name.into());
+        self.description = self.endpoint.to_string();
+        self
+    }
+
     /// Sets which fields are stepped over, instead of just `metadata.managedFields`.
     #[must_use]
     pub fn prune(mut self, paths: PrunePaths) -> Self {

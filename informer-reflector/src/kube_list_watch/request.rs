@@ -19,6 +19,8 @@ use super::tweaks::ListTweaks;
 pub(super) struct Endpoint {
     path: String,
     pub(super) namespace: Option<String>,
+    /// Who asks, for messages.
+    pub(super) name: Option<String>,
     metadata_only: bool,
     /// Resource, selectors and further parameters.
     pub(super) tweaks: ListTweaks,
@@ -31,6 +33,7 @@ impl Endpoint {
         Self {
             path: K::url_path(dynamic_type, namespace.map(encode).as_deref()),
             namespace: namespace.map(str::to_owned),
+            name: None,
             metadata_only: K::metadata_api(),
             tweaks: ListTweaks { resource, ..ListTweaks::default() },
         }
@@ -117,6 +120,9 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     /// Writes `deployments.apps in namespace "shop" with labels "app=web"`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = &self.name {
+            write!(f, "{name}/")?;
+        }
         if self.metadata_only {
             f.write_str("metadata of ")?;
         }

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use informer_core::{Cached, Malformed, ObjectKey, ResourceVersion, Uid};
+use informer_core::{Cached, Fresh, Malformed, ObjectKey, ResourceVersion, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
@@ -14,13 +14,13 @@ pub(super) struct Intake<K> {
 
 impl<K: Resource> Intake<K> {
     /// Makes a cached object of a decoded one, or says why that can't be done (I10).
-    pub(super) fn take(&self, mut object: K) -> Result<Cached<K>, Malformed> {
+    pub(super) fn take(&self, mut object: Fresh<K>) -> Result<Cached<K>, Malformed> {
         // Read before the transform runs, because one that fails may leave anything behind.
-        let identity = Identity::read(&object)?;
+        let identity = Identity::read(&*object)?;
         match self.apply_transform(&mut object, &identity) {
             Ok(()) => {
                 let Identity { key, resource_version, uid } = identity;
-                Ok(Cached::from_parts(key, resource_version, uid, object))
+                Ok(object.into_cached(key, resource_version, uid))
             }
             Err(error) => {
                 Err(Malformed { key: Some(identity.key), resource_version: identity.resource_version, error })

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use informer_core::{
-    ListEnd, ListOptions, ListPart, ListWatchError, Malformed, ResourceVersion, ResourceVersionMatch,
+    Fresh, ListEnd, ListOptions, ListPart, ListWatchError, Malformed, ResourceVersion, ResourceVersionMatch,
 };
 use kube::Resource;
 use tokio::time::timeout;
@@ -167,7 +167,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Err(ListWatchError::Protocol("the list ended without its metadata".into()))
     }
 
-    fn take_items(&mut self, items: Vec<Result<K, Malformed>>, listing: &mut Listing<K>) {
+    fn take_items(&mut self, items: Vec<Result<Fresh<K>, Malformed>>, listing: &mut Listing<K>) {
         let mut objects = Vec::with_capacity(items.len());
         for item in items {
             match item.and_then(|object| self.intake.take(object)) {

@@ -167,13 +167,15 @@ pub(super) struct Reporter {
     health: watch::Sender<Health>,
     /// The last trouble that was logged; the same trouble again is only logged at debug level.
     logged: Option<String>,
+    /// Whether anything is set aside; it mostly isn't, and then nobody has to look.
+    has_set_aside: bool,
 }
 
 impl Reporter {
     pub(super) fn new(description: &str) -> Self {
         let (sender, health) = watch::channel(Health::Connecting);
         let status = ReflectorStatus { description: description.into(), health, notes: Arc::default() };
-        Self { status, health: sender, logged: None }
+        Self { status, health: sender, logged: None, has_set_aside: false }
     }
 
     pub(super) fn status(&self) -> ReflectorStatus {
@@ -221,7 +223,8 @@ impl Reporter {
     }
 
     /// An object could not be taken in.
-    pub(super) fn set_aside(&self, malformed: &Malformed) {
+    pub(super) fn set_aside(&mut self, malformed: &Malformed) {
+        self.has_set_aside |= malformed.key.is_some();
         // Logged once the lock is free, because a subscriber may look at the status.
         let is_news = {
             let mut notes = self.status.notes.lock();
@@ -243,10 +246,15 @@ impl Reporter {
     }
 
     /// Good news of an object, or its end: it is not set aside any more.
-    pub(super) fn taken_in(&self, key: &ObjectKey) {
+    pub(super) fn taken_in(&mut self, key: &ObjectKey) {
+        if !self.has_set_aside {
+            return;
+        }
         let was_set_aside = {
             let mut notes = self.status.notes.lock();
-            !notes.set_aside.is_empty() && notes.set_aside.remove(key).is_some()
+            let was_set_aside = notes.set_aside.remove(key).is_some();
+            self.has_set_aside = !notes.set_aside.is_empty();
+            was_set_aside
         };
         if was_set_aside {
             self.log_return(key);
@@ -254,10 +262,13 @@ impl Reporter {
     }
 
     /// A list says which objects exist: those that it could not take in are set aside, and no others.
-    pub(super) fn only_set_aside(&self, listed: &BTreeSet<ObjectKey>) {
+    pub(super) fn only_set_aside(&mut self, listed: &BTreeSet<ObjectKey>) {
         let returned: Vec<_> = {
             let mut notes = self.status.notes.lock();
-            notes.set_aside.extract_if(|key, _| !listed.contains(key)).map(|(key, _)| key).collect()
+            let returned =
+                notes.set_aside.extract_if(|key, _| !listed.contains(key)).map(|(key, _)| key).collect();
+            self.has_set_aside = !notes.set_aside.is_empty();
+            returned
         };
         for key in &returned {
             self.log_return(key);

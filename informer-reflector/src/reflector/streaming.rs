@@ -208,7 +208,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                     Ok(object) => objects.push(object),
                     Err(malformed) => self.set_aside_listed(&malformed, listing),
                 },
-                WatchEvent::Deleted(object) => match ObjectKey::of(&object) {
+                WatchEvent::Deleted(object) => match ObjectKey::of(&*object) {
                     Ok(key) => listing.remove(key),
                     Err(error) => return Err(unsupported(error.to_string())),
                 },
@@ -258,7 +258,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 
     /// I10: it shows in the status at once, and the list doesn't take it for deleted.
-    pub(super) fn set_aside_listed(&self, malformed: &Malformed, listing: &mut Listing<K>) {
+    pub(super) fn set_aside_listed(&mut self, malformed: &Malformed, listing: &mut Listing<K>) {
         self.reporter.set_aside(malformed);
         listing.set_aside(malformed);
     }

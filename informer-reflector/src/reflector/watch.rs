@@ -1,12 +1,13 @@
 //! Watching: from the last version on, until the server or the network ends it; and what each ending means.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{StreamExt, poll};
 use informer_core::{
-    Bookmark, Cached, Deleted, Delta, ListWatchError, Malformed, MalformedKind, ResourceVersion, WatchEvent,
-    WatchOptions, WatchStream,
+    Bookmark, Cached, Deleted, Delta, Fresh, ListWatchError, Malformed, MalformedKind, ResourceVersion,
+    WatchEvent, WatchOptions, WatchStream,
 };
 use kube::Resource;
 use tokio::time::{Instant, timeout_at};
@@ -67,6 +68,22 @@ impl Pulse {
         self.has_bookmarks &= !is_missed;
         is_missed
     }
+}
+
+/// What came in one piece over a watch.
+type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
+
+/// After so many events of which each was there at once, what they mean is handed on. That is enough for what each
+/// handing on costs to be lost among them, and few enough to decode that nobody waits long for the first.
+const GATHERED: usize = 100;
+
+/// What is handed on in one go.
+struct Gathered<K> {
+    changes: Vec<Delta<K>>,
+    /// How many events it comes of, those included that are no changes.
+    count: usize,
+    /// How far the watch had come before.
+    from: ResourceVersion,
 }
 
 /// Why a watch is over.
@@ -166,12 +183,20 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             if !std::mem::replace(&mut self.pulse.is_listening, true) {
                 self.pulse.heard = Instant::now();
             }
-            let Some(batch) = events.next().await else { return Ending::Closed };
-            let count = batch.as_ref().map_or(0, Vec::len);
-            let ending = match batch {
-                Ok(batch) => self.take_batch(batch),
-                Err(error) => Some(Ending::Failed(error)),
-            };
+            let first = events.next().await;
+            let mut gathered =
+                Gathered { changes: Vec::new(), count: 0, from: self.history.last_seen.clone() };
+            let mut ending = self.take_piece(first, &mut gathered);
+            // What has come with it is handed on with it; that costs little more than one event alone. There is nothing
+            // to wait for from here until it has been handed on.
+            while ending.is_none()
+                && gathered.count < GATHERED
+                && let Poll::Ready(next) = poll!(events.next())
+            {
+                ending = self.take_piece(next, &mut gathered);
+            }
+            let count = gathered.count;
+            self.hand_on_changes(gathered);
             if let Some(ending) = ending {
                 return ending;
             }
@@ -212,26 +237,33 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         if self.history.last_seen.is_empty() { Request::List } else { Request::Watch }
     }
 
-    /// Hands on what came in one piece; returns whether the watch is over with it.
-    fn take_batch(&mut self, batch: Vec<WatchEvent<K>>) -> Option<Ending> {
-        let mut changes = Vec::with_capacity(batch.len());
-        let mut ending = None;
-        let before = self.history.last_seen.clone();
-        for event in batch {
+    /// Takes what came in one piece; returns whether the watch is over with it.
+    fn take_piece(&mut self, piece: Option<Piece<K>>, gathered: &mut Gathered<K>) -> Option<Ending> {
+        let events = match piece {
+            None => return Some(Ending::Closed),
+            Some(Err(error)) => return Some(Ending::Failed(error)),
+            Some(Ok(events)) => events,
+        };
+        gathered.count += events.len();
+        gathered.changes.reserve(events.len());
+        for event in events {
             match self.take_event(event) {
-                Ok(change) => changes.extend(change),
-                Err(end) => {
-                    ending = Some(end);
-                    break;
-                }
+                Ok(change) => gathered.changes.extend(change),
+                Err(ending) => return Some(ending),
             }
         }
-        if self.history.last_seen != before {
+        None
+    }
+
+    fn hand_on_changes(&mut self, Gathered { changes, count, from }: Gathered<K>) {
+        if count == 0 {
+            return;
+        }
+        if self.history.last_seen != from {
             self.succeeded();
         }
         self.store.apply(changes, &self.history.last_seen);
         self.reporter.synced_to(&self.history.last_seen);
-        ending
     }
 
     fn take_event(&mut self, event: WatchEvent<K>) -> Result<Option<Delta<K>>, Ending> {
@@ -256,7 +288,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     fn take_object(
         &mut self,
-        object: K,
+        object: Fresh<K>,
         if_malformed: MalformedKind,
         delta: fn(Cached<K>) -> Delta<K>,
     ) -> Result<Option<Delta<K>>, Ending> {

@@ -1,6 +1,6 @@
 //! Objects of all kinds through the same door: typed, dynamic, metadata-only; and those that were not asked for.
 
-use informer_core::{ListOptions, ListPart, ListWatchError, Malformed, WatchEvent};
+use informer_core::{Fresh, ListOptions, ListPart, ListWatchError, Malformed, WatchEvent};
 use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
@@ -33,6 +33,7 @@ where
     Ok(parts
         .into_iter()
         .flat_map(|part| if let ListPart::Items(items) = part { items } else { vec![] })
+        .map(|item| item.map(Fresh::into_inner))
         .collect())
 }
 
@@ -119,7 +120,7 @@ async fn dynamic_objects_say_what_they_are_however_they_came() -> Result<(), Lis
     let listed = items(&pods).await?.remove(0).expect("a pod");
     let batch = watch(&pods, watch_options("1")).await?.remove(0);
     let [WatchEvent::Added(watched)] = &batch[..] else { panic!("{batch:?}") };
-    assert_eq!(listed, *watched);
+    assert_eq!(listed, **watched);
     assert_eq!(listed.types.map(|types| (types.api_version, types.kind)), Some(("v1".into(), "Pod".into())));
     assert_eq!(listed.data, json!({"spec": {"nodeName": "n"}}));
     Ok(())

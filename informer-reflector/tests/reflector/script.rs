@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use futures::channel::mpsc;
 use futures::{StreamExt, stream};
 use informer_core::{
-    Bookmark, Delta, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher, Malformed,
-    ObjectKey, ReflectorStore, Replacement, ResourceVersion, ResourceVersionMatch, WatchEvent, WatchOptions,
-    WatchStream,
+    Bookmark, Delta, Fresh, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher,
+    Malformed, ObjectKey, ReflectorStore, Replacement, ResourceVersion, ResourceVersionMatch, WatchEvent,
+    WatchOptions, WatchStream,
 };
 use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus, Relist};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -67,6 +67,10 @@ impl Script {
     }
 }
 
+fn part(items: Vec<Result<ConfigMap, Malformed>>) -> ListPart<ConfigMap> {
+    ListPart::Items(items.into_iter().map(|item| item.map(Fresh::new)).collect())
+}
+
 #[async_trait]
 impl ListerWatcher<ConfigMap> for Script {
     fn description(&self) -> &str {
@@ -87,10 +91,10 @@ impl ListerWatcher<ConfigMap> for Script {
                     continue_token: continue_token.map(str::to_owned),
                     remaining_item_count: None,
                 };
-                Ok(stream::iter([Ok(ListPart::Items(items)), Ok(ListPart::End(end))]).boxed())
+                Ok(stream::iter([Ok(part(items)), Ok(ListPart::End(end))]).boxed())
             }
             Some(Line::HalfPage(items)) => {
-                Ok(stream::iter([Ok(ListPart::Items(items))]).chain(stream::pending()).boxed())
+                Ok(stream::iter([Ok(part(items))]).chain(stream::pending()).boxed())
             }
             Some(Line::ListFails(error)) => Err(error),
             Some(Line::Silence) | None => std::future::pending().await,
@@ -136,7 +140,7 @@ impl ReflectorStore<ConfigMap> for Notes {
                 Delta::Updated(object) => format!("~{}", object.key()),
                 Delta::Deleted(deleted) if deleted.is_exact() => format!("-{}", deleted.key()),
                 Delta::Deleted(deleted) => format!("?{}", deleted.key()),
-                Delta::Replaced(_) | Delta::Sync(_) => "unexpected".into(),
+                Delta::Replaced(_) | Delta::Sync(_) | Delta::Released(_) => "unexpected".into(),
             })
             .collect();
         _ = self.0.send(format!("{}@{resource_version}", shown.join(" ")));
@@ -273,11 +277,11 @@ pub(super) fn end(version: &str) -> WatchEvent<ConfigMap> {
 }
 
 pub(super) fn modified(name: &str, version: &str) -> WatchEvent<ConfigMap> {
-    WatchEvent::Modified(named(name, version))
+    WatchEvent::Modified(named(name, version).into())
 }
 
 pub(super) fn deleted(name: &str, version: &str) -> WatchEvent<ConfigMap> {
-    WatchEvent::Deleted(named(name, version))
+    WatchEvent::Deleted(named(name, version).into())
 }
 
 pub(super) fn watch() -> (mpsc::UnboundedSender<Events>, Line) {
@@ -310,7 +314,7 @@ pub(super) fn bookmark(version: &str) -> WatchEvent<ConfigMap> {
 }
 
 pub(super) fn added(name: &str, version: &str) -> WatchEvent<ConfigMap> {
-    WatchEvent::Added(named(name, version))
+    WatchEvent::Added(named(name, version).into())
 }
 
 /// The event by which a watch fails.

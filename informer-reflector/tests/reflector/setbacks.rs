@@ -13,7 +13,7 @@ async fn an_expired_watch_is_followed_by_a_list_of_nothing_older_than_what_was_s
         let (events, line) = watch();
         let mut run = Run::new(vec![page(vec![], "7"), line, page(vec![item("a", "9")], "12"), watch().1]);
         run.expect_requests(&["list 0 500", "watch 7"]).await;
-        send(&events, vec![WatchEvent::Added(named("a", "8")), expired]);
+        send(&events, vec![WatchEvent::Added(named("a", "8").into()), expired]);
         run.expect_requests(&["list 8 all", "watch 12"]).await;
         run.expect_notes(&["[]@7", "+a@8", "[a]@12"]).await;
     }

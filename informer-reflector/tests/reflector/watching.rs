@@ -14,10 +14,15 @@ async fn it_lists_what_is_at_hand_and_watches_from_there() {
     let mut run = Run::new(vec![page(vec![item("a", "3"), item("b", "4")], "7"), line]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     run.expect_notes(&["[a b]@7"]).await;
-    send(&events, vec![WatchEvent::Added(named("c", "8")), WatchEvent::Modified(named("a", "9"))]);
-    send(&events, vec![WatchEvent::Deleted(named("b", "10"))]);
+    send(
+        &events,
+        vec![WatchEvent::Added(named("c", "8").into()), WatchEvent::Modified(named("a", "9").into())],
+    );
+    run.expect_notes(&["+c ~a@9"]).await;
+    send(&events, vec![WatchEvent::Deleted(named("b", "10").into())]);
+    run.expect_notes(&["-b@10"]).await;
     send(&events, vec![bookmark("20")]);
-    run.expect_notes(&["+c ~a@9", "-b@10", "@20"]).await;
+    run.expect_notes(&["@20"]).await;
     assert_eq!(run.status.last_sync_resource_version(), "20".into());
     assert!(run.status.health().is_live());
 }
@@ -28,7 +33,7 @@ async fn a_watch_that_the_server_closes_is_resumed_where_it_ended() {
     let (_second, second_line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
-    send(&first, vec![WatchEvent::Added(named("a", "8")), bookmark("30")]);
+    send(&first, vec![WatchEvent::Added(named("a", "8").into()), bookmark("30")]);
     drop(first);
     run.expect_requests(&["watch 30"]).await;
 }
@@ -39,7 +44,7 @@ async fn a_watch_that_breaks_off_is_resumed_where_it_ended() {
     let (_second, second_line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
-    send(&first, vec![WatchEvent::Added(named("a", "8"))]);
+    send(&first, vec![WatchEvent::Added(named("a", "8").into())]);
     first.unbounded_send(Err(ListWatchError::Interrupted("reset".into()))).expect("the reflector watches");
     run.expect_requests(&["watch 8"]).await;
 }
@@ -110,8 +115,9 @@ async fn i9_events_for_what_exists_tell_no_version_because_they_have_no_order() 
         let mut run = Run::new(vec![page(vec![], unstated), line]);
         run.expect_requests(&["list 0 500", "watch "]).await;
         send(&events, vec![added("a", "90"), added("b", "30")]);
-        send(&events, vec![WatchEvent::Modified(named("a", "91")), added("c", "92")]);
-        run.expect_notes(&["[]@", "+a +b@", "~a +c@92"]).await;
+        run.expect_notes(&["[]@", "+a +b@"]).await;
+        send(&events, vec![WatchEvent::Modified(named("a", "91").into()), added("c", "92")]);
+        run.expect_notes(&["~a +c@92"]).await;
     }
 }
 
@@ -127,11 +133,46 @@ async fn where_no_version_tells_how_far_a_watch_has_come_a_list_follows_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pieces_that_are_there_at_once_are_handed_on_in_one_go_up_to_a_hundred_events() {
+    let (events, line) = watch();
+    for n in 0..150 {
+        send(&events, vec![modified("a", &(8 + n).to_string())]);
+    }
+    let mut run = Run::new(vec![page(vec![], "7"), line]);
+    let in_one_go = |events: usize, version: &str| format!("{}@{version}", vec!["~a"; events].join(" "));
+    run.expect_notes(&["[]@7", &in_one_go(100, "107"), &in_one_go(50, "157")]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_just_before_a_watch_failed_is_handed_on() {
+    for how in ["breaks off", "is closed", "has expired"] {
+        let (first, first_line) = watch();
+        send(&first, vec![added("a", "8")]);
+        send(&first, vec![added("b", "9")]);
+        match how {
+            "breaks off" => {
+                let broken = Err(ListWatchError::Interrupted("reset".into()));
+                first.unbounded_send(broken).expect("nobody has come to read yet");
+            }
+            "is closed" => {}
+            _ => send(&first, vec![added("c", "10"), error(410, "Expired")]),
+        }
+        drop(first);
+        let mut run = Run::new(vec![page(vec![], "7"), first_line, watch().1]);
+        let gathered = if how == "has expired" { "+a +b +c@10" } else { "+a +b@9" };
+        run.expect_notes(&["[]@7", gathered]).await;
+        let next = if how == "has expired" { "list 10 all" } else { "watch 9" };
+        run.expect_requests(&["list 0 500", "watch 7", next]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_burst_of_events_lets_those_who_work_them_off_have_a_turn() {
     const BATCH: usize = 250;
     let (events, line) = watch();
     for batch in 0..20 {
-        let changed = |n: usize| WatchEvent::Modified(named("a", &(8 + batch * BATCH + n).to_string()));
+        let changed =
+            |n: usize| WatchEvent::Modified(named("a", &(8 + batch * BATCH + n).to_string()).into());
         send(&events, (0..BATCH).map(changed).collect());
     }
     let (reflect, mut notes) = unspawned(vec![page(vec![], "7"), line]);
@@ -150,7 +191,7 @@ async fn a_burst_of_events_lets_those_who_work_them_off_have_a_turn() {
 async fn a_reflector_reads_no_further_while_its_store_has_no_room() {
     let (events, line) = watch();
     for batch in 0..4_u64 {
-        let changed = |n: u64| WatchEvent::Modified(named("a", &(8 + batch * 6_000 + n).to_string()));
+        let changed = |n: u64| WatchEvent::Modified(named("a", &(8 + batch * 6_000 + n).to_string()).into());
         send(&events, (0..6_000).map(changed).collect());
     }
     let queue = informer_core::DeltaFifo::new();

@@ -28,7 +28,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySou
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {
         let Listed { objects, version } = self.shared.state.lock().list(&options)?;
-        let items = objects.iter().map(|object| Ok(K::clone(object))).collect();
+        let items = objects.iter().map(|object| Ok(K::clone(object).into())).collect();
         let end = ListEnd { resource_version: version.into(), ..ListEnd::default() };
         Ok(stream::iter([Ok(ListPart::Items(items)), Ok(ListPart::End(end))]).boxed())
     }
@@ -49,7 +49,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySou
 /// The objects that exist, as a watch reports them.
 fn initial_events<K: Clone>(listed: &Listed<K>, ends_with_bookmark: bool) -> Vec<WatchEvent<K>> {
     let mut events: Vec<_> =
-        listed.objects.iter().map(|object| WatchEvent::Added(K::clone(object))).collect();
+        listed.objects.iter().map(|object| WatchEvent::Added(K::clone(object).into())).collect();
     if ends_with_bookmark {
         let bookmark = Bookmark { resource_version: listed.version.into(), initial_events_end: true };
         events.push(WatchEvent::Bookmark(bookmark));
@@ -84,9 +84,9 @@ async fn next<K: Clone>(watch: Option<Watch<K>>) -> Option<(Piece<K>, Option<Wat
 
 fn event<K: Clone>(news: News<K>) -> WatchEvent<K> {
     match news {
-        News::Change(ChangeKind::Added, object) => WatchEvent::Added(K::clone(&object)),
-        News::Change(ChangeKind::Modified, object) => WatchEvent::Modified(K::clone(&object)),
-        News::Change(ChangeKind::Deleted, object) => WatchEvent::Deleted(K::clone(&object)),
+        News::Change(ChangeKind::Added, object) => WatchEvent::Added(K::clone(&object).into()),
+        News::Change(ChangeKind::Modified, object) => WatchEvent::Modified(K::clone(&object).into()),
+        News::Change(ChangeKind::Deleted, object) => WatchEvent::Deleted(K::clone(&object).into()),
         News::Bookmark(version) => {
             WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end: false })
         }

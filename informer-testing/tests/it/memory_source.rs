@@ -48,7 +48,9 @@ async fn list(source: &MemorySource<ConfigMap>, options: ListOptions) -> (Vec<St
     loop {
         match parts.next().await.expect("an end comes").expect("no error") {
             ListPart::Items(items) => {
-                names.extend(items.into_iter().filter_map(|item| item.expect("well-formed").metadata.name));
+                names.extend(
+                    items.into_iter().filter_map(|item| item.expect("well-formed").metadata.name.clone()),
+                );
             }
             ListPart::End(end) => {
                 assert_eq!(end.continue_token, None);

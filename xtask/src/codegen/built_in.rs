@@ -32,13 +32,17 @@ let by_node = pods.add_index(\"node\", |pod: &Pod| pod.spec.as_ref()?.node_name.
 let there = by_node.get(\"node-1\");
 // Whoever else has the informer gets the same index by its name.
 let same = pods.index::<String>(\"node\")?;
+// The index by namespace is always there, and what it finds can be had more simply.
+let of_shop = pods.indexer().in_namespace(\"shop\");
+// Another part of the same kind is another informer, with a store and indices of its own.
+let web = factory.in_namespace(\"shop\").with_labels(\"app=web\").core().v1().pods();
 # Ok(())
 # }
 ```
 
 Each group is a Cargo feature of the same name. `all-groups` is all of them, and on unless default features are turned
-off; a group costs next to nothing until one of its informers is asked for. A kind that the chosen version of Kubernetes lacks has no accessor, as it has no type
-in k8s-openapi. Groups of one's own are written by `cargo xtask codegen --crd`, or do without, with
+off; a group costs next to nothing until one of its informers is asked for. A kind that the chosen version of
+Kubernetes lacks has no accessor, as it has no type in k8s-openapi. Groups of one's own are written by `cargo xtask codegen --crd`, or do without, with
 `factory.informer::<K>()`.";
 
 /// Brings the generated files up to date.

@@ -1,4 +1,4 @@
-//! The tests that docs/scenarios.md names, as in `crate: file::test`: they exist.
+//! The tests that docs/scenarios.md and docs/errors.md name, as in `crate: file::test`: they exist.
 
 use std::path::Path;
 
@@ -7,23 +7,23 @@ use anyhow::Context;
 use super::Finding;
 use super::sources::Source;
 
-/// The file with the tables.
-const FILE: &str = "docs/scenarios.md";
+/// The files with tables.
+const FILES: [&str; 2] = ["docs/errors.md", "docs/scenarios.md"];
 
 /// What a name of a test contains, and other code in the tables doesn't.
 const MARK: &str = ".rs::";
 
-/// Looks for each test that the tables, if there are any yet, name.
+/// Looks for each test that the tables name.
 pub(crate) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Finding>> {
-    let path = root.join(FILE);
-    if !path.exists() {
-        return Ok(Vec::new());
+    let mut findings = Vec::new();
+    for file in FILES {
+        let text = std::fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))?;
+        findings.extend(compare(file, &text, sources));
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {FILE}"))?;
-    Ok(compare(&text, sources))
+    Ok(findings)
 }
 
-fn compare(text: &str, sources: &[Source]) -> Vec<Finding> {
+fn compare(file: &str, text: &str, sources: &[Source]) -> Vec<Finding> {
     let lines = text.lines().enumerate().map(|(n, line)| (n + 1, line));
     let named = lines.flat_map(|(number, line)| {
         let code = line.split('`').skip(1).step_by(2);
@@ -31,7 +31,7 @@ fn compare(text: &str, sources: &[Source]) -> Vec<Finding> {
     });
     let missing = named.filter(|(_, name)| !exists(name, sources));
     let remedy = |name| format!("there is no test `{name}`: correct its name, or write it");
-    missing.map(|(number, name)| Finding::new(FILE, number, remedy(name))).collect()
+    missing.map(|(number, name)| Finding::new(file, number, remedy(name))).collect()
 }
 
 fn exists(name: &str, sources: &[Source]) -> bool {
@@ -54,18 +54,18 @@ mod tests {
 
     #[test]
     fn a_test_that_exists_passes_and_other_code_is_not_taken_for_one() {
-        assert_eq!(compare("| x | see `Y::z`: `a: tests/b.rs::it_works` |", &sources()), []);
+        assert_eq!(compare("a.md", "| x | see `Y::z`: `a: tests/b.rs::it_works` |", &sources()), []);
     }
 
     #[test]
     fn a_test_that_does_not_exist_is_found() {
         for name in ["a: tests/b.rs::it_breaks", "a: tests/c.rs::it_works", "tests/b.rs::it_works"] {
-            assert_eq!(compare(&format!("\n| x | `{name}` |"), &sources())[0].line, 2, "{name}");
+            assert_eq!(compare("a.md", &format!("\n| x | `{name}` |"), &sources())[0].line, 2, "{name}");
         }
     }
 
     #[test]
     fn what_begins_like_a_test_is_not_that_test() {
-        assert_eq!(compare("`a: tests/b.rs::it_work`", &sources()).len(), 1);
+        assert_eq!(compare("a.md", "`a: tests/b.rs::it_work`", &sources()).len(), 1);
     }
 }

@@ -260,7 +260,7 @@ proptest! {
         cuts.sort_unstable();
         let events = watch::<ConfigMap>(cuts.windows(2).map(|cut| &body[cut[0]..cut[1]]));
         let names = events.expect("events").into_iter().map(|event| match event {
-            WatchEvent::Added(map) => map.metadata.name.unwrap_or_default(),
+            WatchEvent::Added(map) => map.into_inner().metadata.name.unwrap_or_default(),
             other => panic!("{other:?}"),
         });
         let expected = (0..1_000).map(|index| format!("m-{index}"));

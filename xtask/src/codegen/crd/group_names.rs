@@ -11,15 +11,26 @@ use anyhow::bail;
 use crate::codegen::names::ident;
 
 /// The methods of the factory itself, which a trait's method of the same name would not be heard beside.
-const METHODS: [&str; 8] = [
+const METHODS: [&str; 19] = [
     "builder",
     "clone",
+    "dynamic",
+    "for_resource",
+    "in_all_namespaces",
+    "in_namespace",
     "informer",
+    "informer_with",
+    "informers",
+    "metadata",
     "new",
     "shutdown",
     "start",
+    "stop",
     "wait_for_cache_sync",
+    "wait_for_cache_sync_of",
     "wait_for_cache_sync_within",
+    "with_fields",
+    "with_labels",
 ];
 
 /// The accessor of each group. `taken` are those of Kubernetes' own groups.
@@ -57,6 +68,7 @@ fn name(group: &str, labels: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace;
 
     fn names(groups: &[&str]) -> Vec<String> {
         let taken = ["networking".to_owned()].into();
@@ -77,6 +89,50 @@ mod tests {
         assert_eq!(names(&["type.example.com"]), ["type_example"]);
         assert_eq!(names(&["a.b.example", "a.c.example"]), ["a_b", "a_c"]);
         assert_eq!(names(&["a.b.c.example", "a.b.d.example", "a_b"]), ["a_b_c", "a_b_d", "a_b"]);
+    }
+
+    /// The public methods of a type, by its sources.
+    fn methods(of: &str, folder: &str) -> BTreeSet<String> {
+        let files =
+            std::fs::read_dir(workspace::root().join(folder)).unwrap().map(|file| file.unwrap().path());
+        let texts = files.map(|path| std::fs::read_to_string(path).unwrap());
+        let items = texts.flat_map(|text| syn::parse_file(&text).unwrap().items);
+        let is_of_type = |ty: &syn::Type| match ty {
+            syn::Type::Path(ty) => ty.path.segments.last().is_some_and(|last| last.ident == of),
+            _ => false,
+        };
+        let inherent = items.filter_map(|item| match item {
+            syn::Item::Impl(item) if item.trait_.is_none() && is_of_type(&item.self_ty) => Some(item.items),
+            _ => None,
+        });
+        let methods = inherent.flatten().filter_map(|item| match item {
+            syn::ImplItem::Fn(method) => Some(method),
+            _ => None,
+        });
+        let public = methods.filter(|method| {
+            matches!(method.vis, syn::Visibility::Public(_)) && method.sig.receiver().is_some()
+        });
+        public.map(|method| method.sig.ident.to_string()).collect()
+    }
+
+    #[test]
+    fn methods_that_generated_ones_would_not_be_heard_beside_are_known_here_and_to_the_derive() {
+        let text = |file: &str| std::fs::read_to_string(workspace::root().join(file)).unwrap();
+        let of_factory = methods("SharedInformerFactory", "informer-factory/src/factory");
+        assert!(of_factory.contains("start"), "{of_factory:?}");
+        for method in &of_factory {
+            assert!(METHODS.contains(&method.as_str()), "add {method} to METHODS");
+        }
+        let of_informers = methods("SharedIndexInformer", "informer-factory/src/informer");
+        assert!(of_informers.contains("verify"), "{of_informers:?}");
+        for (methods, file) in
+            [(of_factory, "informer-macros/src/place.rs"), (of_informers, "informer-macros/src/index.rs")]
+        {
+            let known = text(file);
+            let missing: Vec<_> =
+                methods.iter().filter(|method| !known.contains(&format!("\"{method}\","))).collect();
+            assert!(missing.is_empty(), "add to METHODS in {file}: {missing:?}");
+        }
     }
 
     #[test]

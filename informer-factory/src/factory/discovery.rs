@@ -1,0 +1,184 @@
+//! [`Discovery`]: asks the server what a resource is that is only known by name, and remembers the answer for a while.
+//!
+//! client-go: `ForResource` of informers/generic.go knows Kubernetes' own resources only; for others its users combine
+//! a `RESTMapper` (restmapper/discovery.go) with a dynamic factory, as is done here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
+use kube::Client;
+use kube::core::GroupVersionResource;
+use kube::core::discovery::{ApiResource, Scope};
+use thiserror::Error;
+use tokio::time::Instant;
+
+/// How long an answer is good; one that lacks what is looked for is not good at all.
+const REMEMBERED: Duration = Duration::from_secs(10 * 60);
+
+/// What is looked for can't be followed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ForResourceError {
+    /// The server doesn't serve the group in that version. Nothing is wrong with asking again later.
+    #[error(
+        "the server doesn't serve {api_version}, where \"{resource}\" is looked for; check group and version, or, if it \
+         is a custom resource, install its definition"
+    )]
+    VersionNotServed {
+        /// The group and version, such as `stable.example.com/v1`.
+        api_version: String,
+        /// The resource that was asked for.
+        resource: String,
+    },
+    /// The server has no resource of that name in the group and version.
+    #[error("{api_version} has no resource \"{resource}\"; {}", remedy(suggestion.as_deref(), existing))]
+    UnknownResource {
+        /// The group and version, such as `apps/v1`.
+        api_version: String,
+        /// The resource that was asked for.
+        resource: String,
+        /// The plural of what was meant, if the name is that of a kind, a singular, or a short name.
+        suggestion: Option<String>,
+        /// The resources there are.
+        existing: Vec<String>,
+    },
+    /// The resource can't be followed, because the server can't list or watch it.
+    #[error(
+        "\"{resource}\" of {api_version} can't be followed by an informer: the server doesn't offer to {missing} it"
+    )]
+    NotWatchable {
+        /// The group and version, such as `authentication.k8s.io/v1`.
+        api_version: String,
+        /// The resource that was asked for.
+        resource: String,
+        /// What can't be done: `list`, `watch`, or both.
+        missing: String,
+    },
+    /// The server could not be asked, or didn't want to answer.
+    #[error("the server doesn't say what it serves of {api_version}")]
+    Failed {
+        /// The group and version.
+        api_version: String,
+        /// What went wrong.
+        #[source]
+        source: kube::Error,
+    },
+}
+
+fn remedy(suggestion: Option<&str>, existing: &[String]) -> String {
+    match suggestion {
+        Some(plural) => format!("its plural is asked for, \"{plural}\""),
+        None if existing.is_empty() => "it has none at all".to_owned(),
+        None => format!("it has: {}", existing.join(", ")),
+    }
+}
+
+/// What the server serves of some groups and versions.
+#[derive(Default)]
+pub(super) struct Discovery {
+    answers: DashMap<String, Answer>,
+}
+
+#[derive(Clone)]
+struct Answer {
+    resources: Arc<[APIResource]>,
+    since: Instant,
+}
+
+impl Discovery {
+    /// Returns what a resource is, and whether it is in namespaces.
+    pub(super) async fn find(
+        &self,
+        client: &Client,
+        wanted: &GroupVersionResource,
+    ) -> Result<(ApiResource, Scope), ForResourceError> {
+        let api_version = api_version(wanted);
+        let remembered = self.answers.get(&api_version).map(|answer| answer.clone());
+        if let Some(answer) = remembered.filter(|answer| answer.since.elapsed() < REMEMBERED)
+            && let Some(resource) = named(&answer.resources, &wanted.resource)
+        {
+            return followed(wanted, api_version, resource);
+        }
+        let resources = ask(client, wanted, &api_version).await?;
+        let answer = Answer { resources: resources.into(), since: Instant::now() };
+        self.answers.insert(api_version.clone(), answer.clone());
+        match named(&answer.resources, &wanted.resource) {
+            Some(resource) => followed(wanted, api_version, resource),
+            None => Err(unknown(wanted, api_version, &answer.resources)),
+        }
+    }
+}
+
+fn api_version(wanted: &GroupVersionResource) -> String {
+    match wanted.group.as_str() {
+        "" => wanted.version.clone(),
+        group => format!("{group}/{}", wanted.version),
+    }
+}
+
+async fn ask(
+    client: &Client,
+    wanted: &GroupVersionResource,
+    api_version: &str,
+) -> Result<Vec<APIResource>, ForResourceError> {
+    let answer = match wanted.group.as_str() {
+        "" => client.list_core_api_resources(api_version).await,
+        _ => client.list_api_group_resources(api_version).await,
+    };
+    match answer {
+        Ok(list) => Ok(list.resources),
+        Err(kube::Error::Api(status)) if status.code == 404 => Err(ForResourceError::VersionNotServed {
+            api_version: api_version.to_owned(),
+            resource: wanted.resource.clone(),
+        }),
+        Err(source) => Err(ForResourceError::Failed { api_version: api_version.to_owned(), source }),
+    }
+}
+
+fn named<'a>(resources: &'a [APIResource], name: &str) -> Option<&'a APIResource> {
+    resources.iter().find(|resource| resource.name == name)
+}
+
+fn followed(
+    wanted: &GroupVersionResource,
+    api_version: String,
+    resource: &APIResource,
+) -> Result<(ApiResource, Scope), ForResourceError> {
+    let lacks = |verb: &&str| !resource.verbs.iter().any(|offered| offered == verb);
+    let missing: Vec<_> = ["list", "watch"].into_iter().filter(lacks).collect();
+    if !missing.is_empty() {
+        let (resource, missing) = (wanted.resource.clone(), missing.join(" and "));
+        return Err(ForResourceError::NotWatchable { api_version, resource, missing });
+    }
+    let scope = if resource.namespaced { Scope::Namespaced } else { Scope::Cluster };
+    let resource = ApiResource {
+        group: wanted.group.clone(),
+        version: wanted.version.clone(),
+        api_version,
+        kind: resource.kind.clone(),
+        plural: resource.name.clone(),
+    };
+    Ok((resource, scope))
+}
+
+/// Says what there is instead; subresources are nothing that could be meant.
+fn unknown(
+    wanted: &GroupVersionResource,
+    api_version: String,
+    resources: &[APIResource],
+) -> ForResourceError {
+    let whole: Vec<_> = resources.iter().filter(|resource| !resource.name.contains('/')).collect();
+    let is = |name: &str| name.eq_ignore_ascii_case(&wanted.resource);
+    let meant = whole.iter().find(|resource| {
+        is(&resource.name)
+            || is(&resource.kind)
+            || is(&resource.singular_name)
+            || resource.short_names.iter().flatten().any(|name| is(name))
+    });
+    let suggestion = meant.map(|resource| resource.name.clone());
+    let mut existing: Vec<_> = whole.iter().map(|resource| resource.name.clone()).collect();
+    existing.sort_unstable();
+    ForResourceError::UnknownResource { api_version, resource: wanted.resource.clone(), suggestion, existing }
+}

@@ -1,0 +1,142 @@
+//! How a factory makes an informer where there is none yet: of what the builder says for all, and for its type.
+
+use std::any::TypeId;
+
+use informer_reflector::{KubeListWatch, ReflectorConfig};
+use kube::Resource;
+use kube::core::discovery::ApiResource;
+use serde::de::DeserializeOwned;
+
+use super::SharedInformerFactory;
+use super::registry::{Entry, InformerKey};
+use super::scope::Scope;
+use super::type_options::TypeOptions;
+use crate::{InformerOptions, InformerTask, SharedIndexInformer};
+
+impl SharedInformerFactory {
+    /// Returns the informer of a resource in the scope of this handle, which `make` makes if there is none.
+    /// `resource` is for types that don't say what they are of.
+    pub(super) fn shared<K>(
+        &self,
+        resource: Option<&ApiResource>,
+        namespace: Option<&str>,
+        dynamic_type: &K::DynamicType,
+        make: impl FnOnce(KubeListWatch<K>, InformerOptions<K>) -> (SharedIndexInformer<K>, InformerTask<K>),
+    ) -> SharedIndexInformer<K>
+    where
+        K: Resource + DeserializeOwned + Send + Sync + 'static,
+    {
+        let key = InformerKey {
+            object: TypeId::of::<K>(),
+            resource: resource.cloned(),
+            scope: Scope { namespace: namespace.map(str::to_owned), ..self.scope.clone() },
+        };
+        let existing = self.inner.informers.get(&key).map(|entry| entry.informer());
+        let informer = existing.unwrap_or_else(|| {
+            let of_type = self.inner.config.by_type.get::<K>();
+            let list_watch = self.list_watch(&key.scope, dynamic_type, of_type);
+            // I8: with no lock on the registry.
+            let (informer, task) = make(list_watch, self.options(of_type));
+            self.register(key, Entry::new(informer, task))
+        });
+        informer.expect("an informer is registered under the type of its objects")
+    }
+
+    /// Says whether the builder has said what is pruned of objects of this type.
+    pub(crate) fn prunes<K: 'static>(&self) -> bool {
+        self.inner.config.by_type.get::<K>().is_some_and(|options| options.prune.is_some())
+    }
+
+    fn list_watch<K: Resource>(
+        &self,
+        scope: &Scope,
+        dynamic_type: &K::DynamicType,
+        of_type: Option<&TypeOptions<K>>,
+    ) -> KubeListWatch<K> {
+        let client = self.inner.client.clone();
+        let mut list_watch = KubeListWatch::<K>::namespaced_with(
+            client,
+            scope.namespace.as_deref().unwrap_or_default(),
+            dynamic_type,
+        );
+        if let Some(tweak) = &self.inner.config.tweak_list_options {
+            list_watch = list_watch.tweak_list_options(|options| tweak(options));
+        }
+        if let Some(selector) = &scope.labels {
+            list_watch = list_watch.label_selector(selector);
+        }
+        if let Some(selector) = &scope.fields {
+            list_watch = list_watch.field_selector(selector);
+        }
+        if let Some(paths) = of_type.and_then(|options| options.prune.clone()) {
+            list_watch = list_watch.prune(paths);
+        }
+        let names = [self.inner.config.name.as_deref(), of_type.and_then(|options| options.name.as_deref())];
+        match names.into_iter().flatten().collect::<Vec<_>>().join("/") {
+            name if name.is_empty() => list_watch,
+            name => list_watch.name(name),
+        }
+    }
+
+    fn options<K: Resource + 'static>(&self, of_type: Option<&TypeOptions<K>>) -> InformerOptions<K> {
+        let config = &self.inner.config;
+        let mut options = InformerOptions::new().reflector(self.reflector(of_type));
+        if let Some(period) = of_type.and_then(|options| options.resync_period).or(config.resync_period) {
+            options = options.resync_period(period);
+        }
+        if let Some(period) = config.verify_period {
+            options = options.verify_every(period);
+        }
+        options
+    }
+
+    fn reflector<K: Resource + 'static>(&self, of_type: Option<&TypeOptions<K>>) -> ReflectorConfig<K> {
+        let config = &self.inner.config;
+        let mut reflector =
+            ReflectorConfig::new().server(self.inner.server.clone()).streaming_lists(!config.only_pages);
+        if let Some(items) = of_type.and_then(|options| options.page_size).or(config.page_size) {
+            reflector = reflector.page_size(items);
+        }
+        if let Some(hears) = config.on_failure.clone() {
+            reflector = reflector.on_failure(move |failure| hears(failure));
+        }
+        let of_metadata = config.transform_metadata.clone();
+        let of_object = of_type.and_then(|options| options.transform.clone());
+        if of_metadata.is_none() && of_object.is_none() {
+            return reflector;
+        }
+        reflector.transform(move |object: &mut K| {
+            if let Some(transform) = &of_metadata {
+                transform(object.meta_mut());
+            }
+            of_object.as_ref().map_or(Ok(()), |transform| transform(object))
+        })
+    }
+
+    /// Puts an informer into the registry, unless somebody else has been quicker; returns the one that is there.
+    fn register<K: 'static>(&self, key: InformerKey, new: Entry) -> Option<SharedIndexInformer<K>> {
+        let mut new = Some(new);
+        let entry = self.inner.informers.entry(key);
+        let entry = entry.or_insert_with(|| new.take().expect("this is called but once"));
+        let informer = entry.informer();
+        let never_to_run = self.inner.shutdown.is_cancelled().then(|| entry.stop());
+        // I8: handlers may go with these, so they go when the registry is free again.
+        drop(entry);
+        drop((never_to_run, new));
+        if self.inner.config.stop_idle_after.is_some() {
+            self.start_late_comers();
+        }
+        informer
+    }
+
+    /// Starts what was asked for after the start, where nobody can know that it takes another.
+    fn start_late_comers(&self) {
+        let starting = self.inner.starting.lock();
+        let Some(runtime) = starting.as_ref().filter(|_| !self.inner.shutdown.is_cancelled()) else { return };
+        for entry in &self.inner.informers {
+            if let Some(run) = entry.start(&self.inner.shutdown) {
+                self.inner.tasks.spawn_on(run, runtime);
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! [`InformerReport`]: how one of a factory's informers fares.
+
+use std::any::TypeId;
+use std::fmt;
+
+use informer_reflector::Health;
+
+use crate::cache_sync::waiting_for;
+use crate::{InformerState, SourceStatus};
+
+/// How one of a factory's informers fares; [`SharedInformerFactory::informers`](crate::SharedInformerFactory::informers)
+/// has one for each.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct InformerReport {
+    /// What it follows: `deployments.apps in namespace "shop"`.
+    pub description: String,
+    /// The name of the type of its objects, for people to read.
+    pub object: &'static str,
+    pub(super) object_id: TypeId,
+    /// Whether it is at work.
+    pub state: InformerState,
+    /// Whether its first list is in its store.
+    pub has_synced: bool,
+    /// How listing and watching fares.
+    pub health: Health,
+    pub(super) status: SourceStatus,
+}
+
+impl InformerReport {
+    /// Says whether it is an informer of objects of this type.
+    #[must_use]
+    pub fn is_of<K: 'static>(&self) -> bool {
+        self.object_id == TypeId::of::<K>()
+    }
+}
+
+impl fmt::Display for InformerReport {
+    /// Writes `pods (synced)`, or why it is not: `pods (not started)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.has_synced {
+            write!(f, "{} (synced)", self.description)
+        } else {
+            f.write_str(&waiting_for(&self.status, self.state))
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Stopping informers: one, those that nobody uses, or all.
+//!
+//! client-go stops all at once, or none. The fact people get wrong: an informer that is stopped has a store that can be
+//! read and stays as it is for ever; so it leaves the factory, and who asks again gets one that is current.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::{Inner, SharedInformerFactory};
+use crate::SharedIndexInformer;
+
+impl SharedInformerFactory {
+    /// Stops one informer, waits until nothing of it is left running, and takes it out of the factory; the others go on.
+    /// Its store can still be read, and stays as it is. Whoever asks for the same again gets a new informer, to be
+    /// started by the next [`start`](Self::start).
+    ///
+    /// Returns whether it was there to be stopped: `false` for one of another factory, and for one that somebody has
+    /// taken out before.
+    ///
+    /// ```no_run
+    /// # async fn run(factory: &informer_factory::SharedInformerFactory) {
+    /// let secrets = factory.core().v1().secrets();
+    /// factory.start();
+    /// // When it is clear that they are not needed any more:
+    /// factory.stop(&secrets).await;
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    /// The informer stops even if the future is dropped.
+    pub async fn stop<K: Send + Sync + 'static>(&self, informer: &SharedIndexInformer<K>) -> bool {
+        let informers = &self.inner.informers;
+        let key = informers.iter().find(|entry| entry.is(informer)).map(|entry| entry.key().clone());
+        let removed = key.and_then(|key| informers.remove_if(&key, |_, entry| entry.is(informer)));
+        let Some((_, entry)) = removed else { return false };
+        // I8: handlers may go with these, and no lock is held here.
+        drop((entry.stop(), entry));
+        informer.stopped().await;
+        true
+    }
+
+    /// Stops all informers, those included that have not been started, and waits until nothing of them is left
+    /// running. Their stores can still be read.
+    ///
+    /// # Cancel safety
+    /// The informers stop even if the future is dropped.
+    pub async fn shutdown(&self) {
+        {
+            let _starting = self.inner.starting.lock();
+            self.inner.shutdown.cancel();
+        }
+        // I12: nobody goes on waiting for those that will never be started.
+        let never_to_run: Vec<_> = self.inner.informers.iter().map(|entry| entry.stop()).collect();
+        drop(never_to_run);
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+    }
+}
+
+impl Inner {
+    /// Stops the informers that nobody has used for so long.
+    fn stop_idle(&self, period: Duration) {
+        let is_idle = |entry: &super::Entry| entry.is_idle_for(period);
+        let idle: Vec<_> =
+            self.informers.iter().filter(|entry| is_idle(entry)).map(|entry| entry.key().clone()).collect();
+        for key in idle {
+            // Whoever asks for it now gets it before this, and then it is in use, or gets another after it.
+            if let Some((_, entry)) = self.informers.remove_if(&key, |_, entry| is_idle(entry)) {
+                tracing::info!(
+                    "{}: stopped, because it was not used for {period:?}",
+                    entry.report().description
+                );
+                drop((entry.stop(), entry));
+            }
+        }
+    }
+}
+
+/// Looks for informers that nobody uses, until `shutdown` or the end of the factory, which this does not put off.
+pub(super) async fn stop_idle_informers(factory: Weak<Inner>, period: Duration, shutdown: CancellationToken) {
+    let watch = async {
+        loop {
+            sleep(period / 4).await;
+            let Some(factory) = factory.upgrade() else { return };
+            factory.stop_idle(period);
+        }
+    };
+    shutdown.run_until_cancelled(watch).await;
+}

@@ -1,0 +1,101 @@
+//! [`TypeOptions`]: what is different for the informers of one type.
+
+use std::any::{Any, TypeId, type_name};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_reflector::PrunePaths;
+
+/// What is different for the informers of one type of objects, whatever their scope; see
+/// [`FactoryBuilder::configure`](crate::FactoryBuilder::configure).
+#[must_use]
+pub struct TypeOptions<K> {
+    pub(super) name: Option<String>,
+    pub(super) resync_period: Option<Duration>,
+    pub(super) page_size: Option<u32>,
+    pub(super) prune: Option<PrunePaths>,
+    pub(super) transform: Option<Transform<K>>,
+}
+
+pub(super) type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
+
+impl<K> TypeOptions<K> {
+    fn new() -> Self {
+        Self { name: None, resync_period: None, page_size: None, prune: None, transform: None }
+    }
+
+    /// Sets a name that messages have before the resource, after the factory's [own](crate::FactoryBuilder::name):
+    /// `scheduler/bound/pods`. Default: none.
+    #[doc(alias = "WithInformerName")]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets how often handlers that ask for nothing else get every object handed out again; zero: never. Default: the
+    /// factory's [default](crate::FactoryBuilder::default_resync).
+    #[doc(alias = "WithCustomResyncConfig")]
+    pub fn resync_period(mut self, period: Duration) -> Self {
+        self.resync_period = Some(period);
+        self
+    }
+
+    /// Asks for lists in pages of so many items, as
+    /// [`ReflectorConfig::page_size`](crate::ReflectorConfig::page_size) says. Default: the factory's.
+    #[doc(alias = "WatchListPageSize")]
+    pub fn page_size(mut self, items: u32) -> Self {
+        self.page_size = Some(items);
+        self
+    }
+
+    /// Sets which fields are stepped over when objects are decoded. Default: what `#[derive(Informer)]` says, else just
+    /// `metadata.managedFields`.
+    pub fn prune(mut self, paths: PrunePaths) -> Self {
+        self.prune = Some(paths);
+        self
+    }
+
+    /// Sets a function that changes each object before it is cached, as
+    /// [`ReflectorConfig::transform`](crate::ReflectorConfig::transform) says. It runs after the factory's
+    /// [`transform_metadata`](crate::FactoryBuilder::transform_metadata). Default: nothing.
+    #[doc(alias = "WithTransform")]
+    pub fn transform<E: fmt::Display>(
+        mut self,
+        transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        self.transform = Some(Arc::new(move |object| transform(object).map_err(|error| error.to_string())));
+        self
+    }
+}
+
+impl<K> fmt::Debug for TypeOptions<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypeOptions")
+            .field("object", &type_name::<K>())
+            .field("name", &self.name)
+            .field("resync_period", &self.resync_period)
+            .field("page_size", &self.page_size)
+            .field("prune", &self.prune)
+            .field("transform", &self.transform.is_some())
+            .finish()
+    }
+}
+
+/// The options of each type that has any.
+#[derive(Default)]
+pub(super) struct OptionsByType(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
+
+impl OptionsByType {
+    pub(super) fn get<K: 'static>(&self) -> Option<&TypeOptions<K>> {
+        self.0.get(&TypeId::of::<K>())?.downcast_ref()
+    }
+
+    /// Changes those of a type, from what has been said before.
+    pub(super) fn change<K: 'static>(&mut self, change: impl FnOnce(TypeOptions<K>) -> TypeOptions<K>) {
+        let before = self.0.remove(&TypeId::of::<K>()).and_then(|options| options.downcast().ok());
+        let options = change(before.map_or_else(TypeOptions::new, |options| *options));
+        self.0.insert(TypeId::of::<K>(), Box::new(options));
+    }
+}

@@ -1,0 +1,162 @@
+//! What a user can get wrong with a factory, and what is said then; docs/errors.md has it in a table.
+
+use std::error::Error;
+
+use informer_factory::{ForResourceError, Health, IndexError, SharedIndexInformer};
+use informer_testing::{CannedResponse, RequestFilter, ResourceKind};
+use k8s_openapi::api::core::v1::Pod;
+use kube::core::discovery::{ApiResource, Scope};
+use kube::core::{DynamicObject, GroupVersionKind, GroupVersionResource};
+
+use crate::{factory, keys, synced, with_pods, within};
+
+/// What is said of a resource that can't be followed.
+async fn refused(group: &str, version: &str, resource: &str) -> ForResourceError {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let wanted = GroupVersionResource::gvr(group, version, resource);
+    let error = within(factory.for_resource(&wanted)).await.expect_err("it can't be followed");
+    assert!(factory.informers().is_empty(), "nothing was made");
+    error
+}
+
+async fn health_that<K: Send + Sync + 'static>(
+    informer: &SharedIndexInformer<K>,
+    is_expected: impl Fn(&Health) -> bool,
+) -> Health {
+    let mut status = informer.status().clone();
+    within(async {
+        let mut health = status.health();
+        while !is_expected(&health) {
+            health = status.health_changed().await.expect("it runs");
+        }
+        health
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_can_not_be_followed_is_named_with_the_remedy() {
+    for ((group, version, resource), expected) in [
+        (
+            ("stable.example.com", "v1", "crontabs"),
+            "the server doesn't serve stable.example.com/v1, where \"crontabs\" is looked for; check group and version, \
+             or, if it is a custom resource, install its definition",
+        ),
+        (
+            ("", "v7", "pods"),
+            "the server doesn't serve v7, where \"pods\" is looked for; check group and version, or, \
+                              if it is a custom resource, install its definition",
+        ),
+        (("", "v1", "Pod"), "v1 has no resource \"Pod\"; its plural is asked for, \"pods\""),
+        (("", "v1", "no"), "v1 has no resource \"no\"; its plural is asked for, \"nodes\""),
+        (
+            ("authorization.k8s.io", "v1", "selfsubjectaccessreviews"),
+            "\"selfsubjectaccessreviews\" of authorization.k8s.io/v1 can't be followed by an informer: the server doesn't \
+             offer to list and watch it",
+        ),
+    ] {
+        assert_eq!(refused(group, version, resource).await.to_string(), expected);
+    }
+    let unknown = refused("apps", "v1", "deploymints").await;
+    assert!(
+        unknown.to_string().starts_with("apps/v1 has no resource \"deploymints\"; it has: "),
+        "{unknown}"
+    );
+    assert!(
+        matches!(&unknown, ForResourceError::UnknownResource { existing, .. } if existing.contains(&"deployments".into())),
+        "{unknown:?}"
+    );
+    assert!(matches!(refused("", "v1", "pods/status").await, ForResourceError::NotWatchable { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_say_what_it_serves_is_an_error_with_its_cause() {
+    let simulator = with_pods();
+    let refusal = CannedResponse::failure(http::StatusCode::FORBIDDEN, "Forbidden", "not for you");
+    simulator.fail_next(1, RequestFilter::any().path("/api/v1"), refusal);
+    let factory = factory(&simulator);
+    let pods = GroupVersionResource::gvr("", "v1", "pods");
+    let error = within(factory.for_resource(&pods)).await.expect_err("it is refused");
+    assert_eq!(error.to_string(), "the server doesn't say what it serves of v1");
+    assert!(error.source().expect("a cause").to_string().contains("not for you"));
+    within(factory.for_resource(&pods)).await.expect("errors are not remembered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_kind_or_a_wrong_scope_is_not_served_and_heals_when_it_is() {
+    let simulator = with_pods();
+    let factory = factory(&simulator).in_namespace("shop");
+    let kind = GroupVersionKind::gvk("bad.example.com", "v1", "Widget");
+    let widgets = factory.dynamic().resource(&ApiResource::from_gvk(&kind), &Scope::Namespaced);
+    // Pods are in namespaces, and nodes are not.
+    let nodes = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
+    let namespaced_nodes: SharedIndexInformer<DynamicObject> =
+        factory.dynamic().resource(&nodes, &Scope::Namespaced);
+    factory.start();
+    let health = health_that(&widgets, |health| matches!(health, Health::NotServed { .. })).await;
+    assert!(health.to_string().contains("404"), "{health}");
+    health_that(&namespaced_nodes, |health| matches!(health, Health::NotServed { .. })).await;
+    simulator.register(ResourceKind::namespaced("bad.example.com", "v1", "Widget", "widgets"));
+    health_that(&widgets, Health::is_live).await;
+    assert!(widgets.has_synced() && !namespaced_nodes.has_synced());
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selector_that_is_none_shows_in_the_health_of_its_informer_alone() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let (bad, good) = (factory.with_labels("app in (").core().v1().pods(), factory.core().v1().pods());
+    factory.start();
+    let health = health_that(&bad, |health| health.error().is_some()).await;
+    assert!(health.to_string().contains("400"), "{health}");
+    within(good.synced().wait()).await.expect("it syncs");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_index_of_a_name_is_refused_and_the_first_goes_on() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    let by_app = |pod: &Pod| pod.metadata.labels.as_ref()?.get("app").cloned();
+    let first = pods.add_index("app", by_app).expect("a new name");
+    let second = factory.core().v1().pods().add_index("app", by_app);
+    assert!(matches!(&second, Err(IndexError::Duplicate { name }) if name == "app"), "{second:?}");
+    synced(&factory).await;
+    assert_eq!(first.get("web").len(), 2);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_an_index_function_that_panics_or_fails_costs_that_object_its_place_in_that_index_only() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    let panics = pods
+        .add_index("panics", |pod: &Pod| match pod.metadata.name.as_deref() {
+            Some("db") => panic!("not this one"),
+            name => name.map(str::to_owned),
+        })
+        .expect("a new name");
+    let fails = pods
+        .indexer()
+        .try_add_index("fails", |pod: &Pod| match pod.metadata.name.as_deref() {
+            Some("db") => Err("nor here".to_owned()),
+            name => Ok(name.map(str::to_owned)),
+        })
+        .expect("a new name");
+    synced(&factory).await;
+    assert_eq!(keys(&pods), ["else/web", "shop/db", "shop/web"]);
+    assert_eq!((panics.get("web").len(), fails.get("web").len()), (2, 2));
+    let mut failures: Vec<_> = pods.indexer().index_failures().iter().map(ToString::to_string).collect();
+    failures.sort_unstable();
+    assert_eq!(failures.len(), 2);
+    assert!(
+        failures[0].contains("\"fails\" can't place shop/db") && failures[0].contains("nor here"),
+        "{failures:?}"
+    );
+    assert!(failures[1].contains("\"panics\" can't place shop/db"), "{failures:?}");
+    factory.shutdown().await;
+}

@@ -1,0 +1,138 @@
+//! Informers that nobody uses are stopped, where the factory was told so.
+
+use std::time::Duration;
+
+use informer_factory::{FactoryBuilder, HandlerOptions, InformerState, SharedInformerFactory};
+use informer_testing::{RequestFilter, Simulator};
+use k8s_openapi::api::core::v1::Pod;
+use tokio::time::{Instant, sleep};
+
+use crate::{builder, keys, synced, with_pods, within};
+
+const IDLE: Duration = Duration::from_secs(600);
+
+/// A factory that stops what is idle, and has a synced informer of pods, to which nobody has a handle.
+async fn with_idle_pods(simulator: &Simulator) -> SharedInformerFactory {
+    let factory = builder(simulator).stop_idle_after(IDLE).build();
+    drop(factory.core().v1().pods());
+    synced(&factory).await;
+    factory
+}
+
+/// Waits until the factory has no informers.
+async fn all_stopped(factory: &SharedInformerFactory) {
+    within(async {
+        while !factory.informers().is_empty() {
+            sleep(Duration::from_secs(1)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_that_nobody_uses_is_stopped_after_a_while() {
+    let simulator = with_pods();
+    let before = Instant::now();
+    let factory = with_idle_pods(&simulator).await;
+    all_stopped(&factory).await;
+    let took = before.elapsed();
+    assert!(took >= IDLE && took <= IDLE * 3 / 2, "{took:?}");
+    within(simulator.wait_for_watches(&RequestFilter::any(), 0)).await;
+    within(factory.shutdown()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_can_be_read_or_heard_through_keeps_an_informer_alive() {
+    let simulator = with_pods();
+    let factory = with_idle_pods(&simulator).await;
+    let pods = || factory.core().v1().pods();
+    let handles: [Box<dyn Send>; 6] = [
+        Box::new(pods()),
+        Box::new(pods().lister()),
+        Box::new(pods().indexer().clone()),
+        Box::new(
+            pods()
+                .add_index("app", |pod: &Pod| pod.metadata.labels.as_ref()?.get("app").cloned())
+                .expect("a new name"),
+        ),
+        Box::new(pods().add_handlers(|handlers| handlers)),
+        Box::new(pods().events(&HandlerOptions::default())),
+    ];
+    for handle in handles {
+        sleep(IDLE * 3).await;
+        assert_eq!(factory.informers().len(), 1);
+        drop(handle);
+    }
+    all_stopped(&factory).await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_detached_handler_keeps_an_informer_alive() {
+    let simulator = with_pods();
+    let factory = with_idle_pods(&simulator).await;
+    factory.core().v1().pods().add_handlers(|handlers| handlers).detach();
+    sleep(IDLE * 5).await;
+    assert_eq!(factory.informers()[0].state, InformerState::Running);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn asking_for_an_informer_begins_its_time_anew() {
+    let simulator = with_pods();
+    let factory = with_idle_pods(&simulator).await;
+    for _ in 0..10 {
+        sleep(IDLE * 9 / 10).await;
+        assert_eq!(keys(&factory.core().v1().pods()).len(), 3);
+    }
+    all_stopped(&factory).await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_for_one_that_was_idle_gets_a_new_one_that_is_started_at_once() {
+    let simulator = with_pods();
+    let factory = with_idle_pods(&simulator).await;
+    all_stopped(&factory).await;
+    let pods = factory.core().v1().pods();
+    within(pods.synced().wait()).await.expect("it syncs");
+    assert_eq!(keys(&pods).len(), 3);
+    factory.shutdown().await;
+    assert!(
+        within(factory.core().v1().nodes().synced().wait()).await.is_err(),
+        "after the shutdown none is started"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_being_told_to_a_factory_stops_nothing() {
+    let simulator = with_pods();
+    let factory = builder(&simulator).build();
+    drop(factory.core().v1().pods());
+    synced(&factory).await;
+    sleep(Duration::from_secs(86_400)).await;
+    assert_eq!(factory.informers()[0].state, InformerState::Running);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_looking_for_what_is_idle_does_not_keep_the_factory() {
+    let simulator = with_pods();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let client = simulator.client().expect("a client");
+    let before = tasks();
+    let build = |builder: FactoryBuilder| builder.stop_idle_after(IDLE).build();
+    let factory = build(SharedInformerFactory::builder(client.clone()));
+    let pods = factory.core().v1().pods();
+    synced(&factory).await;
+    assert!(tasks() > before);
+    drop(factory);
+    within(pods.stopped()).await;
+    within(async {
+        while tasks() > before {
+            sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    drop(client);
+}

@@ -1,0 +1,222 @@
+//! What the builder says: for all informers, for those of one type, and next to a derive.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use informer_factory::{
+    Event, HandlerOptions, Informer, InformerOptions, KubeListWatch, PrunePaths, SharedIndexInformer,
+    SharedInformerFactory,
+};
+use informer_testing::{CannedResponse, RequestFilter, Verb};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::PartialObjectMeta;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use crate::{builder, synced, with_pods, within};
+
+/// What is derived for pods says that labels are pruned, and that there is a resync every ten minutes.
+#[derive(Informer, Deserialize)]
+#[informer(
+    group = "",
+    version = "v1",
+    kind = "Pod",
+    namespaced,
+    prune("metadata.labels"),
+    default_resync = "10m"
+)]
+struct Placed {
+    metadata: ObjectMeta,
+}
+
+fn metadata_of<K>(informer: &SharedIndexInformer<K>, meta: impl Fn(&K) -> &ObjectMeta) -> ObjectMeta
+where
+    K: Send + Sync + 'static,
+{
+    let pod = informer.indexer().get_by_key("shop/web").expect("it is there");
+    meta(&pod).clone()
+}
+
+/// How long it takes until everything is handed out again.
+async fn first_resync<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> u64 {
+    let started = Instant::now();
+    let mut events = informer.events(&HandlerOptions::default());
+    while let Some(event) = within(events.next()).await {
+        if matches!(event, Event::Resynced(_)) {
+            return started.elapsed().as_secs();
+        }
+    }
+    unreachable!("it goes on")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_type_is_transformed_and_pruned_as_is_said_for_it_and_others_are_not() {
+    let simulator = with_pods();
+    let no_annotations = PrunePaths::default().and("metadata.annotations").expect("a path");
+    let factory = builder(&simulator)
+        .configure::<Pod>(|pods| pods.prune(no_annotations))
+        .configure::<Pod>(|pods| {
+            pods.transform(|pod| {
+                pod.spec = None;
+                Ok::<_, String>(())
+            })
+        })
+        .build();
+    let (pods, metadata) = (factory.core().v1().pods(), factory.metadata().of::<Pod>());
+    synced(&factory).await;
+    let whole = metadata_of(&pods, |pod| &pod.metadata);
+    assert!(whole.annotations.is_none() && whole.labels.is_some(), "{whole:?}");
+    assert!(pods.indexer().list().iter().all(|pod| pod.spec.is_none()));
+    assert!(metadata_of(&metadata, |pod| &pod.metadata).annotations.is_some());
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn metadata_of_every_type_is_transformed_before_the_type_is() {
+    let simulator = with_pods();
+    let factory = builder(&simulator)
+        .transform_metadata(|metadata| metadata.annotations = None)
+        .configure::<Pod>(|pods| {
+            pods.transform(|pod| match &pod.metadata.annotations {
+                None if pod.metadata.namespace.as_deref() == Some("else") => Err("not from there"),
+                None => Ok(()),
+                Some(_) => Err("annotated"),
+            })
+        })
+        .build();
+    let (pods, metadata) = (factory.core().v1().pods(), factory.informer::<PartialObjectMeta<Pod>>());
+    synced(&factory).await;
+    assert!(metadata_of(&metadata, |pod| &pod.metadata).annotations.is_none());
+    assert_eq!(crate::keys(&pods), ["shop/db", "shop/web"]);
+    let aside = pods.status().set_aside();
+    assert!(aside.len() == 1 && aside[0].error.contains("not from there"), "{aside:?}");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn resyncs_come_as_is_said_for_the_type_else_for_all_else_by_the_derive() {
+    let simulator = with_pods();
+    let nothing = builder(&simulator).build();
+    let for_all = builder(&simulator).default_resync(Duration::from_secs(1_800)).build();
+    let for_type = builder(&simulator)
+        .default_resync(Duration::from_secs(3_600))
+        .configure::<Placed>(|pods| pods.resync_period(Duration::from_secs(60)))
+        .build();
+    for (factory, expected) in [(nothing, 600), (for_all, 1_800), (for_type, 60)] {
+        let pods = factory.core().v1().placeds();
+        synced(&factory).await;
+        assert_eq!(first_resync(&pods).await, expected);
+        factory.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resync_period_of_zero_turns_off_that_of_the_factory_for_a_type() {
+    let simulator = with_pods();
+    let factory = builder(&simulator)
+        .default_resync(Duration::from_secs(60))
+        .configure::<Pod>(|pods| pods.resync_period(Duration::ZERO))
+        .build();
+    let (pods, slim) = (factory.core().v1().pods(), factory.core().v1().placeds());
+    synced(&factory).await;
+    let mut events = pods.events(&HandlerOptions::default());
+    assert_eq!(first_resync(&slim).await, 60);
+    while let Some(Some(event)) = futures::FutureExt::now_or_never(events.next()) {
+        assert!(matches!(event, Event::Added { .. }), "{event:?}");
+    }
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_builder_prunes_takes_the_place_of_what_the_derive_does() {
+    let simulator = with_pods();
+    let no_annotations = PrunePaths::default().and("metadata.annotations").expect("a path");
+    let derived = builder(&simulator).build();
+    let built = builder(&simulator).configure::<Placed>(|pods| pods.prune(no_annotations)).build();
+    for (factory, labels_are_pruned) in [(derived, true), (built, false)] {
+        let pods = factory.core().v1().placeds();
+        synced(&factory).await;
+        let metadata = metadata_of(&pods, |pod| &pod.metadata);
+        assert_eq!(metadata.labels.is_none(), labels_are_pruned);
+        assert_eq!(metadata.annotations.is_some(), labels_are_pruned);
+        factory.shutdown().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_are_as_large_as_is_said_for_all_or_for_a_type() {
+    let simulator = with_pods();
+    let factory = builder(&simulator)
+        .streaming_lists(false)
+        .page_size(2)
+        .configure::<Node>(|nodes| nodes.page_size(7))
+        .build();
+    drop((factory.core().v1().pods(), factory.core().v1().nodes()));
+    synced(&factory).await;
+    for (path, expected) in [("/api/v1/pods", "2"), ("/api/v1/nodes", "7")] {
+        let lists = simulator.requests(&RequestFilter::verb(Verb::List).path(path));
+        assert_eq!(lists[0].parameter("limit").as_deref(), Some(expected), "{path}");
+    }
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_of_all_informers_are_told_with_the_names_of_factory_and_type() {
+    let simulator = with_pods();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hears = Arc::clone(&heard);
+    let refused = CannedResponse::failure(http::StatusCode::FORBIDDEN, "Forbidden", "because");
+    simulator.fail_next(1, RequestFilter::any().path("/api/v1/pods"), refused.clone());
+    simulator.fail_next(1, RequestFilter::any().path("/api/v1/nodes"), refused);
+    let factory = builder(&simulator)
+        .name("scheduler")
+        .configure::<Node>(|nodes| nodes.name("spare"))
+        .on_failure(move |failure| hears.lock().push(failure.description.to_owned()))
+        .build();
+    let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
+    synced(&factory).await;
+    let mut heard = std::mem::take(&mut *heard.lock());
+    heard.sort_unstable();
+    assert_eq!(heard, ["scheduler/pods", "scheduler/spare/nodes"]);
+    assert!(format!("{pods:?}").contains("scheduler/pods") && format!("{factory:?}").contains("scheduler"));
+    let descriptions: Vec<_> = factory.informers().into_iter().map(|it| it.description).collect();
+    assert_eq!(descriptions, ["scheduler/pods", "scheduler/spare/nodes"]);
+    assert_eq!(nodes.status().description(), "scheduler/spare/nodes");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn stores_are_verified_as_often_as_is_said() {
+    let simulator = with_pods();
+    let factory = builder(&simulator).verify_every(Duration::from_secs(3_600)).build();
+    let pods = factory.core().v1().pods();
+    synced(&factory).await;
+    let exact = RequestFilter::verb(Verb::List).parameter("resourceVersionMatch", "Exact");
+    tokio::time::timeout(Duration::from_secs(3 * 3_600), simulator.wait_for_requests(&exact, 1))
+        .await
+        .expect("it is verified");
+    drop(pods);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_makes_an_informer_has_the_last_word() {
+    let simulator = with_pods();
+    let made = Arc::new(AtomicUsize::new(0));
+    let factory: SharedInformerFactory = builder(&simulator).default_resync(Duration::from_secs(60)).build();
+    let make = |list_watch: KubeListWatch<Pod>, options: InformerOptions<Pod>| {
+        made.fetch_add(1, Ordering::Relaxed);
+        SharedIndexInformer::new(Arc::new(list_watch), options.resync_period(Duration::from_secs(90)))
+    };
+    let pods = factory.informer_with(make);
+    let other_scope = factory.in_namespace("shop").informer_with(make);
+    synced(&factory).await;
+    assert_eq!(first_resync(&pods).await, 90);
+    assert_eq!(made.load(Ordering::Relaxed), 2, "once for each scope");
+    assert_eq!(crate::keys(&other_scope).len(), 2);
+    factory.shutdown().await;
+}

@@ -1,0 +1,102 @@
+//! One informer is stopped, and the others go on.
+
+use informer_factory::{InformerState, StopCause};
+use informer_testing::RequestFilter;
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::{factory, keys, synced, with_pods, within};
+
+#[tokio::test(start_paused = true)]
+async fn i12_one_informer_stops_and_the_others_go_on() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
+    let lister = pods.lister();
+    let handler = pods.add_handlers(|handlers| handlers);
+    synced(&factory).await;
+    within(simulator.wait_for_watches(&RequestFilter::any(), 2)).await;
+    assert!(within(factory.stop(&pods)).await);
+    within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+    assert_eq!(pods.state(), InformerState::Stopped(StopCause::Shutdown));
+    assert_eq!(nodes.state(), InformerState::Running);
+    assert_eq!((keys(&pods).len(), lister.namespace("shop").get("db").is_some()), (3, true));
+    within(handler.remove_and_wait()).await;
+    assert!(!within(factory.stop(&pods)).await, "it has left the factory");
+    assert_eq!(factory.informers().len(), 1);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_for_a_stopped_informer_again_gets_a_new_one_that_the_next_start_starts() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let old = factory.core().v1().pods();
+    synced(&factory).await;
+    factory.stop(&old).await;
+    simulator.delete::<Pod>("shop/db").expect("it exists");
+    let new = factory.core().v1().pods();
+    assert_eq!(new.state(), InformerState::Idle);
+    synced(&factory).await;
+    assert_eq!((keys(&old).len(), keys(&new).len()), (3, 2));
+    assert!(!factory.stop(&old).await, "the new one is another");
+    assert_eq!(new.state(), InformerState::Running);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_scopes_side_by_side_one_is_stopped() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let (shop, other) = (factory.in_namespace("shop"), factory.in_namespace("else"));
+    let (shop, other) = (shop.core().v1().pods(), other.core().v1().pods());
+    synced(&factory).await;
+    assert!(factory.stop(&shop).await, "whatever the scope of the handle that is asked to");
+    simulator.create(&crate::pod("else", "new", "new")).expect("a new pod");
+    within(async {
+        while other.indexer().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_an_informer_that_was_never_started_can_be_stopped_and_ends_the_waits_for_it() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    let registration = pods.add_handlers(|handlers| handlers);
+    assert!(within(factory.stop(&pods)).await);
+    assert_eq!(pods.state(), InformerState::Stopped(StopCause::Dropped));
+    assert!(within(pods.synced().wait()).await.is_err());
+    assert!(within(registration.synced().wait()).await.is_err());
+    synced(&factory).await;
+    assert_eq!(simulator.request_count(&RequestFilter::any()), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_of_another_factory_is_left_alone() {
+    let simulator = with_pods();
+    let (one, other) = (factory(&simulator), factory(&simulator));
+    let pods = one.core().v1().pods();
+    drop(other.core().v1().pods());
+    synced(&one).await;
+    assert!(!within(other.stop(&pods)).await);
+    assert_eq!(pods.state(), InformerState::Running);
+    one.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_goes_on_if_nobody_waits_for_it() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    synced(&factory).await;
+    {
+        let mut stop = Box::pin(factory.stop(&pods));
+        assert!(futures::poll!(stop.as_mut()).is_pending());
+    }
+    assert_eq!(within(pods.stopped()).await, StopCause::Shutdown);
+    factory.shutdown().await;
+}

@@ -1,0 +1,89 @@
+//! Waiting for informers, and hearing how each of them fares.
+
+use std::time::Duration;
+
+use informer_factory::{Health, InformerState};
+use informer_testing::{CannedResponse, RequestFilter};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use tokio::time::sleep;
+
+use crate::{factory, with_pods, within};
+
+fn refused() -> CannedResponse {
+    CannedResponse::failure(http::StatusCode::FORBIDDEN, "Forbidden", "because")
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_informer_says_how_it_fares() {
+    let simulator = with_pods();
+    simulator.fail_next(usize::MAX, RequestFilter::any().path("/api/v1/pods"), refused());
+    let factory = factory(&simulator);
+    let (_pods, _nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
+    factory.start();
+    let _secrets = factory.core().v1().secrets();
+    within(factory.wait_for_cache_sync_of::<Node>()).await.expect("it syncs");
+    sleep(Duration::from_millis(1)).await;
+    let reports = factory.informers();
+    let lines: Vec<_> = reports.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "nodes (synced)",
+            "pods (forbidden: the server answered 403 Forbidden: because)",
+            "secrets (not started)",
+        ]
+    );
+    let pods = reports.iter().find(|report| report.is_of::<Pod>()).expect("it is among them");
+    assert!(matches!(pods.health, Health::Forbidden { .. }) && !pods.has_synced);
+    assert!(pods.object.ends_with("::Pod"), "{}", pods.object);
+    let states: Vec<_> = reports.iter().map(|report| report.state).collect();
+    assert_eq!(states, [InformerState::Running, InformerState::Running, InformerState::Idle]);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_a_type_waits_for_it_in_all_scopes_and_for_no_other() {
+    let simulator = with_pods();
+    let in_shop = RequestFilter::any().path("/api/v1/namespaces/shop/pods");
+    simulator.fail_next(2, in_shop, refused());
+    simulator.fail_next(usize::MAX, RequestFilter::any().path("/api/v1/nodes"), refused());
+    let factory = factory(&simulator);
+    let (all, shop) = (factory.core().v1().pods(), factory.in_namespace("shop").core().v1().pods());
+    drop(factory.core().v1().nodes());
+    factory.start();
+    within(factory.wait_for_cache_sync_of::<Pod>()).await.expect("they sync");
+    assert!(all.has_synced() && shop.has_synced());
+    factory.shutdown().await;
+    assert!(within(factory.wait_for_cache_sync_of::<Node>()).await.is_err(), "it has been stopped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_what_nobody_has_asked_for_or_started_ends_at_once_and_says_so() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("there is none");
+    assert!(error.to_string().ends_with("Pod (no informer of it has been asked for)"), "{error}");
+    let _pods = factory.core().v1().pods();
+    let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("it isn't started");
+    assert_eq!(error.to_string(), "not synced: pods (not started)");
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_a_wait_for_all_goes_on_when_one_of_them_is_stopped_and_leaves() {
+    let simulator = with_pods();
+    simulator.fail_next(usize::MAX, RequestFilter::any().path("/api/v1/nodes"), refused());
+    simulator.fail_next(3, RequestFilter::any().path("/api/v1/pods"), refused());
+    let factory = factory(&simulator);
+    let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
+    factory.start();
+    let waiting = {
+        let factory = factory.clone();
+        tokio::spawn(async move { factory.wait_for_cache_sync().await })
+    };
+    sleep(Duration::from_millis(10)).await;
+    assert!(!pods.has_synced());
+    assert!(within(factory.stop(&nodes)).await);
+    within(waiting).await.expect("no panic").expect("the other syncs");
+    assert!(pods.has_synced());
+    factory.shutdown().await;
+}
