@@ -18,8 +18,11 @@
 //! ```
 //!
 //! The parts are in crates of their own, each useful alone: `informer-core` (queue, processor, handlers),
-//! `informer-store` (store and indices), `informer-reflector` (listing and watching). What most users need of them is
-//! exported here too.
+//! `informer-store` (store and indices), `informer-reflector` (listing and watching), `informer-workqueue` (the queue of a
+//! controller). What most users need of them is exported here too.
+//!
+//! What acts on changes is a controller: [`ControllerRunner`] calls an async function with each key that is to be looked
+//! at, and [`WriteTracker`] sees to it that it never acts on a cache that lacks its own last write.
 //!
 //! # Cargo features
 //!
@@ -39,6 +42,7 @@ pub mod groups;
 mod informer;
 #[cfg(feature = "kube-runtime")]
 pub mod kube_runtime;
+mod leader_election;
 #[cfg(doctest)]
 mod readme;
 mod runner;
@@ -57,6 +61,9 @@ pub use factory::{
 pub use informer::{
     Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
     VerifyError, WaitOutcome,
+};
+pub use leader_election::{
+    ElectionProblem, ElectionStatus, LeaderElectionConfig, LeaderElectionError, LeaderElector, LeadershipEnd,
 };
 pub use runner::{
     ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats, controller_key,

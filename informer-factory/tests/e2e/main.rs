@@ -9,6 +9,7 @@ mod controllers;
 mod credentials;
 mod custom_resources;
 mod derived;
+mod election;
 mod expiry;
 mod factory;
 mod following;
