@@ -37,7 +37,7 @@ impl Watermarks {
         for FeedNews { feed, namespace, reached } in news {
             match reached {
                 Some(version) => {
-                    _ = self.by_namespace.insert(Arc::clone(namespace), (*feed, version.clone()))
+                    _ = self.by_namespace.insert(Arc::clone(namespace), (*feed, version.clone()));
                 }
                 // Where it is followed again already, this was about the feed before.
                 None if self.by_namespace.get(namespace).is_some_and(|(current, _)| current == feed) => {

@@ -32,7 +32,7 @@ impl KnownObjects<u64> for Store {
 }
 
 /// What can happen next; the first number is always the namespace.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Step {
     /// From now on, what there is makes up the first list.
     Start,

@@ -33,6 +33,7 @@ impl<K: 'static> DeltaFifo<K> {
     /// Those that are made before [`start_feeds`](Self::start_feeds) make up the first list of the queue
     /// ([`synced`](Self::synced)); each has a [promise of its own](NamespaceFeed::synced) too.
     #[must_use]
+    #[expect(clippy::missing_panics_doc, reason = "the change is made before this goes on")]
     pub fn feed(&self, namespace: &str) -> NamespaceFeed<K> {
         let namespace: Arc<str> = namespace.into();
         let mut added = None;

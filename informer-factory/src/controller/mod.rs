@@ -20,7 +20,7 @@ use crate::source::{self, SourceStatus, SourceTask};
 use config::ShouldResync;
 use process::{Pause, Process};
 
-/// Runs a [`Reflector`] into a queue, and a function over what comes out of it.
+/// Runs a [`Reflector`](crate::Reflector) into a queue, and a function over what comes out of it.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) {

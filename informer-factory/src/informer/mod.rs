@@ -21,6 +21,7 @@ mod wait;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use informer_core::{
     AsyncEventHandler, Cached, DeltaFifo, EventHandler, EventStream, HandlerOptions, HandlerRegistration,
@@ -75,20 +76,21 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     ) -> (Self, InformerTask<K>) {
         let (writer, indexer) = store::<K>();
         let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
-        let (source, work) = source::whole(lister_watcher, &queue, options.reflector.clone());
-        Self::assemble(writer, queue, source, work, &options)
+        let InformerOptions { resync_period, verify_period, reflector } = options;
+        let made = source::whole(lister_watcher, &queue, reflector);
+        Self::assemble(writer, queue, made, resync_period, verify_period)
     }
 
     /// Puts the parts of an informer together.
     fn assemble(
         writer: StoreWriter<K>,
         queue: DeltaFifo<K>,
-        source: Source<K>,
-        work: SourceTask<K>,
-        options: &InformerOptions<K>,
+        (source, work): (Source<K>, SourceTask<K>),
+        resync_period: Option<Duration>,
+        verify_period: Option<Duration>,
     ) -> (Self, InformerTask<K>) {
         let (indexer, status, source) = (writer.indexer(), source.status(), Arc::new(source));
-        let processor = SharedProcessor::new(options.resync_period);
+        let processor = SharedProcessor::new(resync_period);
         let (watermark_sender, watermark) = watch::channel(ResourceVersion::empty());
         let mut pipeline = Pipeline {
             description: status.description().to_owned(),
@@ -105,8 +107,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         });
         let (keeper, state) = StateKeeper::new();
         let verifier = Arc::new(Verifier::new(indexer.clone(), Arc::clone(&source)));
-        let period = options.verify_period;
-        let task = InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), period, keeper);
+        let task =
+            InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), verify_period, keeper);
         let own_handles = indexer.handle_count();
         let shared =
             Shared { indexer, processor, queue, source, status, watermark, state, verifier, own_handles };

@@ -55,9 +55,9 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         let (writer, indexer) = store::<K>();
         let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
         let names: Vec<String> = namespaces.into_iter().map(Into::into).collect();
-        let config = options.reflector.clone();
-        let (source, work) = source::namespaces(Box::new(make), &names, &queue, config)?;
-        Ok(Self::assemble(writer, queue, source, work, &options))
+        let InformerOptions { resync_period, verify_period, reflector } = options;
+        let made = source::namespaces(Box::new(make), &names, &queue, reflector)?;
+        Ok(Self::assemble(writer, queue, made, resync_period, verify_period))
     }
 
     /// Follows one more namespace, at any time. Returns the promise that its first list is in the store; it is given up if

@@ -148,6 +148,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// must be quick and must not block, and where it panics, that event is lost and the panic is logged.
     ///
     /// Objects that exist already, and resyncs, are queued with [`Priority::Low`], all else with [`Priority::Normal`].
+    /// Nothing is queued for an object that is [released](informer_core::Event::Released), because its namespace is not
+    /// followed any more: from the store it would look deleted, and it is not.
     #[doc(alias = "Watches")]
     #[doc(alias = "Owns")]
     #[doc(alias = "EnqueueRequestsFromMapFunc")]
