@@ -9,13 +9,14 @@ use crate::{process, workspace};
 
 /// All that end by themselves, and talk to the server that they are told to. `quickstart` and `custom-groups` have steps
 /// of their own.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "custom_resource",
     "dynamic",
     "index_lookup",
     "informer_alone",
     "kube_runtime",
     "metadata_only",
+    "multi_namespace",
     "own_resync",
     "reflector_alone",
     "sample-controller",
