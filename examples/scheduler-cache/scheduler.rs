@@ -64,8 +64,8 @@ impl Scheduler {
         // Pods that have ended take nothing. With this selector they are as good as deleted.
         let alive = factory.with_fields("status.phase!=Succeeded,status.phase!=Failed");
         let pods = alive.core().v1().pod_demands();
-        // What finds no room is tried again within seconds: room comes with nodes, and with what pods leave.
-        let limiter = ItemExponential::new(Duration::from_millis(20), Duration::from_secs(5));
+        // As in kube-scheduler. Room comes with nodes, and with what pods leave.
+        let limiter = ItemExponential::new(Duration::from_secs(1), Duration::from_secs(10));
         let desk = Arc::new(Desk {
             cache: Mutex::default(),
             queue: Workqueue::builder().name(NAME).rate_limiter(limiter).build(),

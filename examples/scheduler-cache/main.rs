@@ -2,8 +2,8 @@
 //! that puts pods on the nodes with most room. In the midst of it the scheduler is killed, and another goes on.
 //!
 //! ```text
-//! cargo run --example scheduler_cache
-//! cargo run --example scheduler_cache -- --pods 1000 --nodes 20
+//! cargo run --example scheduler-cache
+//! cargo run --example scheduler-cache -- --pods 1000 --nodes 20
 //! ```
 
 mod bind;
@@ -62,7 +62,7 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
     let began = Instant::now();
     let mut witness = Witness::start(client.clone(), namespace).await?;
     // Some nodes come later; there is room enough on the others for all that comes before.
-    let first_nodes = nodes.div_ceil(2);
+    let first_nodes = (nodes * 3).div_ceil(4);
     workload.add_nodes(0..first_nodes).await?;
     let create = tokio::spawn({
         let workload = workload.clone();
