@@ -1,8 +1,9 @@
 //! Informers of custom resources whose types and accessors are generated.
 //!
 //! `groups` was written by `cargo xtask codegen --crd examples/custom-groups/crds/*.yaml --out
-//! examples/custom-groups/groups`. A program with such a folder needs informer-factory, kube with its feature `derive`,
-//! k8s-openapi, serde and `serde_json`, which kube's derive asks for.
+//! examples/custom-groups/groups`. There is an index for each field that a definition calls selectable. A program with such
+//! a folder needs informer-factory, kube with its feature `derive`, k8s-openapi, serde and `serde_json`, which kube's
+//! derive asks for.
 
 mod groups;
 
@@ -25,8 +26,8 @@ use crate::groups::edge_fleet_v1::Zone;
 use crate::groups::edge_fleet_v1::zone::{ZoneSpec, ZoneTier};
 use crate::groups::networking_example_v1::Firewall;
 use crate::groups::networking_example_v1::firewall::FirewallSpec;
-use crate::groups::stable_v1::CronTab;
 use crate::groups::stable_v1::cron_tab::CronTabSpec;
+use crate::groups::stable_v1::{CronTab, CronTabIndices as _};
 use crate::groups::{data_v1, data_v1beta1};
 
 #[tokio::main]
@@ -56,14 +57,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let old_databases = factory.data().v1beta1().databases();
     // Kubernetes' own group of that name is still there.
     let pods = factory.core().v1().pods();
-    let by_image = cron_tabs.add_index("image", |cron_tab: &CronTab| Some(cron_tab.spec.image.clone()))?;
     let by_tier =
         zones.add_index("tier", |zone: &Zone| zone.spec.tier.as_ref().map(|tier| format!("{tier:?}")))?;
     factory.start();
     factory.wait_for_cache_sync_within(Duration::from_secs(30)).await?;
 
     for (informer, found) in [
-        ("cron tabs of the image `backup`", by_image.get("backup").len()),
+        ("cron tabs of the image `backup`", cron_tabs.by_image("backup").len()),
         ("zones near the edge", by_tier.get("NearEdge").len()),
         (
             "pipelines with a port",

@@ -20,6 +20,9 @@ pub enum Delta<K> {
     Sync(Cached<K>),
     /// The object is gone.
     Deleted(Deleted<K>),
+    /// The object, in the newest state that is known, is not followed any more, because its namespace isn't. What has
+    /// become of it is not known from then on; it has not been deleted.
+    Released(Cached<K>),
 }
 
 impl<K> Delta<K> {
@@ -27,24 +30,38 @@ impl<K> Delta<K> {
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
         match self {
-            Self::Added(obj) | Self::Updated(obj) | Self::Replaced(obj) | Self::Sync(obj) => obj.key(),
+            Self::Added(obj)
+            | Self::Updated(obj)
+            | Self::Replaced(obj)
+            | Self::Sync(obj)
+            | Self::Released(obj) => obj.key(),
             Self::Deleted(deleted) => deleted.key(),
         }
     }
 
-    /// Returns the object in its state after the change, or its last known one if it was deleted.
+    /// Returns the object in its state after the change, or its last known one if it was deleted or released.
     #[must_use]
     pub fn object(&self) -> Option<&Cached<K>> {
         match self {
-            Self::Added(obj) | Self::Updated(obj) | Self::Replaced(obj) | Self::Sync(obj) => Some(obj),
+            Self::Added(obj)
+            | Self::Updated(obj)
+            | Self::Replaced(obj)
+            | Self::Sync(obj)
+            | Self::Released(obj) => Some(obj),
             Self::Deleted(deleted) => deleted.last_known(),
         }
     }
 
-    /// Says whether the object is gone.
+    /// Says whether the object has been deleted.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         matches!(self, Self::Deleted(_))
+    }
+
+    /// Says whether a store has no such object after this change: it was deleted or released.
+    #[must_use]
+    pub fn is_end(&self) -> bool {
+        matches!(self, Self::Deleted(_) | Self::Released(_))
     }
 }
 
@@ -56,6 +73,7 @@ impl<K> Clone for Delta<K> {
             Self::Replaced(obj) => Self::Replaced(obj.clone()),
             Self::Sync(obj) => Self::Sync(obj.clone()),
             Self::Deleted(deleted) => Self::Deleted(deleted.clone()),
+            Self::Released(obj) => Self::Released(obj.clone()),
         }
     }
 }

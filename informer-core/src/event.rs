@@ -21,8 +21,13 @@ pub enum Event<K> {
     },
     /// An object has not changed, but is handed out again; only to handlers that are due a resync.
     Resynced(Cached<K>),
-    /// An object is no longer in the store.
+    /// An object has been deleted, and is no longer in the store.
     Deleted(Deleted<K>),
+    /// An object is no longer in the store, because its namespace is not followed any more. It has not been deleted, as
+    /// far as anybody knows, so nothing that belongs to it is to be cleaned up; what is kept of it is to be dropped.
+    ///
+    /// It is in the state in which this handler was last told of it.
+    Released(Cached<K>),
 }
 
 impl<K> Event<K> {
@@ -30,9 +35,10 @@ impl<K> Event<K> {
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
         match self {
-            Self::Added { object, .. } | Self::Updated { new: object, .. } | Self::Resynced(object) => {
-                object.key()
-            }
+            Self::Added { object, .. }
+            | Self::Updated { new: object, .. }
+            | Self::Resynced(object)
+            | Self::Released(object) => object.key(),
             Self::Deleted(deleted) => deleted.key(),
         }
     }
@@ -47,6 +53,7 @@ impl<K> Clone for Event<K> {
             Self::Updated { old, new } => Self::Updated { old: old.clone(), new: new.clone() },
             Self::Resynced(object) => Self::Resynced(object.clone()),
             Self::Deleted(deleted) => Self::Deleted(deleted.clone()),
+            Self::Released(object) => Self::Released(object.clone()),
         }
     }
 }

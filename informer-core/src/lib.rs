@@ -34,10 +34,11 @@ mod selector;
 mod sync;
 mod synced;
 mod uid;
+mod watermarks;
 
 pub use cached::Cached;
 pub use delta::{Deleted, Delta, Deltas};
-pub use delta_fifo::{Batch, DeltaFifo, Pending};
+pub use delta_fifo::{Batch, DeltaFifo, NamespaceFeed, Pending};
 pub use error::{KeyError, ListWatchError, SelectorError};
 pub use event::{Event, EventBatch};
 pub use fresh::Fresh;
@@ -56,3 +57,4 @@ pub use resource_version::ResourceVersion;
 pub use selector::parse_selector;
 pub use synced::{NeverSynced, Synced};
 pub use uid::Uid;
+pub use watermarks::{FeedId, FeedNews, Watermarks};

@@ -72,6 +72,19 @@ pub trait KnownObjects<K>: Send + Sync + 'static {
     /// Calls `visit` for every known object, in one consistent state. Returns what holds that state, if that is more
     /// than a lock, to be dropped when the queue is not locked any more: objects that have changed meanwhile go with it.
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
+
+    /// As [`for_each_known`](Self::for_each_known), for the objects of one namespace. Default: looks at all.
+    fn for_each_known_in(
+        &self,
+        namespace: &str,
+        visit: &mut dyn FnMut(&Cached<K>),
+    ) -> Option<Box<dyn Any + Send>> {
+        self.for_each_known(&mut |object| {
+            if object.namespace() == Some(namespace) {
+                visit(object);
+            }
+        })
+    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,9 @@ enum Change {
     Lose(u8),
     /// Another object takes its name.
     Recreate(u8),
+    /// It is not followed any more, or it is followed again.
+    Release(u8),
+    Follow(u8),
     /// It is handed out again.
     Resync(u8),
 }
@@ -56,6 +59,8 @@ fn change() -> impl Strategy<Value = Change> {
         2 => (0..NAMES, any::<bool>()).prop_map(|(name, changed)| Change::Delete(name, changed)),
         1 => (0..NAMES).prop_map(Change::Lose),
         1 => (0..NAMES).prop_map(Change::Recreate),
+        1 => (0..NAMES).prop_map(Change::Release),
+        1 => (0..NAMES).prop_map(Change::Follow),
         2 => (0..NAMES).prop_map(Change::Resync),
     ]
 }
@@ -82,6 +87,8 @@ fn key(name: u8) -> ObjectKey {
 struct World {
     processor: SharedProcessor<u64>,
     truth: BTreeMap<ObjectKey, Cached<u64>>,
+    /// What has not been deleted, and is not followed.
+    released: BTreeMap<ObjectKey, Cached<u64>>,
     /// Every state that there ever was; values are unique and grow.
     history: BTreeSet<(ObjectKey, u64)>,
     value: u64,
@@ -101,6 +108,8 @@ struct Reader {
     known: BTreeMap<ObjectKey, u64>,
     /// The newest state of each key that it has ever heard of.
     newest: BTreeMap<ObjectKey, u64>,
+    /// What it was told is not followed any more, and may be told of again as it was.
+    released: BTreeSet<ObjectKey>,
     largest_batch: usize,
 }
 
@@ -111,6 +120,7 @@ impl World {
         Self {
             processor,
             truth: BTreeMap::new(),
+            released: BTreeMap::new(),
             history: BTreeSet::new(),
             value: 0,
             list_complete: false,
@@ -126,6 +136,7 @@ impl World {
 
     fn add(&mut self, name: u8, events: &mut Vec<Event<u64>>) {
         let object = self.state(name);
+        self.released.remove(&key(name));
         self.truth.insert(key(name), object.clone());
         events.push(Event::Added { object, is_in_initial_list: !self.list_complete });
     }
@@ -158,6 +169,19 @@ impl World {
                     self.add(name, events);
                 }
             }
+            Change::Release(name) => {
+                if let Some(last) = self.truth.remove(&key(name)) {
+                    self.released.insert(key(name), last.clone());
+                    events.push(Event::Released(last));
+                }
+            }
+            Change::Follow(name) if !self.truth.contains_key(&key(name)) => {
+                if let Some(object) = self.released.remove(&key(name)) {
+                    self.truth.insert(key(name), object.clone());
+                    events.push(Event::Added { object, is_in_initial_list: false });
+                }
+            }
+            Change::Follow(_) => {}
             Change::Resync(name) => {
                 events.extend(self.truth.get(&key(name)).cloned().map(Event::Resynced));
             }
@@ -209,6 +233,7 @@ impl World {
             joined_late: self.list_complete,
             known: BTreeMap::new(),
             newest: BTreeMap::new(),
+            released: BTreeSet::new(),
             largest_batch: 0,
         });
     }
@@ -239,6 +264,15 @@ impl Reader {
                 let is_forgone = self.forgoes_old_states && old.ptr_eq(new) && told.is_some();
                 assert!(is_forgone || told == Some(**old), "I4: {event:?} of another state");
             }
+            Event::Released(object) => {
+                let told = self.known.remove(&key);
+                let is_forgone = self.forgoes_old_states && told < Some(**object);
+                assert!(
+                    told.is_some() && (is_forgone || told == Some(**object)),
+                    "I4: {event:?} after {told:?}"
+                );
+                self.released.insert(key);
+            }
             Event::Resynced(object) => {
                 assert!(self.wants_resyncs);
                 assert_eq!(self.known.get(&key), Some(&**object), "{event:?} of another state");
@@ -262,7 +296,8 @@ impl Reader {
     fn hear_of(&mut self, key: &ObjectKey, value: u64, history: &BTreeSet<(ObjectKey, u64)>) {
         assert!(history.contains(&(key.clone(), value)), "{key} never was {value}");
         let before = self.newest.insert(key.clone(), value);
-        assert!(before.is_none_or(|before| before < value), "{key} goes back to {value}");
+        let is_again = self.released.remove(key) && before == Some(value);
+        assert!(is_again || before.is_none_or(|before| before < value), "{key} goes back to {value}");
     }
 
     fn check(&self, list_complete: bool) {

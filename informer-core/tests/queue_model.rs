@@ -202,6 +202,7 @@ fn follow(objects: &mut Objects, delta: &Delta<u64>) {
         Delta::Deleted(deleted) => {
             objects.remove(deleted.key());
         }
+        Delta::Released(object) => panic!("{} is released, though no namespace is", object.key()),
     }
 }
 

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use informer_core::{HandlerRegistration, NeverSynced, Synced};
-use informer_reflector::Health;
 use thiserror::Error;
 
-use crate::{InformerState, SharedIndexInformer};
+use crate::{InformerState, SharedIndexInformer, SourceStatus};
 
 /// Something that begins with what existed at the start: an informer's store, or a handler.
 pub trait CacheSync: Send + Sync {
@@ -26,15 +25,15 @@ impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
     }
 
     fn waiting_for(&self) -> String {
-        waiting_for(self.status().description(), self.state(), &self.health())
+        waiting_for(self.status(), self.state())
     }
 }
 
 /// Says what an informer is, and what its first list is waiting for.
-pub(crate) fn waiting_for(description: &str, state: InformerState, health: &Health) -> String {
+pub(crate) fn waiting_for(status: &SourceStatus, state: InformerState) -> String {
     match state {
-        InformerState::Idle => format!("{description} (not started)"),
-        _ => format!("{description} ({health})"),
+        InformerState::Idle => format!("{} (not started)", status.description()),
+        _ => status.waiting_for(),
     }
 }
 

@@ -18,8 +18,11 @@
 //! ```
 //!
 //! The parts are in crates of their own, each useful alone: `informer-core` (queue, processor, handlers),
-//! `informer-store` (store and indices), `informer-reflector` (listing and watching). What most users need of them is
-//! exported here too.
+//! `informer-store` (store and indices), `informer-reflector` (listing and watching), `informer-workqueue` (the queue of a
+//! controller). What most users need of them is exported here too.
+//!
+//! What acts on changes is a controller: [`ControllerRunner`] calls an async function with each key that is to be looked
+//! at, and [`WriteTracker`] sees to it that it never acts on a cache that lacks its own last write.
 //!
 //! # Cargo features
 //!
@@ -39,9 +42,11 @@ pub mod groups;
 mod informer;
 #[cfg(feature = "kube-runtime")]
 pub mod kube_runtime;
+mod leader_election;
 #[cfg(doctest)]
 mod readme;
 mod runner;
+mod source;
 mod write_tracker;
 
 pub use informer_macros::Informer;
@@ -57,16 +62,20 @@ pub use informer::{
     Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
     VerifyError, WaitOutcome,
 };
+pub use leader_election::{
+    ElectionProblem, ElectionStatus, LeaderElectionConfig, LeaderElectionError, LeaderElector, LeadershipEnd,
+};
 pub use runner::{
     ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats, controller_key,
     keys_in_index, own_key,
 };
+pub use source::{NamespaceError, SourceStatus};
 pub use write_tracker::{KeyWrites, WriteInFlight, WriteTracker};
 
 pub use informer_core::{
     AsyncEventHandler, Batch, Cached, Deleted, Delta, DeltaFifo, Event, EventHandler, EventStream, Filtered,
     HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError, ListWatchError, ListerWatcher,
-    NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid,
+    NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid, Watermarks,
 };
 pub use informer_reflector::{
     Health, KubeListWatch, ListTweaks, ListWatchFailure, NextRequest, PrunePaths, Reflector, ReflectorConfig,

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use informer_core::{Cached, KnownObjects, ObjectKey, ResourceVersion};
+use informer_core::{Cached, KnownObjects, ObjectKey, ResourceVersion, Watermarks};
 
 use crate::index::{AnyIndex, Definition, Index, IndexState, IndexValue, Values, install, sharing};
 use crate::objects::Objects;
@@ -85,11 +85,19 @@ impl<K> Indexer<K> {
         self.len() == 0
     }
 
-    /// Returns the server's resource version whose state the store has, empty if it has none yet (I9).
+    /// Returns the server's resource version whose state the store has, empty if it has none yet (I9). Where namespaces
+    /// come one by one, this is the least of [theirs](Self::watermarks): the store has at least this of each.
     #[must_use]
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.state.read().watermark.clone()
+    }
+
+    /// Returns the resource version of each namespace whose state the store has, where namespaces come one by one (I9);
+    /// none otherwise, nor of one whose first list is not there.
+    #[must_use]
+    pub fn watermarks(&self) -> Arc<Watermarks> {
+        Arc::clone(&self.shared.state.read().watermarks)
     }
 
     /// Returns the present state for any number of queries. Costs a few reference counts, however large the store is;
@@ -316,6 +324,16 @@ impl<K: Send + Sync + 'static> KnownObjects<K> for Indexer<K> {
 
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>> {
         let objects = self.list();
+        objects.iter().for_each(visit);
+        Some(Box::new(objects))
+    }
+
+    fn for_each_known_in(
+        &self,
+        namespace: &str,
+        visit: &mut dyn FnMut(&Cached<K>),
+    ) -> Option<Box<dyn Any + Send>> {
+        let objects = self.in_namespace(namespace);
         objects.iter().for_each(visit);
         Some(Box::new(objects))
     }

@@ -71,6 +71,7 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
             }
             Delta::Sync(_) => None,
             Delta::Deleted(deleted) => Some(Change::Remove(deleted.key().clone())),
+            Delta::Released(object) => Some(Change::Remove(object.key().clone())),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use informer_core::{Cached, ObjectKey, ResourceVersion};
+use informer_core::{Cached, ObjectKey, ResourceVersion, Watermarks};
 
 use crate::index::{AnyIndex, AnyIndexState, Joining, ValuesBySlot};
 use crate::slot_map::SlotMap;
@@ -42,11 +42,13 @@ impl<K> Shared<K> {
     }
 }
 
-/// One state of the store: objects, indices and watermark. Copying it costs a few reference counts.
+/// One state of the store: objects, indices and watermarks. Copying it costs a few reference counts.
 pub(crate) struct State<K> {
     pub(crate) objects: SlotMap<Cached<K>>,
     pub(crate) indices: Vec<NamedIndex<K>>,
     pub(crate) watermark: ResourceVersion,
+    /// Those of the namespaces, if they come one by one; the above is the least of them then.
+    pub(crate) watermarks: Arc<Watermarks>,
 }
 
 /// An index as readers find it.
@@ -97,6 +99,7 @@ impl<K> Clone for State<K> {
             objects: self.objects.clone(),
             indices: self.indices.clone(),
             watermark: self.watermark.clone(),
+            watermarks: Arc::clone(&self.watermarks),
         }
     }
 }
@@ -104,6 +107,11 @@ impl<K> Clone for State<K> {
 impl<K> State<K> {
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<(u32, &Cached<K>)> {
         self.objects.find(key.hash_value(), |object| object.key() == key)
+    }
+
+    /// The version up to which everything is there that concerns the object with this key.
+    pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
+        key.namespace().and_then(|namespace| self.watermarks.get(namespace)).unwrap_or(&self.watermark)
     }
 
     pub(crate) fn get_by_text(&self, key: &str) -> Option<&Cached<K>> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use informer_core::{Cached, ObjectKey, ResourceVersion};
+use informer_core::{Cached, ObjectKey, ResourceVersion, Watermarks};
 
 use crate::objects::Objects;
 use crate::shared::State;
@@ -45,10 +45,22 @@ impl<K> Snapshot<K> {
         self.len() == 0
     }
 
-    /// Returns the server's resource version whose state this is, empty if there is none.
+    /// Returns the server's resource version whose state this is, empty if there is none. Where namespaces come one by
+    /// one, the least of [theirs](Self::watermarks).
     #[must_use]
     pub fn watermark(&self) -> &ResourceVersion {
         &self.state.watermark
+    }
+
+    /// Returns the resource version of each namespace whose state this is, where they come one by one; none otherwise.
+    #[must_use]
+    pub fn watermarks(&self) -> &Watermarks {
+        &self.state.watermarks
+    }
+
+    /// Returns the resource version up to which everything is here that concerns the object with this key.
+    pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
+        self.state.watermark_for(key)
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use informer_core::{Cached, ObjectKey, ResourceVersion};
+use informer_core::{Cached, FeedNews, ObjectKey, ResourceVersion, Watermarks};
 
 use crate::index::{
     AnyIndex, Applied, Computed, Definition, Failures, Logged, LoggedChange, Values, lasting,
@@ -81,6 +81,7 @@ pub fn store<K: Send + Sync + 'static>() -> (StoreWriter<K>, Indexer<K>) {
             index: by_namespace.new_state(),
         }],
         watermark: ResourceVersion::empty(),
+        watermarks: Arc::new(Watermarks::default()),
     };
     let notes =
         WriterNotes { indices: vec![IndexNotes::new(by_namespace)], joining: Vec::new(), generation: 0 };
@@ -112,10 +113,10 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         changes: Vec<Change<K>>,
         watermark: Option<&ResourceVersion>,
     ) -> Vec<IndexFailure> {
-        self.transaction_with(changes, watermark, |commit| commit())
+        self.transaction_with(changes, watermark, &[], |commit| commit())
     }
 
-    /// As [`transaction`](Self::transaction), but leaves it to `publish` when the changes become visible: they do when
+    /// As [`transaction`](Self::transaction), with news of the watermarks of namespaces that come one by one, and leaves it to `publish` when the changes become visible: they do when
     /// it calls the function that it is given, once. If it doesn't, they do at the end.
     ///
     /// `publish` must not call back into this store's writing or indices.
@@ -123,9 +124,10 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         &mut self,
         changes: Vec<Change<K>>,
         watermark: Option<&ResourceVersion>,
+        of_namespaces: &[FeedNews],
         publish: impl FnOnce(&mut dyn FnMut()),
     ) -> Vec<IndexFailure> {
-        let mut transaction = Transaction::new(changes, watermark);
+        let mut transaction = Transaction::new(changes, watermark, of_namespaces);
         loop {
             let mut failures = Failures::new();
             let changes = &transaction.changes;
@@ -228,6 +230,7 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
 struct Transaction<'a, K> {
     changes: Vec<Change<K>>,
     watermark: Option<&'a ResourceVersion>,
+    of_namespaces: &'a [FeedNews],
     /// In the order of [`WriterNotes::definitions`].
     computed: Vec<Computed>,
     /// For each change the slot that it concerns, and whether the object is new there.
@@ -237,9 +240,21 @@ struct Transaction<'a, K> {
 }
 
 impl<'a, K> Transaction<'a, K> {
-    fn new(changes: Vec<Change<K>>, watermark: Option<&'a ResourceVersion>) -> Self {
+    fn new(
+        changes: Vec<Change<K>>,
+        watermark: Option<&'a ResourceVersion>,
+        of_namespaces: &'a [FeedNews],
+    ) -> Self {
         let slots = Vec::with_capacity(changes.len());
-        Self { changes, watermark, computed: Vec::new(), slots, replaced: Vec::new(), old_state: None }
+        Self {
+            changes,
+            watermark,
+            of_namespaces,
+            computed: Vec::new(),
+            slots,
+            replaced: Vec::new(),
+            old_state: None,
+        }
     }
 
     fn commit(
@@ -284,6 +299,9 @@ impl<'a, K> Transaction<'a, K> {
         }
         if let Some(watermark) = self.watermark {
             state.watermark = watermark.clone();
+        }
+        if !self.of_namespaces.is_empty() {
+            Arc::make_mut(&mut state.watermarks).apply(self.of_namespaces);
         }
     }
 

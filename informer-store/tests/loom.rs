@@ -89,7 +89,7 @@ fn i3_nothing_is_seen_before_it_is_published_and_all_of_it_afterwards() {
                     assert!(value == 1 || ended > 0, "it was not to be seen yet");
                 }
             });
-            writer.transaction_with(put_all(count, 2), Some(&2.into()), |commit| {
+            writer.transaction_with(put_all(count, 2), Some(&2.into()), &[], |commit| {
                 published.store(1, loom::sync::atomic::Ordering::SeqCst);
                 commit();
                 published.store(2, loom::sync::atomic::Ordering::SeqCst);

@@ -413,3 +413,15 @@ fn i8_an_index_function_may_ask_the_cache() {
         .recv_timeout(Duration::from_secs(30))
         .expect("the function has met a lock, or the thread has panicked");
 }
+
+#[test]
+fn what_is_released_is_not_shown_any_more_whatever_was_written() {
+    let mut setup = Setup::with_adds();
+    setup.put(object("a", "1", "x"));
+    setup.cache.record(object("a", "9", "y"));
+    setup.remove("pod");
+    assert_eq!(setup.version().as_deref(), Some("9"), "the store alone does not say that it won't come");
+    setup.cache.on_release(&object("a", "1", "x"));
+    assert!(setup.version().is_none() && setup.cache.is_empty());
+    assert!(setup.cache.record(object("a", "10", "z")), "it was not deleted, so it can be written again");
+}

@@ -4,9 +4,12 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use informer_core::{Cached, ObjectKey, ResourceVersion, Uid};
+use informer_core::{
+    Cached, DeltaFifo, NamespaceFeed, ObjectKey, ReflectorStore, Replacement, ResourceVersion, Uid,
+};
 use informer_store::{Change, Index, IndexError, Indexer, StoreWriter, store};
 
 /// An object with tags to index it by.
@@ -461,7 +464,7 @@ fn what_a_panicking_publisher_did_not_publish_is_published_before_the_panic_goes
         let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
         let changes = (0..count).map(|n| Change::Put(item(&n.to_string(), 1, &[1]))).collect();
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            writer.transaction_with(changes, None, |_| std::panic::resume_unwind(Box::new("told to")));
+            writer.transaction_with(changes, None, &[], |_| std::panic::resume_unwind(Box::new("told to")));
         }));
         assert!(outcome.is_err());
         assert_eq!((indexer.len(), by_tag.count(&1)), (count, count));
@@ -642,4 +645,41 @@ fn an_index_that_another_thread_is_just_adding_is_waited_for() {
         indexer.index_or_try_add("tag", |_: &Item| Ok::<_, String>(["text"])),
         Err(IndexError::WrongType { .. })
     ));
+}
+
+#[test]
+fn i9_namespaces_that_come_one_by_one_have_a_watermark_each() {
+    let (mut writer, indexer) = store::<Item>();
+    let queue = DeltaFifo::<Item>::new();
+    let (a, b) = (queue.feed("a"), queue.feed("b"));
+    let list = |feed: &NamespaceFeed<Item>, version: u64| {
+        let nothing = Replacement {
+            objects: Vec::new(),
+            set_aside: Vec::new(),
+            complete: true,
+            resource_version: version.into(),
+        };
+        feed.replace(nothing);
+    };
+    let mut follow = || {
+        let mut next = std::pin::pin!(queue.pop_batch());
+        let Poll::Ready(Some(batch)) = next.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("there is news");
+        };
+        writer.transaction_with(Vec::new(), batch.watermark(), batch.feed_news(), |commit| commit());
+    };
+    list(&a, 7);
+    follow();
+    let before = indexer.snapshot();
+    assert_eq!(
+        (indexer.watermarks().get("a"), indexer.watermark()),
+        (Some(&7.into()), ResourceVersion::empty())
+    );
+    list(&b, 5);
+    follow();
+    assert_eq!((indexer.watermarks().get("b"), indexer.watermark()), (Some(&5.into()), 5.into()));
+    assert!(before.watermarks().get("b").is_none() && before.watermark().is_empty(), "I7");
+    b.release();
+    follow();
+    assert_eq!((indexer.watermarks().get("b"), indexer.watermark()), (None, 7.into()));
 }

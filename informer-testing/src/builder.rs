@@ -34,6 +34,7 @@ impl Default for SimulatorBuilder {
                     namespaces_required: false,
                     graceful_pods: false,
                     compressed_streams: false,
+                    cbor: false,
                 },
                 begins_on: SystemTime::now(),
             },
@@ -142,6 +143,16 @@ impl SimulatorBuilder {
     #[must_use]
     pub fn compress_streaming_lists(mut self) -> Self {
         self.settings.habits.compressed_streams = true;
+        self
+    }
+
+    /// Sends and takes CBOR, as servers do whose feature gate `CBORServingAndStorage` is on (KEP-4222). By default the
+    /// simulator, as other servers, does not know it: clients that prefer it get the next encoding that they accept, and
+    /// bodies in it are refused with 415.
+    #[doc(alias = "CBORServingAndStorage")]
+    #[must_use]
+    pub fn serve_cbor(mut self) -> Self {
+        self.settings.habits.cbor = true;
         self
     }
 

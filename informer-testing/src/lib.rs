@@ -3,7 +3,7 @@
 //! A [`Simulator`] is not a mock that plays back what a test recorded. It has storage with a history, resource
 //! versions, lists in pages, watches that replay, bookmarks, selectors, conflicts and expired resource versions;
 //! discovery, custom resource definitions, tables, all kinds of patches with server-side apply, owner references and
-//! finalizers; and answers as a real server does, down to the reasons in its refusals. `kubectl` and informers of
+//! finalizers; speaks JSON, YAML, protobuf and CBOR; and answers as a real server does, down to the reasons in its refusals. `kubectl` and informers of
 //! client-go work on it unchanged. On top of that a test can make it misbehave; see [below](#trouble).
 //!
 //! ```
@@ -129,18 +129,24 @@
 //!   between versions is `None`; fields that any version lets be selected can be selected in all.
 //! - **Server-side apply** keeps account of leaves and of the elements of keyed lists. Which built-in lists have keys
 //!   follows from the field's name, for the lists that people patch; the same goes for strategic merge patches.
-//! - **Encodings.** JSON is sent. JSON and YAML are taken, and of the stable versions of built-in kinds protobuf, too.
+//! - **Encodings.** Objects are sent and taken in JSON and YAML, of the stable versions of built-in kinds also in protobuf,
+//!   but for `apiextensions.k8s.io` and `certificates.k8s.io`; and in CBOR if the [builder](SimulatorBuilder::serve_cbor)
+//!   says so. What is no object, such as discovery, is there in JSON only. As built-in kinds have no schemas, one can be
+//!   stored that is none: what of it is not of its field's type is left out of protobuf, with a warning in the log.
+//!   JSON is never indented. A watch over a WebSocket needs the socket; there is none in process.
 //! - **Rights.** Everyone may do everything. There is no admission but what is said above.
 //! - **`OpenAPI`** is there for custom resources in full, for built-in kinds only as far as `kubectl apply` needs it.
 
 mod builder;
 mod built_in;
 mod catalogue;
+mod cbor;
 mod clock;
 mod cluster;
 mod credentials;
 mod custom;
 mod discovery;
+mod encoding;
 mod error;
 mod fault;
 mod lagging_replica;

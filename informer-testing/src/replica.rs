@@ -64,7 +64,7 @@ impl<K> Replica<K> {
     }
 
     /// Returns every call that could not be: an add of what was there, an update from something that was not, a
-    /// version that goes back, a delete of what was not there.
+    /// version that goes back, a delete or release of what was not there.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.state.copy.lock().violations.clone()
@@ -130,6 +130,16 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Replica<K> {
             if copy.objects.remove(object.key()).is_none() {
                 copy.violation("delete", object.key(), "it was not there");
             }
+        });
+    }
+
+    fn on_release(&self, object: &Cached<K>) {
+        self.note(|copy| match copy.objects.remove(object.key()) {
+            None => copy.violation("release", object.key(), "it was not there"),
+            Some(before) if before.resource_version() != object.resource_version() => {
+                copy.violation("release", object.key(), "it is not in the state that was told before");
+            }
+            Some(_) => {}
         });
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Habits {
     pub(crate) graceful_pods: bool,
     /// Whether streaming lists are compressed for clients that take it.
     pub(crate) compressed_streams: bool,
+    /// Whether CBOR is sent and taken.
+    pub(crate) cbor: bool,
 }
 
 /// A simulated API server.

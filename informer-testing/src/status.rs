@@ -195,12 +195,9 @@ pub(crate) fn unsupported_media_type(accepted: &str) -> Refusal {
     )
 }
 
-pub(crate) fn not_acceptable() -> Refusal {
-    failure(
-        StatusCode::NOT_ACCEPTABLE,
-        "NotAcceptable",
-        "only the following media types are accepted: application/json",
-    )
+pub(crate) fn not_acceptable(accepted: &str) -> Refusal {
+    let message = format!("only the following media types are accepted: {accepted}");
+    failure(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
 pub(crate) fn internal(message: impl Into<String>) -> Refusal {

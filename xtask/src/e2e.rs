@@ -20,8 +20,14 @@ const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 /// Tells the wire scenarios where the server's etcd is, which they make forget the past.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
-/// Tells the tests where the program is that follows pods with client-go.
-const CLIENT_GO: &str = "INFORMER_E2E_CLIENT_GO";
+/// Tells the wire scenarios that the server speaks CBOR, which is behind a feature gate.
+const CBOR: (&str, &str) = ("INFORMER_E2E_CBOR", "CBORServingAndStorage=true");
+
+/// Tells the tests where the programs are that use client-go: one follows pods, and one compares encodings.
+const CLIENT_GO: [(&str, &str, &str); 2] = [
+    ("INFORMER_E2E_CLIENT_GO", "./follow", "clientgofollow"),
+    ("INFORMER_E2E_CLIENT_GO_FORMS", "./forms", "clientgoforms"),
+];
 
 /// What to start and which tests to run.
 #[derive(Debug, Default, clap::Args)]
@@ -49,21 +55,28 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if !status.success() {
         bail!("the end-to-end tests do not build; see the message above");
     }
-    let follower = client_go::build("./follow", "clientgofollow", signals)?;
+    let on_client_go = CLIENT_GO.map(|(variable, package, name)| {
+        client_go::build(package, name, signals).map(|path| path.map(|path| (variable, path)))
+    });
     let options = with_kubectl(&args.options);
     let programs = Programs::find(&options, signals)?;
     let mut cluster = apiserver::start(&options, &programs, signals)?;
     let mut command = tests();
     command.args(["--", "--ignored"]).args(&args.filter);
     command.env(KUBECONFIG, cluster.kubeconfig()).env(ETCD, cluster.etcd());
-    match follower {
-        Some(path) => {
-            command.env(CLIENT_GO, path);
-        }
-        None => {
-            eprintln!("there is no Go here, so client-go is not tried; Go 1.26 or newer would do");
-            command.args(["--skip", "client_go"]);
-        }
+    if args.options.apiserver_arg.iter().any(|argument| argument.contains(CBOR.1)) {
+        command.env(CBOR.0, "1");
+    }
+    let mut programs_in_go = 0;
+    for (variable, path) in
+        on_client_go.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten()
+    {
+        command.env(variable, path);
+        programs_in_go += 1;
+    }
+    if programs_in_go < CLIENT_GO.len() {
+        eprintln!("there is no Go here, so client-go is not tried; Go 1.26 or newer would do");
+        command.args(["--skip", "client_go"]);
     }
     let tested = apiserver::run_against(&mut cluster, &programs, &mut command, signals)?;
     if tested != ExitCode::SUCCESS || !args.filter.is_empty() {

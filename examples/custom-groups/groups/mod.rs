@@ -94,7 +94,7 @@ impl BuildV1beta1<'_> {
     #[inline]
     #[must_use]
     pub fn pipelines(&self) -> informer_factory::SharedIndexInformer<build_v1beta1::Pipeline> {
-        self.factory.informer()
+        self.factory.informer_with(build_v1beta1::Pipeline::new_informer)
     }
 }
 
@@ -139,7 +139,7 @@ impl DataV1<'_> {
     #[inline]
     #[must_use]
     pub fn backups(&self) -> informer_factory::SharedIndexInformer<data_v1::Backup> {
-        self.factory.informer()
+        self.factory.informer_with(data_v1::Backup::new_informer)
     }
 
     /// Returns the shared informer of databases.
@@ -149,7 +149,7 @@ impl DataV1<'_> {
     #[inline]
     #[must_use]
     pub fn databases(&self) -> informer_factory::SharedIndexInformer<data_v1::SqlDatabase> {
-        self.factory.informer()
+        self.factory.informer_with(data_v1::SqlDatabase::new_informer)
     }
 }
 
@@ -175,7 +175,7 @@ impl DataV1beta1<'_> {
     #[inline]
     #[must_use]
     pub fn databases(&self) -> informer_factory::SharedIndexInformer<data_v1beta1::SqlDatabase> {
-        self.factory.informer()
+        self.factory.informer_with(data_v1beta1::SqlDatabase::new_informer)
     }
 }
 
@@ -214,7 +214,7 @@ impl EdgeFleetV1<'_> {
     #[inline]
     #[must_use]
     pub fn zones(&self) -> informer_factory::SharedIndexInformer<edge_fleet_v1::Zone> {
-        self.factory.informer()
+        self.factory.informer_with(edge_fleet_v1::Zone::new_informer)
     }
 }
 
@@ -253,7 +253,7 @@ impl NetworkingExampleV1<'_> {
     #[inline]
     #[must_use]
     pub fn firewalls(&self) -> informer_factory::SharedIndexInformer<networking_example_v1::Firewall> {
-        self.factory.informer()
+        self.factory.informer_with(networking_example_v1::Firewall::new_informer)
     }
 }
 
@@ -293,6 +293,6 @@ impl StableV1<'_> {
     #[inline]
     #[must_use]
     pub fn cron_tabs(&self) -> informer_factory::SharedIndexInformer<stable_v1::CronTab> {
-        self.factory.informer()
+        self.factory.informer_with(stable_v1::CronTab::new_informer)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::state::Taken;
-use crate::{Delta, Deltas, ObjectKey, ResourceVersion};
+use crate::{Delta, Deltas, FeedNews, ObjectKey, ResourceVersion};
 
 /// The changes that one key had pending.
 #[derive(Debug)]
@@ -97,6 +97,15 @@ impl<K: 'static> Batch<K> {
     #[must_use]
     pub fn watermark(&self) -> Option<&ResourceVersion> {
         self.taken.watermark.as_ref().filter(|_| !self.queue.withdrawn(&self.taken).watermark)
+    }
+
+    /// Returns how far the consumer is with this batch in each namespace of which there is news, where namespaces come in
+    /// one by one ([`DeltaFifo::feed`](crate::DeltaFifo::feed)): each has its own version there, and
+    /// [`watermark`](Self::watermark) is the least of them, empty as long as one has none.
+    #[must_use]
+    pub fn feed_news(&self) -> &[FeedNews] {
+        let news = &self.taken.news;
+        if news.is_empty() || self.queue.withdrawn(&self.taken).watermark { &[] } else { news }
     }
 }
 

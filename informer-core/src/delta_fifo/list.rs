@@ -4,11 +4,21 @@
 //! else what the store has. A listed object of the same version is no news, and is not queued: so a list costs its reader
 //! what has changed, and not what there is. client-go: `Replace` of `tools/cache/delta_fifo.go`, which queues everything.
 
+use std::sync::Arc;
+
 use foldhash::HashMap;
 use hashbrown::HashTable;
 
+use super::feeds::Promises;
 use super::state::State;
-use crate::{Cached, Deleted, Delta, KnownObjects, ObjectKey, Replacement, ResourceVersion};
+use crate::{Cached, Deleted, Delta, FeedId, KnownObjects, ObjectKey, Replacement, ResourceVersion};
+
+/// The namespace that a list is complete for, where it isn't complete for all.
+#[derive(Debug, Clone)]
+pub(super) struct Scope {
+    pub(super) id: FeedId,
+    pub(super) namespace: Arc<str>,
+}
 
 /// A complete list whose objects can be found by key; made before the queue is locked.
 pub(super) struct Listed<K> {
@@ -18,10 +28,11 @@ pub(super) struct Listed<K> {
     set_aside: Vec<ObjectKey>,
     complete: bool,
     resource_version: ResourceVersion,
+    scope: Option<Scope>,
 }
 
 impl<K> Listed<K> {
-    pub(super) fn new(replacement: Replacement<K>) -> Self {
+    pub(super) fn new(replacement: Replacement<K>, scope: Option<Scope>) -> Self {
         let Replacement { objects, mut set_aside, complete, resource_version } = replacement;
         set_aside.sort_unstable();
         let mut by_key = HashTable::with_capacity(objects.len());
@@ -33,7 +44,12 @@ impl<K> Listed<K> {
                 .and_modify(|earlier| *earlier = position)
                 .or_insert(position);
         }
-        Self { objects, by_key, set_aside, complete, resource_version }
+        Self { objects, by_key, set_aside, complete, resource_version, scope }
+    }
+
+    /// Says whether this list would have an object of this key, if there were one.
+    fn covers(&self, key: &ObjectKey) -> bool {
+        self.scope.as_ref().is_none_or(|scope| key.namespace() == Some(&*scope.namespace))
     }
 
     fn position(&self, key: &ObjectKey) -> Option<usize> {
@@ -42,8 +58,21 @@ impl<K> Listed<K> {
 
     /// Says whether nothing that is listed, or was set aside, has this key.
     fn lacks(&self, key: &ObjectKey) -> bool {
-        self.complete && self.position(key).is_none() && self.set_aside.binary_search(key).is_err()
+        self.complete
+            && self.covers(key)
+            && self.position(key).is_none()
+            && self.set_aside.binary_search(key).is_err()
     }
+}
+
+/// Whether a list is the first, and of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FirstList {
+    /// One that the queue is not synced without.
+    OfQueue,
+    /// That of a namespace that was added later.
+    OfFeed,
+    Over,
 }
 
 fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
@@ -57,9 +86,11 @@ impl<K: 'static> State<K> {
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
+        scope: Option<&Scope>,
         known: Option<&dyn KnownObjects<K>>,
     ) -> Vec<Cached<K>> {
-        let is_awaited = known.is_some() && self.population.is_first_list();
+        let first = self.first_list(scope);
+        let is_awaited = known.is_some() && first != FirstList::Over;
         let mut superfluous = Vec::new();
         let mut new_keys = 0;
         for object in objects {
@@ -72,21 +103,43 @@ impl<K: 'static> State<K> {
                     superfluous.extend(newest);
                     if is_awaited {
                         self.enqueue(Delta::Replaced(object.clone()));
-                        new_keys += usize::from(self.mark_initial(object.key()));
+                        if first == FirstList::OfQueue {
+                            new_keys += usize::from(self.mark_initial(object.key()));
+                        }
                     }
                 }
             }
         }
         if is_awaited {
-            self.population.queued(new_keys, false);
+            self.arriving(new_keys, scope, first);
         }
         superfluous
+    }
+
+    fn first_list(&self, scope: Option<&Scope>) -> FirstList {
+        match scope {
+            None if self.population.is_first_list() => FirstList::OfQueue,
+            Some(scope) if !self.feeds.is_first_list(scope.id) => FirstList::Over,
+            Some(scope) if self.feeds.is_of_start(scope.id) => FirstList::OfQueue,
+            Some(_) => FirstList::OfFeed,
+            None => FirstList::Over,
+        }
+    }
+
+    /// Part of a first list has come.
+    fn arriving(&mut self, new_keys: usize, scope: Option<&Scope>, first: FirstList) {
+        if let Some(scope) = scope {
+            self.feeds.arriving(scope.id);
+        }
+        if first == FirstList::OfQueue {
+            self.population.queued(new_keys, false);
+        }
     }
 
     /// What is known of a key after all that is on its way; `None` if it does not exist.
     fn newest(&self, key: &ObjectKey, known: Option<&dyn KnownObjects<K>>) -> Option<Cached<K>> {
         match self.last_queued(key).or_else(|| self.last_in_flight(key)) {
-            Some(Delta::Deleted(_)) => None,
+            Some(last) if last.is_end() => None,
             Some(last) => last.object().cloned(),
             None => known?.known(key),
         }
@@ -94,11 +147,65 @@ impl<K: 'static> State<K> {
 
     /// Queues of a complete list what is news, then a deletion for all that is known or under way but not in it.
     pub(super) fn replace(&mut self, listed: &Listed<K>, known: Option<&dyn KnownObjects<K>>) {
+        let first = self.first_list(listed.scope.as_ref());
+        match &listed.scope {
+            Some(scope) if !self.feeds.is_followed(scope.id) => return,
+            Some(scope) => self.feeds.listed(scope.id, &listed.resource_version),
+            None => self.reach(&listed.resource_version),
+        }
+        self.queue_difference(listed, known, |key, last| Delta::Deleted(Deleted::missed(key.clone(), last)));
+        if first == FirstList::OfQueue {
+            let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));
+            let new_keys = not_counted.map(|pending| pending.initial = true).count();
+            let is_all = listed.scope.is_none() || self.feeds.has_start_arrived();
+            self.population.queued(new_keys, is_all);
+        }
+    }
+
+    /// Queues what there is of a namespace as released. Returns the promises that are to be kept at once, when the queue is
+    /// not locked, because nothing of it has ever come.
+    pub(super) fn release(&mut self, scope: &Scope, known: Option<&dyn KnownObjects<K>>) -> Option<Promises> {
+        if !self.feeds.is_followed(scope.id) {
+            return None;
+        }
+        let kept = self.feeds.release(scope.id);
+        if kept.is_none() {
+            let nothing = Replacement {
+                objects: Vec::new(),
+                set_aside: Vec::new(),
+                complete: true,
+                resource_version: ResourceVersion::empty(),
+            };
+            let nothing = Listed::new(nothing, Some(scope.clone()));
+            self.queue_difference(&nothing, known, |key, last| {
+                // Whatever is known or under way comes with an object.
+                let missed = |last| Delta::Deleted(Deleted::missed(key.clone(), last));
+                last.map_or_else(|| missed(None), Delta::Released)
+            });
+        }
+        self.await_feeds();
+        kept
+    }
+
+    /// The queue's first list may be complete without another object.
+    pub(super) fn await_feeds(&mut self) {
+        if self.population.is_first_list() && self.feeds.has_start_arrived() {
+            self.population.queued(0, true);
+        }
+    }
+
+    /// Queues what is news in a list, then the end of all that it should have and doesn't.
+    fn queue_difference(
+        &mut self,
+        listed: &Listed<K>,
+        known: Option<&dyn KnownObjects<K>>,
+        end: impl Fn(&ObjectKey, Option<Cached<K>>) -> Delta<K>,
+    ) {
         let in_flight = self.in_flight_objects();
-        let mut missing: Vec<Deleted<K>> = Vec::new();
+        let mut missing: Vec<Delta<K>> = Vec::new();
         let mut unchanged = vec![false; listed.objects.len()];
         if let Some(known) = known {
-            let held = known.for_each_known(&mut |object| {
+            let mut compare = |object: &Cached<K>| {
                 let key = object.key();
                 if self.is_queued(key) || in_flight.contains_key(key) {
                     return;
@@ -106,52 +213,47 @@ impl<K: 'static> State<K> {
                 match listed.position(key) {
                     Some(position) => unchanged[position] = is_same(object, &listed.objects[position]),
                     None if listed.lacks(key) => {
-                        missing.push(Deleted::missed(key.clone(), Some(object.clone())));
+                        missing.push(end(key, Some(object.clone())));
                     }
                     None => {}
                 }
-            });
+            };
+            let held = match &listed.scope {
+                Some(scope) => known.for_each_known_in(&scope.namespace, &mut compare),
+                None => known.for_each_known(&mut compare),
+            };
             self.held.extend(held);
         }
-        self.find_missing_under_way(listed, &in_flight, &mut missing);
+        let lacked = self.lacked_under_way(listed, &in_flight);
+        missing.extend(lacked.into_iter().map(|(key, last)| end(&key, last)));
         for (position, object) in listed.objects.iter().enumerate() {
             let counts = listed.position(object.key()) == Some(position);
             if counts && !unchanged[position] && !self.is_under_way(object, &in_flight) {
                 self.enqueue(Delta::Replaced(object.clone()));
             }
         }
-        for deleted in missing {
-            self.enqueue(Delta::Deleted(deleted));
-        }
-        self.reach(&listed.resource_version);
-        if self.population.is_first_list() {
-            let not_counted = self.items.iter_mut().filter(|pending| !pending.initial);
-            let new_keys = not_counted.map(|pending| pending.initial = true).count();
-            self.population.queued(new_keys, true);
+        for end in missing {
+            self.enqueue(end);
         }
     }
 
     /// Says whether the newest change on its way is to this version of the object.
     fn is_under_way(&self, object: &Cached<K>, in_flight: &HashMap<ObjectKey, Delta<K>>) -> bool {
         let last = self.last_queued(object.key()).or_else(|| in_flight.get(object.key()));
-        last.filter(|last| !last.is_deleted())
+        last.filter(|last| !last.is_end())
             .and_then(Delta::object)
             .is_some_and(|newest| is_same(newest, object))
     }
 
     /// What is queued or being processed, and not listed.
-    fn find_missing_under_way(
+    fn lacked_under_way(
         &self,
         listed: &Listed<K>,
         in_flight: &HashMap<ObjectKey, Delta<K>>,
-        missing: &mut Vec<Deleted<K>>,
-    ) {
+    ) -> Vec<(ObjectKey, Option<Cached<K>>)> {
         let queued = self.items.iter().map(|pending| (&pending.key, pending.last()));
         let in_flight = in_flight.iter().filter(|(key, _)| !self.is_queued(key));
-        for (key, last) in queued.chain(in_flight) {
-            if !last.is_deleted() && listed.lacks(key) {
-                missing.push(Deleted::missed(key.clone(), last.object().cloned()));
-            }
-        }
+        let lacked = queued.chain(in_flight).filter(|(key, last)| !last.is_end() && listed.lacks(key));
+        lacked.map(|(key, last)| (key.clone(), last.object().cloned())).collect()
     }
 }

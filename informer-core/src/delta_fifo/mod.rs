@@ -12,7 +12,10 @@
 //! Lock order: the queue's lock, then the store's (through [`KnownObjects`]).
 
 mod batch;
+mod feeds;
 mod list;
+mod merge;
+mod namespace_feed;
 mod population;
 mod state;
 #[cfg(test)]
@@ -25,6 +28,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 pub use batch::{Batch, Pending};
+pub use namespace_feed::NamespaceFeed;
 
 use crate::sync::{Mutex, Notify};
 use crate::{Cached, Deleted, Delta, KnownObjects, ReflectorStore, Replacement, ResourceVersion, Synced};
@@ -143,22 +147,35 @@ impl<K: 'static> Shared<K> {
     }
 
     fn processed(&self, taken: &Taken<K>) {
-        let (is_complete, is_over) = {
+        let ((is_complete, kept), is_over) = {
             let mut state = self.state.lock();
             (state.processed(taken), state.is_over())
         };
         if is_complete {
             self.synced.set();
-        } else if is_over {
-            self.synced.give_up();
+        }
+        for promise in kept {
+            promise.set();
+        }
+        if is_over {
+            self.give_up();
+        }
+    }
+
+    /// I12: nothing will be processed any more, so nobody is to wait for it.
+    fn give_up(&self) {
+        let of_feeds = self.state.lock().feeds.end();
+        self.synced.give_up();
+        for promises in of_feeds {
+            promises.give_up();
         }
     }
 }
 
 impl<K: 'static> Drop for Shared<K> {
     fn drop(&mut self) {
-        // I12: nobody can fill or empty it any more.
-        self.synced.give_up();
+        // Nobody can fill or empty it any more.
+        self.give_up();
     }
 }
 
@@ -258,7 +275,7 @@ impl<K: 'static> DeltaFifo<K> {
                     let is_over = state.is_over();
                     drop(state);
                     if is_over {
-                        self.shared.synced.give_up();
+                        self.shared.give_up();
                     }
                     return None;
                 }
@@ -279,8 +296,14 @@ impl<K: 'static> DeltaFifo<K> {
         self.shared.taken.notify_waiters();
         self.shared.arrived.notify_waiters();
         if is_over {
-            self.shared.synced.give_up();
+            self.shared.give_up();
         }
+    }
+
+    /// Closes the queue, whose consumer is gone: whoever waits for what it would have processed hears that it will not be.
+    pub fn abandon(&self) {
+        self.close();
+        self.shared.give_up();
     }
 
     /// Says whether the queue has been closed.
@@ -330,7 +353,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
     /// `replace` alone, so that each is handed out once.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut superfluous = Vec::new();
-        self.shared.change(|state| superfluous = state.list_part(&mut objects, self.shared.known.as_deref()));
+        self.shared
+            .change(|state| superfluous = state.list_part(&mut objects, None, self.shared.known.as_deref()));
         // I8: here, where the queue is not locked.
         drop(superfluous);
         objects
@@ -339,7 +363,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
     /// Queues what is news, as [`Delta::Replaced`], and a deletion for each object that is queued, being processed or
     /// known, but not listed. An object that is there already in the listed version is not queued again.
     fn replace(&self, replacement: Replacement<K>) {
-        let listed = Listed::new(replacement);
+        let listed = Listed::new(replacement, None);
         self.shared.change(|state| state.replace(&listed, self.shared.known.as_deref()));
         // I8: as above.
         drop(listed);

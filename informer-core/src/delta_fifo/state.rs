@@ -13,8 +13,10 @@ use hashbrown::hash_table::Entry;
 use smallvec::smallvec;
 
 use super::Pending;
+use super::feeds::{Feeds, News};
+use super::merge::{append, prepend};
 use super::population::Population;
-use crate::{Deleted, Delta, Deltas, KnownObjects, ObjectKey, ResourceVersion};
+use crate::{Delta, FeedId, FeedNews, KnownObjects, ObjectKey, ResourceVersion, Synced};
 
 /// What is queued, what is out for processing, and how far the initial population has come.
 pub(super) struct State<K> {
@@ -39,9 +41,11 @@ pub(super) struct State<K> {
     /// The same, whether or not it has been taken along.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
+    /// The namespaces that come in one by one, each with a watermark of its own; none if all come as one.
+    pub(super) feeds: Feeds,
     /// What has been put out of use, to be dropped when the queue is not locked: an object's drop is its owner's code
     /// (I8).
-    pub(super) garbage: Vec<Deleted<K>>,
+    pub(super) garbage: Vec<Delta<K>>,
     /// States of the store that have been looked at, for the same reason.
     pub(super) held: Vec<Box<dyn Any + Send>>,
     pub(super) closed: bool,
@@ -82,6 +86,7 @@ pub(super) struct Taken<K> {
     pub(super) items: Arc<Vec<Pending<K>>>,
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
+    pub(super) news: Vec<FeedNews>,
     /// [`State::arrivals`] at that moment, or another number if the queue was not empty then.
     pub(super) arrivals: u64,
 }
@@ -101,6 +106,7 @@ impl<K: 'static> State<K> {
             watermark: None,
             newest: None,
             population: Population::Awaited,
+            feeds: Feeds::default(),
             garbage: Vec::new(),
             held: Vec::new(),
             closed: false,
@@ -110,7 +116,10 @@ impl<K: 'static> State<K> {
     /// Says whether there is anything to take: changes, news of the watermark, or the word that the first list,
     /// an empty one, is complete.
     pub(super) fn is_ready(&self) -> bool {
-        !self.items.is_empty() || self.watermark.is_some() || self.population.is_to_be_told()
+        !self.items.is_empty()
+            || self.watermark.is_some()
+            || self.population.is_to_be_told()
+            || self.feeds.has_news()
     }
 
     /// Says whether all is done: what has not come by now is not expected any more.
@@ -190,6 +199,23 @@ impl<K: 'static> State<K> {
         self.position(key).is_some()
     }
 
+    /// Queues what a watch of one namespace has reported.
+    pub(super) fn apply_to_feed(
+        &mut self,
+        feed: FeedId,
+        changes: Vec<Delta<K>>,
+        resource_version: &ResourceVersion,
+    ) {
+        if !self.feeds.is_followed(feed) {
+            self.garbage.extend(changes);
+            return;
+        }
+        for delta in changes {
+            self.enqueue(delta);
+        }
+        self.feeds.advance(feed, resource_version);
+    }
+
     /// Changes lead to this version; an empty one says nothing.
     pub(super) fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() {
@@ -229,13 +255,14 @@ impl<K: 'static> State<K> {
 
     /// Queues every known object once more, unless there is news of it anyway.
     pub(super) fn resync(&mut self, known: &dyn KnownObjects<K>) {
-        if self.population.is_arriving() {
+        if self.feeds.is_empty() && self.population.is_arriving() {
             return;
         }
         let in_flight = self.in_flight_objects();
         let mut quiet = Vec::new();
         let held = known.for_each_known(&mut |object| {
-            if !self.is_queued(object.key()) && !in_flight.contains_key(object.key()) {
+            let key = object.key();
+            if !self.is_queued(key) && !in_flight.contains_key(key) && !self.feeds.is_arriving(key) {
                 quiet.push(object.clone());
             }
         });
@@ -290,10 +317,16 @@ impl<K: 'static> State<K> {
             index: OnceCell::new(),
         });
         // Only an empty queue leaves the consumer with the whole of a server state (I9).
-        let watermark = if self.items.is_empty() { self.watermark.take() } else { None };
+        let (watermark, news) =
+            if self.items.is_empty() { self.take_watermark() } else { (None, Vec::new()) };
         // What is left queued is more than what comes back of this.
         let arrivals = self.arrivals.wrapping_sub(u64::from(!self.items.is_empty()));
-        Taken { id, items, completes_initial, watermark, arrivals }
+        Taken { id, items, completes_initial, watermark, news, arrivals }
+    }
+
+    fn take_watermark(&mut self) -> (Option<ResourceVersion>, Vec<FeedNews>) {
+        let News { least, of_feeds } = self.feeds.take_news();
+        (self.watermark.take().or(least), of_feeds)
     }
 
     /// Puts one item of a batch back, behind what is queued; the batch no longer leads to a whole server state then.
@@ -303,17 +336,24 @@ impl<K: 'static> State<K> {
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;
+        taken.news.clear();
         self.watermark.clone_from(&self.newest);
-        // I1: behind newer changes that are being processed, the older ones have no place any more.
+        self.feeds.tell_again();
         let mut later = self.in_flight.iter().filter(|batch| batch.id > taken.id);
-        if later.any(|batch| batch.items.iter().any(|pending| pending.key == failed.key)) {
+        let newer = later.find(|batch| batch.items.iter().any(|pending| pending.key == failed.key));
+        let newer = newer.map(|batch| batch.id);
+        // I9: nor do those lead to a whole server state that were taken out after it, up to one that makes up for it.
+        let without_it = taken.id + 1..newer.unwrap_or(self.next_batch);
+        for batch in self.in_flight.iter_mut().filter(|batch| without_it.contains(&batch.id)) {
+            batch.withdrawn.watermark = true;
+        }
+        // I1: behind newer changes that are being processed, the older ones have no place any more.
+        if newer.is_some() {
             return;
         }
         let batch = self.in_flight.iter_mut().find(|batch| batch.id == taken.id && batch.initial > 0);
         let initial = batch.filter(|_| failed.initial).map(|batch| batch.initial -= 1).is_some();
-        // I9: nor do those lead to a whole server state that were taken out after it.
         for batch in self.in_flight.iter_mut().filter(|batch| batch.id > taken.id) {
-            batch.withdrawn.watermark = true;
             batch.withdrawn.completes_initial |= initial;
         }
         let queued = self.position(&failed.key);
@@ -323,7 +363,9 @@ impl<K: 'static> State<K> {
             Some(newer) => {
                 let newer = &mut self.items[newer];
                 newer.initial |= initial;
-                let end = failed.deltas.iter().rfind(|delta| delta.is_deleted());
+                let mut ends = failed.deltas.iter().rev().filter(|delta| delta.is_end());
+                // One that was deleted must not pass for released.
+                let end = ends.clone().find(|delta| delta.is_deleted()).or_else(|| ends.next());
                 self.garbage.extend(end.and_then(|end| prepend(&mut newer.deltas, end.clone())));
             }
             None => self.push_back(Pending { initial, ..failed.clone() }),
@@ -336,36 +378,14 @@ impl<K: 'static> State<K> {
         batch.map_or_else(Withdrawn::default, |batch| batch.withdrawn)
     }
 
-    /// Notes that a batch has been processed; returns whether the first list now is, to its end.
-    pub(super) fn processed(&mut self, taken: &Taken<K>) -> bool {
+    /// Notes that a batch has been processed; returns whether the first list now is, to its end, and which promises of
+    /// feeds are kept.
+    pub(super) fn processed(&mut self, taken: &Taken<K>) -> (bool, Vec<Synced>) {
         let position = self.in_flight.iter().position(|batch| batch.id == taken.id);
-        let initial = position.map_or(0, |position| self.in_flight.remove(position).initial);
-        self.population.processed(initial, taken.completes_initial)
+        let batch = position.map(|position| self.in_flight.remove(position));
+        let (initial, is_withdrawn) =
+            batch.map_or((0, false), |batch| (batch.initial, batch.withdrawn.watermark));
+        let kept = if is_withdrawn { Vec::new() } else { self.feeds.processed(&taken.news) };
+        (self.population.processed(initial, taken.completes_initial), kept)
     }
-}
-
-/// Appends a change; two deletions in a row become one, and a real last state wins over a tombstone. Returns the one
-/// that is not needed any more.
-#[inline(never)] // Or it keeps its callers from being inlined.
-fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Deleted<K>> {
-    match (deltas.last_mut(), delta) {
-        (Some(Delta::Deleted(earlier)), Delta::Deleted(later)) => {
-            let later_counts = later.is_exact() || (!earlier.is_exact() && earlier.last_known().is_none());
-            Some(if later_counts { std::mem::replace(earlier, later) } else { later })
-        }
-        (_, delta) => {
-            deltas.push(delta);
-            None
-        }
-    }
-}
-
-/// Puts a deletion before newer changes, by the same rule as `append`.
-fn prepend<K>(deltas: &mut Deltas<K>, end: Delta<K>) -> Option<Deleted<K>> {
-    let newer = std::mem::replace(deltas, smallvec![end]);
-    let mut superfluous = None;
-    for delta in newer {
-        superfluous = append(deltas, delta).or(superfluous);
-    }
-    superfluous
 }

@@ -53,6 +53,7 @@ fn shown(delta: &Delta<Object>) -> String {
         Delta::Sync(_) => 'S',
         Delta::Deleted(deleted) if deleted.is_exact() => 'D',
         Delta::Deleted(_) => 'd',
+        Delta::Released(_) => 'r',
     };
     format!("{letter}:{}", delta.object().map_or("?", |object| object))
 }
@@ -617,6 +618,21 @@ fn i9_news_of_the_watermark_that_came_meanwhile_wins_over_the_one_put_back() {
     batch.requeue(0);
     drop(batch);
     assert_eq!(pop_now(&queue).watermark(), Some(&2.into()));
+}
+
+#[test]
+fn i9_what_has_failed_is_missing_until_the_batch_with_its_newer_change() {
+    let queue = DeltaFifo::new();
+    queue.apply(vec![Delta::Added(object("a", 1, "a"))], &1.into());
+    let mut failing = pop_now(&queue);
+    queue.apply(vec![Delta::Added(object("b", 2, "b"))], &2.into());
+    let between = pop_now(&queue);
+    queue.apply(vec![Delta::Updated(object("a", 3, "a"))], &3.into());
+    let newer = pop_now(&queue);
+    failing.requeue(0);
+    assert_eq!((between.watermark(), newer.watermark()), (None, Some(&3.into())));
+    drop((failing, between, newer));
+    assert_eq!(pop_now(&queue).watermark(), Some(&3.into()));
 }
 
 /// An object that uses the queue it was in when it is dropped.

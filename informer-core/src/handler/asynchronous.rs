@@ -11,7 +11,7 @@ use crate::{Cached, Deleted, Event};
 /// Hears of every change of the objects of an informer, as an [`EventHandler`](crate::EventHandler) does, and may wait
 /// for something before it takes the next one.
 ///
-/// Calls come one at a time; for each object an add first, then updates, then a delete (I4). What happens meanwhile
+/// Calls come one at a time; for each object an add first, then updates, then a delete or release (I4). What happens meanwhile
 /// waits, beyond the handler's threshold as one event per key. A handler that panics, before its first await or after
 /// any, is not called again for that event, but is for the next ones.
 ///
@@ -62,6 +62,15 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
         let _ = object;
     }
 
+    /// Called when an object is no longer followed, because its namespace isn't; see
+    /// [`EventHandler::on_release`](crate::EventHandler::on_release), also for why this does nothing by default.
+    ///
+    /// # Cancel safety
+    /// The future is dropped at an await if the handler is removed or the informer stops.
+    async fn on_release(&self, object: &Cached<K>) {
+        let _ = object;
+    }
+
     /// Says whether the handler would go wrong if an update came with the new state in the place of the old one; then
     /// [`HandlerOptions::forgoes_old_states`](crate::HandlerOptions::forgoes_old_states) is ignored. Default: no. Asked
     /// once, when the handler is added.
@@ -80,6 +89,7 @@ pub(crate) async fn dispatch_async<K: Send + Sync + 'static>(
         Event::Updated { old, new } => handler.on_update(old, new).await,
         Event::Resynced(object) => handler.on_update(object, object).await,
         Event::Deleted(deleted) => handler.on_delete(deleted).await,
+        Event::Released(object) => handler.on_release(object).await,
     }
 }
 
@@ -95,6 +105,10 @@ impl<K: Send + Sync + 'static, H: AsyncEventHandler<K> + ?Sized> AsyncEventHandl
 
     async fn on_delete(&self, object: &Deleted<K>) {
         (**self).on_delete(object).await;
+    }
+
+    async fn on_release(&self, object: &Cached<K>) {
+        (**self).on_release(object).await;
     }
 
     fn needs_old_states(&self) -> bool {

@@ -9,6 +9,7 @@ use crate::{Cached, Deleted, EventHandler};
 type OnAdd<K> = Box<dyn Fn(&Cached<K>, bool) + Send + Sync>;
 type OnUpdate<K> = Box<dyn Fn(&Cached<K>, &Cached<K>) + Send + Sync>;
 type OnDelete<K> = Box<dyn Fn(&Deleted<K>) + Send + Sync>;
+type OnRelease<K> = Box<dyn Fn(&Cached<K>) + Send + Sync>;
 
 /// An [`EventHandler`] made of closures; those that are left out do nothing.
 ///
@@ -28,13 +29,14 @@ pub struct Handlers<K> {
     add: Option<OnAdd<K>>,
     update: Option<OnUpdate<K>>,
     delete: Option<OnDelete<K>>,
+    release: Option<OnRelease<K>>,
 }
 
 impl<K> Handlers<K> {
     /// Returns a handler that does nothing yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { add: None, update: None, delete: None }
+        Self { add: None, update: None, delete: None, release: None }
     }
 
     /// Sets what is called when an object appears.
@@ -57,6 +59,14 @@ impl<K> Handlers<K> {
         self.delete = Some(Box::new(f));
         self
     }
+
+    /// Sets what is called when an object is no longer followed, because its namespace isn't:
+    /// [`EventHandler::on_release`].
+    #[must_use]
+    pub fn on_release(mut self, f: impl Fn(&Cached<K>) + Send + Sync + 'static) -> Self {
+        self.release = Some(Box::new(f));
+        self
+    }
 }
 
 impl<K: 'static> EventHandler<K> for Handlers<K> {
@@ -77,6 +87,12 @@ impl<K: 'static> EventHandler<K> for Handlers<K> {
             delete(object);
         }
     }
+
+    fn on_release(&self, object: &Cached<K>) {
+        if let Some(release) = &self.release {
+            release(object);
+        }
+    }
 }
 
 impl<K> Default for Handlers<K> {
@@ -91,6 +107,7 @@ impl<K> fmt::Debug for Handlers<K> {
             .field("on_add", &self.add.is_some())
             .field("on_update", &self.update.is_some())
             .field("on_delete", &self.delete.is_some())
+            .field("on_release", &self.release.is_some())
             .finish()
     }
 }

@@ -53,6 +53,12 @@ where
         }
     }
 
+    fn on_release(&self, object: &Cached<K>) {
+        if (self.filter)(object) {
+            self.handler.on_release(object);
+        }
+    }
+
     /// Without the old state nobody could tell which updates cross the filter.
     fn needs_old_states(&self) -> bool {
         true
@@ -84,6 +90,12 @@ where
     async fn on_delete(&self, object: &Deleted<K>) {
         if knew(&self.filter, object) {
             self.handler.on_delete(object).await;
+        }
+    }
+
+    async fn on_release(&self, object: &Cached<K>) {
+        if (self.filter)(object) {
+            self.handler.on_release(object).await;
         }
     }
 

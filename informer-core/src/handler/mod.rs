@@ -20,7 +20,7 @@ pub use filtered::Filtered;
 
 /// Hears of every change of the objects of an informer.
 ///
-/// Calls come one at a time; for each object an add first, then updates, then a delete (I4). They run on the async
+/// Calls come one at a time; for each object an add first, then updates, then a delete or release (I4). They run on the async
 /// runtime, so they must be quick and must not block: put the key into a work queue and return. A handler that panics
 /// is not called again for that event, but is for the next ones. A handler that has to wait for something is an
 /// [`AsyncEventHandler`].
@@ -46,6 +46,17 @@ pub trait EventHandler<K>: Send + Sync + 'static {
         let _ = object;
     }
 
+    /// Called when an object is no longer followed, because its namespace isn't
+    /// ([`Event::Released`](crate::Event::Released)), with the state in which this handler was last told of it. It goes on
+    /// to exist, so that what a deletion would have cleaned up must stay; but nothing more is heard of it, so a handler
+    /// that keeps something for each object drops that here. Should its namespace be followed again, it is added again.
+    ///
+    /// Default: nothing. It does not call [`on_delete`](Self::on_delete): a cleanup that runs by mistake can't be undone,
+    /// and an entry that is kept too long can.
+    fn on_release(&self, object: &Cached<K>) {
+        let _ = object;
+    }
+
     /// Says whether the handler would go wrong if an update came with the new state in the place of the old one; then
     /// [`HandlerOptions::forgoes_old_states`](crate::HandlerOptions::forgoes_old_states) is ignored. Default: no. Asked
     /// once, when the handler is added.
@@ -61,6 +72,7 @@ pub(crate) fn dispatch<K: 'static>(handler: &dyn EventHandler<K>, event: &Event<
         Event::Updated { old, new } => handler.on_update(old, new),
         Event::Resynced(object) => handler.on_update(object, object),
         Event::Deleted(deleted) => handler.on_delete(deleted),
+        Event::Released(object) => handler.on_release(object),
     }
 }
 
@@ -75,6 +87,10 @@ impl<K, H: EventHandler<K> + ?Sized> EventHandler<K> for Arc<H> {
 
     fn on_delete(&self, object: &Deleted<K>) {
         (**self).on_delete(object);
+    }
+
+    fn on_release(&self, object: &Cached<K>) {
+        (**self).on_release(object);
     }
 
     fn needs_old_states(&self) -> bool {

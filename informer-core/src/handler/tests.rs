@@ -16,24 +16,26 @@ fn object(value: u64) -> Cached<u64> {
 /// Closures for everything, and what they have heard.
 fn closures() -> (Handlers<u64>, Arc<Mutex<Vec<String>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let [add, update, delete] = [0; 3].map(|_| Arc::clone(&heard));
+    let [add, update, delete, release] = [0; 4].map(|_| Arc::clone(&heard));
     let handlers = Handlers::new()
         .on_add(move |object: &Cached<u64>, initial| add.lock().push(format!("+{} {initial}", **object)))
         .on_update(move |old, new| update.lock().push(format!("{}>{}", **old, **new)))
         .on_delete(move |gone: &Deleted<u64>| {
             let state = gone.last_known().map(|last| **last);
             delete.lock().push(format!("-{} {state:?} {}", gone.key(), gone.is_exact()));
-        });
+        })
+        .on_release(move |object| release.lock().push(format!("^{}", **object)));
     (handlers, heard)
 }
 
-fn all_kinds() -> [Event<u64>; 5] {
+fn all_kinds() -> [Event<u64>; 6] {
     [
         Event::Added { object: object(1), is_in_initial_list: true },
         Event::Updated { old: object(1), new: object(2) },
         Event::Resynced(object(2)),
         Event::Deleted(Deleted::exact(object(3))),
         Event::Deleted(Deleted::missed(object(3).key().clone(), None)),
+        Event::Released(object(4)),
     ]
 }
 
@@ -41,14 +43,17 @@ fn all_kinds() -> [Event<u64>; 5] {
 fn each_closure_hears_of_its_kind_of_event() {
     let (handlers, heard) = closures();
     all_kinds().iter().for_each(|event| dispatch(&handlers, event));
-    assert_eq!(*heard.lock(), ["+1 true", "1>2", "2>2", "-ns/a Some(3) true", "-ns/a None false"]);
+    assert_eq!(*heard.lock(), ["+1 true", "1>2", "2>2", "-ns/a Some(3) true", "-ns/a None false", "^4"]);
 }
 
 #[test]
 fn closures_that_are_left_out_do_nothing() {
     let handlers = Handlers::default();
     all_kinds().iter().for_each(|event| dispatch(&handlers, event));
-    assert_eq!(format!("{handlers:?}"), "Handlers { on_add: false, on_update: false, on_delete: false }");
+    assert_eq!(
+        format!("{handlers:?}"),
+        "Handlers { on_add: false, on_update: false, on_delete: false, on_release: false }"
+    );
 }
 
 #[test]
@@ -62,14 +67,15 @@ fn a_filter_turns_updates_that_cross_it_into_adds_and_deletes() {
 }
 
 #[test]
-fn a_filter_lets_adds_and_deletes_of_what_matches_through() {
+fn a_filter_lets_adds_deletes_and_releases_of_what_matches_through() {
     let (handlers, heard) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
     for value in [1, 2] {
         dispatch(&even, &Event::Added { object: object(value), is_in_initial_list: true });
         dispatch(&even, &Event::Deleted(Deleted::exact(object(value))));
+        dispatch(&even, &Event::Released(object(value)));
     }
-    assert_eq!(*heard.lock(), ["+2 true", "-ns/a Some(2) true"]);
+    assert_eq!(*heard.lock(), ["+2 true", "-ns/a Some(2) true", "^2"]);
 }
 
 #[test]
@@ -94,5 +100,5 @@ fn a_shared_handler_is_a_handler() {
     let (handlers, heard) = closures();
     let shared: Arc<dyn EventHandler<u64>> = Arc::new(handlers);
     all_kinds().iter().for_each(|event| dispatch(&Arc::clone(&shared), event));
-    assert_eq!(heard.lock().len(), 5);
+    assert_eq!(heard.lock().len(), 6);
 }

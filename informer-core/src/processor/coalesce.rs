@@ -28,8 +28,24 @@ pub(super) struct Coalesced<K> {
 
 enum Owed<K> {
     One(Event<K>),
-    /// The object the handler knew is gone, and there is another under its name.
-    Recreated(Deleted<K>, Cached<K>),
+    /// The object the handler knew has been deleted or released, and there is one under its name again.
+    Recreated(End<K>, Cached<K>),
+}
+
+/// How an object that the handler knew left the store.
+enum End<K> {
+    Deleted(Deleted<K>),
+    /// In the state that the handler knew.
+    Released(Cached<K>),
+}
+
+impl<K> End<K> {
+    fn into_event(self) -> Event<K> {
+        match self {
+            Self::Deleted(deleted) => Event::Deleted(deleted),
+            Self::Released(object) => Event::Released(object),
+        }
+    }
 }
 
 impl<K> Owed<K> {
@@ -57,7 +73,7 @@ impl<K> Owed<K> {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Added { object: new.clone(), is_in_initial_list })
             }
-            (Self::One(skipped @ Event::Added { .. }), Event::Deleted(_)) => {
+            (Self::One(skipped @ Event::Added { .. }), Event::Deleted(_) | Event::Released(_)) => {
                 garbage.push(skipped);
                 return None;
             }
@@ -69,22 +85,34 @@ impl<K> Owed<K> {
                 Self::One(Event::Updated { old, new: new.clone() })
             }
             (Self::One(Event::Deleted(deleted)), Event::Added { object, .. }) => {
-                Self::Recreated(deleted, object.clone())
+                Self::Recreated(End::Deleted(deleted), object.clone())
             }
-            (Self::Recreated(deleted, skipped), Event::Updated { new, .. }) => {
-                garbage.push(Event::Resynced(skipped));
-                Self::Recreated(deleted, new.clone())
+            (Self::One(Event::Released(known)), Event::Added { object, .. }) => {
+                Self::Recreated(End::Released(known), object.clone())
             }
-            // The life that the handler knew ended with the first deletion.
-            (Self::Recreated(deleted, skipped), Event::Deleted(_)) => {
+            (Self::Recreated(end, skipped), Event::Updated { new, .. }) => {
                 garbage.push(Event::Resynced(skipped));
-                Self::One(Event::Deleted(deleted))
+                Self::Recreated(end, new.clone())
+            }
+            // What was released and is deleted later has been deleted: that must not be lost.
+            (Self::Recreated(End::Released(known), skipped), Event::Deleted(deleted)) => {
+                garbage.push(Event::Resynced(skipped));
+                Self::One(Event::Deleted(deleted.clone().after(known)))
+            }
+            // The life that the handler knew ended with the first end.
+            (Self::Recreated(end, skipped), Event::Deleted(_) | Event::Released(_)) => {
+                garbage.push(Event::Resynced(skipped));
+                Self::One(end.into_event())
             }
             (Self::One(Event::Updated { old, new: skipped }), Event::Deleted(deleted)) => {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Deleted(deleted.clone().after(old)))
             }
-            // What is left is a resync then a delete, or a sequence that no store produces: the newest word counts.
+            (Self::One(Event::Updated { old, new: skipped }), Event::Released(_)) => {
+                garbage.push(Event::Resynced(skipped));
+                Self::One(Event::Released(old))
+            }
+            // What is left is a resync then an end, or a sequence that no store produces: the newest word counts.
             (skipped, next) => {
                 skipped.into_events(garbage);
                 Self::One(next.clone())
@@ -105,8 +133,8 @@ impl<K> Owed<K> {
     fn into_events(self, events: &mut Vec<Event<K>>) {
         match self {
             Self::One(event) => events.push(event),
-            Self::Recreated(deleted, object) => {
-                events.extend([Event::Deleted(deleted), Event::Added { object, is_in_initial_list: false }]);
+            Self::Recreated(end, object) => {
+                events.extend([end.into_event(), Event::Added { object, is_in_initial_list: false }]);
             }
         }
     }
@@ -240,6 +268,10 @@ mod tests {
         Event::Deleted(Deleted::exact(object(value)))
     }
 
+    fn released(value: &'static str) -> Event<&'static str> {
+        Event::Released(object(value))
+    }
+
     fn shown(event: &Event<&'static str>) -> String {
         match event {
             Event::Added { object, is_in_initial_list } => {
@@ -248,6 +280,7 @@ mod tests {
             Event::Updated { old, new } => format!("{}>{}", **old, **new),
             Event::Resynced(object) => format!("={}", **object),
             Event::Deleted(deleted) => format!("-{}", deleted.last_known().map_or("?", |last| last)),
+            Event::Released(object) => format!("^{}", **object),
         }
     }
 
@@ -268,6 +301,15 @@ mod tests {
             (vec![resynced(), deleted("a")], "-a"),
             (vec![updated("z", "a"), resynced()], "z>a"),
             (vec![added("a"), deleted("a"), added("b")], "+b!"),
+            (vec![added("a"), updated("a", "b"), released("b")], ""),
+            (vec![updated("a", "b"), released("b")], "^a"),
+            (vec![resynced(), released("a")], "^a"),
+            (vec![released("a"), added("b")], "^a +b"),
+            (vec![released("a"), added("b"), updated("b", "c")], "^a +c"),
+            (vec![released("a"), added("b"), released("b")], "^a"),
+            (vec![released("a"), added("b"), deleted("b")], "-b"),
+            (vec![updated("a", "b"), released("b"), added("b"), deleted("c")], "-c"),
+            (vec![deleted("a"), added("b"), released("b")], "-a"),
         ];
         for (events, expected) in table {
             let mut coalesced = Coalesced::new(true);

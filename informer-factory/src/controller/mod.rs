@@ -7,21 +7,20 @@ mod config;
 mod process;
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use informer_core::{Batch, DeltaFifo, Pending, ResourceVersion, Synced};
-use informer_reflector::{Reflector, ReflectorStatus, Relist};
 use kube::Resource;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 pub use config::ControllerConfig;
 
+use crate::source::{self, SourceStatus, SourceTask};
 use config::ShouldResync;
 use process::{Pause, Process};
 
-/// Runs a [`Reflector`] into a queue, and a function over what comes out of it.
+/// Runs a [`Reflector`](crate::Reflector) into a queue, and a function over what comes out of it.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) {
@@ -39,7 +38,7 @@ use process::{Pause, Process};
 /// ```
 pub struct Controller<K: 'static> {
     queue: OwnQueue<K>,
-    reflector: Reflector<K>,
+    source: SourceTask<K>,
     process: Process<K>,
     resync: Option<ResyncTimer>,
 }
@@ -49,8 +48,7 @@ struct OwnQueue<K: 'static>(DeltaFifo<K>);
 
 impl<K: 'static> Drop for OwnQueue<K> {
     fn drop(&mut self) {
-        self.0.close();
-        self.0.synced().give_up();
+        self.0.abandon();
     }
 }
 
@@ -97,10 +95,19 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
             should_resync,
             retry_on_error: _,
         } = config;
-        let reflector = Reflector::new(lister_watcher, Arc::new(queue.clone()), reflector);
+        let (_, source) = source::whole(lister_watcher, &queue, reflector);
         let is_due = should_resync.unwrap_or_else(|| Box::new(|| true));
         let resync = resync_period.map(|period| ResyncTimer { period, is_due });
-        Self { queue: OwnQueue(queue), reflector, process, resync }
+        Self { queue: OwnQueue(queue), source, process, resync }
+    }
+
+    /// Returns a controller for an informer, over a queue and what fills it.
+    pub(crate) fn over(
+        queue: DeltaFifo<K>,
+        source: SourceTask<K>,
+        process: impl FnMut(&mut Batch<K>) + Send + 'static,
+    ) -> Self {
+        Self { queue: OwnQueue(queue), source, process: Process::batches(Box::new(process)), resync: None }
     }
 
     /// Sets the resync timer, for an informer, which knows only when it starts what its handlers want.
@@ -111,11 +118,6 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
     ) -> Self {
         self.resync = Some(ResyncTimer { period, is_due: Box::new(is_due) });
         self
-    }
-
-    /// Returns a way to have everything listed again.
-    pub(crate) fn relist(&self) -> Relist {
-        self.reflector.relist()
     }
 
     /// Says whether the first list has been processed to its end.
@@ -133,8 +135,8 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
 
     /// Returns how listing and watching fares; it can be asked while the controller runs.
     #[must_use]
-    pub fn status(&self) -> ReflectorStatus {
-        self.reflector.status()
+    pub fn status(&self) -> SourceStatus {
+        self.source.status()
     }
 
     /// Returns the resource version up to which everything has been queued. Once the controller runs, ask its
@@ -142,7 +144,7 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
-        self.reflector.status().last_sync_resource_version()
+        self.source.status().last_sync_resource_version()
     }
 
     /// Lists, watches and processes until `shutdown`; then stops the reflector, closes the queue, processes what is
@@ -154,10 +156,10 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
     /// # Cancel safety
     /// Dropping the future stops everything at once; what was queued is not processed.
     pub async fn run(self, shutdown: CancellationToken) {
-        let Self { queue, reflector, mut process, resync } = self;
-        let status = reflector.status();
+        let Self { queue, source, mut process, resync } = self;
+        let status = source.status();
         let reflect = async {
-            reflector.run(shutdown.clone()).await;
+            source.run(shutdown.clone()).await;
             queue.0.close();
         };
         let consume = async {
@@ -204,7 +206,7 @@ impl<K> fmt::Debug for Controller<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Controller")
             .field("queue", &self.queue.0)
-            .field("reflector", &self.reflector)
+            .field("source", &self.source)
             .field("resync", &self.resync.as_ref().map(|timer| timer.period))
             .finish_non_exhaustive()
     }

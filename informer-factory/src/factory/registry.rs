@@ -154,6 +154,7 @@ impl<K: Send + Sync + 'static> AnyInformer for SharedIndexInformer<K> {
             state: self.state(),
             has_synced: self.has_synced(),
             health: self.health(),
+            status: self.status().clone(),
         }
     }
 }

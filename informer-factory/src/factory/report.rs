@@ -5,8 +5,8 @@ use std::fmt;
 
 use informer_reflector::Health;
 
-use crate::InformerState;
 use crate::cache_sync::waiting_for;
+use crate::{InformerState, SourceStatus};
 
 /// How one of a factory's informers fares; [`SharedInformerFactory::informers`](crate::SharedInformerFactory::informers)
 /// has one for each.
@@ -24,6 +24,7 @@ pub struct InformerReport {
     pub has_synced: bool,
     /// How listing and watching fares.
     pub health: Health,
+    pub(super) status: SourceStatus,
 }
 
 impl InformerReport {
@@ -40,7 +41,7 @@ impl fmt::Display for InformerReport {
         if self.has_synced {
             write!(f, "{} (synced)", self.description)
         } else {
-            f.write_str(&waiting_for(&self.description, self.state, &self.health))
+            f.write_str(&waiting_for(&self.status, self.state))
         }
     }
 }

@@ -11,6 +11,7 @@
 //! - An object that is deleted and created again under its name is a delete and an add, also where the deletion itself
 //!   was missed; there client-go tells an update with another UID.
 
+mod namespaces;
 mod options;
 mod pipeline;
 mod state;
@@ -20,17 +21,19 @@ mod wait;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use informer_core::{
     AsyncEventHandler, Cached, DeltaFifo, EventHandler, EventStream, HandlerOptions, HandlerRegistration,
     Handlers, ListerWatcher, ObjectKey, ResourceVersion, SharedProcessor, Synced,
 };
-use informer_reflector::{Health, ReflectorStatus};
-use informer_store::{Index, IndexError, IndexValue, Indexer, Lister, store};
+use informer_reflector::Health;
+use informer_store::{Index, IndexError, IndexValue, Indexer, Lister, StoreWriter, store};
 use kube::Resource;
 use tokio::sync::watch;
 
-use crate::{Controller, ControllerConfig};
+use crate::Controller;
+use crate::source::{self, Source, SourceStatus, SourceTask};
 use pipeline::Pipeline;
 use state::StateKeeper;
 use verify::Verifier;
@@ -54,8 +57,8 @@ struct Shared<K: 'static> {
     indexer: Indexer<K>,
     processor: SharedProcessor<K>,
     queue: DeltaFifo<K>,
-    lister_watcher: Arc<dyn ListerWatcher<K>>,
-    reflector: ReflectorStatus,
+    source: Arc<Source<K>>,
+    status: SourceStatus,
     watermark: watch::Receiver<ResourceVersion>,
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier<K>>,
@@ -72,46 +75,43 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         options: InformerOptions<K>,
     ) -> (Self, InformerTask<K>) {
         let (writer, indexer) = store::<K>();
-        let queue = DeltaFifo::with_known_objects(Arc::new(indexer.clone()));
-        let processor = SharedProcessor::new(options.resync_period);
+        let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
+        let InformerOptions { resync_period, verify_period, reflector } = options;
+        let made = source::whole(lister_watcher, &queue, reflector);
+        Self::assemble(writer, queue, made, resync_period, verify_period)
+    }
+
+    /// Puts the parts of an informer together.
+    fn assemble(
+        writer: StoreWriter<K>,
+        queue: DeltaFifo<K>,
+        (source, work): (Source<K>, SourceTask<K>),
+        resync_period: Option<Duration>,
+        verify_period: Option<Duration>,
+    ) -> (Self, InformerTask<K>) {
+        let (indexer, status, source) = (writer.indexer(), source.status(), Arc::new(source));
+        let processor = SharedProcessor::new(resync_period);
         let (watermark_sender, watermark) = watch::channel(ResourceVersion::empty());
         let mut pipeline = Pipeline {
-            description: lister_watcher.description().to_owned(),
+            description: status.description().to_owned(),
             writer,
             indexer: indexer.clone(),
             processor: processor.clone(),
+            source: Arc::clone(&source),
             watermark: watermark_sender,
         };
-        let config = ControllerConfig::new(Arc::clone(&lister_watcher))
-            .queue(queue.clone())
-            .reflector(options.reflector);
-        let controller = Controller::with_batches(config, move |batch| pipeline.process(batch));
-        let reflector = controller.status();
+        let controller = Controller::over(queue.clone(), work, move |batch| pipeline.process(batch));
         processor.describe_source({
-            let status = reflector.clone();
-            move || format!("{} ({})", status.description(), status.health())
+            let status = status.clone();
+            move || status.waiting_for()
         });
         let (keeper, state) = StateKeeper::new();
-        let verifier = Arc::new(Verifier::new(
-            indexer.clone(),
-            Arc::clone(&lister_watcher),
-            reflector.clone(),
-            controller.relist(),
-        ));
-        let period = options.verify_period;
-        let task = InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), period, keeper);
+        let verifier = Arc::new(Verifier::new(indexer.clone(), Arc::clone(&source)));
+        let task =
+            InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), verify_period, keeper);
         let own_handles = indexer.handle_count();
-        let shared = Shared {
-            indexer,
-            processor,
-            queue,
-            lister_watcher,
-            reflector,
-            watermark,
-            state,
-            verifier,
-            own_handles,
-        };
+        let shared =
+            Shared { indexer, processor, queue, source, status, watermark, state, verifier, own_handles };
         (Self { shared: Arc::new(shared) }, task)
     }
 
@@ -249,11 +249,12 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Returns how listing and watching fares.
     #[must_use]
-    pub fn status(&self) -> &ReflectorStatus {
-        &self.shared.reflector
+    pub fn status(&self) -> &SourceStatus {
+        &self.shared.status
     }
 
-    /// Returns the server's resource version whose state the store has (I9).
+    /// Returns the server's resource version whose state the store has (I9). Of several namespaces that are followed one by
+    /// one, the least; empty as long as one has none.
     #[must_use]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.indexer.watermark()
@@ -290,7 +291,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns how listing and watching fares now.
     #[must_use]
     pub fn health(&self) -> Health {
-        self.shared.reflector.health()
+        self.shared.status.health()
     }
 }
 
@@ -310,7 +311,7 @@ impl<K: 'static> Clone for SharedIndexInformer<K> {
 impl<K: 'static> fmt::Debug for SharedIndexInformer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedIndexInformer")
-            .field("resource", &self.shared.reflector.description())
+            .field("resource", &self.shared.status.description())
             .field("state", &*self.shared.state.borrow())
             .field("indexer", &self.shared.indexer)
             .field("processor", &self.shared.processor)

@@ -3,18 +3,23 @@
 //! This is the middle of the way from socket to handler; before it lies the queue, behind it the processor. client-go:
 //! `processDeltas` and `processDeltasInBatch` of tools/cache/controller.go.
 
+use std::sync::Arc;
+
 use informer_core::{
     Batch, Cached, Deleted, Delta, Event, EventBatch, Pending, ResourceVersion, SharedProcessor,
 };
 use informer_store::{Change, Indexer, StoreWriter};
 use tokio::sync::watch;
 
+use crate::source::Source;
+
 /// Turns batches of deltas into states of the store and events.
-pub(super) struct Pipeline<K> {
+pub(super) struct Pipeline<K: 'static> {
     pub(super) description: String,
     pub(super) writer: StoreWriter<K>,
     pub(super) indexer: Indexer<K>,
     pub(super) processor: SharedProcessor<K>,
+    pub(super) source: Arc<Source<K>>,
     /// Tells those who wait how far the store has come.
     pub(super) watermark: watch::Sender<ResourceVersion>,
 }
@@ -36,10 +41,11 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
         let Outcome { changes, events } = outcome;
         let events = EventBatch { events, completes_initial_list: batch.completes_initial_list() };
         let mut published = None;
-        let failures = self.writer.transaction_with(changes, batch.watermark(), |commit| {
-            // I3: the processor has the store commit before it tells anybody.
-            published = Some(self.processor.publish(events, commit));
-        });
+        let failures =
+            self.writer.transaction_with(changes, batch.watermark(), batch.feed_news(), |commit| {
+                // I3: the processor has the store commit before it tells anybody.
+                published = Some(self.processor.publish(events, commit));
+            });
         // I8: handlers are woken, and old objects go, when the store can be written again.
         drop(published);
         for failure in failures {
@@ -47,6 +53,12 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
         }
         if let Some(resource_version) = batch.watermark() {
             self.watermark.send_replace(resource_version.clone());
+        } else if !batch.feed_news().is_empty() {
+            // Who waits for several namespaces looks at the store's own watermarks.
+            self.watermark.send_modify(|_| {});
+        }
+        if let Source::Namespaces(namespaces) = self.source.as_ref() {
+            namespaces.reached(batch.feed_news());
         }
     }
 }
@@ -70,6 +82,11 @@ impl<K> Outcome<K> {
                     if let Some(last) = current {
                         self.events.push(Event::Deleted(deleted.clone().after(last)));
                     }
+                    None
+                }
+                Delta::Released(_) => {
+                    // I4: as above.
+                    self.events.extend(current.map(Event::Released));
                     None
                 }
             };

@@ -18,14 +18,14 @@ use informer_core::{
     Cached, ListOptions, ListPart, ListWatchError, ListerWatcher, ObjectKey, ResourceVersion,
     ResourceVersionMatch,
 };
-use informer_reflector::{ReflectorStatus, Relist};
-use informer_store::{Indexer, Snapshot};
+use informer_store::{Indexer, Objects, Snapshot};
 use kube::Resource;
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::time::{sleep, timeout};
 
 use super::SharedIndexInformer;
+use crate::source::{Part, Source};
 
 /// How many objects a page has.
 const PAGE_SIZE: u32 = 500;
@@ -40,7 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(75);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
-    /// The state that was compared: the store's watermark.
+    /// The state that was compared: the store's watermark. Where namespaces are followed one by one, each was compared at
+    /// its own, and this is the least.
     pub resource_version: ResourceVersion,
     /// How many objects the server had in it.
     pub objects: usize,
@@ -56,6 +57,18 @@ impl Verification {
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.differences.is_empty()
+    }
+
+    /// Adds what was found elsewhere.
+    fn and(mut self, other: Self) -> Self {
+        if !other.resource_version.is_at_least(&self.resource_version) {
+            self.resource_version = other.resource_version;
+        }
+        self.objects += other.objects;
+        self.set_aside += other.set_aside;
+        self.differences.extend(other.differences);
+        self.differences.sort_unstable_by(|a, b| a.key().cmp(b.key()));
+        self
     }
 }
 
@@ -136,7 +149,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     ///
     /// Objects that are set aside (I10) are left out. Where the server lost the state meanwhile, and the store has
     /// moved on, it is tried again with the new one, up to three times. This is a list of metadata only, if the
-    /// informer's source offers that. [`InformerOptions::verify_every`](super::InformerOptions::verify_every) has it
+    /// informer's source offers that. Namespaces that are followed one by one are compared one after the other.
+    /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) has it
     /// done from time to time.
     ///
     /// # Errors
@@ -159,9 +173,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 /// Compares a store with the server.
 pub(super) struct Verifier<K: 'static> {
     indexer: Indexer<K>,
-    lister_watcher: Arc<dyn ListerWatcher<K>>,
-    reflector: ReflectorStatus,
-    relist: Relist,
+    source: Arc<Source<K>>,
     last: Mutex<Option<Arc<Verification>>>,
 }
 
@@ -169,13 +181,8 @@ pub(super) struct Verifier<K: 'static> {
 type Listed = HashMap<ObjectKey, ResourceVersion>;
 
 impl<K> Verifier<K> {
-    pub(super) fn new(
-        indexer: Indexer<K>,
-        lister_watcher: Arc<dyn ListerWatcher<K>>,
-        reflector: ReflectorStatus,
-        relist: Relist,
-    ) -> Self {
-        Self { indexer, lister_watcher, reflector, relist, last: Mutex::new(None) }
+    pub(super) fn new(indexer: Indexer<K>, source: Arc<Source<K>>) -> Self {
+        Self { indexer, source, last: Mutex::new(None) }
     }
 }
 
@@ -188,7 +195,8 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
             // Somebody may want it never, and say so with the longest period there is.
             sleep(least.saturating_add((period / 5).mul_f64(fastrand::f64()))).await;
             let outcome = self.verify().await;
-            let resource = self.reflector.description();
+            let status = self.source.status();
+            let resource = status.description();
             let error = outcome.err().map(|error| error.to_string());
             match &error {
                 Some(error) if failure.as_ref() != Some(error) => {
@@ -201,24 +209,39 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         }
     }
 
+    /// Compares each part, and adds up what that says.
     async fn verify(&self) -> Result<Verification, VerifyError> {
+        let mut whole: Option<Verification> = None;
+        for part in self.source.parts() {
+            let verified = self.verify_part(&part).await?;
+            whole = Some(match whole {
+                Some(whole) => whole.and(verified),
+                None => verified,
+            });
+        }
+        let verification = whole.ok_or(VerifyError::NotSynced)?;
+        *self.last.lock() = Some(Arc::new(verification.clone()));
+        Ok(verification)
+    }
+
+    async fn verify_part(&self, part: &Part<K>) -> Result<Verification, VerifyError> {
         let mut tries = 1;
         loop {
             // Before and after: an object may come to be set aside, or cease to be, at any time.
-            let mut set_aside = self.set_aside();
+            let mut set_aside = set_aside(part);
             let snapshot = self.indexer.snapshot();
-            let resource_version = snapshot.watermark();
+            let resource_version = watermark(&snapshot, part);
             if resource_version.is_empty() {
                 return Err(VerifyError::NotSynced);
             }
-            match self.list(resource_version).await {
+            match list(part, &resource_version).await {
                 Ok(listed) => {
-                    set_aside.extend(self.set_aside());
-                    return Ok(self.conclude(&snapshot, listed, &set_aside));
+                    set_aside.extend(self::set_aside(part));
+                    return Ok(self.conclude(part, &snapshot, listed, &set_aside));
                 }
                 Err(error) if error.is_expired() => {
-                    if tries == TRIES || self.indexer.watermark() == *resource_version {
-                        return Err(VerifyError::Expired { resource_version: resource_version.clone() });
+                    if tries == TRIES || watermark(&self.indexer.snapshot(), part) == resource_version {
+                        return Err(VerifyError::Expired { resource_version });
                     }
                     tries += 1;
                 }
@@ -227,37 +250,30 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         }
     }
 
-    fn set_aside(&self) -> HashSet<ObjectKey> {
-        self.reflector.set_aside().into_iter().filter_map(|malformed| malformed.key).collect()
-    }
-
-    async fn list(&self, resource_version: &ResourceVersion) -> Result<Listed, ListWatchError> {
-        match self.lister_watcher.metadata_only() {
-            Some(metadata) => list_exactly(metadata.as_ref(), resource_version).await,
-            None => list_exactly(self.lister_watcher.as_ref(), resource_version).await,
-        }
-    }
-
     /// Compares, and sees to what has to be done about it.
     fn conclude(
         &self,
+        part: &Part<K>,
         snapshot: &Snapshot<K>,
         mut listed: Listed,
         set_aside: &HashSet<ObjectKey>,
     ) -> Verification {
         let objects = listed.len();
         listed.retain(|key, _| !set_aside.contains(key));
-        let differences = differences(snapshot, listed, set_aside);
-        let resource_version = snapshot.watermark().clone();
+        let stored = match &part.namespace {
+            Some(namespace) => snapshot.in_namespace(namespace),
+            None => snapshot.list(),
+        };
+        let differences = differences(&stored, listed, set_aside);
+        let resource_version = watermark(snapshot, part);
         let verification =
             Verification { resource_version, objects, set_aside: set_aside.len(), differences };
-        *self.last.lock() = Some(Arc::new(verification.clone()));
         if let Some(first) = verification.differences.first() {
             let (count, version) = (verification.differences.len(), &verification.resource_version);
             tracing::warn!(
                 "{}: the store is not the server's state at resource version {version}: {first}, \
                  and {} more differences",
-                self.reflector.description(),
+                part.status.description(),
                 count - 1
             );
         }
@@ -271,9 +287,31 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         };
         if verification.differences.iter().any(is_as_before) {
             // I1, I3, I4: no object is changed here; a list takes the way of all lists.
-            self.relist.request();
+            part.relist.request();
         }
         verification
+    }
+}
+
+/// The version whose state a snapshot has of this part; empty if it has none.
+fn watermark<K>(snapshot: &Snapshot<K>, part: &Part<K>) -> ResourceVersion {
+    match &part.namespace {
+        Some(namespace) => snapshot.watermarks().get(namespace).cloned().unwrap_or_default(),
+        None => snapshot.watermark().clone(),
+    }
+}
+
+fn set_aside<K>(part: &Part<K>) -> HashSet<ObjectKey> {
+    part.status.set_aside().into_iter().filter_map(|malformed| malformed.key).collect()
+}
+
+async fn list<K: Resource + Send + Sync + 'static>(
+    part: &Part<K>,
+    resource_version: &ResourceVersion,
+) -> Result<Listed, ListWatchError> {
+    match part.lister_watcher.metadata_only() {
+        Some(metadata) => list_exactly(metadata.as_ref(), resource_version).await,
+        None => list_exactly(part.lister_watcher.as_ref(), resource_version).await,
     }
 }
 
@@ -335,7 +373,7 @@ async fn in_time<T>(answer: impl Future<Output = T>) -> Result<T, ListWatchError
 
 /// Compares object by object, in the order of their keys.
 fn differences<K>(
-    snapshot: &Snapshot<K>,
+    stored: &Objects<K>,
     mut listed: Listed,
     set_aside: &HashSet<ObjectKey>,
 ) -> Vec<Difference> {
@@ -348,7 +386,7 @@ fn differences<K>(
             None => Some(Difference::Extra { key, stored }),
         }
     };
-    let mut differences: Vec<_> = snapshot.list().iter().filter_map(of_stored).collect();
+    let mut differences: Vec<_> = stored.iter().filter_map(of_stored).collect();
     differences.extend(listed.into_iter().map(|(key, listed)| Difference::Missing { key, listed }));
     differences.sort_unstable_by(|a, b| a.key().cmp(b.key()));
     differences

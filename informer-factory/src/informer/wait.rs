@@ -8,6 +8,7 @@ use kube::Resource;
 use tokio::sync::watch;
 
 use super::SharedIndexInformer;
+use crate::source::{Namespaces, Source};
 
 /// How a wait for a resource version ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +34,23 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// outside its namespace or selector is only reached with the next bookmark or event, mostly within a minute. Where
     /// the object is at hand, [`wait_for_write`](Self::wait_for_write) knows better.
     ///
+    /// An informer that follows several namespaces one by one has to have reached it in each, and there is a bookmark for
+    /// each, so that a quiet one can hold this up for a minute, and one that can't be listed until the timeout.
+    ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
     pub async fn wait_until(&self, resource_version: &ResourceVersion, timeout: Duration) -> WaitOutcome {
         if !resource_version.is_comparable() {
             return WaitOutcome::NotComparable;
         }
+        let has_reached = |watermark: &ResourceVersion| match self.shared.source.as_ref() {
+            Source::Whole(_) => watermark.is_at_least(resource_version),
+            Source::Namespaces(namespaces) => {
+                namespaces.have_reached(&self.shared.indexer.watermarks(), resource_version)
+            }
+        };
         let mut watermark = self.shared.watermark.clone();
-        let reached = watermark.wait_for(|watermark| watermark.is_at_least(resource_version));
-        match tokio::time::timeout(timeout, reached).await {
+        match tokio::time::timeout(timeout, watermark.wait_for(has_reached)).await {
             Ok(Ok(_)) => WaitOutcome::Reached,
             Ok(Err(_)) => WaitOutcome::Stopped,
             Err(_) => WaitOutcome::TimedOut,
@@ -52,10 +61,12 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// for `timeout` (I9). So a controller can read its own writes.
     ///
     /// Answers [`WaitOutcome::NotCovered`] at once for an object that the store does not have and, as it was written, will
-    /// not get, because it is in another namespace or its labels don't match. A write that takes an object out of the
-    /// selector is reached when the store has let go of it, and not covered from then on. If an earlier version did
-    /// match and is still on its way, the store may yet have that one for a moment. A field selector is only understood
-    /// where it is about `metadata.name` and `metadata.namespace`; for others the answer comes with the timeout.
+    /// not get, because it is in another namespace or its labels don't match; also when its namespace ceases to be followed
+    /// meanwhile. Of several namespaces that are followed one by one, its own is waited for, and no other. A write
+    /// that takes an object out of the selector is reached when the store has let go of it, and not covered from then on.
+    /// If an earlier version did match and is still on its way, the store may yet have that one for a moment. A field
+    /// selector is only understood where it is about `metadata.name` and `metadata.namespace`; for others the answer comes
+    /// with the timeout.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
@@ -67,18 +78,57 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         if !self.hears_of(meta) {
             return WaitOutcome::NotCovered;
         }
-        self.wait_until(&meta.resource_version.as_deref().into(), timeout).await
+        let resource_version = ResourceVersion::from(meta.resource_version.as_deref());
+        match (self.shared.source.as_ref(), meta.namespace.as_deref()) {
+            (Source::Namespaces(namespaces), Some(namespace)) => {
+                self.wait_in(namespaces, namespace, &resource_version, timeout).await
+            }
+            _ => self.wait_until(&resource_version, timeout).await,
+        }
     }
+
+    /// Waits until one of several namespaces has come so far, as long as it is followed.
+    async fn wait_in(
+        &self,
+        namespaces: &Namespaces<K>,
+        namespace: &str,
+        resource_version: &ResourceVersion,
+        timeout: Duration,
+    ) -> WaitOutcome {
+        let Some(mut place) = namespaces.place(namespace) else { return WaitOutcome::NotCovered };
+        if !resource_version.is_comparable() {
+            return WaitOutcome::NotComparable;
+        }
+        let reached = place.watermark.wait_for(|watermark| watermark.is_at_least(resource_version));
+        match tokio::time::timeout(timeout, reached).await {
+            Ok(Ok(_)) => WaitOutcome::Reached,
+            Ok(Err(_)) if place.removed.is_cancelled() => WaitOutcome::NotCovered,
+            Ok(Err(_)) => WaitOutcome::Stopped,
+            Err(_) => WaitOutcome::TimedOut,
+        }
+    }
+
     /// Says whether the store has the object, or gets it as it was written.
     pub(crate) fn hears_of(&self, written: &ObjectMeta) -> bool {
         // A write that takes an object out of the selector reaches the informer as its deletion, with that version.
         let key = written.name.as_deref().map(|name| ObjectKey::new(written.namespace.as_deref(), name));
         let has_it = key.is_some_and(|key| self.shared.indexer.get(&key).is_some());
-        has_it || self.shared.lister_watcher.covers(written)
+        match self.shared.source.as_ref() {
+            Source::Whole(whole) => has_it || whole.lister_watcher.covers(written),
+            Source::Namespaces(namespaces) => {
+                let place = written.namespace.as_deref().and_then(|namespace| namespaces.place(namespace));
+                place.is_some_and(|place| has_it || place.lister_watcher.covers(written))
+            }
+        }
     }
 
-    /// Follows the store's watermark, which moves after the store has; closed once the informer has stopped.
-    pub(crate) fn watermarks(&self) -> watch::Receiver<ResourceVersion> {
-        self.shared.watermark.clone()
+    /// Follows the store's watermark, as far as it concerns this object. It moves after the store has, and is closed once
+    /// the informer has stopped, or follows the object's namespace no more.
+    pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
+        let Source::Namespaces(namespaces) = self.shared.source.as_ref() else {
+            return self.shared.watermark.clone();
+        };
+        let place = object.namespace.as_deref().and_then(|namespace| namespaces.place(namespace));
+        place.map_or_else(|| watch::channel(ResourceVersion::empty()).1, |place| place.watermark)
     }
 }

@@ -145,9 +145,11 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     /// [`own_key`], [`controller_key`] and [`keys_in_index`] are such functions, and any closure that returns keys is one.
     /// At an update the function is called with the state before, too, so that an object that has changed hands brings
     /// both to the queue; at a deletion with the last known state and the one told before. It runs as a handler does: it
-    /// must be quick and must not block.
+    /// must be quick and must not block, and where it panics, that event is lost and the panic is logged.
     ///
     /// Objects that exist already, and resyncs, are queued with [`Priority::Low`], all else with [`Priority::Normal`].
+    /// Nothing is queued for an object that is [released](informer_core::Event::Released), because its namespace is not
+    /// followed any more: from the store it would look deleted, and it is not.
     #[doc(alias = "Watches")]
     #[doc(alias = "Owns")]
     #[doc(alias = "EnqueueRequestsFromMapFunc")]

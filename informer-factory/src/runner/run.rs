@@ -83,6 +83,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             () = ended(&mut workers) => {}
             () = lot.run() => {}
         }
+        // I12: nothing comes in any more, then what is under way ends, then the queue.
         drop(self.registrations);
         if timeout(self.drain_timeout, ended(&mut workers)).await.is_err() {
             let (name, count) = (queue.0.name(), workers.len());

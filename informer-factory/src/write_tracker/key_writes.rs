@@ -106,7 +106,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         let version = ResourceVersion::from(written.meta().resource_version.as_deref());
         let is_awaited = version.is_comparable() && informer.hears_of(written.meta());
         if is_awaited {
-            self.tracker.add_version(&self.key, informer.watermarks(), version);
+            self.tracker.add_version(&self.key, informer.watermark_for(written.meta()), version);
         }
     }
 
@@ -127,7 +127,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ) -> WriteInFlight<T> {
         let id = informer.hears_of(object.meta()).then(|| {
             let (indexer, object) = (informer.indexer().clone(), object.clone());
-            let (watermarks, version) = (informer.watermarks(), object.resource_version().clone());
+            let (watermarks, version) =
+                (informer.watermark_for(object.meta()), object.resource_version().clone());
             let is_known = Arc::new(move || {
                 let cached = indexer.get(object.key()).filter(|cached| cached.uid() == object.uid());
                 cached.is_none_or(|cached| cached.meta().deletion_timestamp.is_some())

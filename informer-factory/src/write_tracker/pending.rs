@@ -33,6 +33,7 @@ pub(super) type IsKnown = std::sync::Arc<dyn Fn() -> bool + Send + Sync>;
 impl Awaited {
     /// Says whether the cache has it. Reads stores, so no lock may be held.
     pub(super) fn is_seen(&self) -> bool {
+        // I9: a store that has come so far has all that was written until then.
         match self {
             Self::Version { watermarks, version } => {
                 is_stopped(watermarks) || watermarks.borrow().is_at_least(version)

@@ -26,7 +26,7 @@ async fn health_with_error(informer: &SharedIndexInformer<Pod>) -> (Health, Stri
 }
 
 /// Allows the user `nobody` to list and watch pods in the cluster's namespace.
-async fn grant(cluster: &Cluster) {
+pub(crate) async fn grant(cluster: &Cluster) {
     let name = &cluster.namespace;
     let role: ClusterRole = object(json!({
         "metadata": { "name": name },

@@ -50,6 +50,7 @@ fn read(informer: &SharedIndexInformer<ConfigMap>) -> Replica<ConfigMap> {
                 Event::Updated { old, new } => copy.on_update(&old, &new),
                 Event::Resynced(object) => copy.on_update(&object, &object),
                 Event::Deleted(deleted) => copy.on_delete(&deleted),
+                Event::Released(object) => copy.on_release(&object),
             }
         }
     });

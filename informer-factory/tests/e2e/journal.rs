@@ -5,7 +5,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::within;
 
-/// Writes `+name`, `~name`, `-name` for an object that was seen to go, `-name (missed)` for one that wasn't.
+/// Writes `+name`, `~name`, `-name` for an object that was seen to go, `-name (missed)` for one that wasn't, `^name` for one
+/// that was released.
 pub(crate) struct Journal {
     lines: UnboundedSender<String>,
 }
@@ -56,5 +57,9 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Journal {
     fn on_delete(&self, object: &Deleted<K>) {
         let how = if object.is_exact() { "" } else { " (missed)" };
         self.write(format!("-{}{how}", object.name()));
+    }
+
+    fn on_release(&self, object: &Cached<K>) {
+        self.write(format!("^{}", object.name()));
     }
 }

@@ -220,6 +220,7 @@ pub(crate) async fn read(
             Event::Updated { old, new } => witness.on_update(old, new),
             Event::Resynced(object) => witness.on_update(object, object),
             Event::Deleted(deleted) => witness.on_delete(deleted),
+            Event::Released(_) => unreachable!("this informer has no namespaces that go"),
         }
         stop.run_until_cancelled(pauses.pause()).await;
     }

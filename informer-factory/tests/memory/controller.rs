@@ -23,6 +23,7 @@ fn shown(pending: &Pending<ConfigMap>) -> String {
             Delta::Replaced(_) => 'R',
             Delta::Sync(_) => 'S',
             Delta::Deleted(_) => 'D',
+            Delta::Released(_) => 'L',
         };
         format!("{letter}:{}", delta.object().map_or("?", |object| value_of(object)))
     };

@@ -6,6 +6,7 @@ mod controller;
 mod disruptions;
 mod handlers;
 mod indices;
+mod namespaces;
 mod oddities;
 mod outages;
 mod relist;
@@ -128,10 +129,10 @@ impl Heard {
     }
 }
 
-/// A handler that passes on what it is told: `+a=1!` an initial add, `+a=1` an add, `a=1>2` an update, `-a=2` a deletion.
+/// A handler that passes on what it is told: `+a=1!` an initial add, `+a=1` an add, `a=1>2` an update, `-a=2` a deletion, `^a=2` a release.
 fn recorder() -> (impl EventHandler<ConfigMap>, Heard) {
     let (tell, heard) = unbounded_channel();
-    let [add, update, delete] = [(); 3].map(|()| tell.clone());
+    let [add, update, delete, release] = [(); 4].map(|()| tell.clone());
     let handlers = Handlers::<ConfigMap>::new()
         .on_add(move |object, is_in_initial_list| {
             let mark = if is_in_initial_list { "!" } else { "" };
@@ -143,7 +144,8 @@ fn recorder() -> (impl EventHandler<ConfigMap>, Heard) {
         .on_delete(move |deleted| {
             let last = deleted.last_known().map_or("?", |last| value_of(last));
             _ = delete.send(format!("-{}={last}", deleted.name()));
-        });
+        })
+        .on_release(move |object| _ = release.send(format!("^{}={}", object.name(), value_of(object))));
     (handlers, Heard(heard))
 }
 

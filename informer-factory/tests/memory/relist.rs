@@ -24,6 +24,7 @@ fn shown(event: &Event<ConfigMap>) -> String {
             let last = deleted.last_known().map_or("?", |last| value_of(last));
             format!("-{}={last}{}", deleted.name(), if deleted.is_exact() { "" } else { "?" })
         }
+        Event::Released(object) => format!("^{}={}", object.name(), value_of(object)),
     }
 }
 

@@ -129,6 +129,12 @@ impl Recorder {
             Event::Updated { old, new } => self.updated(old, new),
             Event::Resynced(object) => self.updated(object, object),
             Event::Deleted(deleted) => self.deleted(deleted),
+            Event::Released(object) => {
+                self.complain(
+                    &object.key().to_string(),
+                    "I4: released, though no namespace ceases to be followed",
+                );
+            }
         }
     }
 

@@ -187,7 +187,7 @@ async fn run(is_tracking: bool, seed: u64) -> Account {
             simulator.create(&parent(n)).expect("a new object");
         }
         churn(&simulator, seed).await;
-        sleep(Duration::from_secs(20)).await;
+        sleep(Duration::from_secs(5)).await;
     };
     tokio::select! {
         () = others => {}
@@ -222,13 +222,10 @@ fn is_as_it_should_be(simulator: &Simulator) {
 
 #[tokio::test(start_paused = true)]
 async fn i9_with_a_cache_that_is_late_no_child_is_doubled_and_no_update_refused_as_without_a_tracker() {
-    for seed in [1, 2] {
-        let (with, without) = (run(true, seed).await, run(false, seed).await);
-        println!("seed {seed}: with a tracker {with:?}");
-        println!("seed {seed}: without {without:?}");
-        assert_eq!((with.duplicates, with.conflicts, with.stats.failed), (0, 0, 0), "{with:?}");
-        assert_eq!(with.stats.parked_timed_out, 0, "{with:?}");
-        assert!(with.writes > 100 && with.stats.parked > 50, "it has shown nothing: {with:?}");
-        assert!(without.duplicates > 20 && without.conflicts > 20, "the cache was not late: {without:?}");
-    }
+    let (with, without) = (run(true, 1).await, run(false, 1).await);
+    println!("with a tracker {with:?}\nwithout {without:?}");
+    assert_eq!((with.duplicates, with.conflicts, with.stats.failed), (0, 0, 0), "{with:?}");
+    assert_eq!(with.stats.parked_timed_out, 0, "{with:?}");
+    assert!(with.writes > 100 && with.stats.parked > 50, "it has shown nothing: {with:?}");
+    assert!(without.duplicates > 20 && without.conflicts > 20, "the cache was not late: {without:?}");
 }

@@ -5,6 +5,7 @@ mod factory;
 mod groups;
 mod kinds;
 mod late_cache;
+mod namespaces;
 mod own_writes;
 mod pipeline;
 mod streams;

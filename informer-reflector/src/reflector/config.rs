@@ -134,6 +134,21 @@ impl<K> ReflectorConfig<K> {
     }
 }
 
+impl<K> Clone for ReflectorConfig<K> {
+    fn clone(&self) -> Self {
+        Self {
+            page_size: self.page_size,
+            watch_timeout: self.watch_timeout,
+            streaming_lists: self.streaming_lists,
+            stream_pause: self.stream_pause,
+            watch_silence: self.watch_silence,
+            server: self.server.clone(),
+            transform: self.transform.clone(),
+            on_failure: self.on_failure.clone(),
+        }
+    }
+}
+
 impl<K> Default for ReflectorConfig<K> {
     fn default() -> Self {
         Self::new()

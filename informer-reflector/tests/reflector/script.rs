@@ -140,7 +140,7 @@ impl ReflectorStore<ConfigMap> for Notes {
                 Delta::Updated(object) => format!("~{}", object.key()),
                 Delta::Deleted(deleted) if deleted.is_exact() => format!("-{}", deleted.key()),
                 Delta::Deleted(deleted) => format!("?{}", deleted.key()),
-                Delta::Replaced(_) | Delta::Sync(_) => "unexpected".into(),
+                Delta::Replaced(_) | Delta::Sync(_) | Delta::Released(_) => "unexpected".into(),
             })
             .collect();
         _ = self.0.send(format!("{}@{resource_version}", shown.join(" ")));

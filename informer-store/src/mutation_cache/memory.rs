@@ -100,6 +100,12 @@ impl<K> Memory<K> {
         covered.then(|| self.writes.remove(key)).flatten()
     }
 
+    /// Forgets all that is known of an object.
+    pub(super) fn released(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
+        self.tombstones.remove(key);
+        self.writes.remove(key)
+    }
+
     /// Forgets this very write, if it is still the last of its key.
     pub(super) fn forget(&mut self, written: &Cached<K>) -> Option<Cached<K>> {
         let is_last = self.writes.entry(written.key()).is_some_and(|last| last.ptr_eq(written));

@@ -256,7 +256,7 @@ impl<K> MutationCache<K> {
 /// Says whether a write is later than a state of the store.
 fn is_ahead<K>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     // I9: up to its watermark the store has everything. If the object isn't there, it has been deleted since.
-    if state.watermark().is_at_least(written.resource_version()) {
+    if state.watermark_for(written.key()).is_at_least(written.resource_version()) {
         return false;
     }
     let stored = state.get(written.key());
@@ -276,6 +276,12 @@ impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
     fn on_delete(&self, object: &Deleted<K>) {
         let now = self.shared.clock.now();
         let forgotten = self.shared.memory.write().deleted(object, now);
+        drop(forgotten);
+    }
+
+    /// The store says nothing of it any more, so there is nothing to be ahead of.
+    fn on_release(&self, object: &Cached<K>) {
+        let forgotten = self.shared.memory.write().released(object.key());
         drop(forgotten);
     }
 }

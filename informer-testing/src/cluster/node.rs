@@ -94,11 +94,21 @@ pub(super) fn beat(node: &mut Value, now: &str) {
 
 fn resources(millicores: u32, mebibytes: u32) -> Value {
     json!({
-        "cpu": format!("{millicores}m"),
+        "cpu": cpu(millicores),
         "ephemeral-storage": "104845292Ki",
-        "memory": format!("{mebibytes}Mi"),
+        "memory": memory(mebibytes),
         "pods": "110",
     })
+}
+
+/// Writes a quantity of processors as the API server does: shortened where it can be.
+fn cpu(millicores: u32) -> String {
+    if millicores.is_multiple_of(1000) { (millicores / 1000).to_string() } else { format!("{millicores}m") }
+}
+
+/// Writes a quantity of memory as the API server does: shortened where it can be.
+pub(super) fn memory(mebibytes: u32) -> String {
+    if mebibytes.is_multiple_of(1024) { format!("{}Gi", mebibytes / 1024) } else { format!("{mebibytes}Mi") }
 }
 
 fn conditions(now: &str) -> Value {

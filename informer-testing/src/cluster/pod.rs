@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::node::Node;
+use super::node::{Node, memory};
 use super::{Draw, PodRef, managed_fields};
 use crate::error::Error;
 use crate::store::{ObjectStore, into_body};
@@ -132,7 +132,7 @@ pub(super) fn spec(team: &str, name: &str, version: &str, draw: &mut Draw) -> Va
 }
 
 fn main_container(team: &str, name: &str, version: &str, draw: &mut Draw) -> Value {
-    let memory = *draw.pick(&[256, 512, 1024, 2048]);
+    let mebibytes = *draw.pick(&[256, 512, 1024, 2048]);
     json!({
         "name": name,
         "image": format!("registry.example.com/{team}/{name}:{version}"),
@@ -144,8 +144,8 @@ fn main_container(team: &str, name: &str, version: &str, draw: &mut Draw) -> Val
             { "name": "metrics", "containerPort": 9090, "protocol": "TCP" },
         ],
         "resources": {
-            "requests": { "cpu": "250m", "memory": format!("{memory}Mi") },
-            "limits": { "memory": format!("{}Mi", memory * 2) },
+            "requests": { "cpu": "250m", "memory": memory(mebibytes) },
+            "limits": { "memory": memory(mebibytes * 2) },
         },
         "livenessProbe": probe("/healthz", 20),
         "readinessProbe": probe("/readyz", 5),

@@ -27,7 +27,8 @@ pub enum Trouble {
     FailWatches,
     /// At once: the next event of each open watch is cut short, and the connection breaks off.
     CutNextEvent,
-    /// At once: the next event of each open watch is replaced by a line that is no event. The watch goes on.
+    /// At once: the next event of each open watch is replaced by a line (or what takes its place in other encodings) that
+    /// is no event. The watch goes on.
     GarbleNextEvent,
     /// At once: the history is forgotten.
     Compact,
@@ -122,10 +123,8 @@ impl Trouble {
             Self::FailWatches => {
                 WatchInjection::error(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "etcd is unwell")
             }
-            Self::CutNextEvent => WatchInjection::bytes(r#"{"type":"MODIFIED","object":{"kind":"#)
-                .then_abort()
-                .instead_of_next_event(),
-            Self::GarbleNextEvent => WatchInjection::bytes("{\"type\":7}\n").instead_of_next_event(),
+            Self::CutNextEvent => WatchInjection::half_of_next_event().then_abort(),
+            Self::GarbleNextEvent => WatchInjection::no_event().instead_of_next_event(),
             _ => return None,
         })
     }

@@ -5,12 +5,9 @@ use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::Messages;
 use super::messages::{Field, Shape};
 use super::wire::{Content, Fields, Malformed};
-
-/// What all such bodies begin with.
-const MAGIC: &[u8] = b"k8s\0";
+use super::{MAGIC, Messages};
 
 type Object = Map<String, Value>;
 

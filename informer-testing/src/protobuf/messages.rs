@@ -21,7 +21,7 @@ pub(super) struct Messages {
 
 /// One field of a message.
 pub(super) struct Field {
-    number: u64,
+    pub(super) number: u64,
     /// `-` if its fields stand for it.
     pub(super) name: &'static str,
     pub(super) shape: Shape,
@@ -42,6 +42,44 @@ pub(super) enum Shape {
     Map,
 }
 
+/// What a field is of, for who goes through JSON.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FieldType {
+    /// The type of the value, or of the elements.
+    pub(crate) name: &'static str,
+    /// Whether the value's fields are keys of its own.
+    pub(crate) is_map: bool,
+}
+
+impl FieldType {
+    /// The type of what is a message.
+    pub(crate) fn message(name: &'static str) -> Self {
+        Self { name, is_map: false }
+    }
+
+    /// Tells whether text in JSON is base64 of bytes.
+    pub(crate) fn is_binary(&self) -> bool {
+        self.name == "y"
+    }
+}
+
+/// Finds the message of a kind.
+pub(crate) fn message_of(api_version: &str, kind: &str) -> Option<&'static str> {
+    Messages::all().of_kind(api_version, kind)
+}
+
+/// Finds the type of a message's field by its name in JSON.
+pub(crate) fn field_type(message: &str, name: &str) -> Option<FieldType> {
+    let fields = Messages::all().fields(message);
+    let found = fields.iter().find(|field| field.name == name);
+    let of = |field: &Field| FieldType { name: field.type_name, is_map: field.shape == Shape::Map };
+    let embedded = || {
+        let mut embedded = fields.iter().filter(|field| field.name == "-");
+        embedded.find_map(|field| field_type(field.type_name, name))
+    };
+    found.map(of).or_else(embedded)
+}
+
 impl Messages {
     pub(super) fn all() -> &'static Self {
         &MESSAGES
@@ -54,11 +92,16 @@ impl Messages {
 
     /// Finds a field of a message.
     pub(super) fn field(&self, message: &str, number: u64) -> Option<&Field> {
-        self.messages.get(message)?.iter().find(|field| field.number == number)
+        self.fields(message).iter().find(|field| field.number == number)
+    }
+
+    /// Gives the fields of a message in the order of their numbers, which is that in which Go writes them.
+    pub(super) fn fields(&self, message: &str) -> &[Field] {
+        self.messages.get(message).map_or(&[], Vec::as_slice)
     }
 
     fn parse(text: &'static str) -> Self {
-        let (mut kinds, mut messages) = (HashMap::new(), HashMap::new());
+        let (mut kinds, mut messages) = (HashMap::new(), HashMap::<_, Vec<Field>>::new());
         let mut current = "";
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
@@ -68,11 +111,14 @@ impl Messages {
                 }
                 [number, name, coded] => {
                     let (shape, type_name) = Shape::parse(coded);
-                    let fields: &mut Vec<Field> = messages.entry(current).or_default();
+                    let fields = messages.entry(current).or_default();
                     fields.extend(number.parse().ok().map(|number| Field { number, name, shape, type_name }));
                 }
                 _ => current = line,
             }
+        }
+        for fields in messages.values_mut() {
+            fields.sort_by_key(|field| field.number);
         }
         Self { kinds, messages }
     }

@@ -1,14 +1,21 @@
-//! Objects in protobuf, as Go clients send built-in kinds: kubectl's `create`, and controllers on controller-runtime.
+//! Objects in protobuf, as Go programs like built-in kinds best: kubectl, the components of Kubernetes, and controllers on
+//! controller-runtime.
 //!
-//! Only reading is needed: who sends protobuf takes JSON for an answer. There is no generated code; [`Messages`] knows
-//! the fields of each message, and [`read`] turns bytes into the JSON that the same client would otherwise have sent.
+//! There is no generated code; [`Messages`] knows the fields of each message. [`read`] turns bytes into the JSON that the
+//! same client would otherwise have sent, and [`document`] JSON into the bytes that a real server would have sent.
 
 mod decode;
+mod encode;
 mod messages;
 mod wire;
 
 pub(crate) use decode::read;
+pub(crate) use encode::{document, event, list};
 use messages::Messages;
+pub(crate) use messages::{FieldType, field_type, message_of};
 
-/// The media type of requests with such bodies.
+/// The media type of such bodies.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+
+/// What all such bodies begin with.
+const MAGIC: &[u8] = b"k8s\0";

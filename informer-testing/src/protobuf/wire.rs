@@ -55,3 +55,31 @@ impl<'b> Fields<'b> {
         Ok(taken)
     }
 }
+
+/// Appends a field with a number.
+pub(super) fn put_number(out: &mut Vec<u8>, field: u64, number: u64) {
+    put_varint(out, field << 3);
+    put_varint(out, number);
+}
+
+/// Appends a field with a floating-point number.
+pub(super) fn put_double(out: &mut Vec<u8>, field: u64, number: f64) {
+    put_varint(out, field << 3 | 1);
+    out.extend_from_slice(&number.to_le_bytes());
+}
+
+/// Appends a field with bytes: text, or a message.
+pub(super) fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
+    put_varint(out, field << 3 | 2);
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        // The lowest seven bits, and a mark that more follow.
+        out.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}

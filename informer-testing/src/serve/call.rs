@@ -7,26 +7,25 @@ use http::HeaderMap;
 use http::header::{CONTENT_TYPE, USER_AGENT};
 use serde_json::Value;
 
-use super::accept;
+use super::accept::{self, Accepted};
 use crate::catalogue::Served;
-use crate::protobuf;
 use crate::request::RecordedRequest;
 use crate::resource::ResourceKind;
 use crate::server::Server;
-use crate::shape::{Form, Include, Shape};
+use crate::shape::{Include, Shape};
 use crate::status::{self, Refusal};
 use crate::storage::Revision;
 use crate::writes::{Body, DeleteOptions, Patch, WriteOptions, Writer};
-
-/// The media types of bodies that are understood.
-const READ: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+use crate::{cbor, protobuf};
 
 pub(super) struct Call {
     pub(super) server: Arc<Server>,
     /// How far the API server that was asked knows of what is stored.
     pub(super) revision: Revision,
     pub(super) recorded: Arc<RecordedRequest>,
-    pub(super) form: Form,
+    pub(super) accepted: Accepted,
+    /// Whether the events of a watch are to be pieces of their own.
+    pub(super) one_by_one: bool,
     pub(super) body: Bytes,
 }
 
@@ -47,16 +46,17 @@ impl Call {
                 serde_saphyr::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
             }
             // What isn't known of its kind can't be read.
-            protobuf::MEDIA_TYPE => {
-                protobuf::read(&self.body).ok_or_else(|| status::unsupported_media_type(READ))
-            }
-            _ => Err(status::unsupported_media_type(READ)),
+            protobuf::MEDIA_TYPE => protobuf::read(&self.body).ok_or_else(|| self.unsupported()),
+            cbor::MEDIA_TYPE if self.takes_cbor() => cbor::read(&self.body).ok_or_else(|| {
+                status::bad_request(format!("the body is not the CBOR of an object (must be of type {kind})"))
+            }),
+            _ => Err(self.unsupported()),
         }
     }
 
     /// Parses the options of a delete, from the body or the query.
     pub(super) fn delete_options(&self) -> Result<DeleteOptions, Refusal> {
-        if !self.body.is_empty() && self.content_type() == protobuf::MEDIA_TYPE {
+        if !self.body.is_empty() && matches!(self.content_type(), protobuf::MEDIA_TYPE | cbor::MEDIA_TYPE) {
             let options = Value::Object(self.object("DeleteOptions")?);
             return DeleteOptions::parse(options.to_string().as_bytes(), "");
         }
@@ -65,7 +65,7 @@ impl Call {
 
     /// Parses the body as a patch of an object of a kind.
     pub(super) fn patch(&self, kind: &ResourceKind) -> Result<Patch, Refusal> {
-        Patch::parse(kind, self.content_type(), &self.body)
+        Patch::parse(kind, self.content_type(), &self.body, self.takes_cbor())
     }
 
     /// Gives the shape in which the client wants objects of a resource.
@@ -77,7 +77,8 @@ impl Call {
                  'Object', 'None', or empty"
             ))
         })?;
-        Ok(Shape::new(self.form, served, include, self.server.clock))
+        let Accepted { form, encoding, .. } = self.accepted;
+        Ok(Shape::new(form, encoding, served, include, self.server.clock))
     }
 
     /// Refuses a dry run of anything but all stages, in the name of the write's options.
@@ -110,6 +111,15 @@ impl Call {
             agent.split('/').next().unwrap_or_default().to_owned()
         };
         named.unwrap_or_else(program)
+    }
+
+    fn takes_cbor(&self) -> bool {
+        self.server.settings.habits.cbor
+    }
+
+    /// Refuses a body in an encoding that is not understood.
+    fn unsupported(&self) -> Refusal {
+        status::unsupported_media_type(&accept::media_types(self.takes_cbor()))
     }
 
     fn content_type(&self) -> &str {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::accept;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::unknown_fields;
@@ -13,7 +12,7 @@ use crate::list::{self, List, ListOptions};
 use crate::request::Verb;
 use crate::selector::Filter;
 use crate::status::{self, Refusal};
-use crate::watch::{self, Opening};
+use crate::watch::{self, Framing, Opening};
 use crate::writes::Guard;
 
 /// Tells a watch from a list before the options have been checked.
@@ -44,7 +43,7 @@ pub(super) async fn answer(
 async fn list(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let options = ListOptions::parse(&call.recorded.query)?;
     let filter = filter(served, namespace, &options)?;
-    accept::check_plurality(&call.recorded.headers, &served.kind, true)?;
+    call.accepted.check_plurality(&served.kind, true)?;
     let list = list::list(&served.table, &call.revision, &filter, &options).await?;
     Ok(respond::list(list, call.shape(served)?, call.takes_gzip()))
 }
@@ -52,21 +51,23 @@ async fn list(call: &Call, served: &Served, namespace: Option<&str>) -> Result<H
 async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let options = ListOptions::parse(&call.recorded.query)?;
     let server = &call.server;
+    call.accepted.check_stream(server.settings.habits.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
         revision: call.revision.clone(),
         registry: server.watches.clone(),
         request: call.recorded.clone(),
         filter: filter(served, namespace, &options)?,
-        shape: call.shape(served)?,
+        framing: Framing::new(call.shape(served)?, call.one_by_one),
         rules: server.settings.watch_rules,
         default_timeout: server.draw_watch_timeout(),
         stop: server.life(),
         gone: served.gone.clone(),
     };
     let is_streaming_list = options.send_initial_events == Some(true) && options.allow_bookmarks;
-    let compressed = is_streaming_list && server.settings.habits.compressed_streams && call.takes_gzip();
-    Ok(respond::watch(watch::open(opening, &options).await?, compressed))
+    let compresses = server.settings.habits.compressed_streams && !call.one_by_one;
+    let compressed = is_streaming_list && compresses && call.takes_gzip();
+    Ok(respond::watch(watch::open(opening, &options).await?, call.accepted.encoding, compressed))
 }
 
 fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {

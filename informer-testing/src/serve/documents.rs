@@ -9,6 +9,7 @@ use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::route::Document;
 use crate::discovery::{self, Review};
+use crate::encoding::Encoding;
 use crate::openapi;
 use crate::status::{self, Refusal};
 
@@ -37,7 +38,8 @@ pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, R
             return Ok(found.map_or_else(respond::page_not_found, |document| tagged(&document)));
         }
     };
-    Ok(found.map_or_else(respond::page_not_found, |found| respond::value(StatusCode::OK, &found)))
+    Ok(found
+        .map_or_else(respond::page_not_found, |found| respond::value(StatusCode::OK, Encoding::Json, &found)))
 }
 
 /// Answers a review: everyone may do everything.
@@ -48,12 +50,13 @@ pub(super) fn review(call: &Call, review: &Review) -> Result<HttpResponse, Refus
     // The answer does not depend on the question, so it may as well be one that can't be read here: kubectl asks in
     // protobuf.
     let question = call.object("Review").unwrap_or_default();
-    Ok(respond::value(StatusCode::CREATED, &review.grant(Value::Object(question))))
+    Ok(respond::value(StatusCode::CREATED, Encoding::Json, &review.grant(Value::Object(question))))
 }
 
 fn aggregated(call: &Call, document: &Document, version: &'static str) -> HttpResponse {
     let core = matches!(document, Document::CoreVersions);
-    let mut response = respond::value(StatusCode::OK, &discovery::aggregated(&call.server, core, version));
+    let mut response =
+        respond::value(StatusCode::OK, Encoding::Json, &discovery::aggregated(&call.server, core, version));
     let content_type = match version {
         "v2" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
         _ => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
@@ -64,7 +67,7 @@ fn aggregated(call: &Call, document: &Document, version: &'static str) -> HttpRe
 
 /// Tags a document with a hash of its content, by which clients tell whether they have it.
 fn tagged(document: &Value) -> HttpResponse {
-    let mut response = respond::value(StatusCode::OK, document);
+    let mut response = respond::value(StatusCode::OK, Encoding::Json, document);
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", openapi::hash(document))) {
         response.headers_mut().insert(ETAG, tag);
     }

@@ -12,6 +12,7 @@ mod respond;
 mod route;
 mod service;
 mod unknown_fields;
+mod websocket;
 
 pub use body::ResponseBody;
 pub(crate) use listener::Listener;

@@ -3,7 +3,6 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::accept;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::route::Facet;
@@ -36,12 +35,12 @@ pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpRespo
         (Facet::Binding, Verb::Create) => {
             let binding = Value::Object(call.object("Binding")?);
             target.writer(call).bind(target.name, &binding)?;
-            Ok(respond::done(StatusCode::CREATED))
+            Ok(respond::done(StatusCode::CREATED, call.accepted.encoding))
         }
         (Facet::Eviction, Verb::Create) => {
             let eviction = Value::Object(call.object("Eviction")?);
             target.writer(call).evict(target.name, &eviction)?;
-            Ok(respond::done(StatusCode::CREATED))
+            Ok(respond::done(StatusCode::CREATED, call.accepted.encoding))
         }
         _ => Err(status::method_not_allowed()),
     }
@@ -64,7 +63,7 @@ async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> 
         None => table.get(&key),
     };
     let object = found.ok_or_else(|| status::not_found(&target.served.kind, target.name))?;
-    accept::check_plurality(&call.recorded.headers, &target.served.kind, false)?;
+    call.accepted.check_plurality(&target.served.kind, false)?;
     Ok(respond::object(StatusCode::OK, &object, call.shape(target.served)?, call.takes_gzip()))
 }
 
@@ -111,7 +110,8 @@ fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
     writer.options.dry_run |= options.is_dry_run();
     match writer.delete(target.name, &options)? {
         Outcome::Removed(last) if !kind.returns_deleted => {
-            Ok(respond::status(&status::deleted(kind, target.name, &last.uid)))
+            let deleted = status::deleted(kind, target.name, &last.uid);
+            Ok(respond::status(&deleted, call.accepted.encoding))
         }
         outcome => Ok(respond::object(StatusCode::OK, outcome.object(), call.shape(target.served)?, false)),
     }
@@ -124,5 +124,5 @@ fn scale(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
         Verb::Update => writer.rescale(target.name, Rescale::Put(&call.object("Scale")?))?,
         _ => writer.rescale(target.name, Rescale::Patch(&call.patch(&target.served.kind)?))?,
     };
-    Ok(respond::value(StatusCode::OK, &scale))
+    Ok(respond::value(StatusCode::OK, call.accepted.encoding, &scale))
 }

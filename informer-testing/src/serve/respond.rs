@@ -11,23 +11,46 @@ use serde_json::{Value, json};
 
 use super::body::ResponseBody;
 use super::gzip;
+use crate::encoding::Encoding;
 use crate::fault::CannedResponse;
 use crate::list::List;
 use crate::object::Object;
 use crate::shape::Shape;
-use crate::status;
 
 pub(super) type HttpResponse = Response<ResponseBody>;
 
-/// List bodies are built and sent in pieces of about this size, so that no list is ever held twice.
+/// In the extensions of a response: its body is the events of a watch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Events {
+    /// Whether they are text.
+    pub(super) text: bool,
+}
+
+/// List bodies in JSON are built and sent in pieces of about this size, so that none is ever held twice. In other
+/// encodings they are built first: where they don't say their length at their beginning, few are large.
 const PIECE: usize = 128 * 1024;
 
-pub(super) fn json(code: StatusCode, body: ResponseBody) -> HttpResponse {
+/// Answers with a body of this media type.
+fn typed(code: StatusCode, media_type: &'static str, body: ResponseBody) -> HttpResponse {
     let mut response = Response::new(body);
     *response.status_mut() = code;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
     response
+}
+
+/// Answers with a document that has been encoded.
+pub(super) fn whole(
+    code: StatusCode,
+    encoding: Encoding,
+    body: impl Into<Bytes>,
+    gzip: bool,
+) -> HttpResponse {
+    let body = body.into();
+    if gzip && body.len() > gzip::THRESHOLD {
+        return compressed(code, encoding.media_type(), gzip::one_stream(stream::iter([Ok(body)])));
+    }
+    typed(code, encoding.media_type(), ResponseBody::whole(body))
 }
 
 pub(super) fn text(code: StatusCode, text: &'static str) -> HttpResponse {
@@ -37,10 +60,10 @@ pub(super) fn text(code: StatusCode, text: &'static str) -> HttpResponse {
     response
 }
 
-pub(super) fn status(status: &Status) -> HttpResponse {
+pub(super) fn status(status: &Status, encoding: Encoding) -> HttpResponse {
     let code = if status.is_failure() { status.code } else { 200 };
     let code = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = json(code, ResponseBody::whole(status::encode(status)));
+    let mut response = whole(code, encoding, encoding.status(status), false);
     if let Some(seconds) =
         status.details.as_ref().map(|details| details.retry_after_seconds).filter(|s| *s > 0)
     {
@@ -50,15 +73,15 @@ pub(super) fn status(status: &Status) -> HttpResponse {
 }
 
 /// Answers that something was done that has no object to show.
-pub(super) fn done(code: StatusCode) -> HttpResponse {
+pub(super) fn done(code: StatusCode, encoding: Encoding) -> HttpResponse {
     let mut done = Status::success();
     done.metadata = Some(ListMeta::default());
     done.code = code.as_u16();
-    json(code, ResponseBody::whole(status::encode(&done)))
+    whole(code, encoding, encoding.status(&done), false)
 }
 
-pub(super) fn value(code: StatusCode, value: &Value) -> HttpResponse {
-    json(code, ResponseBody::whole(value.to_string()))
+pub(super) fn value(code: StatusCode, encoding: Encoding, value: &Value) -> HttpResponse {
+    whole(code, encoding, encoding.document(value.to_string().into_bytes()).into_owned(), false)
 }
 
 /// Answers a path that leads nowhere, which a real server does in plain text.
@@ -67,20 +90,22 @@ pub(super) fn page_not_found() -> HttpResponse {
 }
 
 pub(super) fn object(code: StatusCode, object: &Object, mut shape: Shape, gzip: bool) -> HttpResponse {
-    let mut buffer = BytesMut::new();
-    shape.append(&mut buffer, object);
-    let whole = buffer.freeze();
-    if gzip && whole.len() > gzip::THRESHOLD {
-        return compressed(code, gzip::one_stream(stream::iter([Ok(whole)])));
-    }
-    json(code, ResponseBody::whole(whole))
+    whole(code, shape.encoding(), shape.document(object), gzip)
 }
 
-pub(super) fn watch(stream: BoxStream<'static, std::io::Result<Bytes>>, gzip: bool) -> HttpResponse {
-    if gzip {
-        return compressed(StatusCode::OK, gzip::member_by_member(stream));
-    }
-    json(StatusCode::OK, ResponseBody::streamed(stream))
+pub(super) fn watch(
+    stream: BoxStream<'static, std::io::Result<Bytes>>,
+    encoding: Encoding,
+    gzip: bool,
+) -> HttpResponse {
+    let media_type = encoding.stream_media_type().unwrap_or_default();
+    let mut response = if gzip {
+        compressed(StatusCode::OK, media_type, gzip::member_by_member(stream))
+    } else {
+        typed(StatusCode::OK, media_type, ResponseBody::streamed(stream))
+    };
+    response.extensions_mut().insert(Events { text: encoding.is_text() });
+    response
 }
 
 /// Sends warnings along, which kubectl prints.
@@ -94,8 +119,12 @@ pub(super) fn with_warnings(mut response: HttpResponse, warnings: &[String]) -> 
     response
 }
 
-fn compressed(code: StatusCode, stream: BoxStream<'static, std::io::Result<Bytes>>) -> HttpResponse {
-    let mut response = json(code, ResponseBody::streamed(stream));
+fn compressed(
+    code: StatusCode,
+    media_type: &'static str,
+    stream: BoxStream<'static, std::io::Result<Bytes>>,
+) -> HttpResponse {
+    let mut response = typed(code, media_type, ResponseBody::streamed(stream));
     response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     response
@@ -109,11 +138,15 @@ pub(crate) fn canned(canned: CannedResponse) -> HttpResponse {
 }
 
 pub(super) fn list(list: List, shape: Shape, gzip: bool) -> HttpResponse {
+    let encoding = shape.encoding();
+    if encoding != Encoding::Json {
+        return whole(StatusCode::OK, encoding, shape.list(&list_metadata(&list), &list.objects), gzip);
+    }
     let head = shape.list_head(&list_metadata(&list));
     let mut writer = ListWriter { shape, objects: list.objects.into_iter(), first: true, closed: false };
     let mut first = BytesMut::from(head.as_bytes());
     if writer.fill(&mut first) && first.len() <= gzip::THRESHOLD {
-        return json(StatusCode::OK, ResponseBody::whole(first.freeze()));
+        return whole(StatusCode::OK, encoding, first.freeze(), false);
     }
     let rest = stream::unfold(writer, |mut writer| async move {
         let mut piece = BytesMut::new();
@@ -122,9 +155,9 @@ pub(super) fn list(list: List, shape: Shape, gzip: bool) -> HttpResponse {
     });
     let pieces = stream::iter([Ok(first.freeze())]).chain(rest);
     if gzip {
-        return compressed(StatusCode::OK, gzip::one_stream(pieces));
+        return compressed(StatusCode::OK, encoding.media_type(), gzip::one_stream(pieces));
     }
-    json(StatusCode::OK, ResponseBody::streamed(pieces.boxed()))
+    typed(StatusCode::OK, encoding.media_type(), ResponseBody::streamed(pieces.boxed()))
 }
 
 fn list_metadata(list: &List) -> Value {

@@ -10,14 +10,16 @@ use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Limited};
 
+use super::accept::{self, Accepted, Endpoint};
 use super::body::ResponseBody;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
-use super::route::{Route, route};
-use super::{accept, collection, documents, object};
+use super::route::{Facet, Route, route};
+use super::{collection, documents, object};
+use crate::encoding::Encoding;
 use crate::request::RecordedRequest;
+use crate::resource::ResourceKind;
 use crate::server::Server;
-use crate::shape::Form;
 use crate::status::{self, Refusal};
 use crate::storage::Revision;
 
@@ -27,10 +29,15 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 /// What `/version` answers.
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulated","gitCommit":"","gitTreeState":"clean","buildDate":"2026-01-01T00:00:00Z","goVersion":"","compiler":"","platform":"linux/amd64"}"#;
 
+/// In the extensions of a request: the body of a watch is to come event by event, as messages go out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OneByOne;
+
 /// A simulator's API as a [`tower::Service`], for clients in the same process.
 ///
 /// `kube::Client::new(simulator.service(), "default")` makes a client that needs no socket, and so works with
-/// tokio's paused time. Calling the service must happen within a tokio runtime.
+/// tokio's paused time. Calling the service must happen within a tokio runtime. It opens no WebSocket: there is no
+/// connection to hand over.
 #[derive(Clone, Debug)]
 pub struct Service {
     server: Arc<Server>,
@@ -90,52 +97,74 @@ where
     });
     server.requests.push(recorded.clone());
     let (fault, stop) = (server.faults.take(&recorded), server.stop.clone());
-    let answer = answer(server, revision, recorded, route, body);
+    let one_by_one = head.extensions.get::<OneByOne>().is_some();
+    let asked = Asked { server, revision, recorded, one_by_one };
+    let answer = answer(asked, route, body);
     match fault {
         Some(fault) => fault.befall(answer, &stop).await,
         None => Ok(answer.await),
     }
 }
 
-async fn answer<B>(
+/// A request whose body has not been read, and who it was sent to.
+struct Asked {
     server: Arc<Server>,
     revision: Revision,
     recorded: Arc<RecordedRequest>,
-    route: Route,
-    body: B,
-) -> HttpResponse
+    one_by_one: bool,
+}
+
+async fn answer<B>(asked: Asked, route: Route, body: B) -> HttpResponse
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let Asked { server, revision, recorded, one_by_one } = asked;
+    let cbor = server.settings.habits.cbor;
+    let refusals = accept::encoding_of_refusals(&recorded.headers, cbor);
+    let refused = |refusal: &Refusal| respond::status(refusal, refusals);
     if server.stop.is_cancelled() {
-        return respond::status(&shutting_down());
+        return refused(&shutting_down());
     }
     if !server.credentials.accept(&recorded.headers) {
-        return respond::status(&status::unauthorized());
+        return refused(&status::unauthorized());
     }
     let body = match Limited::new(body, BODY_LIMIT).collect().await {
         Ok(body) => body.to_bytes(),
-        Err(_) => return respond::status(&too_large()),
+        Err(_) => return refused(&too_large()),
     };
-    // What is no object has no other form than its own.
-    let form = match &route {
-        Route::Collection { .. } | Route::Object { .. } => accept::form(&recorded.headers),
-        _ if accept::takes_json(&recorded.headers) => Ok(Form::Full),
-        Route::Version | Route::Health | Route::Missing | Route::Unknown => Ok(Form::Full),
-        Route::Document(_) | Route::Review(_) => Err(status::not_acceptable()),
+    let accepted = match &route {
+        Route::Collection { served, .. } => {
+            accept::negotiate(&recorded.headers, endpoint(&served.kind, None, cbor))
+        }
+        Route::Object { served, facet, .. } => {
+            accept::negotiate(&recorded.headers, endpoint(&served.kind, Some(*facet), cbor))
+        }
+        // What is no object is there in JSON only.
+        _ if accept::takes_json(&recorded.headers) => Ok(Accepted::JSON),
+        Route::Version | Route::Health | Route::Missing | Route::Unknown => Ok(Accepted::JSON),
+        Route::Document(_) | Route::Review(_) => Err(status::not_acceptable(Encoding::Json.media_type())),
     };
-    let answered = match form {
-        Ok(form) => dispatch(&route, Call { server, revision, recorded, form, body }).await,
+    let answered = match accepted {
+        Ok(accepted) => {
+            dispatch(&route, Call { server, revision, recorded, accepted, one_by_one, body }).await
+        }
         Err(refusal) => Err(refusal),
     };
-    answered.unwrap_or_else(|refusal| respond::status(&refusal))
+    answered.unwrap_or_else(|refusal| refused(&refusal))
+}
+
+/// Says what can be had of a kind, or of a side of its objects.
+fn endpoint(kind: &ResourceKind, facet: Option<Facet>, cbor: bool) -> Endpoint {
+    // What scales is the same for all kinds.
+    let protobuf = facet == Some(Facet::Scale) || Encoding::Protobuf.knows(kind);
+    Endpoint { protobuf, cbor, forms: true, exact: kind.is_built_in() }
 }
 
 async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
     match route {
         Route::Version if call.recorded.method != Method::GET => Err(status::method_not_allowed()),
-        Route::Version => Ok(respond::json(StatusCode::OK, ResponseBody::whole(VERSION))),
+        Route::Version => Ok(respond::whole(StatusCode::OK, Encoding::Json, VERSION, false)),
         Route::Health => Ok(respond::text(StatusCode::OK, "ok")),
         Route::Missing => Err(status::no_such_resource()),
         Route::Unknown => Ok(respond::page_not_found()),

@@ -1,6 +1,7 @@
 //! The form in which a client wants its objects: whole, their metadata alone, or as rows of a table.
 //!
-//! Objects are stored as bytes in one version; a shape turns them into the bytes that one client is sent.
+//! Objects are stored as bytes in one version; a shape turns them into the bytes that one client is sent: into JSON of the
+//! form that it wants, and that into the [`Encoding`] that it wants.
 
 mod cells;
 pub(crate) mod columns;
@@ -13,12 +14,14 @@ pub(crate) use table::{Include, Rows};
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
 
 use crate::catalogue::Served;
 use crate::clock::Clock;
+use crate::encoding::{Encoding, parse};
 use crate::object::Object;
+use crate::protobuf;
 use crate::resource::ResourceKind;
 
 const PARTIAL: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
@@ -38,21 +41,72 @@ pub(crate) enum Form {
 pub(crate) struct Shape {
     kind: Arc<ResourceKind>,
     form: Form,
+    encoding: Encoding,
     /// What stands before the metadata, where that isn't what is stored.
     converted: Option<Arc<str>>,
     rows: Rows,
 }
 
 impl Shape {
-    pub(crate) fn new(form: Form, served: &Served, include: Include, clock: Clock) -> Self {
+    pub(crate) fn new(
+        form: Form,
+        encoding: Encoding,
+        served: &Served,
+        include: Include,
+        clock: Clock,
+    ) -> Self {
         let kind = served.kind.clone();
         let converted = (!served.is_stored_version())
             .then(|| format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version()).into());
-        Self { kind, form, converted, rows: Rows::new(include, clock) }
+        Self { kind, form, encoding, converted, rows: Rows::new(include, clock) }
     }
 
-    /// Appends an object on its own, with `kind` and `apiVersion`.
-    pub(crate) fn append(&mut self, buffer: &mut BytesMut, object: &Object) {
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// Gives an object on its own.
+    pub(crate) fn document(&mut self, object: &Object) -> Bytes {
+        let mut json = BytesMut::new();
+        self.append_json(&mut json, object);
+        match self.encoding {
+            Encoding::Json => json.freeze(),
+            other => other.document(&*json).into_owned().into(),
+        }
+    }
+
+    /// Gives a whole list.
+    pub(crate) fn list(&self, metadata: &Value, objects: &[Arc<Object>]) -> Bytes {
+        if self.encoding == Encoding::Protobuf {
+            // It stands on what is in it, so that no list is parsed as a whole.
+            let head = parse(&[self.list_head(metadata).as_bytes(), b"]}"].concat());
+            let item = |object: &Arc<Object>| {
+                let mut json = BytesMut::new();
+                self.append_item(&mut json, object);
+                parse(&json)
+            };
+            return protobuf::list(&head, objects.iter().map(item)).into();
+        }
+        let mut json = BytesMut::from(self.list_head(metadata).as_bytes());
+        for (index, object) in objects.iter().enumerate() {
+            if index > 0 {
+                json.extend_from_slice(b",");
+            }
+            self.append_item(&mut json, object);
+        }
+        json.extend_from_slice(b"]}");
+        self.encoding.document(&*json).into_owned().into()
+    }
+
+    /// Gives an event of a watch about an object.
+    pub(crate) fn event(&mut self, kind: &str, object: &Object) -> Vec<u8> {
+        let mut json = BytesMut::new();
+        self.append_json(&mut json, object);
+        self.encoding.event(kind, &json)
+    }
+
+    /// Appends the JSON of an object on its own, with `kind` and `apiVersion`.
+    fn append_json(&mut self, buffer: &mut BytesMut, object: &Object) {
         match self.form {
             Form::Full => self.append_full(buffer, object),
             Form::Metadata => append_metadata(buffer, object),
@@ -63,7 +117,7 @@ impl Shape {
         }
     }
 
-    /// Appends an object as an item of a list. The items of built-in lists come without `kind` and `apiVersion`.
+    /// Appends the JSON of an object as an item of a list. The items of built-in lists come without `kind` and `apiVersion`.
     pub(crate) fn append_item(&self, buffer: &mut BytesMut, object: &Object) {
         match self.form {
             Form::Full if self.kind.is_built_in() => {
@@ -79,11 +133,11 @@ impl Shape {
         }
     }
 
-    /// Appends an object without content, as bookmarks carry it.
+    /// Gives a bookmark: an event about an object without content.
     ///
     /// The real server's bookmarks are empty objects of the kind, zero values included, so a bookmark need not be a
     /// valid object of its kind.
-    pub(crate) fn append_bookmark(&mut self, buffer: &mut BytesMut, metadata: &Value) {
+    pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {
                 let zeros = zero_values(&self.kind);
@@ -98,7 +152,7 @@ impl Shape {
                 self.rows.table(version, &self.kind, &empty).to_string()
             }
         };
-        buffer.extend_from_slice(object.as_bytes());
+        self.encoding.event("BOOKMARK", object.as_bytes())
     }
 
     /// Gives the JSON of a list up to the opening bracket of its items.

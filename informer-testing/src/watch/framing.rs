@@ -1,4 +1,5 @@
-//! The bytes of watch events: `{"type":"ADDED","object":{...}}`, one per line.
+//! [`Framing`]: the events of a watch as bytes: `{"type":"ADDED","object":{...}}`, one per line, or the same in another
+//! encoding.
 
 use bytes::BytesMut;
 use kube::core::Status;
@@ -8,41 +9,62 @@ use crate::object::Object;
 use crate::shape::Shape;
 use crate::status;
 
-pub(super) fn append_event(buffer: &mut BytesMut, kind: &str, object: &Object, shape: &mut Shape) {
-    open(buffer, kind);
-    shape.append(buffer, object);
-    close(buffer);
+/// Pieces of a body are about as large as this, unless each event is to be one of its own.
+const PIECE: usize = 64 * 1024;
+
+/// Writes the events of one watch.
+#[derive(Clone, Debug)]
+pub(crate) struct Framing {
+    shape: Shape,
+    /// Whether each event is a piece of its own: it goes out as a message, so that its length need not be said.
+    one_by_one: bool,
 }
 
-/// Appends an `ERROR` event, which is never given in another shape.
-pub(super) fn append_error(buffer: &mut BytesMut, refusal: &Status) {
-    open(buffer, "ERROR");
-    buffer.extend_from_slice(&status::encode(refusal));
-    close(buffer);
-}
-
-/// Appends a bookmark, annotated if it ends the initial events of a streaming list.
-pub(super) fn append_bookmark(
-    buffer: &mut BytesMut,
-    shape: &mut Shape,
-    resource_version: u64,
-    ends_initial_events: bool,
-) {
-    let mut metadata = json!({ "resourceVersion": resource_version.to_string() });
-    if ends_initial_events {
-        metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+impl Framing {
+    pub(crate) fn new(shape: Shape, one_by_one: bool) -> Self {
+        Self { shape, one_by_one }
     }
-    open(buffer, "BOOKMARK");
-    shape.append_bookmark(buffer, &metadata);
-    close(buffer);
-}
 
-fn open(buffer: &mut BytesMut, kind: &str) {
-    buffer.extend_from_slice(b"{\"type\":\"");
-    buffer.extend_from_slice(kind.as_bytes());
-    buffer.extend_from_slice(b"\",\"object\":");
-}
+    /// Tells whether nothing more goes into a piece.
+    pub(super) fn is_full(&self, buffer: &BytesMut) -> bool {
+        buffer.len() >= if self.one_by_one { 1 } else { PIECE }
+    }
 
-fn close(buffer: &mut BytesMut) {
-    buffer.extend_from_slice(b"}\n");
+    pub(super) fn append_event(&mut self, buffer: &mut BytesMut, kind: &str, object: &Object) {
+        let event = self.shape.event(kind, object);
+        self.append(buffer, &event);
+    }
+
+    /// Appends an `ERROR` event, which is never given in another shape.
+    pub(super) fn append_error(&self, buffer: &mut BytesMut, refusal: &Status) {
+        self.append(buffer, &self.shape.encoding().event("ERROR", &status::encode(refusal)));
+    }
+
+    /// Appends a bookmark, annotated if it ends the initial events of a streaming list.
+    pub(super) fn append_bookmark(
+        &mut self,
+        buffer: &mut BytesMut,
+        resource_version: u64,
+        ends_initial_events: bool,
+    ) {
+        let mut metadata = json!({ "resourceVersion": resource_version.to_string() });
+        if ends_initial_events {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let bookmark = self.shape.bookmark(&metadata);
+        self.append(buffer, &bookmark);
+    }
+
+    /// Appends what can be told from other events, and is none.
+    pub(super) fn append_no_event(&self, buffer: &mut BytesMut) {
+        self.append(buffer, self.shape.encoding().no_event());
+    }
+
+    fn append(&self, buffer: &mut BytesMut, event: &[u8]) {
+        if self.one_by_one {
+            buffer.extend_from_slice(event);
+        } else {
+            self.shape.encoding().append_framed(buffer, event);
+        }
+    }
 }

@@ -1,20 +1,34 @@
 //! Bytes that a test puts into open watch streams, to see how a client takes them.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::StatusCode;
+use kube::core::Status;
 
-use super::framing;
 use crate::status;
 
 /// Something to send into open watch streams, besides or instead of true events.
+///
+/// Errors are sent in the encoding of each stream, bytes as they are.
 ///
 /// With [`WatchInjection::bytes`] and the methods below one can send an object that does not decode, a line that is
 /// cut short, an `ERROR` event, or end the stream cleanly or not.
 #[derive(Clone, Debug)]
 pub struct WatchInjection {
-    pub(crate) bytes: Bytes,
+    pub(crate) content: Content,
     pub(crate) instead_of_event: bool,
     pub(crate) ending: Option<Ending>,
+}
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    Bytes(Bytes),
+    /// An `ERROR` event.
+    Error(Box<Status>),
+    /// Something that has the frame of an event, and is none.
+    NoEvent,
+    /// The beginning of the event in whose place it is sent.
+    HalfOfEvent,
 }
 
 /// An injection with its place among the events.
@@ -33,18 +47,31 @@ pub(crate) enum Ending {
 }
 
 impl WatchInjection {
-    /// Sends these bytes as they are; a whole event ends with a line feed.
+    /// Sends these bytes as they are; a whole event ends with a line feed, for clients that asked for JSON. To those that
+    /// watch over a WebSocket they are one message.
     #[must_use]
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
-        Self { bytes: bytes.into(), instead_of_event: false, ending: None }
+        Self::of(Content::Bytes(bytes.into()))
+    }
+
+    /// Sends something that can be told from other events, and can't be decoded.
+    pub(crate) fn no_event() -> Self {
+        Self::of(Content::NoEvent)
+    }
+
+    /// Waits for the next event of the stream, and sends only its first half.
+    pub(crate) fn half_of_next_event() -> Self {
+        Self::of(Content::HalfOfEvent).instead_of_next_event()
+    }
+
+    fn of(content: Content) -> Self {
+        Self { content, instead_of_event: false, ending: None }
     }
 
     /// Sends an `ERROR` event with a `Status` and ends the stream, as a server does when a watch goes wrong.
     #[must_use]
     pub fn error(code: StatusCode, reason: &str, message: &str) -> Self {
-        let mut line = BytesMut::new();
-        framing::append_error(&mut line, &status::failure(code, reason, message));
-        Self::bytes(line.freeze()).then_close()
+        Self::of(Content::Error(status::failure(code, reason, message))).then_close()
     }
 
     /// Says that the history is gone, with 410 `Expired`, and ends the stream.

@@ -6,6 +6,7 @@ mod registry;
 mod start;
 mod stream;
 
+pub(crate) use framing::Framing;
 pub(crate) use injection::PlacedInjection;
 pub use injection::WatchInjection;
 pub(crate) use registry::WatchRegistry;

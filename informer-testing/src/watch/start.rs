@@ -10,13 +10,12 @@ use futures::stream::{self, BoxStream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::framing;
+use super::framing::Framing;
 use super::registry::WatchRegistry;
 use super::stream::{Bookmarks, EndBookmark, Initial, WatchStream};
 use crate::list::ListOptions;
 use crate::request::RecordedRequest;
 use crate::selector::Filter;
-use crate::shape::Shape;
 use crate::status::{self, Refusal};
 use crate::storage::{Revision, Table};
 
@@ -55,7 +54,7 @@ pub(crate) struct Opening {
     pub(crate) registry: Arc<WatchRegistry>,
     pub(crate) request: Arc<RecordedRequest>,
     pub(crate) filter: Filter,
-    pub(crate) shape: Shape,
+    pub(crate) framing: Framing,
     pub(crate) rules: WatchRules,
     /// How long the watch lasts if the client does not say.
     pub(crate) default_timeout: Duration,
@@ -93,11 +92,12 @@ pub(crate) async fn open(
     if options.timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Ok(stream::empty().boxed());
     }
+    let framing = opening.framing.clone();
     match begin(opening, &options, start).await {
         Ok(stream) => Ok(stream.into_bytes().boxed()),
         Err(refusal) => {
             let mut buffer = BytesMut::new();
-            framing::append_error(&mut buffer, &refusal);
+            framing.append_error(&mut buffer, &refusal);
             Ok(stream::iter([Ok(buffer.freeze())]).boxed())
         }
     }
@@ -167,7 +167,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
         progress: opening.revision.progress(),
         revision: opening.revision,
         filter: opening.filter,
-        shape: opening.shape,
+        framing: opening.framing,
         changes,
         injections,
         stop: opening.stop,

@@ -14,16 +14,12 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::framing;
-use super::injection::{Ending, PlacedInjection, WatchInjection};
+use super::framing::Framing;
+use super::injection::{Content, Ending, PlacedInjection, WatchInjection};
 use super::registry::Registration;
 use crate::object::Object;
 use crate::selector::Filter;
-use crate::shape::Shape;
 use crate::storage::{Event, Lagging, Listener, Reader, Revision, Table};
-
-/// Bytes are handed on in pieces of about this size.
-const PIECE: usize = 64 * 1024;
 
 /// How long before its deadline a watch gets a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
@@ -37,7 +33,7 @@ pub(super) struct WatchStream {
     /// Tells where that can be more than what was written since.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
-    pub(super) shape: Shape,
+    pub(super) framing: Framing,
     pub(super) changes: Listener,
     pub(super) injections: mpsc::UnboundedReceiver<PlacedInjection>,
     pub(super) stop: CancellationToken,
@@ -130,7 +126,7 @@ impl WatchStream {
     /// Fills the buffer with what can be sent now.
     fn fill(&mut self, buffer: &mut BytesMut) {
         self.fill_initial(buffer);
-        if buffer.len() >= PIECE || self.ended.is_some() {
+        if self.framing.is_full(buffer) || self.ended.is_some() {
             return;
         }
         // Asked first: what is written before the resource goes is then among what is pulled.
@@ -145,8 +141,8 @@ impl WatchStream {
     fn fill_initial(&mut self, buffer: &mut BytesMut) {
         for object in self.initial.objects.by_ref() {
             if self.filter.matches(&object) {
-                framing::append_event(buffer, "ADDED", &object, &mut self.shape);
-                if buffer.len() >= PIECE {
+                self.framing.append_event(buffer, "ADDED", &object);
+                if self.framing.is_full(buffer) {
                     return;
                 }
             }
@@ -161,7 +157,7 @@ impl WatchStream {
         if let Some(end) = self.initial.end_bookmark.take_if(|end| end.due <= now && self.pending.is_empty())
         {
             let version = end.version.max(self.complete_to);
-            framing::append_bookmark(buffer, &mut self.shape, version, true);
+            self.framing.append_bookmark(buffer, version, true);
         }
     }
 
@@ -169,13 +165,14 @@ impl WatchStream {
         while let Ok(placed) = self.injections.try_recv() {
             self.inbox.push_back(placed);
         }
-        while buffer.len() < PIECE && self.ended.is_none() {
+        while !self.framing.is_full(buffer) && self.ended.is_none() {
             if self.pending.is_empty() {
                 self.pull();
             }
             let next = self.pending.pop_front();
             self.obey_before(next.as_ref().map_or(u64::MAX, |event| event.resource_version()), buffer);
             match next {
+                Some(event) if self.framing.is_full(buffer) => self.pending.push_front(event),
                 Some(event) if self.ended.is_none() => self.append(buffer, &event),
                 _ => return,
             }
@@ -202,8 +199,12 @@ impl WatchStream {
             return;
         };
         match self.substitutes.pop_front() {
-            Some(substitute) => self.send(buffer, &substitute),
-            None => framing::append_event(buffer, kind, object, &mut self.shape),
+            Some(substitute) => {
+                let mut event = BytesMut::new();
+                self.framing.append_event(&mut event, kind, object);
+                self.send(buffer, &substitute, &event);
+            }
+            None => self.framing.append_event(buffer, kind, object),
         }
     }
 
@@ -222,20 +223,27 @@ impl WatchStream {
 
     /// Obeys the injections that were made before the event with this resource version.
     fn obey_before(&mut self, version: u64, buffer: &mut BytesMut) {
-        while self.inbox.front().is_some_and(|placed| placed.after < version) {
+        while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
+        {
             let Some(placed) = self.inbox.pop_front() else {
                 return;
             };
             if placed.injection.instead_of_event {
                 self.substitutes.push_back(placed.injection);
             } else if self.ended.is_none() {
-                self.send(buffer, &placed.injection);
+                self.send(buffer, &placed.injection, &[]);
             }
         }
     }
 
-    fn send(&mut self, buffer: &mut BytesMut, injection: &WatchInjection) {
-        buffer.extend_from_slice(&injection.bytes);
+    /// Sends an injection, perhaps in the place of an event.
+    fn send(&mut self, buffer: &mut BytesMut, injection: &WatchInjection, event: &[u8]) {
+        match &injection.content {
+            Content::Bytes(bytes) => buffer.extend_from_slice(bytes),
+            Content::Error(status) => self.framing.append_error(buffer, status),
+            Content::NoEvent => self.framing.append_no_event(buffer),
+            Content::HalfOfEvent => buffer.extend_from_slice(&event[..event.len() / 2]),
+        }
         self.ended = injection.ending;
     }
 
@@ -248,6 +256,9 @@ impl WatchStream {
             self.ended = Some(Ending::Close);
             return;
         }
+        if self.framing.is_full(buffer) {
+            return;
+        }
         // A bookmark vouches for everything before it, so it waits until nothing is pending.
         let caught_up = self.pending.is_empty() && self.complete_to >= self.after;
         let announced = self.initial.end_bookmark.is_none();
@@ -256,7 +267,7 @@ impl WatchStream {
             bookmarks.interval = rule.interval;
             bookmarks.schedule();
             if caught_up && announced && !rule.lost {
-                framing::append_bookmark(buffer, &mut self.shape, self.complete_to, false);
+                self.framing.append_bookmark(buffer, self.complete_to, false);
             }
         }
     }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::identity::{check_name, check_type_and_namespace};
 use super::update::{Change, Part, replace};
 use super::{Body, Outcome, Writer, apply, metadata_str, strategic};
+use crate::cbor;
 use crate::resource::ResourceKind;
 use crate::status::{self, FieldError, Refusal};
 
@@ -24,8 +25,13 @@ pub(crate) enum Patch {
 }
 
 impl Patch {
-    /// Parses a patch by its media type.
-    pub(crate) fn parse(kind: &ResourceKind, content_type: &str, body: &[u8]) -> Result<Self, Refusal> {
+    /// Parses a patch by its media type, in CBOR only where the server speaks it.
+    pub(crate) fn parse(
+        kind: &ResourceKind,
+        content_type: &str,
+        body: &[u8],
+        takes_cbor: bool,
+    ) -> Result<Self, Refusal> {
         let undecodable =
             |error: serde_json::Error| status::bad_request(format!("error decoding patch: {error}"));
         match content_type {
@@ -34,12 +40,21 @@ impl Patch {
                 Ok(Self::Strategic(serde_json::from_slice(body).map_err(undecodable)?))
             }
             APPLY => Ok(Self::Apply(apply::parse(body)?)),
+            cbor::APPLY if takes_cbor => {
+                let applied = cbor::read(body).map(Self::Apply);
+                applied.ok_or_else(|| {
+                    status::bad_request("error decoding patch: it is not the CBOR of an object")
+                })
+            }
             JSON => {
                 let operations: Vec<Value> = serde_json::from_slice(body).map_err(undecodable)?;
                 let operations = serde_json::from_value(operations.into());
                 Ok(Self::Json(operations.map_err(|_| rejected())?))
             }
-            _ => Err(status::unsupported_media_type(&[JSON, MERGE, APPLY].join(", "))),
+            _ => {
+                let all = [JSON, MERGE, APPLY, cbor::APPLY];
+                Err(status::unsupported_media_type(&all[..if takes_cbor { 4 } else { 3 }].join(", ")))
+            }
         }
     }
 

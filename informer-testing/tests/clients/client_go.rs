@@ -1,17 +1,27 @@
-//! A shared informer of client-go, as Go programs have it: it asks for protobuf, for streaming lists, and goes on after
-//! its history is lost.
+//! A shared informer of client-go, as Go programs have it: it asks for protobuf (or JSON, or CBOR), for streaming lists,
+//! and goes on after its history is lost. And what Go reads in each encoding, which must be the same.
 
 use std::process::Stdio;
 use std::time::Duration;
 
-use informer_testing::{CannedResponse, RequestFilter, Simulator, StreamingLists, Verb};
+use informer_testing::{CannedResponse, ClusterSpec, RequestFilter, Simulator, StreamingLists, Verb};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// Names the program, which is `xtask/clientgo/follow`.
-const PROGRAM: &str = "INFORMER_E2E_CLIENT_GO";
+/// Names the program that follows pods, which is `xtask/clientgo/follow`.
+const FOLLOW: &str = "INFORMER_E2E_CLIENT_GO";
+
+/// Names the program that compares encodings, which is `xtask/clientgo/forms`.
+const FORMS: &str = "INFORMER_E2E_CLIENT_GO_FORMS";
+
+/// What informers ask for here, and nothing else, so that they get it: as the components of Kubernetes, as programs that do
+/// not care, and as those that try what is new.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const JSON: &str = "application/json";
+const CBOR: &str = "application/cbor";
 
 const PODS: &str = "/api/v1/pods";
 
@@ -22,11 +32,11 @@ struct Follower {
 }
 
 impl Follower {
-    fn start(simulator: &Simulator) -> Self {
-        let program = std::env::var(PROGRAM)
-            .unwrap_or_else(|_| panic!("{PROGRAM} must name a program: run `cargo xtask e2e`"));
-        let mut process = Command::new(program)
-            .arg(simulator.url())
+    fn start(simulator: &Simulator, accept: &str) -> Self {
+        let mut process = Command::new(program(FOLLOW))
+            .args([&simulator.url(), accept])
+            // client-go has a gate of its own.
+            .env("KUBE_FEATURE_ClientsAllowCBOR", "true")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -56,6 +66,11 @@ impl Follower {
     }
 }
 
+fn program(variable: &str) -> String {
+    std::env::var(variable)
+        .unwrap_or_else(|_| panic!("{variable} must name a program: run `cargo xtask e2e`"))
+}
+
 fn state(simulator: &Simulator) -> String {
     let pods = simulator.list_all::<Pod>().expect("pods");
     let listed: Vec<String> = pods
@@ -77,15 +92,14 @@ fn pod(name: &str) -> serde_json::Value {
     })
 }
 
-async fn follow_through_trouble(simulator: Simulator, starts_with: Verb) {
+async fn follow_through_trouble(simulator: Simulator, accept: &str, starts_with: Verb) {
     for name in ["one", "two", "three"] {
         simulator.create(&pod(name)).expect("a new pod");
     }
-    let mut follower = Follower::start(&simulator);
+    let mut follower = Follower::start(&simulator, accept);
     follower.reaches(&simulator).await;
     let asked = &simulator.requests(&RequestFilter::any().path(PODS))[0];
-    let accept = asked.headers["accept"].to_str().expect("text").to_owned();
-    assert!(accept.starts_with("application/vnd.kubernetes.protobuf"), "{accept}");
+    assert_eq!(asked.headers["accept"], accept);
     assert!(simulator.request_count(&RequestFilter::verb(starts_with).path(PODS)) > 0);
 
     // Changes, and a watch that ends.
@@ -112,14 +126,37 @@ async fn follow_through_trouble(simulator: Simulator, starts_with: Verb) {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs client-go: cargo xtask e2e"]
 async fn client_go_follows_by_streaming_lists_through_closed_watches_and_lost_history() {
-    let simulator = Simulator::builder().built_in_kinds().start().await.expect("a loopback port");
-    follow_through_trouble(simulator, Verb::Watch).await;
+    for accept in [PROTOBUF, JSON, CBOR] {
+        let builder = Simulator::builder().built_in_kinds().serve_cbor();
+        follow_through_trouble(builder.start().await.expect("a loopback port"), accept, Verb::Watch).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs client-go: cargo xtask e2e"]
 async fn client_go_follows_by_lists_where_there_are_no_streaming_ones() {
-    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
+    for accept in [PROTOBUF, JSON, CBOR] {
+        let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
+        let simulator = builder.serve_cbor().start().await.expect("a loopback port");
+        follow_through_trouble(simulator, accept, Verb::List).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs client-go: cargo xtask e2e"]
+async fn client_go_reads_the_same_in_every_encoding() {
+    let builder = Simulator::builder().built_in_kinds().serve_cbor();
     let simulator = builder.start().await.expect("a loopback port");
-    follow_through_trouble(simulator, Verb::List).await;
+    simulator.populate(&ClusterSpec { nodes: 3, pods: 30, ..ClusterSpec::default() }).expect("a cluster");
+    let objects: Vec<Value> =
+        serde_json::from_str(include_str!("manifests/every-type-of-field.json")).expect("a list of objects");
+    for object in &objects {
+        simulator.create(object).expect("a new object");
+    }
+    let output = Command::new(program(FORMS)).arg(simulator.url()).output().await.expect("it can be run");
+    let (said, complained) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{complained}");
+    let number: usize = said.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+    assert!(number > objects.len(), "{said}");
 }

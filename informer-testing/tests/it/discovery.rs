@@ -72,7 +72,7 @@ async fn all_of_discovery_comes_at_once_for_those_who_take_it() {
 #[tokio::test]
 async fn documents_are_in_json_only() {
     let simulator = simulator().await;
-    assert_eq!(accepting(&simulator, "/apis", "application/yaml").await.0, StatusCode::NOT_ACCEPTABLE);
+    assert_eq!(accepting(&simulator, "/apis", "text/html").await.0, StatusCode::NOT_ACCEPTABLE);
     let both = "application/vnd.kubernetes.protobuf,application/json";
     assert_eq!(accepting(&simulator, "/apis", both).await.0, StatusCode::OK);
 }

@@ -98,7 +98,7 @@ async fn a_single_object_can_be_a_table_or_metadata() {
 async fn forms_that_there_are_not_are_not_acceptable() {
     let simulator = simulator().await;
     for accept in [
-        "application/yaml",
+        "text/html",
         "application/json;as=Table;g=example.com;v=v1",
         "application/json;as=Table;g=meta.k8s.io;v=v2",
     ] {

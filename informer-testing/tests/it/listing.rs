@@ -195,7 +195,7 @@ async fn metadata_alone_for_those_who_ask() {
     let body = send(&simulator, request).await.into_body().collect().await.unwrap().to_bytes();
     let partial: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!((&partial["kind"], partial.get("spec")), (&json!("PartialObjectMetadata"), None));
-    let request = Request::get(MAPS).header("accept", "application/yaml").body(Full::default()).unwrap();
+    let request = Request::get(MAPS).header("accept", "text/html").body(Full::default()).unwrap();
     assert_eq!(send(&simulator, request).await.status(), StatusCode::NOT_ACCEPTABLE);
 }
 

@@ -8,13 +8,16 @@
 //! named `server::…` against a kube-apiserver. `docs/wire-scenarios.md` is the table of all of them.
 
 mod answer;
+mod cbor;
 mod custom;
 mod objects;
+mod protobuf;
 mod scenario;
 mod server;
 mod subjects;
 mod table;
 mod watch;
+mod websocket;
 
 use std::process::ExitCode;
 

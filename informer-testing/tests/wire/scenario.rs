@@ -41,7 +41,14 @@ pub(crate) struct Scenario {
     pub(crate) left_out: Option<(Place, &'static str)>,
     /// Whether it does to the server what other scenarios would notice.
     alone: bool,
+    /// Whether it needs a server that speaks CBOR, or one that does not.
+    pub(crate) cbor: Option<bool>,
+    /// Whether it needs a connection of its own, which the simulator has only over a socket.
+    over_a_socket: bool,
 }
+
+/// Says that the real server speaks CBOR, which is behind a feature gate that is off by default.
+const CBOR: &str = "INFORMER_E2E_CBOR";
 
 /// Makes a row of a function.
 pub(crate) fn scenario<F, R>(run: F) -> Scenario
@@ -53,7 +60,16 @@ where
     let name = path.next().expect("a function has a name");
     let subject = path.next().expect("a function is in a module");
     let run: Arc<Run> = Arc::new(move |server| Box::pin(run(server)));
-    Scenario { name, subject, run, difference: None, left_out: None, alone: false }
+    Scenario {
+        name,
+        subject,
+        run,
+        difference: None,
+        left_out: None,
+        alone: false,
+        cbor: None,
+        over_a_socket: false,
+    }
 }
 
 impl Scenario {
@@ -72,6 +88,16 @@ impl Scenario {
         Self { alone: true, ..self }
     }
 
+    /// Runs on servers that speak CBOR, or on those that do not.
+    pub(crate) fn with_cbor(self, speaks: bool) -> Self {
+        Self { cbor: Some(speaks), ..self }
+    }
+
+    /// Runs on the simulator's socket, on a clock that is not paused: bytes that are under way take real time.
+    pub(crate) fn over_a_socket(self) -> Self {
+        Self { over_a_socket: true, ..self }
+    }
+
     pub(crate) fn runs_on(&self, place: Place) -> bool {
         self.left_out.is_none_or(|(left_out, _)| left_out != place)
     }
@@ -81,15 +107,21 @@ impl Scenario {
         if !self.runs_on(place) {
             return None;
         }
+        if place == Place::Server
+            && self.cbor.is_some_and(|speaks| speaks != std::env::var_os(CBOR).is_some())
+        {
+            return None;
+        }
         let (run, alone) = (self.run.clone(), self.alone);
+        let (cbor, over_a_socket) = (self.cbor == Some(true), self.over_a_socket);
         let (prefix, on_the_server) = match place {
             Place::Simulator => ("simulator", false),
             Place::Server => ("server", true),
         };
         let test = move || {
-            runtime(place).block_on(async {
+            runtime(place == Place::Simulator && !over_a_socket).block_on(async {
                 match place {
-                    Place::Simulator => in_time(run(Server::simulator().await)).await,
+                    Place::Simulator => in_time(run(Server::simulator(cbor, over_a_socket).await)).await,
                     Place::Server if alone => {
                         let _nobody_else = REAL_SERVER.write().await;
                         in_time(run(Server::real().await)).await;
@@ -108,9 +140,9 @@ impl Scenario {
 }
 
 /// Under a paused clock the simulator's waits take no time; the real server's clock can't be paused.
-fn runtime(place: Place) -> Runtime {
+fn runtime(paused: bool) -> Runtime {
     let mut builder = Builder::new_current_thread();
-    builder.enable_all().start_paused(place == Place::Simulator);
+    builder.enable_all().start_paused(paused);
     builder.build().expect("a runtime")
 }
 

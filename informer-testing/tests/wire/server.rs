@@ -39,12 +39,16 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A simulator for this scenario alone, called in process. It is as strict as can be: for the sake of short tests it
-    /// is not by default.
-    pub(crate) async fn simulator() -> Self {
+    /// A simulator for this scenario alone, called in process or over its socket. It is as strict as can be: for the sake
+    /// of short tests it is not by default.
+    pub(crate) async fn simulator(cbor: bool, over_a_socket: bool) -> Self {
         let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
+        let builder = if cbor { builder.serve_cbor() } else { builder };
         let simulator = builder.start().await.expect("a loopback port");
-        let client = Client::new(simulator.service(), "default");
+        let client = match over_a_socket {
+            true => simulator.client().expect("a client"),
+            false => Client::new(simulator.service(), "default"),
+        };
         Self::in_a_namespace(client, Some(simulator)).await
     }
 
@@ -159,9 +163,9 @@ impl Server {
         method: Method,
         path: &str,
         headers: &[(&str, &str)],
-        body: &str,
+        body: impl AsRef<[u8]>,
     ) -> Answer {
-        Answer::read(self.send(method, path, headers, body).await).await
+        Answer::read(self.send(method, path, headers, body.as_ref()).await).await
     }
 
     /// Opens a watch of secrets with these parameters.
@@ -172,22 +176,22 @@ impl Server {
     /// Opens a watch with these parameters.
     pub(crate) async fn watch_path(&self, path: &str, parameters: &[(&str, &str)]) -> Watch {
         let parameters = [&[("watch", "true")], parameters].concat();
-        Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[], "").await)
+        Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[], &[]).await)
     }
 
     pub(crate) async fn watch_as(&self, path: &str, accept: &str, parameters: &[(&str, &str)]) -> Watch {
         let parameters = [&[("watch", "true")], parameters].concat();
-        Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[("accept", accept)], "").await)
+        Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[("accept", accept)], &[]).await)
     }
 
     /// Sends a request, and again while the server is filling its memory of the resource: it does so anew whenever a
     /// definition has changed.
-    async fn send(
+    pub(crate) async fn send(
         &self,
         method: Method,
         path: &str,
         headers: &[(&str, &str)],
-        body: &str,
+        body: &[u8],
     ) -> http::Response<Body> {
         let mut ticks = tokio::time::interval(AGAIN);
         loop {
@@ -196,7 +200,7 @@ impl Server {
             for (name, value) in headers {
                 request = request.header(*name, *value);
             }
-            let request = request.body(Body::from(body.as_bytes().to_vec())).expect("a request");
+            let request = request.body(Body::from(body.to_vec())).expect("a request");
             let response = self.client.send(request).await.expect("the server answers");
             if response.status() != StatusCode::TOO_MANY_REQUESTS {
                 return response;

@@ -15,7 +15,8 @@ const HEAD: &str = "\
 
 What a client can see of an API server, as scenarios in plain HTTP. Each is one function in
 `informer-testing/tests/wire/subjects`, which runs against the simulator in `cargo test`, and against a real
-kube-apiserver in `cargo xtask e2e`. Where the two differ, the last column says how, and the scenario asserts both.
+kube-apiserver in `cargo xtask e2e`. Those on CBOR run on a server that has its feature gate on:
+`cargo xtask e2e --apiserver-arg=--feature-gates=CBORServingAndStorage=true`. Where the two differ, the last column says how, and the scenario asserts both.
 
 This file is written by `INFORMER_WRITE_WIRE_TABLE=1 cargo test -p informer-testing --test wire table`; without the
 variable the same command checks it.
@@ -85,10 +86,12 @@ fn summary(scenarios: &[Scenario]) -> String {
 
 fn row(scenario: &Scenario) -> String {
     let ran = |place| if scenario.runs_on(place) { "yes" } else { "no" };
-    let remark = scenario.difference.map_or_else(
-        || scenario.left_out.map_or_else(String::new, |(_, why)| format!("Left out: {why}.")),
-        str::to_owned,
-    );
+    let remark = match (scenario.difference, scenario.left_out, scenario.cbor) {
+        (Some(difference), ..) => difference.to_owned(),
+        (_, Some((_, why)), _) => format!("Left out: {why}."),
+        (_, _, Some(true)) => "With the feature gate `CBORServingAndStorage`.".to_owned(),
+        _ => String::new(),
+    };
     let (simulator, server) = (ran(Place::Simulator), ran(Place::Server));
     format!("| {} | {simulator} | {server} | {remark} |\n", sentence(scenario.name))
 }

@@ -1,9 +1,11 @@
-//! [`Watch`]: a watch stream, read line by line.
+//! [`Watch`]: a watch stream, read line by line, or in other encodings event by event.
 
 use http::{HeaderMap, Response};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use serde_json::Value;
+
+use crate::cbor;
 
 /// An open watch.
 pub(crate) struct Watch {
@@ -32,6 +34,40 @@ impl Watch {
             if let Ok(data) = frame.expect("no transport error").into_data() {
                 self.buffer.extend_from_slice(&data);
             }
+        }
+    }
+
+    /// Reads an event in protobuf, behind its length.
+    pub(crate) async fn frame(&mut self) -> Vec<u8> {
+        let length = self.bytes(4).await;
+        let length = u32::from_be_bytes(length.try_into().expect("four bytes"));
+        self.bytes(usize::try_from(length).expect("a length")).await
+    }
+
+    /// Reads an event in CBOR, as JSON.
+    pub(crate) async fn item(&mut self) -> Value {
+        loop {
+            let mut rest = self.buffer.as_slice();
+            if let Some(item) = cbor::read_first(&mut rest) {
+                let read = self.buffer.len() - rest.len();
+                self.buffer.drain(..read);
+                return item;
+            }
+            self.more().await;
+        }
+    }
+
+    async fn bytes(&mut self, number: usize) -> Vec<u8> {
+        while self.buffer.len() < number {
+            self.more().await;
+        }
+        self.buffer.drain(..number).collect()
+    }
+
+    async fn more(&mut self) {
+        let frame = self.body.frame().await.expect("the stream goes on").expect("no transport error");
+        if let Ok(data) = frame.into_data() {
+            self.buffer.extend_from_slice(&data);
         }
     }
 

@@ -1,5 +1,5 @@
 // Command follow runs a shared informer of client-go, with its defaults, on the pods of the API server at the given URL,
-// and prints after each event the replica that its handler keeps: keys and resource versions, in order.
+// which it asks for the given media types, and prints after each event the replica that its handler keeps: keys and resource versions, in order.
 //
 // The end-to-end tests of informer-testing run it against the simulator.
 package main
@@ -35,8 +35,8 @@ func (r replica) print() {
 
 func main() {
 	config := &rest.Config{Host: os.Args[1]}
-	// As the components of Kubernetes ask.
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	config.AcceptContentTypes = os.Args[2]
+	config.ContentType = strings.Split(os.Args[2], ",")[0]
 	client, err := kubernetes.NewForConfig(config)
 	must(err)
 	factory := informers.NewSharedInformerFactory(client, 0)

@@ -1,5 +1,5 @@
-// Command messages prints what there is to know of the protobuf messages of Kubernetes' built-in kinds, to read them
-// without generated code: the fields' numbers, names and types, as the tags of the Go types have them.
+// Command messages prints what there is to know of the protobuf messages of Kubernetes' built-in kinds, to read and write
+// them without generated code: the fields' numbers, names and types, as the tags of the Go types have them.
 //
 // informer-testing/src/protobuf/messages.txt is its output; `informer-testing/src/protobuf/messages.rs` says what a line
 // means.
@@ -11,21 +11,27 @@ import (
 	"sort"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
 var versions = []string{
 	"v1",
+	"admissionregistration.k8s.io/v1",
 	"apps/v1",
+	"autoscaling/v1",
 	"autoscaling/v2",
 	"batch/v1",
 	"coordination.k8s.io/v1",
 	"discovery.k8s.io/v1",
 	"events.k8s.io/v1",
+	"flowcontrol.apiserver.k8s.io/v1",
 	"networking.k8s.io/v1",
+	"node.k8s.io/v1",
 	"policy/v1",
 	"rbac.authorization.k8s.io/v1",
+	"resource.k8s.io/v1",
 	"scheduling.k8s.io/v1",
 	"storage.k8s.io/v1",
 }
@@ -38,7 +44,22 @@ var special = map[string]bool{
 
 var described = map[string]string{}
 
+// What is sent of every version, and what all lists begin with.
+func describeMeta() {
+	types := map[string]any{
+		"@v1 Status":                                metav1.Status{},
+		"@meta.k8s.io/v1 PartialObjectMetadata":     metav1.PartialObjectMetadata{},
+		"@meta.k8s.io/v1 PartialObjectMetadataList": metav1.PartialObjectMetadataList{},
+	}
+	for line, value := range types {
+		goType := reflect.TypeOf(value)
+		described[line+" "+name(goType)] = ""
+		describe(goType)
+	}
+}
+
 func main() {
+	describeMeta()
 	for _, version := range versions {
 		gv, err := schema.ParseGroupVersion(version)
 		if err != nil {

@@ -176,7 +176,7 @@ fn by_gate<T>(
 }
 
 fn on_version(version: &Version, kind: &Kind, front: &TokenStream) -> TokenStream {
-    let Kind { accessor, path, name, namespaced, short, what, gate } = kind;
+    let Kind { accessor, path, name, namespaced, short, what, derived, gate } = kind;
     let words = accessor.to_string().replace('_', " ");
     let what = what.as_ref().map_or_else(String::new, |what| format!(": {what}"));
     let scope = if *namespaced { "namespaced" } else { "cluster-scoped" };
@@ -190,6 +190,10 @@ fn on_version(version: &Version, kind: &Kind, front: &TokenStream) -> TokenStrea
         facts += &format!(" Only with k8s-openapi's {title}.");
     }
     let doc = doc(&[format!("Returns the shared informer of {words}{what}."), facts]);
+    let informer = match derived {
+        true => quote!(informer_with(#path::new_informer)),
+        false => quote!(informer()),
+    };
     // Inlined, so that what an informer of the type needs is compiled where the accessor is used, and only then.
     quote! {
         #doc
@@ -197,7 +201,7 @@ fn on_version(version: &Version, kind: &Kind, front: &TokenStream) -> TokenStrea
         #[inline]
         #[must_use]
         pub fn #accessor(&self) -> #front::SharedIndexInformer<#path> {
-            self.factory.informer()
+            self.factory.#informer
         }
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Kind {
     pub(crate) short: Vec<String>,
     /// What it is for, in a few words.
     pub(crate) what: Option<String>,
+    /// Whether its type derives `Informer`.
+    pub(crate) derived: bool,
     pub(crate) gate: Gate,
 }
 
@@ -119,6 +121,7 @@ fn kind(kind: &data::Kind, module: &syn::Path, features: &[String]) -> anyhow::R
         namespaced: *namespaced,
         short: short.clone(),
         what: Some(what.clone()),
+        derived: false,
         gate: Gate::new(&kind.features, features)?,
     })
 }

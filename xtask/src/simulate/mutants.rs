@@ -30,12 +30,12 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a relist tells of no deletions",
         file: "informer-core/src/delta_fifo/list.rs",
-        text: "        self.complete && self.position(key)",
-        becomes: "        self.complete && self.objects.is_empty() && self.position(key)",
+        text: "        self.complete\n",
+        becomes: "        self.complete\n            && self.objects.is_empty()\n",
     },
     Mutant {
         name: "changes of a key are queued in reverse",
-        file: "informer-core/src/delta_fifo/state.rs",
+        file: "informer-core/src/delta_fifo/merge.rs",
         text: "            deltas.push(delta);\n",
         becomes: "            deltas.insert(0, delta);\n",
     },
@@ -54,7 +54,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a slow handler hears of a new life without the end of the old one",
         file: "informer-core/src/processor/coalesce.rs",
-        text: "                Self::Recreated(deleted, object.clone())\n",
+        text: "                Self::Recreated(End::Deleted(deleted), object.clone())\n",
         becomes: "                drop(deleted);\n                \
                   Self::One(Event::Added { object: object.clone(), is_in_initial_list: false })\n",
     },

@@ -6,7 +6,10 @@ use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[derive(
+    CustomResource, informer_factory::Informer, Serialize, Deserialize, Clone, Debug, Default, PartialEq,
+)]
+#[informer(no_accessor)]
 #[kube(group = "build.example.com", version = "v1beta1", kind = "Pipeline", plural = "pipelines")]
 #[kube(namespaced)]
 #[kube(schema = "disabled")]

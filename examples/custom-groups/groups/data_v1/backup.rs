@@ -4,7 +4,10 @@
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 
-#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[derive(
+    CustomResource, informer_factory::Informer, Serialize, Deserialize, Clone, Debug, Default, PartialEq,
+)]
+#[informer(no_accessor)]
 #[kube(group = "data.example.com", version = "v1", kind = "Backup", plural = "backups")]
 #[kube(namespaced)]
 #[kube(schema = "disabled")]

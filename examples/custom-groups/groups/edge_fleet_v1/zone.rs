@@ -5,7 +5,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 
-#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[derive(
+    CustomResource, informer_factory::Informer, Serialize, Deserialize, Clone, Debug, Default, PartialEq,
+)]
+#[informer(no_accessor)]
 #[kube(group = "edge-fleet.example.com", version = "v1", kind = "Zone", plural = "zones")]
 #[kube(status = "ZoneStatus")]
 #[kube(schema = "disabled")]

@@ -5,12 +5,16 @@ use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 
 /// What to run, and when.
-#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[derive(
+    CustomResource, informer_factory::Informer, Serialize, Deserialize, Clone, Debug, Default, PartialEq,
+)]
+#[informer(no_accessor, index(name = "by_image", path = "spec.image"))]
 #[kube(group = "stable.example.com", version = "v1", kind = "CronTab", plural = "crontabs")]
 #[kube(namespaced)]
 #[kube(schema = "disabled")]
 #[kube(derive = "Default")]
 #[kube(derive = "PartialEq")]
+#[kube(selectable = ".spec.image")]
 pub struct CronTabSpec {
     /// The image that is run.
     pub image: String,

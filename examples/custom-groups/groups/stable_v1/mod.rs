@@ -3,4 +3,4 @@
 
 pub mod cron_tab;
 
-pub use self::cron_tab::CronTab;
+pub use self::cron_tab::{CronTab, CronTabIndices};

@@ -12,6 +12,7 @@ fn shown(event: &Event<Object>) -> String {
         Event::Updated { old, new } => format!("{}={}>{}", new.key(), **old, **new),
         Event::Resynced(object) => format!("={}", object.key()),
         Event::Deleted(deleted) => format!("-{}", deleted.key()),
+        Event::Released(object) => format!("^{}", object.key()),
     }
 }
 

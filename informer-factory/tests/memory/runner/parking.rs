@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use informer_factory::{
-    ControllerRunner, InformerOptions, ObjectKey, ReconcileRequest, Reconciled, SharedIndexInformer,
-    WriteTracker,
+    ControllerRunner, InformerOptions, ObjectKey, Priority, ReconcileRequest, Reconciled,
+    SharedIndexInformer, WriteTracker,
 };
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::{Instant, sleep};
 
@@ -136,6 +137,69 @@ async fn what_is_parked_at_shutdown_stays_undone_and_delays_nobody() {
     running.stop().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_failures_of_a_key_that_is_parked_are_remembered() {
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let queue = queue();
+    let (tell, mut told) = unbounded_channel();
+    let controller = Controller::start(ControllerRunner::new(queue.clone()), {
+        let (source, informer) = (source.clone(), running.informer.clone());
+        move |request: ReconcileRequest| {
+            _ = tell.send(request.failures());
+            let new = config_map(&format!("w-{}", request.failures()), "");
+            let written = source.create_unseen(new).expect("a new object");
+            request.writes().wrote(&informer, &*written);
+            std::future::ready(Err::<Reconciled, _>("it failed"))
+        }
+    });
+    queue.add(key("a"));
+    for failures in 0..3 {
+        assert_eq!(soon(told.recv()).await, Some(failures));
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(controller.monitor.stats().parked_now, 1);
+        source.bookmark();
+    }
+    controller.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_comes_back_from_the_parking_lot_with_the_highest_priority_that_it_came_with() {
+    for (again, order) in [(None, ["free", "parked"]), (Some(Priority::High), ["parked", "free"])] {
+        let source = source();
+        let running = Running::start(&source, InformerOptions::new()).synced().await;
+        let (queue, tracker) = (queue(), WriteTracker::new());
+        let written = source.create_unseen(config_map("new", "")).expect("a new object");
+        tracker.of(&key("parked")).wrote(&running.informer, &*written);
+        let (tell, mut told) = unbounded_channel();
+        let runner = ControllerRunner::new(queue.clone()).write_tracker(tracker);
+        let controller = Controller::start(runner, move |request: ReconcileRequest| {
+            _ = tell.send(request.key().name().to_owned());
+            async {
+                sleep(Duration::from_secs(2)).await;
+                Ok::<_, Infallible>(Reconciled::Done)
+            }
+        });
+        queue.add_with_priority(key("parked"), Priority::Low);
+        settled().await;
+        again.into_iter().for_each(|again| queue.add_with_priority(key("parked"), again));
+        settled().await;
+        // The worker is busy while the others become ready.
+        queue.add(key("busy"));
+        settled().await;
+        queue.add(key("free"));
+        source.bookmark();
+        settled().await;
+        assert_eq!(controller.monitor.stats().parked_now, 0);
+        for name in ["busy", order[0], order[1]] {
+            assert_eq!(soon(told.recv()).await.as_deref(), Some(name), "{again:?}");
+        }
+        controller.stop().await;
+        running.stop().await;
+    }
+}
+
 /// What somebody has changed, and what was seen of it.
 #[derive(Default)]
 struct Ledger {
@@ -235,4 +299,67 @@ async fn whatever_is_parked_fails_and_changes_each_change_is_followed_by_a_call_
     for seed in 0..30 {
         parks_fails_and_changes(seed).await;
     }
+}
+
+/// On several threads, with workers that have the same key in mind: those that take it, and the lot that gives it back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_several_threads_each_change_is_followed_by_a_call_and_no_key_is_with_two_workers() {
+    const KEYS: u32 = 20;
+    const CHANGES: u32 = 4_000;
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let (queue, ledger) = (queue(), Arc::new(Mutex::new(Ledger::default())));
+    let progress = Arc::new(Notify::new());
+    let runner = ControllerRunner::new(queue.clone()).workers(8);
+    let controller = Controller::start(runner, {
+        let (source, informer) = (source.clone(), running.informer.clone());
+        let (ledger, progress) = (Arc::clone(&ledger), Arc::clone(&progress));
+        move |request: ReconcileRequest| {
+            let (source, informer) = (source.clone(), informer.clone());
+            let (ledger, progress) = (Arc::clone(&ledger), Arc::clone(&progress));
+            async move {
+                let key = request.key().clone();
+                let begun = {
+                    let mut ledger = ledger.lock();
+                    assert!(!ledger.at_work.contains(&key), "{key} is with two workers");
+                    ledger.at_work.push(key.clone());
+                    ledger.changed[&key]
+                };
+                tokio::task::yield_now().await;
+                let new = config_map(&format!("{}-{begun}", key.name()), "");
+                if let Ok(written) = source.create(new) {
+                    request.writes().wrote(&informer, &*written);
+                }
+                let mut ledger = ledger.lock();
+                ledger.at_work.retain(|other| *other != key);
+                ledger.seen.insert(key, begun);
+                progress.notify_one();
+                Ok::<_, Infallible>(Reconciled::Done)
+            }
+        }
+    });
+    let mut random = fastrand::Rng::with_seed(1);
+    soon(async {
+        for change in 0..CHANGES {
+            let key = key(&random.u32(0..KEYS).to_string());
+            *ledger.lock().changed.entry(key.clone()).or_default() += 1;
+            queue.add(key);
+            if change % 5 == 0 {
+                progress.notified().await;
+            }
+        }
+        let is_done = || {
+            let ledger = ledger.lock();
+            ledger.seen == ledger.changed
+        };
+        while !is_done() {
+            progress.notified().await;
+        }
+    })
+    .await;
+    let stats = controller.monitor.stats();
+    assert_eq!((stats.panicked, stats.parked_timed_out), (0, 0), "{stats:?}");
+    assert!(stats.parked > 0, "it has shown nothing: {stats:?}");
+    controller.stop().await;
+    running.stop().await;
 }

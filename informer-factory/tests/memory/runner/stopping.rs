@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_factory::{ControllerRunner, Reconciled};
+use informer_factory::{ControllerRunner, Reconciled, own_key};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::Instant;
@@ -13,8 +13,10 @@ use super::{Controller, done, queue, settled, soon, watched};
 use crate::{create, key};
 
 #[tokio::test(start_paused = true)]
-async fn i12_at_shutdown_calls_end_and_nothing_is_begun_any_more() {
-    let (source, running, runner) = watched().await;
+async fn i12_at_shutdown_calls_end_and_nothing_is_queued_or_begun_any_more() {
+    let (source, running, _) = watched().await;
+    let queue = queue();
+    let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, own_key);
     let go_on = Arc::new(Notify::new());
     let (tell, mut told) = unbounded_channel();
     let mut controller = Controller::start(runner, {
@@ -38,6 +40,7 @@ async fn i12_at_shutdown_calls_end_and_nothing_is_begun_any_more() {
     assert!(!controller.task.is_finished());
     create(&source, "c", "1");
     settled().await;
+    assert_eq!(queue.len(), 1, "that is b");
     go_on.notify_one();
     soon(&mut controller.task).await.expect("no panic").expect("it was synced");
     assert_eq!(told.recv().await.as_deref(), Some("ends a"));
@@ -65,7 +68,7 @@ async fn i12_a_call_that_does_not_end_is_dropped_when_the_time_for_it_is_over() 
 async fn i12_a_controller_that_is_dropped_leaves_nothing_behind() {
     let (source, running, _) = watched().await;
     let queue = queue();
-    let runner = ControllerRunner::new(queue.clone()).workers(3).watches(&running.informer, super::own_key);
+    let runner = ControllerRunner::new(queue.clone()).workers(3).watches(&running.informer, own_key);
     let (tell, mut told) = unbounded_channel::<()>();
     let controller = Controller::start(runner, move |_| {
         let tell = tell.clone();

@@ -1,6 +1,7 @@
 //! The scenarios, a file per subject. Rows come in the order in which the table shows them.
 
 mod applying;
+mod cbor;
 mod compression;
 mod creating;
 mod custom_resources;
@@ -19,6 +20,7 @@ mod owners;
 mod paging;
 mod patching;
 mod paths;
+mod protobuf;
 mod scaling;
 mod streaming_lists;
 mod subresources;
@@ -27,6 +29,7 @@ mod updating;
 mod versions;
 mod watch_options;
 mod watches;
+mod websockets;
 
 use crate::scenario::Scenario;
 
@@ -56,6 +59,9 @@ pub(crate) fn all() -> Vec<Vec<Scenario>> {
         definitions::scenarios(),
         custom_resources::scenarios(),
         forms::scenarios(),
+        protobuf::scenarios(),
+        cbor::scenarios(),
+        websockets::scenarios(),
         tables::scenarios(),
         compression::scenarios(),
         discovery::scenarios(),

@@ -132,6 +132,7 @@ fn kind(definition: &Definition, module: &Ident) -> anyhow::Result<Kind> {
         namespaced: definition.namespaced,
         short: definition.short.clone(),
         what: None,
+        derived: true,
         gate: Gate::default(),
     })
 }

@@ -1,11 +1,13 @@
 //! `--crd`: Rust types and accessors for kinds of the user's own, from their definitions.
 //!
 //! The types are made by [kopium](https://github.com/kube-rs/kopium), which knows how schemas become Rust; what is around
-//! them is made as for Kubernetes' own kinds. In the folder are `mod.rs`, with the trait `CustomGroups` and what its
+//! them is made as for Kubernetes' own kinds. `#[derive(Informer)]` makes the rest: indices for selectable fields, and an
+//! informer without a factory. In the folder are `mod.rs`, with the trait `CustomGroups` and what its
 //! accessors return, and a module for each version of a group, with a file for each kind.
 
 mod definition;
 mod group_names;
+mod indices;
 mod kopium;
 mod lower;
 mod types;
@@ -91,10 +93,10 @@ fn generate(
             let types = types::Types::parse(definition, &module.version, &source)?;
             let text = types.text(folder, definition, &module.version)?;
             files.insert(module.path(&kind.file.to_string()), text);
-            names.push((&kind.file, types.root().clone()));
+            names.push((&kind.file, types.exports()));
         }
         let modules = names.iter().map(|(file, _)| quote!(pub mod #file;));
-        let exports = names.iter().map(|(file, root)| quote!(pub use self::#file::#root;));
+        let exports = names.iter().map(|(file, exports)| quote!(pub use self::#file::#exports;));
         let parts = vec![Part::Items(quote!(#(#modules)*)), Part::Items(quote!(#(#exports)*))];
         let docs = vec![format!("The types of `{}`, a module for each kind.", module.api_version)];
         let text = format::source(folder, MARK, &Module { docs, parts })?;

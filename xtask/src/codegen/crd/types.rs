@@ -5,9 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::ToTokens;
+use quote::{ToTokens, format_ident, quote};
 
 use super::definition::Definition;
+use super::indices::{self, Index};
 use crate::codegen::format;
 use crate::codegen::names::{camel, snake};
 
@@ -26,6 +27,9 @@ const NAMES: [(&str, &[&str]); 6] = [
 const TIMES: [(&str, &str); 2] =
     [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
 
+/// How kopium begins the type that is the spec, of which kube makes the type of the objects.
+const SPEC: &str = "#[derive(CustomResource, ";
+
 /// The type that kopium makes of a kind: `HTTPRoute` becomes `HttpRoute`.
 pub(crate) fn root_name(kind: &str) -> String {
     camel(&snake(kind))
@@ -36,6 +40,7 @@ pub(crate) fn root_name(kind: &str) -> String {
 pub(crate) struct Types {
     root: Ident,
     source: String,
+    indices: Vec<Index>,
     /// What is imported, in code.
     uses: String,
 }
@@ -67,12 +72,25 @@ impl Types {
                 names => uses += &format!("use {module}::{{{}}};\n", names.join(", ")),
             }
         }
-        Ok(Self { root: Ident::new(&root, Span::call_site()), source, uses })
+        let indices = indices::indices(definition, version, &root, &file);
+        let spec = source.split_once(SPEC).and_then(|(before, after)| {
+            let (derives, after) = after.split_once(")]")?;
+            Some((before, derives, after))
+        });
+        let Some((before, derives, after)) = spec else {
+            bail!("kopium doesn't say that `{root}Spec` is a custom resource, of {}; report this", place());
+        };
+        let attributes = indices.iter().map(Index::attribute);
+        let attribute = quote!(#[informer(no_accessor #(, #attributes)*)]);
+        let source = format!("{before}{SPEC}informer_factory::Informer, {derives})]\n{attribute}{after}");
+        Ok(Self { root: Ident::new(&root, Span::call_site()), source, indices, uses })
     }
 
-    /// The type of the objects.
-    pub(crate) fn root(&self) -> &Ident {
-        &self.root
+    /// What others need of it: the type of the objects, and the trait with their indices, if they have any.
+    pub(crate) fn exports(&self) -> TokenStream {
+        let root = &self.root;
+        let indices = format_ident!("{root}Indices");
+        if self.indices.is_empty() { quote!(#root) } else { quote!({#root, #indices}) }
     }
 
     /// The text of the file, laid out.
@@ -152,7 +170,7 @@ pub struct HttpWidgetSpec {
     #[test]
     fn a_file_imports_what_it_names_and_needs_no_chrono() {
         let types = Types::parse(&widget(), "v1", SOURCE).unwrap();
-        assert_eq!(types.root().to_string(), "HttpWidget");
+        assert_eq!(types.exports().to_string(), "HttpWidget");
         let text = types.text(&workspace::root(), &widget(), "v1").unwrap();
         assert!(text.starts_with("//! `HTTPWidget` of `example.com/v1`.\n// @generated"), "{text}");
         let uses: Vec<&str> = text.lines().filter(|line| line.starts_with("use ")).collect();
@@ -164,6 +182,11 @@ pub struct HttpWidgetSpec {
                 "use serde::Deserialize;",
             ]
         );
+        assert!(
+            text.contains("#[derive(CustomResource, informer_factory::Informer, Deserialize)]"),
+            "{text}"
+        );
+        assert!(text.contains("#[informer(no_accessor)]"), "{text}");
         assert!(text.contains("meta::v1::Time>,") && text.contains("on: String,"), "{text}");
         assert!(
             !text.contains("kopium command") && text.lines().all(|line| line.trim_end() == line),
@@ -173,9 +196,11 @@ pub struct HttpWidgetSpec {
 
     #[test]
     fn what_kopium_cannot_make_is_said() {
-        for (source, expected) in
-            [("pub struct {", "not Rust"), ("pub struct Other;", "no type `HttpWidgetSpec`")]
-        {
+        for (source, expected) in [
+            ("pub struct {", "not Rust"),
+            ("pub struct Other;", "no type `HttpWidgetSpec`"),
+            ("pub struct HttpWidgetSpec {}", "is a custom resource"),
+        ] {
             let message = format!("{:#}", Types::parse(&widget(), "v1", source).unwrap_err());
             let placed = message.contains("`HTTPWidget` (v1) of a.yaml");
             assert!(placed && message.contains(expected), "{message}");

@@ -1,0 +1,62 @@
+//! Resources that a program knows only by name when it runs: dynamic objects, found by asking the server.
+//!
+//! ```text
+//! cargo run --example dynamic -- apps/v1/deployments
+//! ```
+
+mod server;
+
+use std::error::Error;
+
+use informer_factory::SharedInformerFactory;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::{DynamicObject, GroupVersionResource};
+use serde_json::json;
+use server::Server;
+
+/// `apps/v1/deployments`, or `v1/configmaps` for the core group.
+fn parse(text: &str) -> Option<GroupVersionResource> {
+    let parts: Vec<_> = text.split('/').collect();
+    match parts[..] {
+        [version, resource] => Some(GroupVersionResource::gvr("", version, resource)),
+        [group, version, resource] => Some(GroupVersionResource::gvr(group, version, resource)),
+        _ => None,
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let server = Server::start().await?;
+    for (name, size) in [("web", "large"), ("db", "large"), ("cache", "small")] {
+        let object = json!({ "metadata": { "name": name }, "data": { "size": size } });
+        server.create::<ConfigMap>(object).await?;
+    }
+    let name = std::env::args().nth(1).unwrap_or_else(|| "v1/configmaps".to_owned());
+    let resource = parse(&name).ok_or("write version/resource or group/version/resource")?;
+
+    let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
+    // What the server doesn't have, or can't list and watch, is an error that says so.
+    let objects = factory.for_resource(&resource).await?;
+    // An index looks into the tree of JSON values that a dynamic object is.
+    let by_size = objects.add_index("size", |object: &DynamicObject| {
+        object.data.pointer("/data/size").and_then(|size| size.as_str()).map(str::to_owned)
+    })?;
+    factory.start();
+    factory.wait_for_cache_sync().await?;
+    for object in &objects.indexer().list() {
+        println!("{} {}", object.types.as_ref().map_or("?", |types| &types.kind), object.key());
+    }
+    println!("{} are large", by_size.count("large"));
+    if name == "v1/configmaps" {
+        assert_eq!(by_size.count("large"), 2);
+    }
+
+    let unknown = GroupVersionResource::gvr("example.com", "v1", "flying-carpets");
+    match factory.for_resource(&unknown).await {
+        Ok(_) => return Err("there are no flying carpets".into()),
+        Err(error) => println!("{error}"),
+    }
+    factory.shutdown().await;
+    drop((objects, factory));
+    server.shutdown().await
+}

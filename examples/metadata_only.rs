@@ -1,0 +1,57 @@
+//! Informers of nothing but metadata: for programs that look at labels, owners and versions, at a fraction of the memory,
+//! and without ever holding what is in a Secret.
+//!
+//! ```text
+//! cargo run --example metadata_only
+//! ```
+
+mod server;
+
+use std::error::Error;
+use std::time::Duration;
+
+use informer_factory::{SharedInformerFactory, WaitOutcome, parse_selector};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::core::PartialObjectMeta;
+use serde_json::json;
+use server::Server;
+
+/// Who owns an object, by UID.
+fn owners(object: &PartialObjectMeta<Secret>) -> Vec<String> {
+    let owners = object.metadata.owner_references.iter().flatten();
+    owners.map(|owner| owner.uid.clone()).collect()
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let server = Server::start().await?;
+    let owner = server.create::<ConfigMap>(json!({ "metadata": { "name": "shop" } })).await?;
+    let uid = owner.metadata.uid.ok_or("the server gives each object a UID")?;
+    let reference = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": uid });
+
+    let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
+    // The type says which kind; the server is asked for the metadata of it only.
+    let secrets = factory.metadata().of::<Secret>();
+    let by_owner = secrets.add_index("owner", owners)?;
+    factory.start();
+    factory.wait_for_cache_sync().await?;
+
+    for name in ["password", "certificate"] {
+        let labels = json!({ "tier": "back" });
+        let metadata = json!({ "name": name, "labels": labels, "ownerReferences": [reference] });
+        let secret = json!({ "metadata": metadata, "stringData": { "value": "nobody here sees it" } });
+        let written = server.create::<Secret>(secret).await?;
+        let version = written.metadata.resource_version.as_deref().into();
+        assert_eq!(secrets.wait_until(&version, Duration::from_secs(10)).await, WaitOutcome::Reached);
+    }
+    for secret in &by_owner.get(&uid) {
+        println!("{} belongs to {}", secret.key(), owner.metadata.name.as_deref().unwrap_or_default());
+    }
+    assert_eq!(by_owner.count(&uid), 2);
+    let back = secrets.lister().namespace(&server.namespace).list(&parse_selector("tier=back")?);
+    assert_eq!(back.len(), 2);
+
+    factory.shutdown().await;
+    drop((secrets, factory));
+    server.shutdown().await
+}

@@ -1,0 +1,218 @@
+//! [`FooController`]: gives each `Foo` its Deployment, says in the status how that is, and cleans up after it.
+//!
+//! Whatever it does may be the last that it does, so each step can be done again: the finalizer comes before the entry
+//! that it is for, and the status, which says that all is done, comes last.
+
+use std::sync::Arc;
+
+use informer_factory::{
+    Cached, ControllerRunner, KeyWrites, LeaderElector, LeadershipEnd, ObjectKey, ReconcileRequest,
+    Reconciled, SharedIndexInformer, SharedInformerFactory, Workqueue, controller_key, keys_in_index,
+    own_key,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{Client, Resource, ResourceExt};
+use kube_runtime::events::{Event, EventType, Recorder, Reporter};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::Failure;
+use crate::foo::{Foo, FooIndices, FooInformers, FooStatus};
+
+/// A map of all `Foo`s by name. No owner reference would take an entry out of it, so there is a finalizer for that.
+pub(crate) const DIRECTORY: &str = "foo-directory";
+const FINALIZER: &str = "sample.example.com/directory";
+
+pub(crate) struct FooController {
+    foos: SharedIndexInformer<Foo>,
+    deployments: SharedIndexInformer<Deployment>,
+    foo_api: Api<Foo>,
+    deployment_api: Api<Deployment>,
+    directory: Api<ConfigMap>,
+    events: Recorder,
+}
+
+/// Follows a namespace, and does the work in it whenever elected: a warm standby until then.
+pub(crate) async fn run(
+    client: Client,
+    namespace: &str,
+    mut elector: LeaderElector,
+    shutdown: CancellationToken,
+) -> Result<(), Failure> {
+    let factory = SharedInformerFactory::builder(client.clone()).namespace(namespace).build();
+    let foos = factory.sample().v1alpha1().foos();
+    let deployments = factory.apps().v1().deployments();
+    let name = |deployment: &Cached<Deployment>| [deployment.name().to_owned()];
+    let runner = ControllerRunner::new(Workqueue::builder().name("foos").build())
+        .workers(4)
+        .watches(&foos, own_key)
+        .watches(&deployments, controller_key::<Foo, Deployment>)
+        // Also one that is in a Foo's way, or no longer.
+        .watches(&deployments, keys_in_index(&foos.by_deployment_index(), name));
+    factory.start();
+    factory.wait_for_cache_sync().await?;
+    let controller = Arc::new(FooController {
+        foos,
+        deployments,
+        foo_api: Api::namespaced(client.clone(), namespace),
+        deployment_api: Api::namespaced(client.clone(), namespace),
+        directory: Api::namespaced(client.clone(), namespace),
+        events: Recorder::new(client, Reporter { controller: "foo-controller".to_owned(), instance: None }),
+    });
+    let reconcile = move |request: ReconcileRequest| {
+        let controller = Arc::clone(&controller);
+        async move { controller.reconcile(&request).await }
+    };
+    let end = elector.run(shutdown, |stop| runner.run(reconcile, stop)).await;
+    factory.shutdown().await;
+    match end {
+        LeadershipEnd::NeverLed => Ok(()),
+        LeadershipEnd::Finished(synced) => Ok(synced?),
+        LeadershipEnd::Lost(_) => Err("the lease is lost; the next process is to begin anew".into()),
+    }
+}
+
+impl FooController {
+    async fn reconcile(&self, request: &ReconcileRequest) -> Result<Reconciled, Failure> {
+        let Some(foo) = self.foos.get(request.key()) else { return Ok(Reconciled::Done) };
+        if foo.meta().deletion_timestamp.is_some() {
+            return self.clean_up(&foo, request.writes()).await;
+        }
+        let is_news = foo.status.as_ref().map(|status| status.observed_generation) != foo.metadata.generation;
+        if is_news {
+            self.enter_in_directory(&foo, request.writes()).await?;
+        }
+        let deployment = self.ensure_deployment(&foo, request.writes()).await?;
+        let status = FooStatus {
+            observed_generation: foo.metadata.generation.unwrap_or_default(),
+            available_replicas: deployment.as_ref().map_or(0, available),
+            problem: deployment
+                .is_none()
+                .then(|| "the Deployment of this name is not of this Foo".to_owned()),
+        };
+        self.say(&foo, status, request.writes()).await?;
+        Ok(Reconciled::Done)
+    }
+
+    async fn enter_in_directory(
+        &self,
+        foo: &Cached<Foo>,
+        writes: &KeyWrites<ObjectKey>,
+    ) -> Result<(), Failure> {
+        let mut finalizers = foo.finalizers().to_vec();
+        if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+            finalizers.push(FINALIZER.to_owned());
+            self.set_finalizers(foo, finalizers, writes).await?;
+        }
+        let entry = Patch::Merge(json!({ "data": { foo.name(): foo.spec.deployment_name } }));
+        self.directory.patch(DIRECTORY, &PatchParams::default(), &entry).await?;
+        Ok(())
+    }
+
+    /// What it owns is the garbage collector's; what it has entered is not.
+    async fn clean_up(
+        &self,
+        foo: &Cached<Foo>,
+        writes: &KeyWrites<ObjectKey>,
+    ) -> Result<Reconciled, Failure> {
+        let mut finalizers = foo.finalizers().to_vec();
+        if finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+            let entry = Patch::Merge(json!({ "data": { foo.name(): null } }));
+            self.directory.patch(DIRECTORY, &PatchParams::default(), &entry).await?;
+            finalizers.retain(|finalizer| finalizer != FINALIZER);
+            self.set_finalizers(foo, finalizers, writes).await?;
+        }
+        Ok(Reconciled::Done)
+    }
+
+    /// With the version that the list was read in: refused if somebody has changed it since.
+    async fn set_finalizers(
+        &self,
+        foo: &Cached<Foo>,
+        finalizers: Vec<String>,
+        writes: &KeyWrites<ObjectKey>,
+    ) -> Result<(), Failure> {
+        let version = foo.resource_version().to_string();
+        let patch =
+            Patch::Merge(json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } }));
+        writes.track(&self.foos, self.foo_api.patch(foo.name(), &PatchParams::default(), &patch)).await?;
+        Ok(())
+    }
+
+    /// Returns the Deployment as wanted; nothing if there is one of this name that is not the Foo's.
+    async fn ensure_deployment(
+        &self,
+        foo: &Cached<Foo>,
+        writes: &KeyWrites<ObjectKey>,
+    ) -> Result<Option<Deployment>, Failure> {
+        let name = &foo.spec.deployment_name;
+        let key = ObjectKey::new(foo.namespace(), name);
+        let Some(deployment) = self.deployments.get(&key) else {
+            let wanted = deployment(foo)?;
+            let params = PostParams::default();
+            let create = self.deployment_api.create(&params, &wanted);
+            return Ok(Some(writes.track(&self.deployments, create).await?));
+        };
+        let is_own = |owner: &_| foo.controller_owner_ref(&()).as_ref() == Some(owner);
+        if !deployment.owner_references().iter().any(is_own) {
+            return Ok(None);
+        }
+        if deployment.spec.as_ref().and_then(|spec| spec.replicas) == Some(foo.spec.replicas) {
+            return Ok(Some(Deployment::clone(&deployment)));
+        }
+        let replicas = Patch::Merge(json!({ "spec": { "replicas": foo.spec.replicas } }));
+        let params = PatchParams::default();
+        let patch = self.deployment_api.patch(name, &params, &replicas);
+        Ok(Some(writes.track(&self.deployments, patch).await?))
+    }
+
+    /// Writes the status if it is another, and tells of it where somebody looks for what has happened.
+    async fn say(
+        &self,
+        foo: &Cached<Foo>,
+        status: FooStatus,
+        writes: &KeyWrites<ObjectKey>,
+    ) -> Result<(), Failure> {
+        let before = foo.status.clone().unwrap_or_default();
+        if before == status {
+            return Ok(());
+        }
+        let (type_, reason, note) = match &status.problem {
+            Some(problem) => (EventType::Warning, "NameTaken", problem.clone()),
+            None => (EventType::Normal, "Synced", "Foo is as it should be".to_owned()),
+        };
+        let is_news =
+            before.problem != status.problem || before.observed_generation != status.observed_generation;
+        let patch = Patch::Merge(json!({ "status": status }));
+        writes
+            .track(&self.foos, self.foo_api.patch_status(foo.name(), &PatchParams::default(), &patch))
+            .await?;
+        if is_news {
+            let (reason, action) = (reason.to_owned(), "Reconcile".to_owned());
+            let event = Event { type_, reason, note: Some(note), action, secondary: None };
+            self.events.publish(&event, &foo.object_ref(&())).await?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn available(deployment: &Deployment) -> i32 {
+    deployment.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
+}
+
+fn deployment(foo: &Cached<Foo>) -> Result<Deployment, serde_json::Error> {
+    let labels = json!({ "app": "nginx", "controller": foo.name() });
+    serde_json::from_value(json!({
+        "metadata": { "name": foo.spec.deployment_name, "ownerReferences": [foo.controller_owner_ref(&())] },
+        "spec": {
+            "replicas": foo.spec.replicas,
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": { "containers": [{ "name": "nginx", "image": "nginx:latest" }] },
+            },
+        },
+    }))
+}

@@ -1,0 +1,48 @@
+//! Plays the Deployment controller where there is none: says that all replicas are there. It is a controller, too.
+
+use informer_factory::{
+    ControllerRunner, ReconcileRequest, Reconciled, SharedIndexInformer, SharedInformerFactory, Workqueue,
+    own_key,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Client;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::Failure;
+use crate::controller::available;
+
+pub(crate) async fn play(
+    client: Client,
+    namespace: &str,
+    shutdown: CancellationToken,
+) -> Result<(), Failure> {
+    let factory = SharedInformerFactory::builder(client.clone()).namespace(namespace).build();
+    let deployments = factory.apps().v1().deployments();
+    let runner = ControllerRunner::new(Workqueue::builder().name("deployments").build());
+    let runner = runner.watches(&deployments, own_key);
+    factory.start();
+    let api = Api::namespaced(client, namespace);
+    let reconcile = move |request| reconcile(request, deployments.clone(), api.clone());
+    runner.run(reconcile, shutdown).await?;
+    factory.shutdown().await;
+    Ok(())
+}
+
+async fn reconcile(
+    request: ReconcileRequest,
+    deployments: SharedIndexInformer<Deployment>,
+    api: Api<Deployment>,
+) -> Result<Reconciled, kube::Error> {
+    let Some(deployment) = deployments.get(request.key()) else { return Ok(Reconciled::Done) };
+    let replicas = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    if available(&deployment) != replicas {
+        let status = json!({ "status": { "replicas": replicas, "availableReplicas": replicas } });
+        let patch = Patch::Merge(status);
+        let params = PatchParams::default();
+        let update = api.patch_status(deployment.name(), &params, &patch);
+        request.writes().track(&deployments, update).await?;
+    }
+    Ok(Reconciled::Done)
+}

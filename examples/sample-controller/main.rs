@@ -1,0 +1,119 @@
+//! The sample-controller of Kubernetes: a `Foo` stands for a Deployment, which the controller makes and keeps.
+//!
+//! With status, events, owner references, a finalizer, and leader election between two processes. By itself it shows all
+//! that: it starts an API server and two controllers, and kills the one that leads in the midst of its work.
+//!
+//! ```text
+//! cargo run --example sample-controller
+//! cargo run --example sample-controller -- controller --namespace default   # in your cluster; `Foo` has to be defined
+//! ```
+
+#![allow(clippy::disallowed_names, reason = "in the sample-controller, a `Foo` is called foo")]
+
+mod controller;
+mod deployments;
+mod foo;
+mod scenario;
+
+use std::error::Error;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use informer_factory::{LeaderElectionConfig, LeaderElector};
+use informer_testing::Simulator;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+
+/// Names a kubeconfig of a cluster in which all this may be done, as `cargo xtask e2e` does.
+const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
+
+/// By what the lease is called.
+const LEASE: &str = "foo-controller";
+
+#[derive(Parser)]
+struct Args {
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// Controls the `Foo`s of a namespace, while it leads.
+    Controller {
+        #[arg(long, default_value = "default")]
+        namespace: String,
+        /// By which the lease says who leads; default: the host's name, and random digits.
+        #[arg(long)]
+        identity: Option<String>,
+        /// The API server; default: what the kubeconfig says.
+        #[arg(long)]
+        url: Option<String>,
+        /// Ends when its input does, as it does when the process is gone that has started it.
+        #[arg(long)]
+        until_input_ends: bool,
+    },
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    match Args::parse().role {
+        Some(Role::Controller { namespace, identity, url, until_input_ends }) => {
+            let client = connect(url.as_deref()).await?;
+            // So that the scenario need not wait long for the lease of a leader that was killed.
+            let election = LeaderElectionConfig::new(&namespace, LEASE)
+                .lease_duration(Duration::from_secs(4))
+                .renew_deadline(Duration::from_secs(3))
+                .retry_period(Duration::from_secs(1));
+            let election = match identity {
+                Some(identity) => election.identity(identity),
+                None => election,
+            };
+            let elector = LeaderElector::new(client.clone(), election)?;
+            controller::run(client, &namespace, elector, shutdown(until_input_ends)).await
+        }
+        None if std::env::var_os(KUBECONFIG).is_some() => scenario::run(&connect(None).await?, None).await,
+        None => {
+            let simulator = Simulator::builder().built_in_kinds().start().await?;
+            let url = simulator.url();
+            scenario::run(&connect(Some(&url)).await?, Some(&url)).await?;
+            simulator.shutdown().await;
+            Ok(())
+        }
+    }
+}
+
+/// Returns what is cancelled by Ctrl-C, or at the end of the input.
+fn shutdown(until_input_ends: bool) -> CancellationToken {
+    let shutdown = CancellationToken::new();
+    let stop = shutdown.clone();
+    tokio::spawn(async move {
+        _ = tokio::signal::ctrl_c().await;
+        stop.cancel();
+    });
+    if until_input_ends {
+        let stop = shutdown.clone();
+        std::thread::spawn(move || {
+            _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            stop.cancel();
+        });
+    }
+    shutdown
+}
+
+async fn connect(url: Option<&str>) -> Result<Client, Failure> {
+    let mut config = match (url, std::env::var(KUBECONFIG)) {
+        (Some(url), _) => Config::new(url.parse()?),
+        (None, Ok(path)) => {
+            Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &KubeConfigOptions::default())
+                .await?
+        }
+        (None, Err(_)) => Config::infer().await?,
+    };
+    // kube's own retries would keep a server's refusals from the informers, which know better what to do.
+    config.default_retry = false;
+    Ok(Client::try_from(config)?)
+}

@@ -1,0 +1,231 @@
+//! The scenario: two controllers, of which the one that leads is killed in the midst of its work.
+
+use std::ops::Range;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use informer_factory::SharedInformerFactory;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, CustomResourceExt, Resource, ResourceExt};
+use kube_runtime::wait::{await_condition, conditions};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::controller::{DIRECTORY, available};
+use crate::foo::{Foo, FooSpec};
+use crate::{Failure, LEASE, deployments};
+
+/// How many there are, and with how many Deployments the first leader is killed.
+const FOOS: usize = 30;
+const KILLED_AT: usize = 8;
+
+/// Long enough for anything that is going to happen at all.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) async fn run(client: &Client, url: Option<&str>) -> Result<(), Failure> {
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    let apply = PatchParams::apply("sample-controller");
+    definitions.patch("foos.sample.example.com", &apply, &Patch::Apply(Foo::crd())).await?;
+    let established = conditions::is_crd_established();
+    tokio::time::timeout(PATIENCE, await_condition(definitions, "foos.sample.example.com", established))
+        .await??;
+
+    let namespaces = Api::<Namespace>::all(client.clone());
+    let namespace = serde_json::from_value(json!({ "metadata": { "generateName": "sample-" } }))?;
+    let namespace = namespaces.create(&PostParams::default(), &namespace).await?.name_any();
+    let world = World { client: client.clone(), namespace: namespace.clone(), url: url.map(str::to_owned) };
+    let shutdown = CancellationToken::new();
+    let simulated = world.url.is_some();
+    let playing = simulated.then(|| {
+        let (client, shutdown) = (client.clone(), shutdown.clone());
+        let namespace = namespace.clone();
+        tokio::spawn(async move { deployments::play(client, &namespace, shutdown).await })
+    });
+    world.play().await?;
+    shutdown.cancel();
+    if let Some(playing) = playing {
+        playing.await??;
+    }
+    namespaces.delete(&namespace, &DeleteParams::background()).await?;
+    Ok(())
+}
+
+struct World {
+    client: Client,
+    namespace: String,
+    /// Of the simulator, if there is one.
+    url: Option<String>,
+}
+
+/// A controller in a process of its own. It is killed when it is dropped.
+struct Process {
+    name: &'static str,
+    child: Child,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+impl World {
+    fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    fn controller(&self, name: &'static str) -> Result<Process, Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args([
+            "controller",
+            "--until-input-ends",
+            "--namespace",
+            &self.namespace,
+            "--identity",
+            name,
+        ]);
+        command.stdin(Stdio::piped());
+        if let Some(url) = &self.url {
+            command.args(["--url", url]);
+        }
+        Ok(Process { name, child: command.spawn()? })
+    }
+
+    /// Kills the leader in the midst of its work, and sees to it that in the end all is as if nobody had been killed.
+    async fn play(&self) -> Result<(), Failure> {
+        let (foos, params) = (self.api::<Foo>(), PostParams::default());
+        let directory = serde_json::from_value(json!({ "metadata": { "name": DIRECTORY } }))?;
+        self.api::<ConfigMap>().create(&params, &directory).await?;
+        // The last Foo finds its Deployment's name taken.
+        let intruder = deployment(&foo(FOOS - 1).spec.deployment_name)?;
+        self.api::<Deployment>().create(&params, &intruder).await?;
+        for n in 0..FOOS {
+            foos.create(&params, &foo(n)).await?;
+        }
+        let mut processes = vec![self.controller("one")?, self.controller("two")?];
+        let killed = self.kill_leader(&mut processes).await?;
+
+        // Nobody leads now. What changes meanwhile is seen to by the next.
+        foos.delete("foo-0", &DeleteParams::default()).await?;
+        let spec = Patch::Merge(json!({ "spec": { "replicas": 3 } }));
+        foos.patch("foo-1", &PatchParams::default(), &spec).await?;
+        processes.push(self.controller("three")?);
+        until("all but one Foo as wanted", async || self.are_right(1..FOOS - 1).await).await?;
+        until("an event that says why the last is not", async || self.has_event("NameTaken", FOOS - 1).await)
+            .await?;
+        self.api::<Deployment>().delete(&intruder.name_any(), &DeleteParams::background()).await?;
+        until("all Foos as wanted", async || self.are_right(1..FOOS).await).await?;
+        until("events that say so", async || self.has_event("Synced", FOOS - 1).await).await?;
+        let leader = self.lease().await?;
+        println!("all {} Foos are as wanted; {} leads, the lease has changed hands", FOOS - 1, leader.0);
+        assert!(leader.1 > 0 && leader.0 != killed, "{leader:?}");
+        Ok(())
+    }
+
+    /// Kills the process that leads when some Deployments are made. Returns its name.
+    async fn kill_leader(&self, processes: &mut Vec<Process>) -> Result<&'static str, Failure> {
+        let factory = SharedInformerFactory::builder(self.client.clone()).namespace(&self.namespace).build();
+        let made = factory.apps().v1().deployments();
+        factory.start();
+        factory.wait_for_cache_sync().await?;
+        until("the first Deployments", async || Ok(made.indexer().len() > KILLED_AT)).await?;
+        let leader = self.lease().await?.0;
+        let place = processes.iter().position(|process| process.name == leader).ok_or("nobody leads")?;
+        let killed = processes.swap_remove(place).name;
+        // One is not of a Foo.
+        let made = self.api::<Deployment>().list(&ListParams::default()).await?.items.len() - 1;
+        println!("{killed} was killed when {made} of {FOOS} Deployments were made");
+        assert!(made < FOOS - 1, "it was not in the midst of its work");
+        factory.shutdown().await;
+        Ok(killed)
+    }
+
+    /// Returns who holds the lease, and how often it has changed hands.
+    async fn lease(&self) -> Result<(String, i32), Failure> {
+        let spec = self.api::<Lease>().get(LEASE).await?.spec.unwrap_or_default();
+        Ok((spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap_or_default()))
+    }
+
+    /// Says whether these Foos, and no others, have what they should.
+    async fn are_right(&self, numbers: Range<usize>) -> Result<bool, Failure> {
+        let all = ListParams::default();
+        let directory = self.api::<ConfigMap>().get(DIRECTORY).await?.data.unwrap_or_default();
+        let foos = self.api::<Foo>().list(&all).await?.items;
+        let deployments = self.api::<Deployment>().list(&all).await?.items;
+        let is_right = |foo: &Foo| {
+            let owner = foo.controller_owner_ref(&());
+            let mut own = deployments.iter().filter(|it| it.owner_references().first() == owner.as_ref());
+            let (Some(deployment), None, Some(status)) = (own.next(), own.next(), &foo.status) else {
+                return false;
+            };
+            let wanted = foo.spec.replicas;
+            deployment.name_any() == foo.spec.deployment_name
+                && deployment.spec.as_ref().and_then(|spec| spec.replicas) == Some(wanted)
+                && status.problem.is_none()
+                && Some(status.observed_generation) == foo.metadata.generation
+                && status.available_replicas == available(deployment)
+                // In a real cluster, there may be nobody to run them.
+                && (self.url.is_none() || status.available_replicas == wanted)
+                && directory.contains_key(&foo.name_any())
+        };
+        let right = numbers
+            .clone()
+            .filter(|n| foos.iter().any(|it| it.name_any() == foo(*n).name_any() && is_right(it)));
+        let first = foo(0).name_any();
+        let is_gone = !directory.contains_key(&first) && foos.iter().all(|foo| foo.name_any() != first);
+        let is_collected =
+            deployments.iter().all(|it| it.owner_references().iter().all(|owner| owner.name != first));
+        Ok(right.count() == numbers.len() && is_gone && (is_collected || !self.collects_garbage().await?))
+    }
+
+    /// Says whether somebody deletes what was owned: the simulator does, and the controller manager, which gives each
+    /// namespace its account, too.
+    async fn collects_garbage(&self) -> Result<bool, Failure> {
+        Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
+    }
+
+    async fn has_event(&self, reason: &str, of: usize) -> Result<bool, Failure> {
+        let events = self.api::<Event>().list(&ListParams::default()).await?.items;
+        let name = foo(of).name_any();
+        let is_of =
+            |event: &Event| event.regarding.as_ref().is_some_and(|it| it.name.as_ref() == Some(&name));
+        Ok(events.iter().any(|event| event.reason.as_deref() == Some(reason) && is_of(event)))
+    }
+}
+
+fn foo(number: usize) -> Foo {
+    let spec = FooSpec { deployment_name: format!("web-{number}"), replicas: 1 };
+    Foo::new(&format!("foo-{number}"), spec)
+}
+
+/// A Deployment that belongs to nobody.
+fn deployment(name: &str) -> Result<Deployment, serde_json::Error> {
+    let labels = json!({ "app": "intruder" });
+    let pod = json!({ "containers": [{ "name": "main", "image": "nginx" }] });
+    let template = json!({ "metadata": { "labels": labels }, "spec": pod });
+    serde_json::from_value(json!({
+        "metadata": { "name": name },
+        "spec": { "replicas": 0, "selector": { "matchLabels": labels }, "template": template },
+    }))
+}
+
+/// Asks again and again: other processes do the work, and what they write is nowhere but on the server.
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
+    let mut ticks = tokio::time::interval(Duration::from_millis(20));
+    let asking = async {
+        while !is_so().await? {
+            ticks.tick().await;
+        }
+        Ok(())
+    };
+    tokio::time::timeout(PATIENCE, asking).await.map_err(|_| format!("in vain waited for {what}"))?
+}

@@ -1,0 +1,316 @@
+//! A queue that is fed by namespaces against a naive model: whichever come and go, whenever they list, and whatever the
+//! consumer is in the midst of, its store ends up with the truth of those that are followed, and with nothing of others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt;
+use informer_core::{
+    Batch, Cached, Deleted, Delta, DeltaFifo, KnownObjects, NamespaceFeed, ObjectKey, ReflectorStore,
+    Replacement, ResourceVersion, Uid, Watermarks,
+};
+use proptest::prelude::*;
+
+const NAMESPACES: [&str; 3] = ["a", "b", "c"];
+
+type Objects = BTreeMap<ObjectKey, Cached<u64>>;
+
+/// What the consumer has processed so far.
+#[derive(Default)]
+struct Store(Mutex<Objects>);
+
+impl KnownObjects<u64> for Store {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<u64>> {
+        self.0.lock().expect("no panic while locked").get(key).cloned()
+    }
+
+    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<u64>)) -> Option<Box<dyn std::any::Any + Send>> {
+        let objects = self.0.lock().expect("no panic while locked").clone();
+        objects.values().for_each(visit);
+        None
+    }
+}
+
+/// What can happen next; the first number is always the namespace.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// From now on, what there is makes up the first list.
+    Start,
+    Follow(usize),
+    Release(usize),
+    Put(usize, u8),
+    Delete(usize, u8),
+    /// What there is is listed in parts of this size; it may break off after so many, and nothing follows then.
+    List(usize, usize, Option<usize>),
+    Resync,
+    Take {
+        all: bool,
+    },
+    /// The oldest batch is processed, but for the item at this position (if there is one).
+    Finish {
+        fails: Option<usize>,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let place = || 0..NAMESPACES.len();
+    prop_oneof![
+        1 => Just(Step::Start),
+        2 => place().prop_map(Step::Follow),
+        1 => place().prop_map(Step::Release),
+        6 => (place(), 0..4_u8).prop_map(|(place, name)| Step::Put(place, name)),
+        2 => (place(), 0..4_u8).prop_map(|(place, name)| Step::Delete(place, name)),
+        3 => (place(), 1..4_usize, prop::option::weighted(0.3, 0..2_usize))
+            .prop_map(|(place, part, breaks_after)| Step::List(place, part, breaks_after)),
+        1 => Just(Step::Resync),
+        5 => prop::bool::weighted(0.8).prop_map(|all| Step::Take { all }),
+        5 => prop::option::weighted(0.2, 0..4_usize).prop_map(|fails| Step::Finish { fails }),
+    ]
+}
+
+/// One namespace on the server, and how it is followed.
+#[derive(Default)]
+struct Place {
+    truth: Objects,
+    /// Its state after each change.
+    history: BTreeMap<u64, Objects>,
+    /// The feed, and the version up to which it has been told, if it has listed.
+    feed: Option<(NamespaceFeed<u64>, Option<u64>)>,
+}
+
+struct World {
+    places: [Place; NAMESPACES.len()],
+    version: u64,
+    queue: DeltaFifo<u64>,
+    store: Arc<Store>,
+    taken: Vec<Batch<u64>>,
+    watermarks: Watermarks,
+    least: ResourceVersion,
+    has_started: bool,
+    was_synced: bool,
+    /// Feeds that are not followed any more.
+    released: Vec<NamespaceFeed<u64>>,
+    /// Every object that has ever been deleted.
+    deleted: BTreeSet<ObjectKey>,
+}
+
+impl World {
+    fn new() -> Self {
+        let store = Arc::new(Store::default());
+        Self {
+            places: Default::default(),
+            version: 0,
+            queue: DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<u64>>),
+            store,
+            taken: Vec::new(),
+            watermarks: Watermarks::default(),
+            least: ResourceVersion::empty(),
+            has_started: false,
+            was_synced: false,
+            released: Vec::new(),
+            deleted: BTreeSet::new(),
+        }
+    }
+
+    fn run(&mut self, step: Step) {
+        match step {
+            Step::Start => {
+                self.has_started = true;
+                self.queue.start_feeds();
+            }
+            Step::Follow(place) if self.places[place].feed.is_none() => {
+                self.places[place].feed = Some((self.queue.feed(NAMESPACES[place]), None));
+            }
+            Step::Follow(_) => {}
+            Step::Release(place) => {
+                if let Some((feed, _)) = self.places[place].feed.take() {
+                    feed.release();
+                    self.released.push(feed);
+                }
+            }
+            Step::Put(place, name) => self.put(place, name),
+            Step::Delete(place, name) => self.delete(place, name),
+            Step::List(place, part, breaks_after) => self.list(place, part, breaks_after),
+            Step::Resync => self.queue.resync(),
+            Step::Take { all: true } => self.taken.extend(self.queue.pop_batch().now_or_never().flatten()),
+            Step::Take { all: false } => self.taken.extend(self.queue.pop().now_or_never().flatten()),
+            Step::Finish { .. } if self.taken.is_empty() => {}
+            Step::Finish { fails } => self.finish(fails),
+        }
+    }
+
+    fn put(&mut self, place: usize, name: u8) {
+        self.version += 1;
+        let key = ObjectKey::namespaced(NAMESPACES[place], &name.to_string());
+        let object = Cached::from_parts(key.clone(), self.version.into(), Uid::default(), self.version);
+        let is_new = self.places[place].truth.insert(key, object.clone()).is_none();
+        self.happened(place, if is_new { Delta::Added(object) } else { Delta::Updated(object) });
+    }
+
+    fn delete(&mut self, place: usize, name: u8) {
+        let key = ObjectKey::namespaced(NAMESPACES[place], &name.to_string());
+        if let Some(last) = self.places[place].truth.remove(&key) {
+            self.version += 1;
+            self.deleted.insert(key);
+            self.happened(place, Delta::Deleted(Deleted::exact(last)));
+        }
+    }
+
+    /// A watch tells of it, if there is one.
+    fn happened(&mut self, place: usize, delta: Delta<u64>) {
+        let place = &mut self.places[place];
+        place.history.insert(self.version, place.truth.clone());
+        if let Some((feed, Some(told))) = &mut place.feed {
+            feed.apply(vec![delta], &self.version.into());
+            *told = self.version;
+        }
+    }
+
+    fn list(&mut self, place: usize, size: usize, breaks_after: Option<usize>) {
+        let Some((feed, told)) = self.places[place].feed.take() else { return };
+        let copy = |object: &Cached<u64>| {
+            let version = object.resource_version().clone();
+            Cached::from_parts(object.key().clone(), version, Uid::default(), **object)
+        };
+        let objects: Vec<_> = self.places[place].truth.values().map(copy).collect();
+        let mut listed = Vec::new();
+        for part in objects.chunks(size).take(breaks_after.unwrap_or(usize::MAX)) {
+            listed.extend(feed.list_part(part.to_vec()));
+            // A consumer that is at work meanwhile.
+            self.run(Step::Take { all: part.len() % 2 == 0 });
+            self.run(Step::Finish { fails: None });
+        }
+        self.places[place].feed = Some((feed, told));
+        if breaks_after.is_none() {
+            self.version += 1;
+            let (version, place) = (self.version, &mut self.places[place]);
+            place.history.insert(version, place.truth.clone());
+            let Some((feed, told)) = &mut place.feed else { return };
+            feed.replace(Replacement {
+                objects: listed,
+                set_aside: Vec::new(),
+                complete: true,
+                resource_version: version.into(),
+            });
+            *told = Some(version);
+        }
+    }
+
+    /// Puts the oldest batch into the store, and checks what it claims; one item may fail and goes back.
+    fn finish(&mut self, fails: Option<usize>) {
+        let mut batch = self.taken.remove(0);
+        self.was_synced |= self.queue.has_synced();
+        let is_initial = batch.items().iter().any(informer_core::Pending::is_in_initial_list);
+        assert!(!self.was_synced || !(is_initial || batch.completes_initial_list()), "I6");
+        let fails = fails.filter(|position| *position < batch.items().len());
+        if let Some(position) = fails {
+            batch.requeue(position);
+            assert!(batch.watermark().is_none() && batch.feed_news().is_empty(), "I9");
+        }
+        for (position, pending) in batch.items().iter().enumerate() {
+            if Some(position) != fails {
+                pending.deltas.iter().for_each(|delta| self.follow(delta));
+            }
+        }
+        self.watermarks.apply(batch.feed_news());
+        if let Some(least) = batch.watermark() {
+            self.least = least.clone();
+        }
+        for news in batch.feed_news() {
+            let of_place = |key: &ObjectKey| key.namespace() == Some(&*news.namespace);
+            let place = NAMESPACES.iter().position(|name| **name == *news.namespace).expect("one of them");
+            let Some(reached) = &news.reached else { continue };
+            // Where it was released and followed again meanwhile, only the last counts.
+            if self.watermarks.of_feed(&news.namespace, news.feed) != Some(reached) {
+                continue;
+            }
+            let version: u64 = reached.to_string().parse().expect("a number");
+            let stored = self.store.0.lock().expect("no panic while locked");
+            let stored: Vec<_> =
+                stored.iter().filter(|(key, _)| of_place(key)).map(|(_, object)| **object).collect();
+            let truth: Vec<_> =
+                self.places[place].history[&version].values().map(|object| **object).collect();
+            assert_eq!(stored, truth, "I9: {} at {version}", news.namespace);
+        }
+    }
+
+    /// What a store does about a change.
+    fn follow(&self, delta: &Delta<u64>) {
+        let mut objects = self.store.0.lock().expect("no panic while locked");
+        match delta {
+            Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
+                let before = objects.insert(object.key().clone(), object.clone());
+                assert!(before.is_none_or(|before| *before <= **object), "I1: {} goes back", object.key());
+            }
+            Delta::Sync(object) => {
+                let known = objects.get(object.key()).map(|known| **known);
+                assert_eq!(known, Some(**object), "a resync is of what the store has");
+            }
+            Delta::Deleted(deleted) => {
+                assert!(self.deleted.contains(deleted.key()), "{} was not deleted", deleted.key());
+                objects.remove(deleted.key());
+            }
+            Delta::Released(object) => {
+                let was_released = |feed: &NamespaceFeed<u64>| Some(feed.namespace()) == object.namespace();
+                assert!(self.released.iter().any(was_released), "{} was not released", object.key());
+                objects.remove(object.key());
+            }
+        }
+    }
+
+    fn check(&self) {
+        let followed = self.places.iter().filter_map(|place| place.feed.as_ref());
+        let truth: Vec<_> = self
+            .places
+            .iter()
+            .filter(|place| place.feed.is_some())
+            .flat_map(|place| place.truth.values().map(|object| (object.key().clone(), **object)))
+            .collect();
+        let store = self.store.0.lock().expect("no panic while locked");
+        let stored: Vec<_> = store.values().map(|object| (object.key().clone(), **object)).collect();
+        assert_eq!(stored, truth);
+        let told: BTreeMap<_, _> = followed
+            .clone()
+            .map(|(feed, told)| (feed.namespace(), ResourceVersion::from(told.expect("all have listed"))))
+            .collect();
+        let reached: BTreeMap<_, _> =
+            self.watermarks.iter().map(|(namespace, version)| (namespace, version.clone())).collect();
+        assert_eq!(reached, told, "I9");
+        let least = followed.clone().filter_map(|(_, told)| *told).min();
+        assert_eq!(self.least, least.map_or_else(ResourceVersion::empty, ResourceVersion::from), "I9");
+        assert!(followed.clone().all(|(feed, _)| feed.synced().has_synced()));
+        assert!(self.released.iter().all(|feed| feed.released().has_synced()));
+        assert!(self.queue.has_synced() && self.queue.is_empty());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #[test]
+    fn i9_the_consumer_has_the_truth_of_what_is_followed_and_nothing_else(
+        steps in prop::collection::vec(step(), 1..120)
+    ) {
+        let mut world = World::new();
+        for step in steps {
+            world.run(step);
+        }
+        if !world.has_started {
+            world.run(Step::Start);
+        }
+        for place in 0..NAMESPACES.len() {
+            if world.places[place].feed.as_ref().is_some_and(|(_, told)| told.is_none()) {
+                world.run(Step::List(place, 2, None));
+            }
+        }
+        world.run(Step::Take { all: true });
+        while !world.taken.is_empty() {
+            world.finish(None);
+        }
+        world.check();
+    }
+}
+
+/// How many histories to try: two thousand, or what `INFORMER_CASES` says.
+fn cases() -> u32 {
+    std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
+}

@@ -1,0 +1,111 @@
+//! An informer of several namespaces, which can be added and removed while it runs.
+//!
+//! There is one queue, one store with its indices, and one set of handlers, as ever; each namespace has a reflector of its
+//! own. client-go has no counterpart: there it takes an informer for each namespace, or one for all and the rights to that.
+
+use std::sync::Arc;
+
+use informer_core::{DeltaFifo, ListerWatcher, Synced};
+use informer_store::store;
+use kube::Resource;
+
+use super::{InformerOptions, InformerTask, SharedIndexInformer};
+use crate::source::{self, NamespaceError, Source};
+
+impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
+    /// Returns an informer of several namespaces, which can be [added](Self::add_namespace) and
+    /// [removed](Self::remove_namespace) at any time, and the task that makes it live. `make` makes what lists and watches a
+    /// namespace, and nothing but that namespace; it is called once each time that one is added.
+    ///
+    /// To its users it is one informer, with one store, one lister, one set of indices and of handlers. What is different:
+    ///
+    /// - It is [synced](Self::synced) when the namespaces are that it has when its task is run. One that comes later has
+    ///   a promise of its own, and its objects are not in the initial list.
+    /// - Each namespace is at a resource version of its own (I9): [`Indexer::watermarks`](informer_store::Indexer::watermarks).
+    ///   [`watermark`](Self::watermark) is the least of them, and empty as long as one has not been listed.
+    /// - [`wait_until`](Self::wait_until) waits for all of them; [`wait_for_write`](Self::wait_for_write) for that of the
+    ///   object.
+    /// - One namespace that is refused or fails holds up none of the others; [`status`](Self::status) has each.
+    /// - Objects of a namespace that is removed are [released](informer_core::Event::Released), not deleted.
+    ///
+    /// ```no_run
+    /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::sync::Arc;
+    /// use informer_factory::{InformerOptions, KubeListWatch, SharedIndexInformer};
+    /// use k8s_openapi::api::core::v1::Pod;
+    ///
+    /// let make = move |namespace: &str| {
+    ///     Arc::new(KubeListWatch::<Pod>::namespaced(client.clone(), namespace)) as Arc<_>
+    /// };
+    /// let (pods, task) = SharedIndexInformer::new_in_namespaces(make, ["shop"], InformerOptions::new())?;
+    /// tokio::spawn(task.run(tokio_util::sync::CancellationToken::new()));
+    /// pods.add_namespace("payments")?.wait().await?;
+    /// pods.remove_namespace("shop")?.wait().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`NamespaceError::InvalidName`] if one of `namespaces` can't be the name of a namespace.
+    pub fn new_in_namespaces<N: Into<String>>(
+        make: impl Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync + 'static,
+        namespaces: impl IntoIterator<Item = N>,
+        options: InformerOptions<K>,
+    ) -> Result<(Self, InformerTask<K>), NamespaceError> {
+        let (writer, indexer) = store::<K>();
+        let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
+        let names: Vec<String> = namespaces.into_iter().map(Into::into).collect();
+        let InformerOptions { resync_period, verify_period, reflector } = options;
+        let made = source::namespaces(Box::new(make), &names, &queue, reflector)?;
+        Ok(Self::assemble(writer, queue, made, resync_period, verify_period))
+    }
+
+    /// Follows one more namespace, at any time. Returns the promise that its first list is in the store; it is given up if
+    /// the namespace is removed before, or the informer stops. For one that is followed already it is the promise from
+    /// then.
+    ///
+    /// A namespace that is just being removed can be added again at once: its objects are released, and come back as they
+    /// are listed anew.
+    ///
+    /// # Errors
+    /// [`NamespaceError::Fixed`] for an informer that was not made [for this](Self::new_in_namespaces),
+    /// [`NamespaceError::InvalidName`] if no namespace can have that name.
+    pub fn add_namespace(&self, namespace: &str) -> Result<Synced, NamespaceError> {
+        match self.shared.source.as_ref() {
+            Source::Namespaces(namespaces) => namespaces.add(namespace),
+            Source::Whole(_) => Err(self.fixed()),
+        }
+    }
+
+    /// Ceases to follow a namespace, at any time. Its objects leave the store, and handlers hear of each that it is
+    /// [released](informer_core::EventHandler::on_release), not deleted.
+    ///
+    /// Returns the promise that its reflector has ended, nothing of it is queued and none of its objects is in the store;
+    /// handlers have then been told, or are about to be, each in its own time. The promise is kept already if the namespace
+    /// isn't followed, and given up if the informer stops before: its store then stays as it is.
+    ///
+    /// # Errors
+    /// As [`add_namespace`](Self::add_namespace).
+    pub fn remove_namespace(&self, namespace: &str) -> Result<Synced, NamespaceError> {
+        match self.shared.source.as_ref() {
+            Source::Namespaces(namespaces) => namespaces.remove(namespace),
+            Source::Whole(_) => Err(self.fixed()),
+        }
+    }
+
+    /// Returns the namespaces that are followed one by one, in the order of their names; none for an informer that was not
+    /// made [for this](Self::new_in_namespaces).
+    ///
+    /// A reconciler that finds nothing under a key can tell by it whether the object is gone or only out of sight.
+    #[must_use]
+    pub fn namespaces(&self) -> Vec<String> {
+        match self.shared.source.as_ref() {
+            Source::Namespaces(namespaces) => namespaces.names(),
+            Source::Whole(_) => Vec::new(),
+        }
+    }
+
+    fn fixed(&self) -> NamespaceError {
+        NamespaceError::Fixed { resource: self.shared.status.description().to_owned() }
+    }
+}

@@ -1,0 +1,309 @@
+//! The rules on a model of a server, where each candidate has clocks of its own; seeds decide what goes wrong.
+//!
+//! The loop of a candidate here is that of `LeaderElector`, a step at a time. Its work ends only when it has to.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::election::{Answer, Election, Next, Request};
+use super::{LeaderElectionConfig, record};
+
+/// True time goes in such steps.
+const STEP: Duration = Duration::from_millis(50);
+
+/// For how long there is trouble, and how long it may then take until somebody leads: the end of a lease that nobody
+/// renews, two waits of others, and requests that are timed out.
+const UNREST: Duration = Duration::from_secs(240);
+const RECOVERY: Duration = Duration::from_secs(35);
+
+/// The server has one lease, or none.
+#[derive(Default)]
+struct Server {
+    lease: Option<Lease>,
+    version: u64,
+}
+
+impl Server {
+    fn answer(&mut self, request: &Request) -> Answer {
+        match (request, &self.lease) {
+            (Request::Get, None) => Answer::NotFound,
+            (Request::Get, Some(lease)) => Answer::Lease(Box::new(lease.clone())),
+            (Request::Create(lease), None) => self.store(lease),
+            (Request::Replace(lease), Some(current))
+                if record::version(lease) == record::version(current) =>
+            {
+                // As the real one: where nothing changes, nothing is written.
+                if lease.spec == current.spec { Answer::Lease(lease.clone()) } else { self.store(lease) }
+            }
+            _ => Answer::Conflict,
+        }
+    }
+
+    fn store(&mut self, lease: &Lease) -> Answer {
+        let mut lease = lease.clone();
+        self.version += 1;
+        lease.metadata.uid = Some("only".to_owned());
+        lease.metadata.resource_version = Some(self.version.to_string());
+        self.lease = Some(lease.clone());
+        Answer::Lease(Box::new(lease))
+    }
+}
+
+/// A request on its way to the server, and its answer's way back, if it gets there.
+struct Message {
+    from: usize,
+    id: u64,
+    request: Request,
+    arrives: Duration,
+    back: Option<Duration>,
+    answer: Option<Answer>,
+}
+
+struct Candidate {
+    election: Election,
+    /// How fast its clock goes, and what it takes the date for.
+    rate: f64,
+    date: Timestamp,
+    next_try: Instant,
+    waiting: Option<(u64, Request, Instant)>,
+    at_work: bool,
+    offline_until: Duration,
+}
+
+struct World {
+    server: Server,
+    candidates: Vec<Candidate>,
+    messages: Vec<Message>,
+    random: fastrand::Rng,
+    began: Instant,
+    now: Duration,
+    last_id: u64,
+    terms: HashMap<usize, u32>,
+}
+
+impl World {
+    fn new(seed: u64, rates: &[f64]) -> Self {
+        let began = Instant::now();
+        let mut random = fastrand::Rng::with_seed(seed);
+        let candidates = rates.iter().map(|&rate| Candidate {
+            // All of one name: what they are called must not matter.
+            election: Election::new(LeaderElectionConfig::new("shop", "till").identity("clerk")),
+            rate,
+            date: Timestamp::from_second(random.i64(0..4_000_000_000)).expect("a date"),
+            next_try: began,
+            waiting: None,
+            at_work: false,
+            offline_until: Duration::ZERO,
+        });
+        let candidates = candidates.collect();
+        let (server, messages, terms) = (Server::default(), Vec::new(), HashMap::new());
+        Self { server, candidates, messages, random, began, now: Duration::ZERO, last_id: 0, terms }
+    }
+
+    fn clock(&self, who: usize) -> (Instant, Timestamp) {
+        let candidate = &self.candidates[who];
+        let local = self.now.mul_f64(candidate.rate);
+        // One of the dates stands still.
+        let date = if who == 1 { candidate.date } else { candidate.date + local };
+        (self.began + local, date)
+    }
+
+    fn send(&mut self, who: usize, request: Request) {
+        let (sent, _) = self.clock(who);
+        self.last_id += 1;
+        self.candidates[who].waiting = Some((self.last_id, request.clone(), sent));
+        let quiet = self.now >= UNREST;
+        if !quiet && self.now < self.candidates[who].offline_until {
+            return;
+        }
+        // Now and then somebody's line is slow, there or back; or the answer is lost.
+        let slow = |random: &mut fastrand::Rng| match random.u8(..40) {
+            0 if !quiet => Duration::from_millis(random.u64(1..25_000)),
+            1..6 if !quiet => Duration::from_millis(random.u64(1..5_000)),
+            _ => Duration::from_millis(random.u64(1..200)),
+        };
+        let (there, back) = (slow(&mut self.random), slow(&mut self.random));
+        let arrives = self.now + there;
+        let back = (quiet || self.random.u8(..25) > 0).then(|| arrives + back);
+        let message = Message { from: who, id: self.last_id, request, arrives, back, answer: None };
+        self.messages.push(message);
+    }
+
+    fn step(&mut self) {
+        self.now += STEP;
+        (0..self.candidates.len()).for_each(|who| self.end_late_work(who));
+        self.deliver();
+        for who in 0..self.candidates.len() {
+            self.trouble(who);
+            self.turn(who);
+        }
+    }
+
+    fn end_late_work(&mut self, who: usize) {
+        let (local, _) = self.clock(who);
+        let candidate = &mut self.candidates[who];
+        if candidate.at_work && candidate.election.work_until().is_none_or(|until| local >= until) {
+            candidate.at_work = false;
+            candidate.election.step_down();
+        }
+    }
+
+    fn deliver(&mut self) {
+        let mut arrived = Vec::new();
+        for message in &mut self.messages {
+            if message.answer.is_none() && message.arrives <= self.now {
+                message.answer = Some(self.server.answer(&message.request));
+            }
+            if let (Some(answer), Some(_)) = (&message.answer, message.back.filter(|back| *back <= self.now))
+            {
+                arrived.push((message.from, message.id, answer.clone()));
+            }
+        }
+        let now = self.now;
+        self.messages
+            .retain(|message| message.answer.is_none() || message.back.is_some_and(|back| back > now));
+        for (who, id, answer) in arrived {
+            if let Some((_, request, sent)) = self.candidates[who].waiting.take_if(|waiting| waiting.0 == id)
+            {
+                self.answered(who, &request, answer, sent);
+            }
+        }
+    }
+
+    fn answered(&mut self, who: usize, request: &Request, answer: Answer, sent: Instant) {
+        let (local, date) = self.clock(who);
+        let candidate = &mut self.candidates[who];
+        let next = candidate.election.answered(request, answer, sent, local, date);
+        match next {
+            Next::Ask(request) => return self.send(who, request),
+            Next::Leading if !candidate.at_work => {
+                candidate.at_work = true;
+                *self.terms.entry(who).or_default() += 1;
+            }
+            Next::Lost => {
+                candidate.at_work = false;
+                candidate.election.step_down();
+            }
+            Next::Leading | Next::NotLeading => {}
+        }
+        let share = self.random.f64();
+        let candidate = &mut self.candidates[who];
+        candidate.next_try = local + candidate.election.pause(share);
+    }
+
+    fn turn(&mut self, who: usize) {
+        let (local, date) = self.clock(who);
+        let candidate = &mut self.candidates[who];
+        if candidate.at_work && candidate.election.renew_by().is_some_and(|by| local >= by) {
+            // Told to stop, and no longer trying.
+            candidate.waiting = None;
+            return;
+        }
+        match candidate.waiting.take() {
+            Some((_, request, sent)) if local >= sent + Duration::from_secs(5) => {
+                self.answered(who, &request, Answer::Failed, sent);
+            }
+            Some(waiting) => candidate.waiting = Some(waiting),
+            None if local >= candidate.next_try => {
+                let request = candidate.election.begin(date);
+                self.send(who, request);
+            }
+            None => {}
+        }
+    }
+
+    /// Now and then somebody is cut off, dies and begins anew, or ends in good order.
+    fn trouble(&mut self, who: usize) {
+        if self.now >= UNREST {
+            return;
+        }
+        let (local, date) = self.clock(who);
+        let (fate, length) = (self.random.u16(..1_000), Duration::from_millis(self.random.u64(..30_000)));
+        let candidate = &mut self.candidates[who];
+        match fate {
+            0 | 1 => candidate.offline_until = self.now + length,
+            2 => {
+                candidate.election =
+                    Election::new(LeaderElectionConfig::new("shop", "till").identity("clerk"));
+                (candidate.at_work, candidate.waiting, candidate.next_try) = (false, None, local);
+            }
+            3 if candidate.at_work => {
+                candidate.at_work = false;
+                candidate.election.step_down();
+                candidate.next_try = local + length;
+                // Just the first request of a release; nobody waits for its answer.
+                if let Some(request) = candidate.election.begin_release(date) {
+                    self.send(who, request);
+                }
+                self.candidates[who].waiting = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn at_work(&self) -> usize {
+        self.candidates.iter().filter(|candidate| candidate.at_work).count()
+    }
+}
+
+/// Returns how many terms there were, or when there were two at work.
+fn run(seed: u64, rates: &[f64]) -> Result<u32, Duration> {
+    let mut world = World::new(seed, rates);
+    while world.now < UNREST {
+        world.step();
+        if world.at_work() > 1 {
+            return Err(world.now);
+        }
+    }
+    while world.at_work() != 1 {
+        world.step();
+        assert!(world.now < UNREST + RECOVERY, "seed {seed}: nobody leads");
+        assert!(world.at_work() < 2, "seed {seed}: two are at work");
+    }
+    Ok(world.terms.values().sum())
+}
+
+#[test]
+fn there_are_never_two_at_work_and_soon_one_again_whatever_clocks_and_networks_do() {
+    let mut terms = 0;
+    for seed in 0..150 {
+        match run(seed, &[0.92, 1.0, 1.08]) {
+            Ok(count) => terms += count,
+            Err(at) => panic!("seed {seed}: two are at work after {at:?}"),
+        }
+    }
+    assert!(terms > 150 * 3, "with {terms} terms there were not enough changes to say much");
+}
+
+#[test]
+fn time_is_counted_from_the_request_and_an_answer_read_when_it_is_over_makes_nobody_a_leader() {
+    let (mut election, mut server) =
+        (Election::new(LeaderElectionConfig::new("shop", "till")), Server::default());
+    let (sent, date) = (Instant::now(), Timestamp::now());
+    let Next::Ask(create) = election.answered(&Request::Get, Answer::NotFound, sent, sent, date) else {
+        panic!("there is no lease");
+    };
+    let late = sent + Duration::from_secs(10);
+    let answer = server.answer(&create);
+    assert_eq!(election.answered(&create, answer, sent, late, date), Next::NotLeading);
+    // But it is known as its own, and renewed at once.
+    assert_eq!(election.begin(date), Request::Get);
+    let answer = server.answer(&Request::Get);
+    let Next::Ask(renew) = election.answered(&Request::Get, answer, late, late, date) else {
+        panic!("it is its own");
+    };
+    let answer = server.answer(&renew);
+    let answered = late + Duration::from_secs(4);
+    assert_eq!(election.answered(&renew, answer, late, answered, date), Next::Leading);
+    // From when it was asked for: others may have seen it ever since.
+    assert_eq!(election.work_until(), Some(late + Duration::from_millis(12_500)));
+}
+
+#[test]
+fn the_model_finds_two_at_work_where_clocks_differ_more_than_they_may() {
+    assert!((0..150).any(|seed| run(seed, &[0.7, 1.0, 1.4]).is_err()));
+}

@@ -1,0 +1,122 @@
+//! Where an informer's objects come from: one reflector for all that there is, or one for each namespace.
+//!
+//! [`Source`] is what others ask about it, [`SourceTask`] the work. What is common to both is behind these two, so that
+//! queue, store, handlers and whoever looks at an informer need not know which it is.
+
+mod namespaces;
+mod status;
+
+use std::fmt;
+use std::sync::Arc;
+
+use informer_core::{DeltaFifo, ListerWatcher};
+use informer_reflector::{Reflector, ReflectorConfig, ReflectorStatus, Relist};
+use kube::Resource;
+use tokio_util::sync::CancellationToken;
+
+pub use namespaces::NamespaceError;
+use namespaces::NamespacesTask;
+pub(crate) use namespaces::{MakeSource, Namespaces};
+pub use status::SourceStatus;
+
+/// Where objects come from.
+pub(crate) enum Source<K: 'static> {
+    Whole(Part<K>),
+    Namespaces(Arc<Namespaces<K>>),
+}
+
+/// One reflector, and what it lists and watches.
+pub(crate) struct Part<K> {
+    /// Which namespace it is for, where each has its own.
+    pub(crate) namespace: Option<Arc<str>>,
+    pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
+    pub(crate) status: ReflectorStatus,
+    pub(crate) relist: Relist,
+}
+
+/// The work of getting objects into a queue.
+pub(crate) enum SourceTask<K: 'static> {
+    Whole(Box<Reflector<K>>),
+    Namespaces(NamespacesTask<K>),
+}
+
+/// Returns the source that one reflector is, and its work.
+pub(crate) fn whole<K: Resource + Send + Sync + 'static>(
+    lister_watcher: Arc<dyn ListerWatcher<K>>,
+    queue: &DeltaFifo<K>,
+    config: ReflectorConfig<K>,
+) -> (Source<K>, SourceTask<K>) {
+    let reflector = Reflector::new(Arc::clone(&lister_watcher), Arc::new(queue.clone()), config);
+    let (status, relist) = (reflector.status(), reflector.relist());
+    let part = Part { namespace: None, lister_watcher, status, relist };
+    (Source::Whole(part), SourceTask::Whole(Box::new(reflector)))
+}
+
+/// Returns the source that namespaces are which come and go, and its work.
+pub(crate) fn namespaces<K: Resource + Send + Sync + 'static>(
+    make: MakeSource<K>,
+    names: &[String],
+    queue: &DeltaFifo<K>,
+    config: ReflectorConfig<K>,
+) -> Result<(Source<K>, SourceTask<K>), NamespaceError> {
+    let namespaces = Arc::new(Namespaces::new(make, names, queue.clone(), config)?);
+    let task = NamespacesTask::new(Arc::clone(&namespaces));
+    Ok((Source::Namespaces(namespaces), SourceTask::Namespaces(task)))
+}
+
+impl<K: Resource + Send + Sync + 'static> Source<K> {
+    pub(crate) fn status(&self) -> SourceStatus {
+        match self {
+            Self::Whole(part) => SourceStatus::whole(part.status.clone()),
+            Self::Namespaces(namespaces) => namespaces.status(),
+        }
+    }
+
+    /// All reflectors that there are at present.
+    pub(crate) fn parts(&self) -> Vec<Part<K>> {
+        match self {
+            Self::Whole(part) => vec![part.clone()],
+            Self::Namespaces(namespaces) => namespaces.parts(),
+        }
+    }
+}
+
+impl<K: Resource + Send + Sync + 'static> SourceTask<K> {
+    pub(crate) fn status(&self) -> SourceStatus {
+        match self {
+            Self::Whole(reflector) => SourceStatus::whole(reflector.status()),
+            Self::Namespaces(task) => task.status(),
+        }
+    }
+
+    /// Lists and watches until `shutdown`.
+    ///
+    /// # Cancel safety
+    /// Dropping the future stops it; what has been queued stays.
+    pub(crate) async fn run(self, shutdown: CancellationToken) {
+        match self {
+            Self::Whole(reflector) => reflector.run(shutdown).await,
+            Self::Namespaces(task) => task.run(shutdown).await,
+        }
+    }
+}
+
+impl<K: 'static> fmt::Debug for SourceTask<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(reflector) => reflector.fmt(f),
+            Self::Namespaces(task) => task.status().fmt(f),
+        }
+    }
+}
+
+impl<K> Clone for Part<K> {
+    fn clone(&self) -> Self {
+        Self {
+            namespace: self.namespace.clone(),
+            lister_watcher: Arc::clone(&self.lister_watcher),
+            status: self.status.clone(),
+            relist: self.relist.clone(),
+        }
+    }
+}

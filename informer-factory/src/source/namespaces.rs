@@ -1,0 +1,359 @@
+//! [`Namespaces`]: the namespaces of an informer that follows several, which come and go while it runs.
+//!
+//! Each has a reflector of its own, and its own end of the queue. The reflectors are futures joined in the task of the
+//! informer; whoever adds or removes one only notes it down and wakes the task. A namespace is removed in this order: its
+//! reflector ends, then what there is of it is queued as released, so that nothing of it comes behind that.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use informer_core::{
+    DeltaFifo, FeedNews, ListerWatcher, NamespaceFeed, ReflectorStore, ResourceVersion, Synced, Watermarks,
+};
+use informer_reflector::{Reflector, ReflectorConfig};
+use kube::Resource;
+use parking_lot::Mutex;
+use thiserror::Error;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::Part;
+use super::status::{MemberStatus, Members, SourceStatus};
+
+/// Makes what lists and watches a namespace.
+pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
+
+/// The namespaces of an informer can't be changed like this.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NamespaceError {
+    /// The informer was made for one namespace, or for all.
+    #[error(
+        "the namespaces of the informer of {resource} can't be changed: one whose namespaces come and go is made with \
+         SharedIndexInformer::new_in_namespaces"
+    )]
+    Fixed {
+        /// What the informer lists and watches.
+        resource: String,
+    },
+    /// No namespace can have this name.
+    #[error(
+        "\"{name}\" is not the name of a namespace: those have 1 to 63 letters from a to z, digits and, within, dashes; an \
+         informer of all namespaces is made with SharedIndexInformer::new"
+    )]
+    InvalidName {
+        /// The name.
+        name: String,
+    },
+}
+
+/// The namespaces that are followed, and the means to follow others.
+pub(crate) struct Namespaces<K: 'static> {
+    description: Arc<str>,
+    make: MakeSource<K>,
+    config: ReflectorConfig<K>,
+    queue: DeltaFifo<K>,
+    state: Mutex<State<K>>,
+    /// Wakes the task: there is a reflector to be run.
+    joined: Notify,
+    /// What everybody may know of it.
+    members: watch::Sender<Members>,
+}
+
+struct State<K: 'static> {
+    followed: BTreeMap<Arc<str>, Member<K>>,
+    /// Reflectors that do not run yet.
+    waiting: Vec<Joining<K>>,
+    /// The promises that those removed last are gone.
+    leaving: BTreeMap<Arc<str>, Synced>,
+    has_ended: bool,
+}
+
+/// A namespace that is followed.
+struct Member<K: 'static> {
+    part: Part<K>,
+    feed: Arc<NamespaceFeed<K>>,
+    /// How far the store is with it; gone when the informer has ended.
+    watermark: Option<watch::Sender<ResourceVersion>>,
+    /// Cancelled when it is removed.
+    removed: CancellationToken,
+}
+
+/// The work of following a namespace.
+struct Joining<K: 'static> {
+    reflector: Reflector<K>,
+    feed: Arc<NamespaceFeed<K>>,
+    removed: CancellationToken,
+}
+
+impl<K: Resource + Send + Sync + 'static> Joining<K> {
+    /// Lists and watches until the namespace is removed, and then lets it go.
+    async fn follow(self) {
+        self.reflector.run(self.removed).await;
+        self.feed.release();
+    }
+}
+
+/// A namespace that objects come from.
+pub(crate) struct Place<K> {
+    pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
+    /// How far the store is with it; closed when it is removed, or the informer has stopped.
+    pub(crate) watermark: watch::Receiver<ResourceVersion>,
+    /// Cancelled when it is removed.
+    pub(crate) removed: CancellationToken,
+}
+
+impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
+    pub(super) fn new(
+        make: MakeSource<K>,
+        names: &[String],
+        queue: DeltaFifo<K>,
+        config: ReflectorConfig<K>,
+    ) -> Result<Self, NamespaceError> {
+        names.iter().try_for_each(|name| check_name(name))?;
+        let mut namespaces = Self {
+            // Unless there is one that can be asked.
+            description: std::any::type_name::<K>().rsplit("::").next().unwrap_or_default().into(),
+            make,
+            config,
+            queue,
+            state: Mutex::new(State {
+                followed: BTreeMap::new(),
+                waiting: Vec::new(),
+                leaving: BTreeMap::new(),
+                has_ended: false,
+            }),
+            joined: Notify::new(),
+            members: watch::Sender::new(Members::default()),
+        };
+        for name in names {
+            namespaces.add(name)?;
+        }
+        let first = namespaces.state.get_mut().followed.first_key_value();
+        if let Some((_, member)) = first {
+            namespaces.description = member.part.lister_watcher.resource().into();
+        }
+        Ok(namespaces)
+    }
+
+    /// Follows a namespace, if it isn't followed already. Returns the promise that its first list is in the store.
+    pub(crate) fn add(&self, name: &str) -> Result<Synced, NamespaceError> {
+        check_name(name)?;
+        if let Some(member) = self.state.lock().followed.get(name) {
+            return Ok(member.feed.synced());
+        }
+        // I8: with no lock held, so two may do this at the same time, and one of them in vain.
+        let lister_watcher = (self.make)(name);
+        let feed = Arc::new(self.queue.feed(name));
+        let store = Arc::clone(&feed) as Arc<dyn ReflectorStore<K>>;
+        let reflector = Reflector::new(Arc::clone(&lister_watcher), store, self.config.clone());
+        let (synced, removed) = (feed.synced(), CancellationToken::new());
+        let namespace: Arc<str> = name.into();
+        let part = Part {
+            namespace: Some(Arc::clone(&namespace)),
+            lister_watcher,
+            status: reflector.status(),
+            relist: reflector.relist(),
+        };
+        let watermark = Some(watch::Sender::new(ResourceVersion::empty()));
+        let member = Member { part, feed: Arc::clone(&feed), watermark, removed: removed.clone() };
+        if let Err((member, earlier)) = self.join(namespace, member, Joining { reflector, feed, removed }) {
+            member.feed.release();
+            return Ok(earlier);
+        }
+        self.tell();
+        self.joined.notify_one();
+        Ok(synced)
+    }
+
+    /// Enters a namespace into the set, unless it is there; returns then what is not needed, and the promise of the other.
+    fn join(
+        &self,
+        namespace: Arc<str>,
+        mut member: Member<K>,
+        work: Joining<K>,
+    ) -> Result<(), (Member<K>, Synced)> {
+        let mut state = self.state.lock();
+        if let Some(earlier) = state.followed.get(&namespace) {
+            let earlier = earlier.feed.synced();
+            drop(state);
+            drop(work);
+            return Err((member, earlier));
+        }
+        if state.has_ended {
+            member.watermark = None;
+        }
+        state.followed.insert(namespace, member);
+        if state.has_ended {
+            drop(state);
+            // Nobody will do it: its health is that it has stopped, and its promise has been given up.
+            drop(work);
+        } else {
+            state.waiting.push(work);
+        }
+        Ok(())
+    }
+}
+
+impl<K: 'static> Namespaces<K> {
+    pub(crate) fn status(&self) -> SourceStatus {
+        SourceStatus::of_namespaces(Arc::clone(&self.description), self.members.subscribe())
+    }
+
+    pub(super) fn parts(&self) -> Vec<Part<K>> {
+        self.state.lock().followed.values().map(|member| member.part.clone()).collect()
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.state.lock().followed.keys().map(ToString::to_string).collect()
+    }
+
+    /// Follows a namespace no more. Returns the promise that nothing is left of it; kept already if it isn't followed.
+    pub(crate) fn remove(&self, name: &str) -> Result<Synced, NamespaceError> {
+        check_name(name)?;
+        let (member, work) = {
+            let mut state = self.state.lock();
+            state.leaving.retain(|_, gone| !gone.has_synced());
+            let Some((namespace, member)) = state.followed.remove_entry(name) else {
+                return Ok(state.leaving.get(name).cloned().unwrap_or_else(kept));
+            };
+            state.leaving.insert(namespace, member.feed.released());
+            let id = member.feed.id();
+            let work: Vec<_> = state.waiting.extract_if(.., |work| work.feed.id() == id).collect();
+            (member, work)
+        };
+        let gone = member.feed.released();
+        member.removed.cancel();
+        if !work.is_empty() {
+            // Nobody else has begun with it.
+            drop(work);
+            member.feed.release();
+        }
+        self.tell();
+        Ok(gone)
+    }
+
+    /// Tells everybody which namespaces are followed now.
+    fn tell(&self) {
+        // Read inside, so that who comes last tells the newest.
+        self.members.send_modify(|members| {
+            let state = self.state.lock();
+            members.has_ended = state.has_ended;
+            let statuses = state.followed.iter().map(|(namespace, member)| {
+                let (status, synced) = (member.part.status.clone(), member.feed.synced());
+                (Arc::clone(namespace), MemberStatus { feed: member.feed.id(), status, synced })
+            });
+            members.by_namespace = statuses.collect();
+        });
+    }
+
+    /// Says whether a store with these watermarks has everything up to this version, of every namespace.
+    pub(crate) fn have_reached(&self, watermarks: &Watermarks, resource_version: &ResourceVersion) -> bool {
+        let state = self.state.lock();
+        let has_reached = |(namespace, member): (&Arc<str>, &Member<K>)| {
+            let reached = watermarks.of_feed(namespace, member.feed.id());
+            reached.is_some_and(|reached| reached.is_at_least(resource_version))
+        };
+        !state.followed.is_empty() && state.followed.iter().all(has_reached)
+    }
+
+    /// Finds a namespace; `None` if it is not followed.
+    pub(crate) fn place(&self, namespace: &str) -> Option<Place<K>> {
+        self.state.lock().followed.get(namespace).map(|member| Place {
+            lister_watcher: Arc::clone(&member.part.lister_watcher),
+            watermark: match &member.watermark {
+                Some(watermark) => watermark.subscribe(),
+                None => watch::channel(ResourceVersion::empty()).1,
+            },
+            removed: member.removed.clone(),
+        })
+    }
+
+    /// Tells those who wait for a namespace how far the store is with it.
+    pub(crate) fn reached(&self, news: &[FeedNews]) {
+        let reached: Vec<_> = {
+            let state = self.state.lock();
+            let of_member = |news: &FeedNews| {
+                let member = state.followed.get(&news.namespace).filter(|it| it.feed.id() == news.feed)?;
+                Some((member.watermark.clone()?, news.reached.clone()?))
+            };
+            news.iter().filter_map(of_member).collect()
+        };
+        // I8: whoever waits is woken when the set can be changed again.
+        for (watermark, version) in reached {
+            watermark.send_replace(version);
+        }
+    }
+
+    /// Nobody will follow anything any more (I12).
+    fn end(&self) {
+        let over = {
+            let mut state = self.state.lock();
+            state.has_ended = true;
+            let watermarks: Vec<_> =
+                state.followed.values_mut().filter_map(|member| member.watermark.take()).collect();
+            (std::mem::take(&mut state.waiting), watermarks)
+        };
+        drop(over);
+        self.tell();
+    }
+}
+
+/// The promise of what is true already.
+fn kept() -> Synced {
+    let kept = Synced::new();
+    kept.set();
+    kept
+}
+
+/// Says what is wrong with the name of a namespace: a DNS label, as the API server wants it.
+fn check_name(name: &str) -> Result<(), NamespaceError> {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_name = (1..=63).contains(&name.len())
+        && name.bytes().all(is_inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-');
+    if is_name { Ok(()) } else { Err(NamespaceError::InvalidName { name: name.to_owned() }) }
+}
+
+/// The work of following namespaces that come and go.
+pub(crate) struct NamespacesTask<K: 'static> {
+    namespaces: Arc<Namespaces<K>>,
+}
+
+impl<K: Resource + Send + Sync + 'static> NamespacesTask<K> {
+    pub(super) fn new(namespaces: Arc<Namespaces<K>>) -> Self {
+        Self { namespaces }
+    }
+
+    pub(super) async fn run(self, shutdown: CancellationToken) {
+        let Namespaces { queue, state, joined, .. } = self.namespaces.as_ref();
+        queue.start_feeds();
+        let mut following = FuturesUnordered::new();
+        loop {
+            let waiting = std::mem::take(&mut state.lock().waiting);
+            following.extend(waiting.into_iter().map(Joining::follow));
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                () = joined.notified() => {}
+                // One has been removed.
+                Some(()) = following.next() => {}
+            }
+        }
+    }
+}
+
+impl<K: 'static> NamespacesTask<K> {
+    pub(super) fn status(&self) -> SourceStatus {
+        self.namespaces.status()
+    }
+}
+
+impl<K: 'static> Drop for NamespacesTask<K> {
+    fn drop(&mut self) {
+        self.namespaces.end();
+    }
+}

@@ -1,0 +1,93 @@
+//! An informer whose namespaces come and go: those of a real server, with its versions and its rights.
+
+use std::sync::Arc;
+
+use informer_factory::{
+    Health, InformerOptions, KubeListWatch, ListerWatcher, SharedIndexInformer, WaitOutcome,
+    wait_for_cache_sync,
+};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::{Client, Resource};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::cluster::{Cluster, Object, config, create, delete, health_that, relabel};
+use crate::credentials::grant;
+use crate::journal::journal;
+use crate::objects::{LABEL, config_map};
+use crate::{PATIENCE, within};
+
+/// Runs an informer in these namespaces until the guard is dropped; of objects with the tests' label only.
+fn run_in<K: Object + Resource<Scope = NamespaceResourceScope>>(
+    client: Client,
+    namespaces: &[&Cluster],
+) -> (SharedIndexInformer<K>, DropGuard) {
+    let make = move |namespace: &str| {
+        let list_watch = KubeListWatch::<K>::namespaced(client.clone(), namespace);
+        Arc::new(list_watch.label_selector(LABEL)) as Arc<dyn ListerWatcher<K>>
+    };
+    let names = namespaces.iter().map(|cluster| cluster.namespace.clone());
+    let made = SharedIndexInformer::new_in_namespaces(make, names, InformerOptions::new());
+    let (informer, task) = made.expect("the server's own names");
+    let shutdown = CancellationToken::new();
+    tokio::spawn(task.run(shutdown.clone()));
+    (informer, shutdown.drop_guard())
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn objects_of_namespaces_that_come_and_go_are_added_and_released() {
+    let (one, two) = (Cluster::connect("first").await, Cluster::connect("second").await);
+    create(&one.api(), &config_map("in-one")).await;
+    create(&two.api(), &config_map("in-two")).await;
+    let (informer, _running) = run_in::<ConfigMap>(one.client.clone(), &[&one]);
+    let (journal, mut lines) = journal();
+    informer.add_event_handler(journal).detach();
+    assert_eq!(lines.next(1).await, ["+in-one"]);
+    let added = informer.add_namespace(&two.namespace).expect("a name");
+    within(added.wait()).await.expect("it is listed");
+    assert_eq!(lines.next(1).await, ["+in-two"]);
+
+    // Versions are those of the whole server, so that each namespace can be waited for with any of them.
+    let written = relabel(&one.api::<ConfigMap>(), "in-one", "other", "label").await;
+    assert_eq!(informer.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(lines.next(1).await, ["~in-one"]);
+    let gone = informer.remove_namespace(&one.namespace).expect("a name");
+    within(gone.wait()).await.expect("it runs");
+    assert_eq!(lines.next(1).await, ["^in-one"]);
+    let unseen = relabel(&one.api::<ConfigMap>(), "in-one", "other", "unseen").await;
+    assert_eq!(informer.wait_for_write(&unseen, PATIENCE).await, WaitOutcome::NotCovered);
+    delete(&two.api::<ConfigMap>(), "in-two").await;
+    assert_eq!(lines.next(1).await, ["-in-two"]);
+
+    let again = informer.add_namespace(&one.namespace).expect("a name");
+    within(again.wait()).await.expect("it is listed");
+    assert_eq!(lines.next(1).await, ["+in-one"]);
+    assert!(within(informer.verify()).await.expect("it is synced").is_equal());
+    assert!(lines.is_at_end());
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn a_namespace_that_the_user_has_no_rights_in_holds_up_no_other() {
+    let (open, closed) = (Cluster::connect("open").await, Cluster::connect("closed").await);
+    grant(&open).await;
+    let client = Client::try_from(config("nobody").await).expect("a well-formed config");
+    let (pods, _running) = run_in::<Pod>(client, &[&open, &closed]);
+    health_that(&pods, |health| matches!(health, Health::Forbidden { .. })).await;
+    // The right that was granted is noticed by and by.
+    let mut status = pods.status().clone();
+    let is_open = || pods.status().namespaces().get(&open.namespace).is_some_and(|of| of.health().is_live());
+    within(async {
+        while !is_open() {
+            _ = status.health_changed().await;
+        }
+    })
+    .await;
+    let error = wait_for_cache_sync(&[&pods], std::time::Duration::ZERO).await.expect_err("one is refused");
+    assert!(error.to_string().contains(&closed.namespace), "{error}");
+    assert!(!error.to_string().contains(&open.namespace), "{error}");
+    let gone = pods.remove_namespace(&closed.namespace).expect("a name");
+    within(gone.wait()).await.expect("nothing of it has come");
+    wait_for_cache_sync(&[&pods], PATIENCE).await.expect("all that is followed is there");
+}

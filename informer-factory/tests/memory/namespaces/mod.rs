@@ -1,0 +1,234 @@
+//! An informer of several namespaces, which come and go: one source for each.
+
+mod removing;
+mod trouble;
+mod waiting;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_factory::{
+    Cached, HandlerOptions, InformerOptions, NamespaceError, ObjectKey, SharedIndexInformer, WaitOutcome,
+};
+use informer_testing::{MemorySource, Replica};
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use crate::{Running, config_map, listen, value_of};
+
+const SOON: Duration = Duration::from_secs(5);
+
+/// A server with four namespaces, each a source of its own.
+#[derive(Clone)]
+struct Server(Arc<BTreeMap<&'static str, MemorySource<ConfigMap>>>);
+
+impl Server {
+    fn new() -> Self {
+        let names =
+            ["a", "b", "c", "d"].map(|name| (name, MemorySource::new(format!("configmaps of {name}"))));
+        Self(Arc::new(names.into()))
+    }
+
+    fn of(&self, namespace: &str) -> &MemorySource<ConfigMap> {
+        &self.0[namespace]
+    }
+
+    /// Creates or changes an object.
+    fn put(&self, namespace: &str, name: &str, value: &str) -> Cached<ConfigMap> {
+        let mut object = config_map(name, value);
+        object.metadata.namespace = Some(namespace.into());
+        let source = self.of(namespace);
+        let exists = source.get(&ObjectKey::namespaced(namespace, name)).is_some();
+        let put = if exists { source.update(object) } else { source.create(object) };
+        put.expect("it is as expected")
+    }
+
+    fn delete(&self, namespace: &str, name: &str) -> Cached<ConfigMap> {
+        self.of(namespace).delete(&ObjectKey::namespaced(namespace, name)).expect("it exists")
+    }
+
+    fn idle(
+        &self,
+        namespaces: &[&str],
+        options: InformerOptions<ConfigMap>,
+    ) -> (SharedIndexInformer<ConfigMap>, informer_factory::InformerTask<ConfigMap>) {
+        let server = self.clone();
+        let make = move |namespace: &str| Arc::new(server.of(namespace).clone()) as Arc<_>;
+        let namespaces = namespaces.iter().copied();
+        SharedIndexInformer::new_in_namespaces(make, namespaces, options).expect("these are names")
+    }
+
+    fn start(&self, namespaces: &[&str]) -> Running {
+        Running::run(self.idle(namespaces, InformerOptions::new()))
+    }
+
+    /// What there is in these namespaces, as [`stored`] shows it.
+    fn objects(&self, namespaces: &[&str]) -> Vec<String> {
+        namespaces
+            .iter()
+            .flat_map(|namespace| self.of(namespace).objects())
+            .map(|object| shown(&object))
+            .collect()
+    }
+}
+
+fn shown(object: &Cached<ConfigMap>) -> String {
+    format!("{}={}", object.key(), value_of(object))
+}
+
+/// What an informer has.
+fn stored(informer: &SharedIndexInformer<ConfigMap>) -> Vec<String> {
+    let mut stored: Vec<_> = informer.indexer().list().iter().map(shown).collect();
+    stored.sort();
+    stored
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_store_one_lister_and_one_set_of_handlers_have_all_namespaces() {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    server.put("b", "two", "2");
+    server.put("c", "unseen", "3");
+    let (informer, task) = server.idle(&["a", "b"], InformerOptions::new());
+    let (handler, mut heard) = listen(&informer, &HandlerOptions::default());
+    let by_value = informer.add_index("value", |object: &ConfigMap| Some(value_of(object).to_owned()));
+    let running = Running::run((informer.clone(), task)).synced().await;
+    handler.synced().wait().await.expect("it syncs");
+    assert_eq!(heard.sorted(2).await, ["+one=1!", "+two=2!"]);
+    assert_eq!(stored(&informer), ["a/one=1", "b/two=2"]);
+    assert_eq!(informer.namespaces(), ["a", "b"]);
+    let lister = informer.lister();
+    assert!(lister.namespace("b").get("two").is_some() && lister.namespace("b").get("one").is_none());
+
+    let written = server.put("b", "two", "1");
+    assert_eq!(informer.wait_for_write(&written, SOON).await, WaitOutcome::Reached);
+    assert_eq!(heard.next().await, "two=2>1");
+    assert_eq!(by_value.expect("a free name").count(&"1".to_owned()), 2);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i6_it_is_synced_when_all_namespaces_of_the_start_have_been_listed_and_one_that_comes_later_on_its_own()
+ {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    server.put("c", "late", "3");
+    let refusal = || Box::new(kube::core::Status::failure("no", "Forbidden").with_code(403)).into();
+    server.of("b").fail_next_list(refusal());
+    let running = server.start(&["a", "b"]);
+    let informer = &running.informer;
+    let (handler, mut heard) = listen(informer, &HandlerOptions::default());
+    assert_eq!(heard.next().await, "+one=1!");
+    assert!(!informer.has_synced() && !handler.has_synced());
+    assert!(informer.watermark().is_empty() && informer.indexer().watermarks().get("a").is_some());
+
+    // The one that comes later doesn't wait for them, nor they for it.
+    informer.add_namespace("c").expect("a name").wait().await.expect("it is listed");
+    assert_eq!((heard.next().await.as_str(), informer.has_synced()), ("+late=3", false));
+    informer.synced().wait().await.expect("it is asked again");
+    handler.synced().wait().await.expect("it syncs");
+    assert_eq!(informer.watermark(), server.of("b").resource_version());
+    assert_eq!(informer.indexer().watermarks().iter().count(), 3);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_namespaces_it_is_synced_and_empty_until_one_comes() {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    let running = server.start(&[]).synced().await;
+    let (handler, mut heard) = listen(&running.informer, &HandlerOptions::default());
+    handler.synced().wait().await.expect("there is nothing to be told");
+    assert!(running.informer.watermark().is_empty());
+    let added = running.informer.add_namespace("a").expect("a name");
+    added.wait().await.expect("it is listed");
+    assert_eq!(heard.next().await, "+one=1");
+    // For one that is there already, it is the promise from then.
+    assert!(running.informer.add_namespace("a").expect("a name").has_synced());
+    assert_eq!(server.of("a").open_watches(), 1);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_can_be_added_and_removed_before_the_start() {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    server.put("b", "two", "2");
+    let (informer, task) = server.idle(&["a"], InformerOptions::new());
+    let added = informer.add_namespace("b").expect("a name");
+    informer.remove_namespace("a").expect("a name").wait().await.expect("nothing of it has come");
+    let running = Running::run((informer, task)).synced().await;
+    assert!(added.has_synced(), "it is one of the start");
+    assert_eq!((stored(&running.informer), server.of("a").list_count()), (vec!["b/two=2".to_owned()], 0));
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_each_namespaces_part_is_the_servers_state_at_its_own_watermark_also_after_a_relist() {
+    let server = Server::new();
+    server.put("a", "stays", "1");
+    server.put("b", "goes", "1");
+    server.put("b", "changes", "1");
+    let running = server.start(&["a", "b"]).synced().await;
+    let informer = &running.informer;
+    let replica = Replica::new();
+    informer.add_event_handler(replica.clone()).detach();
+    server.of("b").wait_for_watches(1).await;
+    server.of("b").delete_unseen(&ObjectKey::namespaced("b", "goes")).expect("it exists");
+    let mut changed = config_map("changes", "2");
+    changed.metadata.namespace = Some("b".into());
+    server.of("b").update_unseen(changed).expect("it exists");
+    server.of("b").expire();
+    server.of("b").disconnect();
+    replica.wait_until(|objects| objects.values().any(|object| value_of(object) == "2")).await;
+    let written = server.put("b", "new", "1");
+    assert_eq!(informer.wait_for_write(&written, 60 * SOON).await, WaitOutcome::Reached);
+    assert_eq!(stored(informer), server.objects(&["a", "b"]));
+    assert_eq!(informer.indexer().watermarks().get("b"), Some(&server.of("b").resource_version()));
+    assert_eq!(informer.indexer().watermarks().get("a"), Some(&server.of("a").resource_version()));
+    assert_eq!(server.of("a").list_count(), 1, "the other namespace is left alone");
+    replica.wait_until(|objects| objects.len() == 3).await;
+    assert_eq!(replica.violations(), [""; 0]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_handler_gets_the_resyncs_of_all_namespaces_that_are_there_even_if_one_is_not() {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    server.put("b", "two", "2");
+    for _ in 0..100 {
+        server
+            .of("c")
+            .fail_next_list(Box::new(kube::core::Status::failure("no", "Forbidden").with_code(403)).into());
+    }
+    let options = InformerOptions::new().resync_period(Duration::from_secs(10));
+    let running = Running::run(server.idle(&["a", "b", "c"], options));
+    let (_handler, mut heard) = listen(&running.informer, &HandlerOptions::default());
+    assert_eq!(heard.sorted(2).await, ["+one=1!", "+two=2!"]);
+    assert_eq!(heard.sorted(2).await, ["one=1>1", "two=2>2"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_done_is_refused_with_the_remedy() {
+    let (informer, _task) = crate::idle(&crate::source());
+    let error = informer.add_namespace("a").expect_err("it has one scope");
+    assert!(matches!(error, NamespaceError::Fixed { .. }));
+    for part in ["configmaps", "new_in_namespaces"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    assert!(informer.remove_namespace("a").is_err() && informer.namespaces().is_empty());
+
+    let (informer, _task) = Server::new().idle(&["a"], InformerOptions::new());
+    for name in ["", "A", "a/b", "-a", "a-", &"a".repeat(64)] {
+        let error = informer.add_namespace(name).expect_err("no namespace has such a name");
+        assert!(error.to_string().contains(&format!("{name:?}")), "{error}");
+    }
+    let made = SharedIndexInformer::<ConfigMap>::new_in_namespaces(
+        |_| unreachable!("names are looked at first"),
+        ["a", "b_c"],
+        InformerOptions::new(),
+    );
+    assert_eq!(made.err(), Some(NamespaceError::InvalidName { name: "b_c".into() }));
+}

@@ -1,0 +1,203 @@
+//! A namespace is removed: what is kept of it goes, and nobody takes that for a deletion.
+
+use futures::StreamExt;
+use informer_factory::{Event, Filtered, HandlerOptions, InformerOptions};
+use informer_testing::Replica;
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use super::{Server, stored};
+use crate::{Running, listen, recorder, value_of};
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_a_namespace_that_is_removed_leave_the_store_and_are_released_not_deleted() {
+    let server = Server::new();
+    server.put("a", "stays", "1");
+    server.put("b", "one", "1");
+    server.put("b", "two", "2");
+    let running = server.start(&["a", "b"]).synced().await;
+    let informer = &running.informer;
+    let (_registration, mut heard) = listen(informer, &HandlerOptions::default());
+    assert_eq!(heard.sorted(3).await, ["+one=1!", "+stays=1!", "+two=2!"]);
+
+    let gone = informer.remove_namespace("b").expect("a name");
+    assert_eq!(informer.namespaces(), ["a"]);
+    gone.wait().await.expect("the informer runs");
+    assert_eq!((stored(informer), server.of("b").open_watches()), (vec!["a/stays=1".to_owned()], 0));
+    assert_eq!(heard.sorted(2).await, ["^one=1", "^two=2"]);
+    assert!(informer.indexer().watermarks().get("b").is_none());
+    assert_eq!(informer.watermark(), server.of("a").resource_version());
+
+    // Nothing more comes of it, and the others go on.
+    server.put("b", "one", "3");
+    server.put("a", "stays", "2");
+    assert_eq!(heard.next().await, "stays=1>2");
+    for name in ["b", "never-followed"] {
+        assert!(
+            informer.remove_namespace(name).expect("a name").has_synced(),
+            "there is nothing left of {name}"
+        );
+    }
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i4_a_namespace_that_is_added_again_at_once_is_listed_anew() {
+    let server = Server::new();
+    server.put("a", "stays", "1");
+    server.put("a", "goes", "1");
+    let running = server.start(&["a"]).synced().await;
+    let informer = &running.informer;
+    let (_registration, mut heard) = listen(informer, &HandlerOptions::default());
+    let replica = Replica::new();
+    informer.add_event_handler(replica.clone()).detach();
+    assert_eq!(heard.sorted(2).await, ["+goes=1!", "+stays=1!"]);
+
+    let gone = informer.remove_namespace("a").expect("a name");
+    assert!(!informer.remove_namespace("a").expect("a name").has_synced(), "it is not gone yet");
+    server.delete("a", "goes");
+    let again = informer.add_namespace("a").expect("a name");
+    gone.wait().await.expect("the first is gone");
+    again.wait().await.expect("the second is listed");
+    assert_eq!((stored(informer), server.of("a").open_watches()), (server.objects(&["a"]), 1));
+    assert_eq!(heard.sorted(3).await, ["+stays=1", "^goes=1", "^stays=1"]);
+    server.put("a", "stays", "2");
+    assert_eq!(heard.next().await, "stays=1>2");
+    replica.wait_until(|objects| objects.values().any(|object| value_of(object) == "2")).await;
+    assert_eq!(replica.violations(), [""; 0]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_comes_and_goes_again_and_again_ends_as_it_was_wanted_last() {
+    let server = Server::new();
+    for name in ["one", "two", "three"] {
+        server.put("a", name, "1");
+        server.put("b", name, "1");
+    }
+    let running = server.start(&["a"]).synced().await;
+    let informer = &running.informer;
+    let replica = Replica::new();
+    informer.add_event_handler_with(replica.clone(), &HandlerOptions::new().threshold(Some(1))).detach();
+    let mut promises = Vec::new();
+    for round in 0..50_u32 {
+        let (first, second) = if round % 2 == 0 { ("a", "b") } else { ("b", "a") };
+        promises.push(informer.remove_namespace(first).expect("a name"));
+        promises.push(informer.add_namespace(second).expect("a name"));
+        server.put(second, "one", &round.to_string());
+        for _ in 0..round % 7 {
+            tokio::task::yield_now().await;
+        }
+    }
+    for promise in &promises {
+        // One that was removed before it was listed is not synced.
+        _ = promise.wait().await;
+    }
+    assert_eq!((informer.namespaces(), stored(informer)), (vec!["a".to_owned()], server.objects(&["a"])));
+    replica.wait_until(|objects| objects.len() == 3).await;
+    assert_eq!(replica.violations(), [""; 0]);
+    assert_eq!((server.of("a").open_watches(), server.of("b").open_watches()), (1, 0));
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i11_for_a_handler_that_is_behind_a_release_is_one_step_and_a_deletion_behind_it_is_not_lost() {
+    let server = Server::new();
+    server.put("a", "known", "1");
+    server.put("a", "doomed", "1");
+    let running = server.start(&["a"]).synced().await;
+    let informer = &running.informer;
+    let mut events = informer.events(&HandlerOptions::new().threshold(Some(0)));
+    for _ in 0..2 {
+        assert!(matches!(events.next().await, Some(Event::Added { is_in_initial_list: true, .. })));
+    }
+    // The reader hears of none of this until it is all over.
+    server.put("a", "unheard-of", "1");
+    running.reach(&server.put("a", "known", "2")).await;
+    informer.remove_namespace("a").expect("a name").wait().await.expect("the informer runs");
+    informer.add_namespace("a").expect("a name").wait().await.expect("it is listed");
+    running.reach(&server.delete("a", "doomed")).await;
+    informer.remove_namespace("a").expect("a name").wait().await.expect("the informer runs");
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        told.push(match events.next().await {
+            Some(Event::Released(object)) => format!("^{}={}", object.name(), value_of(&object)),
+            Some(Event::Deleted(deleted)) => format!("-{}", deleted.name()),
+            other => format!("{other:?}"),
+        });
+    }
+    told.sort();
+    assert_eq!(told, ["-doomed", "^known=1"], "in the state that the reader knew");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_lets_the_releases_of_what_matched_through() {
+    let server = Server::new();
+    server.put("a", "matches", "yes");
+    server.put("a", "other", "no");
+    let running = server.start(&["a"]).synced().await;
+    let (handler, mut heard) = recorder();
+    let filtered = Filtered::new(|object: &ConfigMap| value_of(object) == "yes", handler);
+    running.informer.add_event_handler(filtered).detach();
+    assert_eq!(heard.next().await, "+matches=yes!");
+    running.informer.remove_namespace("a").expect("a name").wait().await.expect("the informer runs");
+    assert_eq!(heard.next().await, "^matches=yes");
+    running.stop().await;
+    assert!(heard.rest().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_says_nothing_of_releases_does_not_clean_up_for_them() {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    let running = server.start(&["a"]).synced().await;
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let registration = running
+        .informer
+        .add_handlers(|handlers| handlers.on_delete(move |deleted| _ = tell.send(deleted.key().clone())));
+    registration.synced().wait().await.expect("it syncs");
+    running.informer.remove_namespace("a").expect("a name").wait().await.expect("the informer runs");
+    running.stop().await;
+    registration.remove_and_wait().await;
+    assert!(told.recv().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_when_the_informer_stops_all_watches_are_closed_and_nobody_waits_for_a_namespace() {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    let running = server.start(&["a", "b"]).synced().await;
+    let informer = running.informer.clone();
+    for name in ["a", "b"] {
+        server.of(name).wait_for_watches(1).await;
+    }
+    let added = informer.add_namespace("c").expect("a name");
+    running.stop().await;
+    assert!(["a", "b", "c"].iter().all(|name| server.of(name).open_watches() == 0));
+    assert!(added.wait().await.is_err(), "it was never begun with");
+    assert!(informer.add_namespace("d").expect("a name").wait().await.is_err());
+    assert!(informer.remove_namespace("a").expect("a name").wait().await.is_err());
+    assert_eq!(stored(&informer), ["a/one=1"], "the store stays as it is");
+    assert!(matches!(informer.health(), informer_factory::Health::Stopped));
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_nobody_waits_for_the_namespaces_of_an_informer_that_never_runs() {
+    let (informer, task) = Server::new().idle(&["a"], InformerOptions::new());
+    let added = informer.add_namespace("b").expect("a name");
+    drop(task);
+    assert!(added.wait().await.is_err() && informer.synced().wait().await.is_err());
+    assert!(informer.add_namespace("c").expect("a name").wait().await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_an_informer_that_is_aborted_leaves_no_watch_and_no_promise() {
+    let server = Server::new();
+    let running: Running = server.start(&["a"]).synced().await;
+    server.of("a").wait_for_watches(1).await;
+    let gone = running.informer.remove_namespace("a").expect("a name");
+    running.task.abort();
+    assert!(running.task.await.is_err());
+    assert!(gone.wait().await.is_err());
+    assert_eq!(server.of("a").open_watches(), 0);
+}

@@ -1,0 +1,128 @@
+//! One namespace fares badly; the others do as if nothing was, and everybody can see which it is and why.
+
+use std::sync::Arc;
+
+use informer_factory::{
+    CacheSync, Health, InformerOptions, ListWatchError, ObjectKey, SharedIndexInformer, VerifyError,
+    wait_for_cache_sync,
+};
+use informer_testing::MemorySource;
+use kube::core::Status;
+
+use super::{SOON, Server, stored};
+use crate::Running;
+
+fn refusal() -> ListWatchError {
+    Box::new(Status::failure("not for you", "Forbidden").with_code(403)).into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_is_refused_holds_up_no_other_and_is_named_with_the_reason() {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    for _ in 0..20 {
+        server.of("b").fail_next_list(refusal());
+    }
+    let running = server.start(&["a", "b"]);
+    let informer = &running.informer;
+    let handler = informer.add_handlers(|handlers| handlers);
+    let error = wait_for_cache_sync(&[informer, &handler], SOON).await.expect_err("one is refused");
+    let said = error.to_string();
+    for part in ["configmaps of a", "namespace \"b\": forbidden", "not for you", "handler"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert!(!said.contains("namespace \"a\""), "{said}");
+    assert_eq!(stored(informer), ["a/one=1"]);
+    assert!(matches!(informer.health(), Health::Forbidden { .. }), "the worst");
+    let each = informer.status().namespaces();
+    assert!(each["a"].health().is_live() && each["b"].health().error().is_some());
+    let later = server.put("a", "one", "2");
+    assert_eq!(informer.wait_for_write(&later, SOON).await, informer_factory::WaitOutcome::Reached);
+
+    // Without it, nothing is missing.
+    informer.remove_namespace("b").expect("a name").wait().await.expect("nothing of it has come");
+    wait_for_cache_sync(&[informer, &handler], SOON).await.expect("all that is followed is there");
+    assert_eq!(informer.watermark(), server.of("a").resource_version());
+    assert!(informer.health().is_live());
+    assert!(informer.waiting_for().contains("live"), "{}", informer.waiting_for());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_of_health_are_told_whichever_namespace_they_are_of_and_end_when_the_informer_does() {
+    let server = Server::new();
+    let running = server.start(&["a"]).synced().await;
+    server.of("a").wait_for_watches(1).await;
+    let mut status = running.informer.status().clone();
+    server.of("b").fail_next_list(refusal());
+    let added = running.informer.add_namespace("b").expect("a name");
+    while !matches!(status.health_changed().await.expect("it runs"), Health::Forbidden { .. }) {}
+    added.wait().await.expect("it is asked again");
+    while !status.health_changed().await.expect("it runs").is_live() {}
+    running.stop().await;
+    let mut last = status.health();
+    while let Some(health) = status.health_changed().await {
+        last = health;
+    }
+    assert!(matches!(last, Health::Stopped), "{last}");
+    assert!(status.health_changed().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_brings_objects_of_other_namespaces_is_not_believed() {
+    let all = MemorySource::new("configmaps");
+    for namespace in ["a", "b"] {
+        let mut object = crate::config_map("one", "1");
+        object.metadata.namespace = Some(namespace.into());
+        all.create(object).expect("a new object");
+    }
+    let make = {
+        let all = all.clone();
+        move |_: &str| Arc::new(all.clone()) as Arc<_>
+    };
+    let made = SharedIndexInformer::new_in_namespaces(make, ["a"], InformerOptions::new());
+    let running = Running::run(made.expect("a name")).synced().await;
+    assert_eq!(stored(&running.informer), ["a/one=1"]);
+    all.delete(&ObjectKey::namespaced("b", "one")).expect("it exists");
+    let written = all.modify(&ObjectKey::namespaced("a", "one"), |_| {}).expect("it exists");
+    assert_eq!(running.informer.wait_for_write(&written, SOON).await, informer_factory::WaitOutcome::Reached);
+    assert_eq!(stored(&running.informer), ["a/one=1"]);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_each_namespace_is_verified_at_its_own_watermark_and_put_right_alone() {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    server.put("b", "two", "1");
+    server.put("b", "three", "1");
+    let running = server.start(&["a", "b"]).synced().await;
+    let informer = &running.informer;
+    for name in ["a", "b"] {
+        server.of(name).wait_for_watches(1).await;
+    }
+    let verification = informer.verify().await.expect("it is synced");
+    assert!(verification.is_equal() && verification.objects == 3, "{verification:?}");
+    server.of("b").delete_unseen(&ObjectKey::namespaced("b", "two")).expect("it exists");
+    let seen = server.put("b", "three", "2");
+    assert_eq!(informer.wait_for_write(&seen, SOON).await, informer_factory::WaitOutcome::Reached);
+    let verification = informer.verify().await.expect("it is synced");
+    let said: Vec<_> = verification.differences.iter().map(ToString::to_string).collect();
+    assert_eq!(said, ["b/two with version 2 should not be there"]);
+    assert_eq!(informer.last_verification().as_deref(), Some(&verification));
+    while stored(informer) != server.objects(&["a", "b"]) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(
+        (server.of("a").list_count(), server.of("b").list_count()),
+        (3, 4),
+        "two or three to compare, and one to mend"
+    );
+
+    for _ in 0..20 {
+        server.of("c").fail_next_list(refusal());
+    }
+    _ = informer.add_namespace("c").expect("a name");
+    assert!(matches!(informer.verify().await, Err(VerifyError::NotSynced)));
+    running.stop().await;
+}

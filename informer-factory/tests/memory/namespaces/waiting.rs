@@ -1,0 +1,83 @@
+//! Waiting for a version, where each namespace has its own.
+
+use informer_factory::{InformerOptions, ObjectKey, WaitOutcome};
+
+use super::{SOON, Server};
+use crate::Running;
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_write_is_waited_for_in_its_own_namespace_and_a_version_in_all() {
+    let server = Server::new();
+    // `b` is quiet, and far behind in its numbers.
+    server.put("b", "quiet", "1");
+    let running = server.start(&["a", "b"]).synced().await;
+    let informer = &running.informer;
+    for value in 0..10 {
+        server.put("a", "busy", &value.to_string());
+    }
+    let written = server.put("a", "busy", "last");
+    assert_eq!(informer.wait_for_write(&written, SOON).await, WaitOutcome::Reached);
+    assert_eq!(informer.wait_until(written.resource_version(), SOON).await, WaitOutcome::TimedOut);
+    assert_eq!(informer.watermark(), server.of("b").resource_version(), "the least");
+    for _ in 0..20 {
+        server.of("b").bookmark();
+    }
+    assert_eq!(informer.wait_until(written.resource_version(), SOON).await, WaitOutcome::Reached);
+    assert_eq!(informer.wait_until(&"".into(), SOON).await, WaitOutcome::NotComparable);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_in_a_namespace_that_is_not_followed_or_ceases_to_be_is_not_covered() {
+    let server = Server::new();
+    let running = server.start(&["a"]).synced().await;
+    let informer = &running.informer;
+    let elsewhere = server.put("b", "one", "1");
+    assert_eq!(informer.wait_for_write(&elsewhere, SOON).await, WaitOutcome::NotCovered);
+    server.of("a").wait_for_watches(1).await;
+    let mut unseen = crate::config_map("unseen", "1");
+    unseen.metadata.namespace = Some("a".into());
+    let unseen = server.of("a").create_unseen(unseen).expect("a new object");
+    let wait = tokio::spawn({
+        let (informer, unseen) = (informer.clone(), unseen.clone());
+        async move { informer.wait_for_write(&unseen, 60 * SOON).await }
+    });
+    tokio::task::yield_now().await;
+    let begin = tokio::time::Instant::now();
+    informer.remove_namespace("a").expect("a name").wait().await.expect("the informer runs");
+    assert_eq!(wait.await.expect("no panic"), WaitOutcome::NotCovered);
+    assert!(begin.elapsed().is_zero());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_namespace_that_was_added_has_to_be_listed_before_a_version_is_reached() {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    let running = server.start(&["a"]).synced().await;
+    let informer = &running.informer;
+    let reached = informer.watermark();
+    assert_eq!(informer.wait_until(&reached, SOON).await, WaitOutcome::Reached);
+    server
+        .of("b")
+        .fail_next_list(Box::new(kube::core::Status::failure("no", "Forbidden").with_code(403)).into());
+    let written = server.put("b", "two", "1");
+    let added = informer.add_namespace("b").expect("a name");
+    assert_eq!(informer.wait_until(written.resource_version(), 60 * SOON).await, WaitOutcome::Reached);
+    assert!(informer.get(&ObjectKey::namespaced("b", "two")).is_some() && added.has_synced());
+
+    // Added again, it is another, for which what the store has of it says nothing.
+    let before = server.of("b").resource_version();
+    _ = informer.remove_namespace("b").expect("a name");
+    let again = informer.add_namespace("b").expect("a name");
+    assert_eq!(informer.wait_for_write(&written, SOON).await, WaitOutcome::Reached);
+    assert!(again.has_synced() && server.of("b").resource_version() == before);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_without_any_namespace_ends_with_the_time() {
+    let running = Running::run(Server::new().idle(&[], InformerOptions::new())).synced().await;
+    assert_eq!(running.informer.wait_until(&1.into(), SOON).await, WaitOutcome::TimedOut);
+    running.stop().await;
+}

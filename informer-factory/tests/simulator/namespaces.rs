@@ -1,0 +1,114 @@
+//! An informer whose namespaces come and go, over real HTTP: one list and watch for each, and for no other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::StatusCode;
+use informer_factory::{Health, KubeListWatch, SharedIndexInformer, SharedInformerFactory, WaitOutcome};
+use informer_testing::{CannedResponse, Replica, RequestFilter, Simulator, Verb};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+
+use crate::{PATIENCE, factory, pod, simulator, versions_of_pods, within};
+
+fn pod_in(namespace: &str, name: &str) -> Value {
+    let mut pod = pod(name, "n1");
+    pod["metadata"]["namespace"] = json!(namespace);
+    pod
+}
+
+/// The factory's informer of pods, in these namespaces.
+fn pods_in(
+    factory: &SharedInformerFactory,
+    simulator: &Simulator,
+    namespaces: &[&str],
+) -> SharedIndexInformer<Pod> {
+    let client = simulator.client().expect("a client");
+    factory.informer_with::<Pod>(|_, options| {
+        let make = move |namespace: &str| {
+            Arc::new(KubeListWatch::<Pod>::namespaced(client.clone(), namespace)) as Arc<_>
+        };
+        SharedIndexInformer::new_in_namespaces(make, namespaces.iter().copied(), options)
+            .expect("these are names")
+    })
+}
+
+/// What the server has in these namespaces.
+fn versions_in(simulator: &Simulator, namespaces: &[&str]) -> BTreeMap<String, String> {
+    let is_in = |key: &str| namespaces.iter().any(|namespace| key.starts_with(&format!("{namespace}/")));
+    versions_of_pods(simulator).into_iter().filter(|(key, _)| is_in(key)).collect()
+}
+
+#[tokio::test]
+async fn namespaces_come_and_go_through_closed_watches_and_lost_history() {
+    let simulator = simulator().await;
+    for namespace in ["a", "b", "c"] {
+        simulator.create(&pod_in(namespace, "first")).expect("a new pod");
+    }
+    let factory = factory(&simulator);
+    let pods = pods_in(&factory, &simulator, &["a", "b"]);
+    let replica = Replica::<Pod>::new();
+    let _registration = pods.add_event_handler(replica.clone());
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    let mut followed = vec!["a", "b"];
+    for round in 0..12 {
+        let (other, kept) = (followed[round % 2], followed[(round + 1) % 2]);
+        let next =
+            ["a", "b", "c"].into_iter().find(|name| !followed.contains(name)).expect("there are three");
+        simulator.create(&pod_in(other, &format!("before-{round}"))).expect("a new pod");
+        let gone = pods.remove_namespace(other).expect("a name");
+        let added = pods.add_namespace(next).expect("a name");
+        match round % 3 {
+            0 => simulator.close_watches(),
+            1 => simulator.compact(),
+            _ => {}
+        }
+        let written = simulator.create(&pod_in(next, &format!("after-{round}"))).expect("a new pod");
+        simulator.create(&pod_in(kept, &format!("kept-{round}"))).expect("a new pod");
+        within(gone.wait()).await.expect("it runs");
+        within(added.wait()).await.expect("it is listed");
+        let written: Pod = serde_json::from_value(written.value()).expect("a pod");
+        assert_eq!(pods.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
+        followed = vec![kept, next];
+        within(replica.wait_until(|_| replica.versions() == versions_in(&simulator, &followed))).await;
+    }
+    assert!(replica.violations().is_empty(), "{:?}", replica.violations());
+    assert!(within(pods.verify()).await.expect("it is synced").is_equal());
+    let in_all = RequestFilter::verb(Verb::Watch);
+    within(simulator.wait_for_watches(&in_all, 2)).await;
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_namespace_without_the_right_to_it_is_named_and_the_others_go_on() {
+    let simulator = simulator().await;
+    simulator.create(&pod_in("open", "seen")).expect("a new pod");
+    let no = CannedResponse::failure(
+        StatusCode::FORBIDDEN,
+        "Forbidden",
+        "pods is forbidden: not in that namespace",
+    );
+    let closed = RequestFilter::any().path("/api/v1/namespaces/closed/pods");
+    let _refused = simulator.fail_while(closed, no);
+    let factory = factory(&simulator);
+    let pods = pods_in(&factory, &simulator, &["open", "closed"]);
+    factory.start();
+    let mut status = pods.status().clone();
+    within(async {
+        while !matches!(status.health(), Health::Forbidden { .. }) || pods.indexer().is_empty() {
+            _ = status.health_changed().await;
+        }
+    })
+    .await;
+    let error = factory.wait_for_cache_sync_within(std::time::Duration::from_millis(10)).await;
+    let said = error.expect_err("one is refused").to_string();
+    assert!(said.contains("pods (namespace \"closed\": forbidden") && !said.contains("open"), "{said}");
+    let written = simulator.create(&pod_in("open", "later")).expect("a new pod");
+    let written: Pod = serde_json::from_value(written.value()).expect("a pod");
+    assert_eq!(pods.wait_for_write(&written, PATIENCE).await, WaitOutcome::Reached);
+    let removed = pods.remove_namespace("closed").expect("a name");
+    within(removed.wait()).await.expect("nothing of it has come");
+    within(factory.wait_for_cache_sync()).await.expect("all that is followed is there");
+    factory.shutdown().await;
+}

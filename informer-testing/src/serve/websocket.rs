@@ -1,0 +1,143 @@
+//! A watch over a WebSocket, as browsers and Java clients open it: each event is a message, text for JSON and binary
+//! for the rest.
+//!
+//! The rules are those of the real server's handler (`golang.org/x/net/websocket`): a client says its origin, names one
+//! subprotocol at most, which it gets, and what it sends is not looked at. A watch that is refused is refused before, with
+//! the same answers as any other. Faults and injections count and replace the bytes of events, not of frames.
+
+use std::io;
+
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt};
+use http::header::{
+    CONNECTION, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
+use tower::Service as _;
+
+use super::body::ResponseBody;
+use super::respond::{self, Events, HttpResponse};
+use super::service::{OneByOne, Service};
+
+/// A watch that is to go on in messages, once its connection has been handed over.
+pub(super) struct Conversation {
+    upgrade: OnUpgrade,
+    events: ResponseBody,
+    text: bool,
+}
+
+/// Answers a request; with a conversation, if it has asked for one and may have it.
+pub(super) async fn answer(
+    mut service: Service,
+    mut request: Request<Incoming>,
+) -> io::Result<(HttpResponse, Option<Conversation>)> {
+    if !is_asked_for(request.headers()) {
+        return Ok((service.call(request).await?, None));
+    }
+    let handshake = shake_hands(request.headers());
+    let upgrade = hyper::upgrade::on(&mut request);
+    request.extensions_mut().insert(OneByOne);
+    let response = service.call(request).await?;
+    let Some(Events { text }) = response.extensions().get().copied() else {
+        return Ok((response, None));
+    };
+    Ok(match handshake {
+        Ok(switch) => (switch, Some(Conversation { upgrade, events: response.into_body(), text })),
+        Err((code, why)) => (respond::text(code, why), None),
+    })
+}
+
+impl Conversation {
+    /// Sends the events until they or the client end.
+    pub(super) async fn hold(mut self) {
+        let upgraded = match self.upgrade.await {
+            Ok(upgraded) => TokioIo::new(upgraded),
+            Err(error) => return tracing::debug!(%error, "a connection was not handed over"),
+        };
+        let mut socket = WebSocketStream::from_raw_socket(upgraded, Role::Server, None).await;
+        loop {
+            let outcome = tokio::select! {
+                biased;
+                event = self.events.frame() => match event {
+                    Some(Ok(event)) => match event.into_data() {
+                        Ok(bytes) if !bytes.is_empty() => socket.send(message(bytes, self.text)).await,
+                        _ => Ok(()),
+                    },
+                    // The connection breaks off.
+                    Some(Err(_)) => return,
+                    None => {
+                        let farewell = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+                        let _ = socket.close(Some(farewell)).await;
+                        return;
+                    }
+                },
+                heard = socket.next() => match heard {
+                    Some(Ok(message)) if !message.is_close() => Ok(()),
+                    Some(Err(error)) => Err(error),
+                    _ => return,
+                },
+            };
+            if let Err(error) = outcome {
+                return tracing::debug!(%error, "a WebSocket ended with an error");
+            }
+        }
+    }
+}
+
+/// Makes a message of an event, which a fault may have cut within a character.
+fn message(event: Bytes, text: bool) -> Message {
+    let kind = if text { Data::Text } else { Data::Binary };
+    Message::Frame(Frame::message(event, OpCode::Data(kind), true))
+}
+
+fn is_asked_for(headers: &HeaderMap) -> bool {
+    let upgrade = value(headers, &UPGRADE).eq_ignore_ascii_case("websocket");
+    upgrade && value(headers, &CONNECTION).to_ascii_lowercase().contains("upgrade")
+}
+
+/// Gives the response that hands the connection over, or why there is none.
+fn shake_hands(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'static str)> {
+    let key = value(headers, &SEC_WEBSOCKET_KEY);
+    if key.is_empty() {
+        return Err((StatusCode::BAD_REQUEST, "mismatch challenge/response"));
+    }
+    if value(headers, &SEC_WEBSOCKET_VERSION) != "13" {
+        return Err((StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"));
+    }
+    let origin = value(headers, &ORIGIN);
+    if origin.is_empty() || origin.parse::<Uri>().is_err() {
+        return Err((StatusCode::FORBIDDEN, ""));
+    }
+    let protocol = value(headers, &SEC_WEBSOCKET_PROTOCOL).trim();
+    if protocol.contains(',') {
+        return Err((StatusCode::BAD_REQUEST, ""));
+    }
+    let mut switch = Response::new(ResponseBody::whole(Bytes::new()));
+    *switch.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let mut say = |name: HeaderName, text: &str| {
+        // All of it came from a header, or is base64.
+        switch.headers_mut().extend(HeaderValue::from_str(text).ok().map(|value| (name, value)));
+    };
+    say(UPGRADE, "websocket");
+    say(CONNECTION, "Upgrade");
+    say(SEC_WEBSOCKET_ACCEPT, &derive_accept_key(key.as_bytes()));
+    if !protocol.is_empty() {
+        say(SEC_WEBSOCKET_PROTOCOL, protocol);
+    }
+    Ok(switch)
+}
+
+fn value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}

@@ -1,0 +1,46 @@
+//! CBOR, read and written with a library and none of the simulator's own code.
+
+use ciborium::Value as Cbor;
+use serde_json::Value;
+
+/// How a document begins.
+pub(crate) const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
+
+/// Reads a document, as JSON; bytes that are to be base64 in JSON are left a list of numbers.
+#[track_caller]
+pub(crate) fn read(mut bytes: &[u8]) -> Value {
+    assert!(bytes.starts_with(&SELF_DESCRIBED), "{bytes:x?}");
+    let read = read_first(&mut bytes).expect("CBOR");
+    assert!(bytes.is_empty(), "one item, and no more");
+    read
+}
+
+/// Reads what comes first, if it is there as a whole, and steps behind it.
+pub(crate) fn read_first(bytes: &mut &[u8]) -> Option<Value> {
+    let mut rest = *bytes;
+    let item: Cbor = ciborium::from_reader(&mut rest).ok()?;
+    *bytes = rest;
+    Some(json(item))
+}
+
+/// Writes text strings as such, as most libraries do, where Go writes byte strings.
+pub(crate) fn write(value: &Value) -> Vec<u8> {
+    let mut bytes = SELF_DESCRIBED.to_vec();
+    ciborium::into_writer(value, &mut bytes).expect("writable");
+    bytes
+}
+
+fn json(item: Cbor) -> Value {
+    let text = |bytes| Value::String(String::from_utf8(bytes).expect("text"));
+    match item {
+        Cbor::Bytes(bytes) => text(bytes),
+        Cbor::Tag(22, inner) => inner.into_bytes().expect("bytes").into(),
+        Cbor::Tag(_, inner) => json(*inner),
+        Cbor::Array(elements) => elements.into_iter().map(json).collect(),
+        Cbor::Map(entries) => {
+            let entries = entries.into_iter().map(|(key, value)| (json(key), json(value)));
+            Value::Object(entries.map(|(key, value)| (key.as_str().expect("text").into(), value)).collect())
+        }
+        other => other.deserialized().expect("a plain value"),
+    }
+}

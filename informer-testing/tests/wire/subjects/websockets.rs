@@ -1,0 +1,155 @@
+//! A watch over a WebSocket, as browsers open it.
+
+use http::Method;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message as Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+use crate::answer::Answer;
+use crate::protobuf::{Document, Message};
+use crate::scenario::{Scenario, scenario};
+use crate::server::Server;
+use crate::websocket::{Conversation, KEY, ORIGIN, VERSION, ask};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    let rows = vec![
+        scenario(a_websocket_brings_an_event_in_each_message),
+        scenario(a_websocket_goes_on_with_what_happens),
+        scenario(a_websocket_brings_protobuf_without_lengths),
+        scenario(a_websocket_brings_the_end_of_a_streaming_list),
+        scenario(an_error_in_a_websocket_is_an_event),
+        scenario(a_websocket_is_closed_as_usual_when_its_time_is_up),
+        scenario(what_is_said_to_a_websocket_is_not_looked_at),
+        scenario(a_websocket_speaks_the_one_protocol_that_it_is_asked_for),
+        scenario(a_websocket_does_not_choose_between_protocols),
+        scenario(a_websocket_needs_an_origin),
+        scenario(a_websocket_needs_a_key),
+        scenario(a_websocket_has_version_13),
+        scenario(what_is_refused_of_a_websocket_is_refused_before),
+        scenario(a_list_is_no_websocket),
+    ];
+    rows.into_iter().map(Scenario::over_a_socket).collect()
+}
+
+fn event(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+async fn a_websocket_brings_an_event_in_each_message(server: Server) {
+    server.create_secrets(&["a", "b"]).await;
+    let mut watch = Conversation::open(&server, &[], &[]).await;
+    for name in ["a", "b"] {
+        let text = watch.text().await;
+        assert!(text.ends_with("}\n") && text.matches('\n').count() == 1, "{text}");
+        let event = event(&text);
+        assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&json!("ADDED"), &json!(name)));
+    }
+}
+
+async fn a_websocket_goes_on_with_what_happens(server: Server) {
+    let last = server.create_secrets(&["a"]).await;
+    let version = last["metadata"]["resourceVersion"].as_str().expect("a version");
+    let mut watch = Conversation::open(&server, &[("resourceVersion", version)], &[]).await;
+    server.label("a", "x", "1").await;
+    server.delete(&server.secret_path("a")).await.expect(200);
+    for kind in ["MODIFIED", "DELETED"] {
+        assert_eq!(event(&watch.text().await)["type"], kind);
+    }
+}
+
+async fn a_websocket_brings_protobuf_without_lengths(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let accept = [("accept", "application/vnd.kubernetes.protobuf")];
+    let mut watch = Conversation::open(&server, &[], &accept).await;
+    let event = Message::read(&watch.binary().await);
+    assert_eq!(event.text(1), "ADDED");
+    let document = Document::read(event.message(2).bytes(1));
+    assert_eq!((document.kind.as_str(), document.name().as_str()), ("Secret", "a"));
+}
+
+async fn a_websocket_brings_the_end_of_a_streaming_list(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let parameters = [
+        ("sendInitialEvents", "true"),
+        ("resourceVersionMatch", "NotOlderThan"),
+        ("allowWatchBookmarks", "true"),
+    ];
+    let mut watch = Conversation::open(&server, &parameters, &[]).await;
+    assert_eq!(event(&watch.text().await)["type"], "ADDED");
+    let bookmark = event(&watch.text().await);
+    assert_eq!(bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+}
+
+async fn an_error_in_a_websocket_is_an_event(server: Server) {
+    let parameters = [
+        ("sendInitialEvents", "true"),
+        ("resourceVersionMatch", "NotOlderThan"),
+        ("resourceVersion", "999999999"),
+    ];
+    let mut watch = Conversation::open(&server, &parameters, &[]).await;
+    let error = event(&watch.text().await);
+    assert_eq!((&error["type"], &error["object"]["code"]), (&json!("ERROR"), &json!(504)));
+    assert!(matches!(watch.next().await, Frame::Close(_)));
+}
+
+async fn a_websocket_is_closed_as_usual_when_its_time_is_up(server: Server) {
+    let mut watch = Conversation::open(&server, &[("timeoutSeconds", "1")], &[]).await;
+    match watch.next().await {
+        Frame::Close(Some(farewell)) => assert_eq!(farewell.code, CloseCode::Normal),
+        other => panic!("{other}"),
+    }
+}
+
+async fn what_is_said_to_a_websocket_is_not_looked_at(server: Server) {
+    let mut watch = Conversation::open(&server, &[], &[]).await;
+    watch.say("hello").await;
+    server.create_secrets(&["a"]).await;
+    assert_eq!(event(&watch.text().await)["type"], "ADDED");
+}
+
+async fn a_websocket_speaks_the_one_protocol_that_it_is_asked_for(server: Server) {
+    let protocol = ("sec-websocket-protocol", "example.test");
+    let response = ask(&server, &[], &[KEY, VERSION, ORIGIN, protocol]).await;
+    assert_eq!(response.headers()["sec-websocket-protocol"], "example.test");
+    Conversation::of(response).await;
+}
+
+/// Asks for a WebSocket, and gives the code of what comes instead.
+async fn refused(server: &Server, headers: &[(&str, &str)]) -> u16 {
+    ask(server, &[], headers).await.status().as_u16()
+}
+
+async fn a_websocket_does_not_choose_between_protocols(server: Server) {
+    let protocols = ("sec-websocket-protocol", "example.test, binary.k8s.io");
+    assert_eq!(refused(&server, &[KEY, VERSION, ORIGIN, protocols]).await, 400);
+}
+
+async fn a_websocket_needs_an_origin(server: Server) {
+    assert_eq!(refused(&server, &[KEY, VERSION]).await, 403);
+}
+
+async fn a_websocket_needs_a_key(server: Server) {
+    assert_eq!(refused(&server, &[VERSION, ORIGIN]).await, 400);
+}
+
+async fn a_websocket_has_version_13(server: Server) {
+    for version in [&[][..], &[("sec-websocket-version", "8")]] {
+        assert_eq!(refused(&server, &[&[KEY, ORIGIN], version].concat()).await, 400);
+    }
+}
+
+async fn what_is_refused_of_a_websocket_is_refused_before(server: Server) {
+    let headers = [KEY, VERSION, ORIGIN];
+    let parameters = [("resourceVersionMatch", "Exact")];
+    Answer::read(ask(&server, &parameters, &headers).await).await.expect(422);
+    let headers = [KEY, VERSION, ORIGIN, ("accept", "text/html")];
+    Answer::read(ask(&server, &[], &headers).await).await.expect(406);
+}
+
+async fn a_list_is_no_websocket(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let upgrade = [("connection", "Upgrade"), ("upgrade", "websocket")];
+    let headers = [&upgrade[..], &[KEY, VERSION, ORIGIN]].concat();
+    let answer = server.call(Method::GET, &server.secrets(), &headers, "").await;
+    assert_eq!(answer.expect(200)["kind"], "SecretList");
+}

@@ -1,0 +1,72 @@
+//! [`Conversation`]: a watch over a WebSocket.
+
+use futures::{SinkExt, StreamExt};
+use http::{Method, Response};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use kube::client::Body;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use crate::server::{Server, with_query};
+
+/// What a client has to say, besides that it wants an upgrade.
+pub(crate) const KEY: (&str, &str) = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+pub(crate) const VERSION: (&str, &str) = ("sec-websocket-version", "13");
+pub(crate) const ORIGIN: (&str, &str) = ("origin", "https://scenarios.test");
+
+/// What follows from the key (RFC 6455).
+const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+
+/// An open WebSocket.
+pub(crate) struct Conversation(WebSocketStream<TokioIo<Upgraded>>);
+
+/// Asks for a watch over a WebSocket with these headers.
+pub(crate) async fn ask(
+    server: &Server,
+    parameters: &[(&str, &str)],
+    headers: &[(&str, &str)],
+) -> Response<Body> {
+    let path = with_query(&server.secrets(), &[&[("watch", "true")], parameters].concat());
+    let headers = [&[("connection", "keep-alive, Upgrade"), ("upgrade", "WebSocket")], headers].concat();
+    server.send(Method::GET, &path, &headers, &[]).await
+}
+
+impl Conversation {
+    /// Opens a watch.
+    pub(crate) async fn open(server: &Server, parameters: &[(&str, &str)], headers: &[(&str, &str)]) -> Self {
+        let response = ask(server, parameters, &[&[KEY, VERSION, ORIGIN], headers].concat()).await;
+        Self::of(response).await
+    }
+
+    pub(crate) async fn of(response: Response<Body>) -> Self {
+        assert_eq!(response.status(), 101);
+        assert_eq!(response.headers()["sec-websocket-accept"], ACCEPT);
+        assert_eq!(response.headers()["upgrade"], "websocket");
+        let upgraded = hyper::upgrade::on(response).await.expect("the connection is handed over");
+        Self(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, None).await)
+    }
+
+    pub(crate) async fn next(&mut self) -> Message {
+        self.0.next().await.expect("the conversation goes on").expect("a good frame")
+    }
+
+    pub(crate) async fn text(&mut self) -> String {
+        match self.next().await {
+            Message::Text(text) => text.to_string(),
+            other => panic!("no text: {other}"),
+        }
+    }
+
+    pub(crate) async fn binary(&mut self) -> Vec<u8> {
+        match self.next().await {
+            Message::Binary(bytes) => bytes.to_vec(),
+            other => panic!("no bytes: {other}"),
+        }
+    }
+
+    pub(crate) async fn say(&mut self, text: &str) {
+        self.0.send(Message::text(text)).await.expect("the connection stands");
+    }
+}

@@ -1,0 +1,217 @@
+//! Indices for the fields that a definition calls selectable (KEP-4358): by what its author wants objects to be found on
+//! the server, they are found here, too.
+//!
+//! A path of JSON becomes one of Rust's fields by the types that kopium has made. Where it leads to what is no plain
+//! value, as to one of a few words, which are a type of their own, there is no index.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
+use syn::{Fields, File, Item, ItemStruct, PathArguments, Type};
+
+use super::definition::Definition;
+use crate::codegen::names::snake;
+
+/// What the values of an index can be, besides `String`.
+const PLAIN: [&str; 3] = ["bool", "i32", "i64"];
+
+/// An index.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Index {
+    /// `by_image`
+    name: String,
+    /// `spec.image`, by the names of Rust.
+    path: String,
+    /// The type of the values, unless they are `String`s.
+    value: Option<String>,
+}
+
+impl Index {
+    /// As an attribute of the derive has it.
+    pub(super) fn attribute(&self) -> TokenStream {
+        let Self { name, path, value } = self;
+        let value = value.iter().map(|value| Ident::new(value, proc_macro2::Span::call_site()));
+        quote!(index(name = #name, path = #path #(, value = #value)*))
+    }
+}
+
+/// The indices of a kind in a version, in the order of its definition.
+pub(super) fn indices(definition: &Definition, version: &str, root: &str, types: &File) -> Vec<Index> {
+    let versions = definition.value["spec"]["versions"].as_array();
+    let version = versions.into_iter().flatten().find(|it| it["name"] == version);
+    let selectable = version.and_then(|version| version["selectableFields"].as_array());
+    let paths = selectable.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
+    let structs: BTreeMap<String, &ItemStruct> = types
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Struct(item) => Some((item.ident.to_string(), item)),
+            _ => None,
+        })
+        .collect();
+    let mut indices: Vec<Index> = Vec::new();
+    for path in paths {
+        let Some((fields, value)) = along(path, root, &structs) else { continue };
+        let (last, all) = (fields.last().cloned().unwrap_or_default(), fields.join("_"));
+        // The last name says enough, unless two end alike.
+        let is_taken = indices.iter().any(|index| index.name == format!("by_{last}"));
+        let name = format!("by_{}", if is_taken { all } else { last });
+        let value = Some(value).filter(|value| value != "String");
+        indices.push(Index { name, path: fields.join("."), value });
+    }
+    indices
+}
+
+/// The fields of Rust that a path of JSON leads through, and the type of the values there.
+fn along(path: &str, root: &str, structs: &BTreeMap<String, &ItemStruct>) -> Option<(Vec<String>, String)> {
+    let (first, rest) = path.strip_prefix('.')?.split_once('.')?;
+    let mut at = match first {
+        "spec" => format!("{root}Spec"),
+        "status" => format!("{root}Status"),
+        _ => return None,
+    };
+    let mut fields = vec![first.to_owned()];
+    for name in rest.split('.') {
+        let (field, of_type) = field(structs.get(&at)?, name)?;
+        fields.push(field);
+        at = of_type;
+    }
+    (at == "String" || PLAIN.contains(&at.as_str())).then_some((fields, at))
+}
+
+/// The field that is called so in JSON, and its type without `Option`.
+fn field(item: &ItemStruct, name: &str) -> Option<(String, String)> {
+    let Fields::Named(fields) = &item.fields else { return None };
+    let of_json = |field: &&syn::Field| {
+        renamed(field).or_else(|| field.ident.as_ref().map(ToString::to_string)).is_some_and(|it| it == name)
+    };
+    let field = fields.named.iter().find(of_json)?;
+    let ident = field.ident.as_ref()?.to_string();
+    // A path of the derive has no place for `r#type`.
+    let is_plain = !ident.starts_with("r#") && ident == snake(&ident);
+    Some((ident, type_name(&field.ty)?)).filter(|_| is_plain)
+}
+
+fn renamed(field: &syn::Field) -> Option<String> {
+    let mut name = None;
+    for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("serde")) {
+        let read = attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("rename") {
+                name = Some(meta.value()?.parse::<syn::LitStr>()?.value());
+            } else if meta.input.peek(syn::Token![=]) {
+                meta.value()?.parse::<syn::Expr>()?;
+            }
+            Ok(())
+        });
+        read.ok()?;
+    }
+    name
+}
+
+fn type_name(of: &Type) -> Option<String> {
+    let Type::Path(of) = of else { return None };
+    let last = of.path.segments.last()?;
+    match &last.arguments {
+        PathArguments::None => Some(last.ident.to_string()),
+        PathArguments::AngleBracketed(arguments) if last.ident == "Option" => match arguments.args.first()? {
+            syn::GenericArgument::Type(inner) => type_name(inner),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const TYPES: &str = r#"
+        pub struct ThingSpec {
+            pub image: String,
+            #[serde(default, skip_serializing_if = "Option::is_none", rename = "maxSize")]
+            pub max_size: Option<i64>,
+            pub parent: Option<ThingParent>,
+            pub tier: Option<ThingTier>,
+            #[serde(rename = "type")]
+            pub r#type: String,
+            pub labels: Option<BTreeMap<String, String>>,
+        }
+        pub struct ThingParent { pub image: Option<String>, pub ready: bool }
+        pub enum ThingTier { A }
+        pub struct ThingStatus { pub phase: Option<String> }
+    "#;
+
+    fn found(paths: &[&str]) -> Vec<(String, String, Option<String>)> {
+        let fields: Vec<Value> = paths.iter().map(|path| json!({ "jsonPath": path })).collect();
+        let definition = Definition {
+            path: "a.yaml".into(),
+            group: "example.com".into(),
+            kind: "Thing".into(),
+            plural: "things".into(),
+            short: Vec::new(),
+            namespaced: true,
+            versions: vec!["v1".into()],
+            value: json!({ "spec": { "versions": [
+                { "name": "v1beta1", "selectableFields": [{ "jsonPath": ".spec.image" }] },
+                { "name": "v1", "selectableFields": fields },
+            ] } }),
+        };
+        let types = syn::parse_str(TYPES).unwrap();
+        let indices = indices(&definition, "v1", "Thing", &types);
+        indices.into_iter().map(|index| (index.name, index.path, index.value)).collect()
+    }
+
+    fn index(name: &str, path: &str, value: Option<&str>) -> (String, String, Option<String>) {
+        (name.to_owned(), path.to_owned(), value.map(str::to_owned))
+    }
+
+    #[test]
+    fn a_selectable_field_is_an_index_over_the_field_of_rust() {
+        assert_eq!(
+            found(&[".spec.image", ".spec.maxSize", ".spec.parent.ready", ".status.phase"]),
+            [
+                index("by_image", "spec.image", None),
+                index("by_max_size", "spec.max_size", Some("i64")),
+                index("by_ready", "spec.parent.ready", Some("bool")),
+                index("by_phase", "status.phase", None),
+            ]
+        );
+    }
+
+    #[test]
+    fn fields_that_end_alike_are_called_by_their_whole_path() {
+        assert_eq!(
+            found(&[".spec.image", ".spec.parent.image"]),
+            [index("by_image", "spec.image", None), index("by_spec_parent_image", "spec.parent.image", None)]
+        );
+    }
+
+    #[test]
+    fn what_is_no_plain_value_or_has_no_plain_name_is_left_out() {
+        assert_eq!(
+            found(&[
+                ".spec.tier",
+                ".spec.type",
+                ".spec.labels",
+                ".spec.parent",
+                ".spec.no",
+                ".metadata.name"
+            ]),
+            []
+        );
+        assert_eq!(found(&["spec.image", ".spec", ".spec.labels['a.b']", ""]), []);
+    }
+
+    #[test]
+    fn an_index_is_written_as_the_derive_reads_it() {
+        let of = |value: Option<&str>| {
+            let value = value.map(str::to_owned);
+            Index { name: "by_a".into(), path: "spec.a".into(), value }.attribute().to_string()
+        };
+        assert_eq!(of(None), "index (name = \"by_a\" , path = \"spec.a\")");
+        assert_eq!(of(Some("i32")), "index (name = \"by_a\" , path = \"spec.a\" , value = i32)");
+    }
+}
