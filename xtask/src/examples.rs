@@ -9,9 +9,10 @@ use crate::{process, workspace};
 
 /// All that end by themselves, and talk to the server that they are told to. `quickstart` and `custom-groups` have steps
 /// of their own.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "custom_resource",
     "dynamic",
+    "endpoint-slices",
     "index_lookup",
     "informer_alone",
     "kube_runtime",
