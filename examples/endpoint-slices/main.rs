@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         services: args.services.into(),
         addresses: Arc::default(),
     };
-    run(&workload, args.changes).await?;
+    run(&workload, args.changes).await.map_err(|error| -> Box<dyn Error> { error })?;
     drop(workload);
     server.shutdown().await
 }

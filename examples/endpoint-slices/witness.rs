@@ -15,8 +15,9 @@ use crate::Failure;
 use crate::slices::{self, MANAGED_BY, MANAGER};
 use crate::views::PodEndpoint;
 
-/// The pods of each service, each with its address. Services without any are not in it.
-pub(crate) type Endpoints = BTreeMap<String, BTreeSet<(String, String)>>;
+/// The pods of each service in order, each with its address, and as often as it is there. Services without any are not in
+/// it.
+pub(crate) type Endpoints = BTreeMap<String, Vec<(String, String)>>;
 
 /// Long enough for anything that is going to happen at all.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -93,11 +94,11 @@ impl Witness {
                     selector.iter().all(|(label, value)| pod.labels().get(label) == Some(value));
                 if let Some(address) = pod.ready_address().filter(|_| is_selected) {
                     let pods = expected.entry(service.name_any()).or_default();
-                    pods.insert((pod.name_any(), address.to_owned()));
+                    pods.push((pod.name_any(), address.to_owned()));
                 }
             }
         }
-        Ok(expected)
+        Ok(in_order(expected))
     }
 
     async fn actual(&self) -> Result<Endpoints, Failure> {
@@ -109,9 +110,14 @@ impl Witness {
             for endpoint in slice.endpoints.into_iter().flatten() {
                 let pod = endpoint.target_ref.and_then(|pod| pod.name).unwrap_or_default();
                 let address = endpoint.addresses.into_iter().next().unwrap_or_default();
-                actual.entry(service.name().to_owned()).or_default().insert((pod, address));
+                actual.entry(service.name().to_owned()).or_default().push((pod, address));
             }
         }
-        Ok(actual)
+        Ok(in_order(actual))
     }
+}
+
+fn in_order(mut endpoints: Endpoints) -> Endpoints {
+    endpoints.values_mut().for_each(|pods| pods.sort_unstable());
+    endpoints
 }

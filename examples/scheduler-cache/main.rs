@@ -32,7 +32,7 @@ use workload::Workload;
 /// Puts pods on nodes, kills the scheduler in the midst of it, and compares its sums with a recount in the end.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many pods there are at a time, 50 to a node at most [default: 10000, or 2000 on a real server]
+    /// How many pods there are at a time, 50 to a node at most [default: 10000, or 4000 on a real server]
     #[arg(long)]
     pods: Option<usize>,
 
@@ -45,7 +45,7 @@ struct Args {
 async fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
     let is_real = std::env::var_os("INFORMER_E2E_KUBECONFIG").is_some();
-    let pods = args.pods.unwrap_or(if is_real { 2_000 } else { 10_000 }).max(2);
+    let pods = args.pods.unwrap_or(if is_real { 4_000 } else { 10_000 }).max(2);
     let nodes = args.nodes.unwrap_or(0).max(pods.div_ceil(50));
     let server = Server::start().await?;
     let workload = Workload { client: server.client.clone(), namespace: server.namespace.clone() };
@@ -63,6 +63,7 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
     let mut witness = Witness::start(client.clone(), namespace).await?;
     // Some nodes come later; there is room enough on the others for all that comes before.
     let first_nodes = (nodes * 3).div_ceil(4);
+    workload.ensure_service_account().await?;
     workload.add_nodes(0..first_nodes).await?;
     let create = tokio::spawn({
         let workload = workload.clone();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use informer_factory::ObjectKey;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::core::Request;
 use kube::{Api, Client, Resource};
@@ -26,6 +26,16 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
+    /// Makes what pods need on a real server, where a controller makes it before long.
+    pub(crate) async fn ensure_service_account(&self) -> Result<(), kube::Error> {
+        let account = json!({ "metadata": { "name": "default" } });
+        let answer = self.create(ServiceAccount::url_path(&(), Some(&self.namespace)), account).await;
+        match answer {
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+            answer => answer,
+        }
+    }
+
     pub(crate) async fn add_nodes(&self, numbers: Range<usize>) -> Result<(), kube::Error> {
         at_a_time(numbers.map(|n| self.create(Node::url_path(&(), None), self.node(n)))).await
     }
