@@ -46,8 +46,8 @@ pub use handler::{AsyncEventHandler, EventHandler, Filtered, Handlers};
 pub use key::ObjectKey;
 pub use key_function::{NotUnique, unique_value_as_key};
 pub use lister_watcher::{
-    Bookmark, ListEnd, ListOptions, ListPart, ListStream, ListerWatcher, Malformed, MalformedKind,
-    ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,
+    Bookmark, InNamespace, ListEnd, ListOptions, ListPart, ListStream, ListerWatcher, Malformed,
+    MalformedKind, ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,
 };
 pub use processor::{
     EventStream, HandlerOptions, HandlerRegistration, HandlerStats, Published, Resync, SharedProcessor,

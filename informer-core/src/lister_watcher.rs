@@ -51,6 +51,12 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
+    /// Returns what makes the like of this for single namespaces, if each is to be listed and watched on its own, and
+    /// whoever runs this says which. Default: `None`, this is listed and watched as a whole.
+    fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {
+        None
+    }
+
     /// Starts a list and returns its parts as they arrive. The last part is [`ListPart::End`].
     ///
     /// # Errors
@@ -72,6 +78,9 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Dropping the future or the stream gives the watch up.
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, ListWatchError>;
 }
+
+/// Makes what lists and watches a namespace.
+pub type InNamespace<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
 
 /// The parts of a list as they arrive.
 pub type ListStream<K> = BoxStream<'static, Result<ListPart<K>, ListWatchError>>;

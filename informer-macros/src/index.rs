@@ -14,13 +14,14 @@ use crate::names::ident;
 const TAKEN: [&str; 2] = ["namespace", "labels"];
 
 /// The methods of `SharedIndexInformer`, which would be found in place of an index's.
-const METHODS: [&str; 28] = [
+const METHODS: [&str; 31] = [
     "add_async_event_handler",
     "add_async_event_handler_with",
     "add_event_handler",
     "add_event_handler_with",
     "add_handlers",
     "add_index",
+    "add_namespace",
     "borrow",
     "clone",
     "events",
@@ -32,7 +33,9 @@ const METHODS: [&str; 28] = [
     "indexer",
     "last_verification",
     "lister",
+    "namespaces",
     "new",
+    "remove_namespace",
     "state",
     "status",
     "stopped",

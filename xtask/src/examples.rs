@@ -9,7 +9,7 @@ use crate::{process, workspace};
 
 /// All that end by themselves, and talk to the server that they are told to. `quickstart` and `custom-groups` have steps
 /// of their own.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "custom_resource",
     "dynamic",
     "endpoint-slices",
@@ -17,6 +17,7 @@ const NAMES: [&str; 13] = [
     "informer_alone",
     "kube_runtime",
     "metadata_only",
+    "multi_namespace",
     "own_resync",
     "reflector_alone",
     "sample-controller",

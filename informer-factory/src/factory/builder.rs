@@ -1,5 +1,6 @@
 //! [`FactoryBuilder`]: what is the same for all informers of a factory.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 
 use super::SharedInformerFactory;
-use super::scope::Scope;
+use super::namespaces::Followed;
+use super::scope::{Scope, Where};
 use super::type_options::{OptionsByType, TypeOptions};
+use crate::NamespaceError;
 
 /// Builds a [`SharedInformerFactory`].
 ///
@@ -20,6 +23,8 @@ use super::type_options::{OptionsByType, TypeOptions};
 pub struct FactoryBuilder {
     client: Client,
     scope: Scope,
+    /// Those to follow one by one.
+    namespaces: Option<BTreeSet<String>>,
     config: FactoryConfig,
 }
 
@@ -51,7 +56,7 @@ const LEAST_IDLE: Duration = Duration::from_secs(1);
 
 impl FactoryBuilder {
     pub(super) fn new(client: Client) -> Self {
-        Self { client, scope: Scope::default(), config: FactoryConfig::default() }
+        Self { client, scope: Scope::default(), namespaces: None, config: FactoryConfig::default() }
     }
 
     /// Sets a name that messages have before each resource, such as `scheduler` for `scheduler/pods`: for processes with
@@ -66,8 +71,45 @@ impl FactoryBuilder {
     /// not affected.
     #[doc(alias = "WithNamespace")]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.scope.namespace = Scope::namespace(&namespace.into());
+        self.scope.namespace = Where::named(&namespace.into());
+        self.namespaces = None;
         self
+    }
+
+    /// Limits namespaced resources to some namespaces, which can be [added](SharedInformerFactory::add_namespace) and
+    /// [removed](SharedInformerFactory::remove_namespace) while informers run; there may be none to begin with. Each
+    /// informer has a watch per namespace, and one store, one set of indices and of handlers for all of them, as
+    /// [`SharedIndexInformer::new_in_namespaces`](crate::SharedIndexInformer::new_in_namespaces) describes it. Cluster-scoped
+    /// resources are not affected.
+    ///
+    /// ```no_run
+    /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use informer_factory::SharedInformerFactory;
+    ///
+    /// let factory = SharedInformerFactory::builder(client).namespaces(["shop", "payments"])?.build();
+    /// let pods = factory.core().v1().pods();
+    /// factory.start();
+    /// factory.wait_for_cache_sync().await?;
+    /// for promise in factory.add_namespace("archive")? {
+    ///     promise.wait().await?;
+    /// }
+    /// factory.remove_namespace("shop")?;
+    /// # drop(pods);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`NamespaceError::InvalidName`] if one of them can't be the name of a namespace.
+    pub fn namespaces<N: Into<String>>(
+        mut self,
+        namespaces: impl IntoIterator<Item = N>,
+    ) -> Result<Self, NamespaceError> {
+        let names: BTreeSet<String> = namespaces.into_iter().map(Into::into).collect();
+        names.iter().try_for_each(|name| NamespaceError::check_name(name))?;
+        self.scope.namespace = Where::Followed;
+        self.namespaces = Some(names);
+        Ok(self)
     }
 
     /// Changes what is different for the informers of one type: resync period, page size, pruned fields, transform, name.
@@ -192,7 +234,12 @@ impl FactoryBuilder {
     /// Returns the factory. It has no informers yet, and asks nothing of the server.
     #[must_use]
     pub fn build(self) -> SharedInformerFactory {
-        SharedInformerFactory::with_config(self.client, self.scope, self.config)
+        SharedInformerFactory::with_config(
+            self.client,
+            self.scope,
+            self.namespaces.map(Followed::new),
+            self.config,
+        )
     }
 }
 

@@ -50,11 +50,7 @@ impl SharedInformerFactory {
     where
         K: Resource<DynamicType = ApiResource> + DeserializeOwned + Send + Sync + 'static,
     {
-        let namespace = match scope {
-            Scope::Namespaced => self.scope.namespace.as_deref(),
-            Scope::Cluster => None,
-        };
-        self.shared(Some(resource), namespace, resource, |list_watch, options| {
+        self.shared(Some(resource), *scope == Scope::Namespaced, resource, |list_watch, options| {
             SharedIndexInformer::new(std::sync::Arc::new(list_watch), options)
         })
     }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::SharedInformerFactory;
 use super::registry::{Entry, InformerKey};
-use super::scope::Scope;
+use super::scope::{Scope, Where};
 use super::type_options::TypeOptions;
 use crate::{InformerOptions, InformerTask, SharedIndexInformer};
 
@@ -19,7 +19,7 @@ impl SharedInformerFactory {
     pub(super) fn shared<K>(
         &self,
         resource: Option<&ApiResource>,
-        namespace: Option<&str>,
+        is_namespaced: bool,
         dynamic_type: &K::DynamicType,
         make: impl FnOnce(KubeListWatch<K>, InformerOptions<K>) -> (SharedIndexInformer<K>, InformerTask<K>),
     ) -> SharedIndexInformer<K>
@@ -29,7 +29,7 @@ impl SharedInformerFactory {
         let key = InformerKey {
             object: TypeId::of::<K>(),
             resource: resource.cloned(),
-            scope: Scope { namespace: namespace.map(str::to_owned), ..self.scope.clone() },
+            scope: self.scope.of(is_namespaced),
         };
         let existing = self.inner.informers.get(&key).map(|entry| entry.informer());
         let informer = existing.unwrap_or_else(|| {
@@ -37,7 +37,16 @@ impl SharedInformerFactory {
             let list_watch = self.list_watch(&key.scope, dynamic_type, of_type);
             // I8: with no lock on the registry.
             let (informer, task) = make(list_watch, self.options(of_type));
-            self.register(key, Entry::new(informer, task))
+            let entry = Entry::new(informer, task);
+            let is_followed = key.scope.namespace == Where::Followed;
+            if is_followed {
+                self.follow_namespaces(entry.handle().as_ref());
+            }
+            let informer = self.register(key.clone(), entry);
+            if is_followed && let Some(shared) = self.inner.informers.get(&key).map(|entry| entry.handle()) {
+                self.follow_namespaces(shared.as_ref());
+            }
+            informer
         });
         informer.expect("an informer is registered under the type of its objects")
     }
@@ -54,11 +63,11 @@ impl SharedInformerFactory {
         of_type: Option<&TypeOptions<K>>,
     ) -> KubeListWatch<K> {
         let client = self.inner.client.clone();
-        let mut list_watch = KubeListWatch::<K>::namespaced_with(
-            client,
-            scope.namespace.as_deref().unwrap_or_default(),
-            dynamic_type,
-        );
+        let mut list_watch = match &scope.namespace {
+            Where::Everywhere => KubeListWatch::<K>::all_with(client, dynamic_type),
+            Where::In(namespace) => KubeListWatch::namespaced_with(client, namespace, dynamic_type),
+            Where::Followed => KubeListWatch::all_with(client, dynamic_type).namespace_by_namespace(),
+        };
         if let Some(tweak) = &self.inner.config.tweak_list_options {
             list_watch = list_watch.tweak_list_options(|options| tweak(options));
         }

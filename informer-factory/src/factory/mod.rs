@@ -8,6 +8,7 @@ mod builder;
 mod discovery;
 mod dynamic;
 mod make;
+mod namespaces;
 mod registry;
 mod report;
 mod scope;
@@ -28,6 +29,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{InformerOptions, InformerTask, SharedIndexInformer};
 use discovery::Discovery;
+use namespaces::Followed;
 use registry::{Entry, Registry};
 use scope::Scope;
 
@@ -77,6 +79,8 @@ pub struct SharedInformerFactory {
 struct Inner {
     client: Client,
     config: builder::FactoryConfig,
+    /// The namespaces that it follows one by one, if it does.
+    followed: Option<Followed>,
     /// What the informers know together about the server.
     server: SharedServer,
     discovery: Discovery,
@@ -102,11 +106,17 @@ impl SharedInformerFactory {
         FactoryBuilder::new(client)
     }
 
-    fn with_config(client: Client, scope: Scope, config: builder::FactoryConfig) -> Self {
+    fn with_config(
+        client: Client,
+        scope: Scope,
+        followed: Option<Followed>,
+        config: builder::FactoryConfig,
+    ) -> Self {
         let shutdown = CancellationToken::new();
         let inner = Inner {
             client,
             config,
+            followed,
             server: SharedServer::new(),
             discovery: Discovery::default(),
             informers: Registry::new(),
@@ -162,8 +172,7 @@ impl SharedInformerFactory {
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
         K::Scope: InformerScope,
     {
-        let namespace = K::Scope::namespace(self.scope.namespace.as_deref());
-        self.shared(None, namespace, &(), make)
+        self.shared(None, K::Scope::is_namespaced(), &(), make)
     }
 
     /// Starts the informers that have not been started yet; to be called again after others were asked for. Does

@@ -3,10 +3,12 @@
 //! Entries are independent of each other, which is what a concurrent map is good for.
 
 use std::any::{Any, TypeId, type_name};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dashmap::DashMap;
 use futures::future::BoxFuture;
+use informer_core::Synced;
 use kube::Resource;
 use kube::core::discovery::ApiResource;
 use parking_lot::Mutex;
@@ -15,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::report::InformerReport;
 use super::scope::Scope;
-use crate::{CacheSync, InformerState, InformerTask, SharedIndexInformer};
+use crate::{CacheSync, InformerState, InformerTask, NamespaceError, SharedIndexInformer};
 
 /// What tells informers apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -71,6 +73,11 @@ impl Entry {
             .as_any()
             .downcast_ref::<SharedIndexInformer<K>>()
             .is_some_and(|own| own.is_same(informer))
+    }
+
+    /// Another handle on the informer.
+    pub(super) fn handle(&self) -> Box<dyn AnyInformer> {
+        self.informer.handle()
     }
 
     pub(super) fn cache(&self) -> &dyn CacheSync {
@@ -131,13 +138,17 @@ impl Entry {
 pub(super) type Registry = DashMap<InformerKey, Entry>;
 
 /// What can be done with an informer whatever its objects are.
-trait AnyInformer: CacheSync {
+pub(super) trait AnyInformer: CacheSync {
     fn as_any(&self) -> &dyn Any;
     fn is_in_use(&self) -> bool;
     fn report(&self) -> InformerReport;
+    /// Another handle on it.
+    fn handle(&self) -> Box<dyn AnyInformer>;
+    /// Has it follow these namespaces and no others; returns the promises of those that come and go with it.
+    fn follow(&self, names: &BTreeSet<String>) -> Result<Vec<Synced>, NamespaceError>;
 }
 
-impl<K: Send + Sync + 'static> AnyInformer for SharedIndexInformer<K> {
+impl<K: Resource + Send + Sync + 'static> AnyInformer for SharedIndexInformer<K> {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -156,5 +167,16 @@ impl<K: Send + Sync + 'static> AnyInformer for SharedIndexInformer<K> {
             health: self.health(),
             status: self.status().clone(),
         }
+    }
+
+    fn handle(&self) -> Box<dyn AnyInformer> {
+        Box::new(self.clone())
+    }
+
+    fn follow(&self, names: &BTreeSet<String>) -> Result<Vec<Synced>, NamespaceError> {
+        let followed: BTreeSet<String> = self.namespaces().into_iter().collect();
+        let removed = followed.difference(names).map(|name| self.remove_namespace(name));
+        let added = names.difference(&followed).map(|name| self.add_namespace(name));
+        removed.chain(added).collect()
     }
 }

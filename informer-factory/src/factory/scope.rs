@@ -14,17 +14,28 @@ use super::SharedInformerFactory;
 pub trait InformerScope: sealed::Sealed {
     /// The namespace to ask in, where the factory is limited to `namespace`.
     fn namespace(namespace: Option<&str>) -> Option<&str>;
+
+    /// Whether it is in namespaces.
+    fn is_namespaced() -> bool;
 }
 
 impl InformerScope for NamespaceResourceScope {
     fn namespace(namespace: Option<&str>) -> Option<&str> {
         namespace
     }
+
+    fn is_namespaced() -> bool {
+        true
+    }
 }
 
 impl InformerScope for ClusterResourceScope {
     fn namespace(_: Option<&str>) -> Option<&str> {
         None
+    }
+
+    fn is_namespaced() -> bool {
+        false
     }
 }
 
@@ -38,15 +49,34 @@ mod sealed {
 /// The part of a resource that is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
-    pub(super) namespace: Option<String>,
+    pub(super) namespace: Where,
     /// What takes the place of the factory's own selector.
     pub(super) labels: Option<String>,
     pub(super) fields: Option<String>,
 }
 
+/// In which namespaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(super) enum Where {
+    #[default]
+    Everywhere,
+    In(String),
+    /// In those that the factory follows one by one.
+    Followed,
+}
+
+impl Where {
+    /// An empty name is that of no namespace.
+    pub(super) fn named(namespace: &str) -> Self {
+        if namespace.is_empty() { Self::Everywhere } else { Self::In(namespace.to_owned()) }
+    }
+}
+
 impl Scope {
-    pub(super) fn namespace(namespace: &str) -> Option<String> {
-        Some(namespace).filter(|namespace| !namespace.is_empty()).map(str::to_owned)
+    /// The same for a resource that is in namespaces, or is not.
+    pub(super) fn of(&self, is_namespaced: bool) -> Self {
+        let namespace = if is_namespaced { self.namespace.clone() } else { Where::Everywhere };
+        Self { namespace, ..self.clone() }
     }
 }
 
@@ -79,7 +109,7 @@ impl SharedInformerFactory {
     #[must_use]
     #[doc(alias = "WithNamespace")]
     pub fn in_namespace(&self, namespace: &str) -> Self {
-        self.with_scope(Scope { namespace: Scope::namespace(namespace), ..self.scope.clone() })
+        self.with_scope(Scope { namespace: Where::named(namespace), ..self.scope.clone() })
     }
 
     /// Returns a handle that asks for resources in all namespaces.

@@ -77,7 +77,10 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         let (writer, indexer) = store::<K>();
         let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
         let InformerOptions { resync_period, verify_period, reflector } = options;
-        let made = source::whole(lister_watcher, &queue, reflector);
+        let made = match lister_watcher.namespace_by_namespace() {
+            Some(make) => source::divided(make, lister_watcher.resource(), &queue, reflector),
+            None => source::whole(lister_watcher, &queue, reflector),
+        };
         Self::assemble(writer, queue, made, resync_period, verify_period)
     }
 

@@ -52,6 +52,16 @@ pub(crate) fn whole<K: Resource + Send + Sync + 'static>(
     (Source::Whole(part), SourceTask::Whole(Box::new(reflector)))
 }
 
+/// The same for namespaces that are all added later, of a resource that is known.
+pub(crate) fn divided<K: Resource + Send + Sync + 'static>(
+    make: MakeSource<K>,
+    resource: &str,
+    queue: &DeltaFifo<K>,
+    config: ReflectorConfig<K>,
+) -> (Source<K>, SourceTask<K>) {
+    of_namespaces(Namespaces::of(resource.into(), make, queue.clone(), config))
+}
+
 /// Returns the source that namespaces are which come and go, and its work.
 pub(crate) fn namespaces<K: Resource + Send + Sync + 'static>(
     make: MakeSource<K>,
@@ -59,9 +69,15 @@ pub(crate) fn namespaces<K: Resource + Send + Sync + 'static>(
     queue: &DeltaFifo<K>,
     config: ReflectorConfig<K>,
 ) -> Result<(Source<K>, SourceTask<K>), NamespaceError> {
-    let namespaces = Arc::new(Namespaces::new(make, names, queue.clone(), config)?);
+    Namespaces::new(make, names, queue.clone(), config).map(of_namespaces)
+}
+
+fn of_namespaces<K: Resource + Send + Sync + 'static>(
+    namespaces: Namespaces<K>,
+) -> (Source<K>, SourceTask<K>) {
+    let namespaces = Arc::new(namespaces);
     let task = NamespacesTask::new(Arc::clone(&namespaces));
-    Ok((Source::Namespaces(namespaces), SourceTask::Namespaces(task)))
+    (Source::Namespaces(namespaces), SourceTask::Namespaces(task))
 }
 
 impl<K: Resource + Send + Sync + 'static> Source<K> {

@@ -38,6 +38,12 @@ pub enum NamespaceError {
         /// What the informer lists and watches.
         resource: String,
     },
+    /// The factory was made for one namespace, or for all.
+    #[error(
+        "the namespaces of this factory can't be changed: one whose namespaces come and go is made with \
+         FactoryBuilder::namespaces"
+    )]
+    FixedFactory,
     /// No namespace can have this name.
     #[error(
         "\"{name}\" is not the name of a namespace: those have 1 to 63 letters from a to z, digits and, within, dashes; an \
@@ -112,10 +118,29 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         queue: DeltaFifo<K>,
         config: ReflectorConfig<K>,
     ) -> Result<Self, NamespaceError> {
-        names.iter().try_for_each(|name| check_name(name))?;
-        let mut namespaces = Self {
-            // Unless there is one that can be asked.
-            description: std::any::type_name::<K>().rsplit("::").next().unwrap_or_default().into(),
+        names.iter().try_for_each(|name| NamespaceError::check_name(name))?;
+        // Unless there is one that can be asked.
+        let description = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
+        let mut namespaces = Self::of(description.into(), make, queue, config);
+        for name in names {
+            namespaces.add(name)?;
+        }
+        let first = namespaces.state.get_mut().followed.first_key_value();
+        if let Some((_, member)) = first {
+            namespaces.description = member.part.lister_watcher.resource().into();
+        }
+        Ok(namespaces)
+    }
+
+    /// No namespaces yet.
+    pub(super) fn of(
+        description: Arc<str>,
+        make: MakeSource<K>,
+        queue: DeltaFifo<K>,
+        config: ReflectorConfig<K>,
+    ) -> Self {
+        Self {
+            description,
             make,
             config,
             queue,
@@ -127,20 +152,12 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
             }),
             joined: Notify::new(),
             members: watch::Sender::new(Members::default()),
-        };
-        for name in names {
-            namespaces.add(name)?;
         }
-        let first = namespaces.state.get_mut().followed.first_key_value();
-        if let Some((_, member)) = first {
-            namespaces.description = member.part.lister_watcher.resource().into();
-        }
-        Ok(namespaces)
     }
 
     /// Follows a namespace, if it isn't followed already. Returns the promise that its first list is in the store.
     pub(crate) fn add(&self, name: &str) -> Result<Synced, NamespaceError> {
-        check_name(name)?;
+        NamespaceError::check_name(name)?;
         if let Some(member) = self.state.lock().followed.get(name) {
             return Ok(member.feed.synced());
         }
@@ -212,7 +229,7 @@ impl<K: 'static> Namespaces<K> {
 
     /// Follows a namespace no more. Returns the promise that nothing is left of it; kept already if it isn't followed.
     pub(crate) fn remove(&self, name: &str) -> Result<Synced, NamespaceError> {
-        check_name(name)?;
+        NamespaceError::check_name(name)?;
         let (member, work) = {
             let mut state = self.state.lock();
             state.leaving.retain(|_, gone| !gone.has_synced());
@@ -309,13 +326,16 @@ fn kept() -> Synced {
 }
 
 /// Says what is wrong with the name of a namespace: a DNS label, as the API server wants it.
-fn check_name(name: &str) -> Result<(), NamespaceError> {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let is_name = (1..=63).contains(&name.len())
-        && name.bytes().all(is_inner)
-        && !name.starts_with('-')
-        && !name.ends_with('-');
-    if is_name { Ok(()) } else { Err(NamespaceError::InvalidName { name: name.to_owned() }) }
+impl NamespaceError {
+    /// Says whether a namespace can have this name.
+    pub(crate) fn check_name(name: &str) -> Result<(), Self> {
+        let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_name = (1..=63).contains(&name.len())
+            && name.bytes().all(is_inner)
+            && !name.starts_with('-')
+            && !name.ends_with('-');
+        if is_name { Ok(()) } else { Err(Self::InvalidName { name: name.to_owned() }) }
+    }
 }
 
 /// The work of following namespaces that come and go.

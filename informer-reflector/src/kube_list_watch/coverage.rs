@@ -30,6 +30,11 @@ enum Field {
 }
 
 impl Coverage {
+    /// The same in one namespace.
+    pub(super) fn in_namespace(&self, namespace: &str) -> Self {
+        Self { namespace: Some(namespace.to_owned()), ..self.clone() }
+    }
+
     pub(super) fn new(namespace: Option<&str>) -> Self {
         Self { namespace: namespace.map(str::to_owned), ..Self::default() }
     }

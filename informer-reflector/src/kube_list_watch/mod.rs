@@ -21,7 +21,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::StreamExt;
 use http::header::ACCEPT_ENCODING;
-use informer_core::{ListOptions, ListStream, ListWatchError, ListerWatcher, WatchOptions, WatchStream};
+use informer_core::{
+    InNamespace, ListOptions, ListStream, ListWatchError, ListerWatcher, WatchOptions, WatchStream,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{PartialObjectMeta, TypeMeta};
 use kube::{Client, Resource};
@@ -58,6 +60,8 @@ pub struct KubeListWatch<K> {
     prune: PrunePaths,
     compression: Compression,
     description: String,
+    /// Whether namespaces are to be listed and watched one by one.
+    is_divided: bool,
     _object: PhantomData<fn() -> K>,
 }
 
@@ -107,6 +111,7 @@ impl<K: Resource> KubeListWatch<K> {
             endpoint,
             prune: PrunePaths::default(),
             compression: Compression::wanted(),
+            is_divided: false,
             _object: PhantomData,
         }
     }
@@ -146,6 +151,22 @@ impl<K> KubeListWatch<K> {
         self.endpoint.name = Some(name.into());
         self.description = self.endpoint.to_string();
         self
+    }
+
+    /// Has an informer that is made of this follow single namespaces, those that are added to it while it runs, and none
+    /// to begin with. To be called on what is made with [`all`](Self::all), for a resource in namespaces; whatever else
+    /// makes use of it asks in all of them.
+    #[must_use]
+    pub fn namespace_by_namespace(mut self) -> Self {
+        self.is_divided = true;
+        self
+    }
+
+    /// The same in one namespace.
+    fn in_namespace(&self, namespace: &str) -> Self {
+        let endpoint = self.endpoint.in_namespace(namespace);
+        let coverage = self.coverage.in_namespace(namespace);
+        Self { coverage, description: endpoint.to_string(), endpoint, is_divided: false, ..self.clone() }
     }
 
     /// Sets which fields are stepped over, instead of just `metadata.managedFields`.
@@ -190,6 +211,11 @@ where
         self.endpoint.resource()
     }
 
+    fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {
+        let all = self.is_divided.then(|| self.clone())?;
+        Some(Box::new(move |namespace| Arc::new(all.in_namespace(namespace))))
+    }
+
     /// It is for the server to say.
     fn can_stream_lists(&self) -> bool {
         true
@@ -211,6 +237,7 @@ where
             compression: self.compression.clone(),
             description: endpoint.to_string(),
             endpoint,
+            is_divided: false,
             _object: PhantomData,
         }))
     }
@@ -251,6 +278,7 @@ impl<K> Clone for KubeListWatch<K> {
             prune: self.prune.clone(),
             compression: self.compression.clone(),
             description: self.description.clone(),
+            is_divided: self.is_divided,
             _object: PhantomData,
         }
     }

@@ -44,6 +44,13 @@ impl Endpoint {
         self.tweaks.resource()
     }
 
+    /// The same in one namespace, where this is in all.
+    pub(super) fn in_namespace(&self, namespace: &str) -> Self {
+        let (version, plural) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
+        let path = format!("{version}/namespaces/{}/{plural}", encode(namespace));
+        Self { path, namespace: Some(namespace.to_owned()), ..self.clone() }
+    }
+
     /// The same objects, of which only metadata is asked for.
     pub(super) fn metadata_only(self) -> Self {
         Self { metadata_only: true, ..self }

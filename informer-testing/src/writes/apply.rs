@@ -5,9 +5,9 @@ use kube::core::response::{StatusCause, StatusDetails};
 use serde_json::Value;
 
 use super::create::{Guard, prepare};
-use super::identity::check_type_and_namespace;
+use super::identity::{check_name, check_type_and_namespace};
 use super::update::{Change, Part, replace};
-use super::{Body, Outcome, Writer, metadata_mut, metadata_str, namespace};
+use super::{Body, Outcome, Writer, metadata_mut, namespace};
 use crate::object::Object;
 use crate::ownership::{self, Conflict, Manager, Operation};
 use crate::resource::ResourceKind;
@@ -30,6 +30,8 @@ pub(super) fn apply(
             if part == Part::Status {
                 return Err(status::not_found(kind, name));
             }
+            // What is there already has its name; what is new has to say it.
+            check_name(configuration, name)?;
             namespace::check_open(writer, configuration)?;
             let mut body = applied.clone();
             prepare(kind, &mut body, &stamp, Guard::Client)?;
@@ -59,11 +61,7 @@ fn check(writer: &Writer<'_>, name: &str, mut applied: Body, part: Part) -> Resu
         return Err(status::bad_request("metadata.managedFields must be nil"));
     }
     metadata.entry("name").or_insert_with(|| name.into());
-    let given = metadata_str(&applied, "name").unwrap_or_default();
-    if given != name {
-        let why = format!("the name of the object ({given}) does not match the name on the URL ({name})");
-        return Err(status::bad_request(why));
-    }
+    check_name(&applied, name)?;
     // What the other side of the object says does not count, and is not owned.
     match part {
         Part::Status => {

@@ -20,6 +20,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(applying_needs_a_manager),
         scenario(applying_needs_a_kind),
         scenario(applying_is_by_the_name_in_the_path),
+        scenario(applying_says_the_name_of_what_is_new),
         scenario(applying_says_nothing_of_owners),
         scenario(applying_from_an_old_version_is_a_conflict),
         scenario(applying_leaves_a_note_of_who_owns_what),
@@ -99,6 +100,17 @@ async fn applying_needs_a_kind(server: Server) {
 async fn applying_is_by_the_name_in_the_path(server: Server) {
     let answer = apply(&server, "fieldManager=one", &json!({ "metadata": { "name": "b" } })).await;
     answer.refused(400, "BadRequest", "the name of the object (b) does not match the name on the URL (a)");
+}
+
+async fn applying_says_the_name_of_what_is_new(server: Server) {
+    let path = format!("{}?fieldManager=one", server.secret_path("a"));
+    let nameless = json!({ "apiVersion": "v1", "kind": "Secret", "data": { "a": "YQ==" } });
+    let answer = server.patch(&path, APPLY, &nameless).await;
+    let message = "the name of the object (a based on URL) was undeterminable: name must be provided";
+    answer.refused(400, "BadRequest", message);
+    apply(&server, "fieldManager=one", &json!({})).await.expect(201);
+    let object = server.patch(&path, APPLY, &nameless).await.expect(200);
+    assert_eq!(object["data"], json!({ "a": "YQ==" }));
 }
 
 async fn applying_says_nothing_of_owners(server: Server) {

@@ -1,0 +1,72 @@
+//! Informers of several namespaces, which come and go while they run: for a program that may see some namespaces, and not
+//! all of the cluster.
+//!
+//! ```text
+//! cargo run --example multi_namespace
+//! ```
+
+mod server;
+
+use std::error::Error;
+use std::time::Duration;
+
+use informer_factory::{SharedInformerFactory, WaitOutcome};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use server::Server;
+use tokio::sync::mpsc::unbounded_channel;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let server = Server::start().await?;
+    let client = server.client.clone();
+    let namespaces = Api::<Namespace>::all(client.clone());
+    let other = serde_json::from_value(json!({ "metadata": { "generateName": "example-other-" } }))?;
+    let other = namespaces.create(&PostParams::default(), &other).await?.name_any();
+    server.create::<ConfigMap>(json!({ "metadata": { "name": "here" } })).await?;
+    let there = serde_json::from_value(json!({ "metadata": { "name": "there" } }))?;
+    Api::<ConfigMap>::namespaced(client.clone(), &other).create(&PostParams::default(), &there).await?;
+
+    // Each namespace has a list and a watch of its own; store, indices and handlers are one.
+    let factory = SharedInformerFactory::builder(client.clone()).namespaces([&server.namespace])?.build();
+    let maps = factory.core().v1().config_maps();
+    let (tell, mut released) = unbounded_channel();
+    let handler = maps.add_handlers(|handlers| {
+        handlers
+            .on_add(|map, _| println!("+ {}", map.key()))
+            .on_delete(|map| println!("- {}", map.key()))
+            // It is still there; this informer only doesn't follow it any more. What a delete has to clean up stays.
+            .on_release(move |map| {
+                println!("released {}", map.key());
+                // Nobody listens any more when it is over.
+                _ = tell.send(map.key().clone());
+            })
+    });
+    factory.start();
+    factory.wait_for_cache_sync().await?;
+    assert!(maps.lister().namespace(&other).get("there").is_none());
+
+    // A promise for each informer of the factory.
+    for promise in factory.add_namespace(&other)? {
+        promise.wait().await?;
+    }
+    assert!(maps.lister().namespace(&other).get("there").is_some());
+    println!("following {:?}", maps.namespaces());
+
+    // What was just written is waited for in its own namespace; the other need not have had any news.
+    let written = server.create::<ConfigMap>(json!({ "metadata": { "name": "later" } })).await?;
+    assert_eq!(maps.wait_for_write(&written, Duration::from_secs(10)).await, WaitOutcome::Reached);
+
+    for promise in factory.remove_namespace(&other)? {
+        promise.wait().await?;
+    }
+    assert!(maps.lister().namespace(&other).get("there").is_none());
+    while released.recv().await.ok_or("the informer runs")?.name() != "there" {}
+
+    factory.shutdown().await;
+    namespaces.delete(&other, &DeleteParams::background()).await?;
+    drop((handler, maps, factory, namespaces, client));
+    server.shutdown().await
+}
