@@ -7,10 +7,9 @@
 use std::sync::Arc;
 
 use informer_factory::{
-    Cached, ControllerRunner, ObjectKey, ReconcileRequest, Reconciled, SharedIndexInformer,
-    SharedInformerFactory, Workqueue, keys_in_index, own_key,
+    Cached, ControllerRunner, Index, ObjectKey, ReconcileRequest, Reconciled, RunnerMonitor,
+    SharedIndexInformer, SharedInformerFactory, Workqueue, keys_in_index, own_key,
 };
-use informer_factory::{Index, RunnerMonitor};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams};

@@ -86,7 +86,7 @@ async fn run(workload: &Workload, changes: usize) -> Result<(), Failure> {
     );
     println!(
         "{} endpoints of {} services are as full lists of services and pods have it",
-        endpoints.values().map(|pods| pods.len()).sum::<usize>(),
+        endpoints.values().map(Vec::len).sum::<usize>(),
         endpoints.len()
     );
     second.shutdown().await?;

@@ -92,8 +92,7 @@ impl Workload {
         self.api::<Pod>().create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
         let [_, a, b, c] = self.addresses.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         let address = format!("10.{a}.{b}.{c}");
-        let status =
-            json!({ "podIP": address, "podIPs": [{ "ip": address }], "conditions": ready(n % 5 != 0) });
+        let status = json!({ "podIP": address, "podIPs": [{ "ip": address }], "conditions": ready(!n.is_multiple_of(5)) });
         self.patch_status(n, status).await
     }
 
@@ -111,9 +110,10 @@ impl Workload {
     async fn ensure_service_account(&self) -> Result<(), Failure> {
         let account = serde_json::from_value(json!({ "metadata": { "name": "default" } }))?;
         match self.api::<ServiceAccount>().create(&PostParams::default(), &account).await {
-            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-            answer => Ok(drop(answer?)),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            answer => drop(answer?),
         }
+        Ok(())
     }
 
     fn api<K>(&self) -> Api<K>
