@@ -1,4 +1,4 @@
-//! One informer of several namespaces, which come and go while it runs: for a program that may see some namespaces, and not
+//! Informers of several namespaces, which come and go while they run: for a program that may see some namespaces, and not
 //! all of the cluster.
 //!
 //! ```text
@@ -8,17 +8,15 @@
 mod server;
 
 use std::error::Error;
-use std::sync::Arc;
 use std::time::Duration;
 
-use informer_factory::{InformerOptions, KubeListWatch, ListerWatcher, SharedIndexInformer, WaitOutcome};
+use informer_factory::{SharedInformerFactory, WaitOutcome};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use server::Server;
 use tokio::sync::mpsc::unbounded_channel;
-use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -32,14 +30,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Api::<ConfigMap>::namespaced(client.clone(), &other).create(&PostParams::default(), &there).await?;
 
     // Each namespace has a list and a watch of its own; store, indices and handlers are one.
-    let make = {
-        let client = client.clone();
-        move |namespace: &str| -> Arc<dyn ListerWatcher<ConfigMap>> {
-            Arc::new(KubeListWatch::<ConfigMap>::namespaced(client.clone(), namespace))
-        }
-    };
-    let (maps, task) =
-        SharedIndexInformer::new_in_namespaces(make, [&server.namespace], InformerOptions::new())?;
+    let factory = SharedInformerFactory::builder(client.clone()).namespaces([&server.namespace])?.build();
+    let maps = factory.core().v1().config_maps();
     let (tell, mut released) = unbounded_channel();
     let handler = maps.add_handlers(|handlers| {
         handlers
@@ -52,12 +44,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 _ = tell.send(map.key().clone());
             })
     });
-    let shutdown = CancellationToken::new();
-    let running = tokio::spawn(task.run(shutdown.clone()));
-    maps.synced().wait().await?;
-    assert_eq!(maps.lister().namespace(&other).list(&Default::default()).len(), 0);
+    factory.start();
+    factory.wait_for_cache_sync().await?;
+    assert!(maps.lister().namespace(&other).get("there").is_none());
 
-    maps.add_namespace(&other)?.wait().await?;
+    // A promise for each informer of the factory.
+    for promise in factory.add_namespace(&other)? {
+        promise.wait().await?;
+    }
     assert!(maps.lister().namespace(&other).get("there").is_some());
     println!("following {:?}", maps.namespaces());
 
@@ -65,13 +59,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let written = server.create::<ConfigMap>(json!({ "metadata": { "name": "later" } })).await?;
     assert_eq!(maps.wait_for_write(&written, Duration::from_secs(10)).await, WaitOutcome::Reached);
 
-    maps.remove_namespace(&other)?.wait().await?;
+    for promise in factory.remove_namespace(&other)? {
+        promise.wait().await?;
+    }
     assert!(maps.lister().namespace(&other).get("there").is_none());
     while released.recv().await.ok_or("the informer runs")?.name() != "there" {}
 
-    shutdown.cancel();
-    running.await?;
+    factory.shutdown().await;
     namespaces.delete(&other, &DeleteParams::background()).await?;
-    drop((handler, maps, namespaces, client));
+    drop((handler, maps, factory, namespaces, client));
     server.shutdown().await
 }

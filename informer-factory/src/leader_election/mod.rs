@@ -39,24 +39,30 @@ use status::Reporter;
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
-/// use informer_factory::{LeaderElectionConfig, LeaderElector, SharedInformerFactory};
+/// use informer_factory::{
+///     ControllerRunner, LeaderElectionConfig, LeaderElector, LeadershipEnd, ReconcileRequest, Reconciled,
+///     SharedInformerFactory, Workqueue, own_key,
+/// };
 /// use tokio_util::sync::CancellationToken;
 ///
 /// // A warm standby: its informers are synced before it leads, so that it can begin at once when it does.
 /// let factory = SharedInformerFactory::new(client.clone());
 /// let pods = factory.core().v1().pods();
+/// let runner = ControllerRunner::new(Workqueue::builder().name("pods").build()).watches(&pods, own_key);
 /// factory.start();
 /// factory.wait_for_cache_sync().await?;
 ///
-/// let config = LeaderElectionConfig::new("shop", "pod-counter");
-/// let mut elector = LeaderElector::new(client, config)?;
+/// let mut elector = LeaderElector::new(client, LeaderElectionConfig::new("shop", "pod-controller"))?;
+/// let reconcile = |request: ReconcileRequest| async move {
+///     println!("{}", request.key());
+///     Ok::<_, kube::Error>(Reconciled::Done)
+/// };
 /// let shutdown = CancellationToken::new();
-/// elector
-///     .run(shutdown, |stop| async move {
-///         println!("leading, over {} pods", pods.indexer().len());
-///         stop.cancelled().await;
-///     })
-///     .await;
+/// match elector.run(shutdown, |stop| runner.run(reconcile, stop)).await {
+///     LeadershipEnd::NeverLed => {}
+///     LeadershipEnd::Finished(synced) => synced?,
+///     LeadershipEnd::Lost(_) => std::process::exit(1), // And begin anew, as a candidate.
+/// }
 /// # Ok(())
 /// # }
 /// ```
@@ -70,6 +76,7 @@ pub struct LeaderElector {
 }
 
 /// How a [run](LeaderElector::run) has ended.
+// Complete: either it led to the end of its work, or not, or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeadershipEnd<T> {
     /// `shutdown` was cancelled before this candidate led.

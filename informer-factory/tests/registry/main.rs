@@ -4,6 +4,7 @@
 mod bad_input;
 mod forms;
 mod idle;
+mod namespaces;
 mod scopes;
 mod settings;
 mod stopping;

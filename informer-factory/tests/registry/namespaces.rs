@@ -1,0 +1,128 @@
+//! Factories of several namespaces that come and go: what is said once holds for all of its informers.
+
+use futures::StreamExt;
+use informer_factory::{Event, HandlerOptions, Informer, NamespaceError, SharedInformerFactory};
+use informer_testing::Simulator;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::GroupVersionResource;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::{builder, factory, keys, synced, watches, with_pods, within};
+
+#[derive(Informer, Deserialize)]
+#[informer(group = "", version = "v1", kind = "Pod", namespaced)]
+#[informer(index(name = "by_app", path = "metadata.labels[\"app\"]"))]
+struct PodApp {
+    metadata: ObjectMeta,
+}
+
+fn of_namespaces(simulator: &Simulator, namespaces: &[&str]) -> SharedInformerFactory {
+    builder(simulator).namespaces(namespaces.iter().copied()).expect("names of namespaces").build()
+}
+
+async fn added(factory: &SharedInformerFactory, namespace: &str) {
+    for promise in factory.add_namespace(namespace).expect("a factory of namespaces") {
+        within(promise.wait()).await.expect("it syncs");
+    }
+}
+
+async fn removed(factory: &SharedInformerFactory, namespace: &str) {
+    for promise in factory.remove_namespace(namespace).expect("a factory of namespaces") {
+        within(promise.wait()).await.expect("it ends");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_informer_follows_the_namespaces_of_its_factory_whatever_its_form() {
+    let simulator = with_pods();
+    simulator
+        .create(&json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } }))
+        .expect("a node");
+    let factory = of_namespaces(&simulator, &["shop"]);
+    let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
+    let apps = factory.core().v1().pod_apps();
+    let metadata = factory.metadata().of::<Pod>();
+    let resource = GroupVersionResource::gvr("", "v1", "pods");
+    let dynamic = factory.for_resource(&resource).await.expect("pods are served");
+    synced(&factory).await;
+    let of_shop = ["shop/db", "shop/web"];
+    assert_eq!(keys(&pods), of_shop);
+    assert_eq!((keys(&apps), keys(&metadata), keys(&dynamic)), (keys(&pods), keys(&pods), keys(&pods)));
+    assert_eq!(apps.by_app("web").len(), 1);
+    assert_eq!(keys(&nodes), ["n"], "what is in no namespace is not affected");
+    assert_eq!(simulator.open_watches(&watches()), 5);
+
+    added(&factory, "else").await;
+    assert_eq!(factory.namespaces(), ["else", "shop"]);
+    for keys in [keys(&pods), keys(&apps), keys(&metadata), keys(&dynamic)] {
+        assert_eq!(keys, ["else/web", "shop/db", "shop/web"]);
+    }
+    assert_eq!(apps.by_app("web").len(), 2);
+    removed(&factory, "shop").await;
+    for keys in [keys(&pods), keys(&apps), keys(&metadata), keys(&dynamic)] {
+        assert_eq!(keys, ["else/web"]);
+    }
+    assert_eq!(keys(&nodes), ["n"]);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_informer_asked_for_later_follows_the_namespaces_of_by_then() {
+    let simulator = with_pods();
+    let factory = of_namespaces(&simulator, &[]);
+    synced(&factory).await;
+    added(&factory, "shop").await;
+    added(&factory, "else").await;
+    removed(&factory, "shop").await;
+    let pods = factory.core().v1().pods();
+    synced(&factory).await;
+    assert_eq!((pods.namespaces(), keys(&pods)), (vec!["else".to_owned()], vec!["else/web".to_owned()]));
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handle_of_another_scope_is_not_affected() {
+    let simulator = with_pods();
+    let factory = of_namespaces(&simulator, &["else"]);
+    let (all, shop) =
+        (factory.in_all_namespaces().core().v1().pods(), factory.in_namespace("shop").core().v1().pods());
+    let web = factory.with_labels("app=web").core().v1().pods();
+    synced(&factory).await;
+    assert_eq!((keys(&all).len(), keys(&shop).len(), keys(&web)), (3, 2, vec!["else/web".to_owned()]));
+    added(&factory, "shop").await;
+    removed(&factory, "else").await;
+    assert_eq!((keys(&all).len(), keys(&shop).len(), keys(&web)), (3, 2, vec!["shop/web".to_owned()]));
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_leaves_with_its_namespace_is_told_as_released() {
+    let simulator = with_pods();
+    let factory = of_namespaces(&simulator, &["else"]);
+    let pods = factory.core().v1().pods();
+    synced(&factory).await;
+    let mut events = pods.events(&HandlerOptions::new());
+    assert!(matches!(within(events.next()).await, Some(Event::Added { .. })));
+    removed(&factory, "else").await;
+    assert!(matches!(within(events.next()).await, Some(Event::Released(_))));
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_of_a_factory_that_was_not_made_for_it_and_names_that_are_none_are_refused() {
+    let simulator = with_pods();
+    let fixed = factory(&simulator);
+    assert_eq!(fixed.add_namespace("shop").expect_err("it is for all"), NamespaceError::FixedFactory);
+    assert_eq!(fixed.remove_namespace("shop").expect_err("it is for all"), NamespaceError::FixedFactory);
+    assert!(fixed.namespaces().is_empty());
+    let invalid = NamespaceError::InvalidName { name: "Shop!".to_owned() };
+    assert_eq!(builder(&simulator).namespaces(["Shop!"]).expect_err("it is no name"), invalid);
+    let factory = of_namespaces(&simulator, &["shop"]);
+    assert_eq!(factory.add_namespace("Shop!").expect_err("it is no name"), invalid);
+    assert_eq!(factory.namespaces(), ["shop"]);
+    // Of a resource that has no namespaces there is nothing to add.
+    let nodes = factory.informer::<Node>();
+    assert!(matches!(nodes.add_namespace("shop"), Err(NamespaceError::Fixed { .. })));
+}
