@@ -113,6 +113,11 @@ impl World {
     }
 
     fn run(&mut self, step: Step) {
+        self.perform(step);
+        self.check_released();
+    }
+
+    fn perform(&mut self, step: Step) {
         match step {
             Step::Start => {
                 self.has_started = true;
@@ -136,6 +141,18 @@ impl World {
             Step::Take { all: false } => self.taken.extend(self.queue.pop().now_or_never().flatten()),
             Step::Finish { .. } if self.taken.is_empty() => {}
             Step::Finish { fails } => self.finish(fails),
+        }
+    }
+
+    /// A promise that a namespace is gone is true, as long as it isn't followed again.
+    fn check_released(&self) {
+        for (name, place) in NAMESPACES.iter().zip(&self.places) {
+            let last = self.released.iter().rfind(|feed| feed.namespace() == *name);
+            if place.feed.is_none() && last.is_some_and(|feed| feed.released().has_synced()) {
+                let store = self.store.0.lock().expect("no panic while locked");
+                let left = store.keys().find(|key| key.namespace() == Some(name));
+                assert_eq!(left, None, "{name} is said to be gone");
+            }
         }
     }
 
@@ -177,8 +194,8 @@ impl World {
         for part in objects.chunks(size).take(breaks_after.unwrap_or(usize::MAX)) {
             listed.extend(feed.list_part(part.to_vec()));
             // A consumer that is at work meanwhile.
-            self.run(Step::Take { all: part.len() % 2 == 0 });
-            self.run(Step::Finish { fails: None });
+            self.perform(Step::Take { all: part.len() % 2 == 0 });
+            self.perform(Step::Finish { fails: None });
         }
         self.places[place].feed = Some((feed, told));
         if breaks_after.is_none() {
@@ -313,4 +330,25 @@ proptest! {
 /// How many histories to try: two thousand, or what `INFORMER_CASES` says.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000)
+}
+
+#[test]
+fn a_namespace_that_is_followed_again_and_left_at_once_is_gone_when_what_was_there_before_is() {
+    let mut world = World::new();
+    let steps = [
+        Step::Start,
+        Step::Follow(0),
+        Step::Put(0, 1),
+        Step::List(0, 1, None),
+        Step::Take { all: true },
+        Step::Finish { fails: None },
+        Step::Release(0),
+        // Nothing of this one has ever come, but what the one before had is in the store.
+        Step::Follow(0),
+        Step::Release(0),
+        Step::Take { all: true },
+        Step::Finish { fails: None },
+    ];
+    steps.into_iter().for_each(|step| world.run(step));
+    world.check();
 }

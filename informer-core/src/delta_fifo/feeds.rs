@@ -34,7 +34,9 @@ struct Feed {
     newest: ResourceVersion,
     /// Whether there is something that the consumer has not been told of it.
     is_news: bool,
-    promises: Promises,
+    synced: Synced,
+    /// To be kept when nothing is left of it: its own, and those of later feeds of its namespace that brought nothing.
+    released: Vec<Synced>,
 }
 
 /// What can be awaited of a feed.
@@ -42,7 +44,7 @@ struct Feed {
 pub(super) struct Promises {
     /// Its first list has been processed.
     pub(super) synced: Synced,
-    /// It has been released, and that has been processed.
+    /// It has been released, that has been processed, and so have those of earlier feeds of its namespace.
     pub(super) released: Synced,
 }
 
@@ -102,7 +104,8 @@ impl Feeds {
             is_of_start: !self.has_started,
             newest: ResourceVersion::empty(),
             is_news: false,
-            promises: promises.clone(),
+            synced: promises.synced.clone(),
+            released: vec![promises.released.clone()],
         });
         // Without this one, what there is is not the whole any more.
         self.has_news |= self.is_taken_back || !self.told.is_empty();
@@ -175,18 +178,23 @@ impl Feeds {
         }
     }
 
-    /// Releases a feed. Returns the promise to be kept at once, if nothing of it has ever come.
-    pub(super) fn release(&mut self, id: FeedId) -> Option<Promises> {
+    /// Releases a feed. If nothing of it has ever come, it is gone at once: returns the promises that are kept with that.
+    /// Where an earlier feed of the namespace is not gone yet, they are kept with it, and none is returned.
+    pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Synced>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without it, the least may be another.
         self.has_news = true;
-        if self.feeds[position].stage == Stage::Awaited {
-            return Some(self.feeds.remove(position).promises);
+        if self.feeds[position].stage != Stage::Awaited {
+            let feed = &mut self.feeds[position];
+            feed.stage = Stage::Released;
+            feed.is_news = true;
+            return None;
         }
-        let feed = &mut self.feeds[position];
-        feed.stage = Stage::Released;
-        feed.is_news = true;
-        None
+        let gone = self.feeds.remove(position);
+        let before = self.feeds[..position].iter_mut().rfind(|feed| feed.namespace == gone.namespace);
+        let Some(before) = before else { return Some(gone.released) };
+        before.released.extend(gone.released);
+        Some(Vec::new())
     }
 
     /// The version up to which the consumer has everything, whatever the namespace; empty if there is none.
@@ -232,17 +240,17 @@ impl Feeds {
         for news in news {
             let Some(position) = self.feeds.iter().position(|feed| feed.id == news.feed) else { continue };
             if news.reached.is_none() {
-                kept.push(self.feeds.remove(position).promises.released);
-            } else if !self.feeds[position].promises.synced.has_synced() {
-                kept.push(self.feeds[position].promises.synced.clone());
+                kept.extend(self.feeds.remove(position).released);
+            } else if !self.feeds[position].synced.has_synced() {
+                kept.push(self.feeds[position].synced.clone());
             }
         }
         kept
     }
 
     /// Nothing will be processed any more. Returns what is to be given up when the queue is not locked.
-    pub(super) fn end(&mut self) -> Vec<Promises> {
+    pub(super) fn end(&mut self) -> Vec<Synced> {
         self.is_over = true;
-        self.feeds.iter().map(|feed| feed.promises.clone()).collect()
+        self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()
     }
 }

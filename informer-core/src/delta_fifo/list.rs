@@ -9,9 +9,8 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use hashbrown::HashTable;
 
-use super::feeds::Promises;
 use super::state::State;
-use crate::{Cached, Deleted, Delta, FeedId, KnownObjects, ObjectKey, Replacement, ResourceVersion};
+use crate::{Cached, Deleted, Delta, FeedId, KnownObjects, ObjectKey, Replacement, ResourceVersion, Synced};
 
 /// The namespace that a list is complete for, where it isn't complete for all.
 #[derive(Debug, Clone)]
@@ -163,10 +162,10 @@ impl<K: 'static> State<K> {
     }
 
     /// Queues what there is of a namespace as released. Returns the promises that are to be kept at once, when the queue is
-    /// not locked, because nothing of it has ever come.
-    pub(super) fn release(&mut self, scope: &Scope, known: Option<&dyn KnownObjects<K>>) -> Option<Promises> {
+    /// not locked, because there is nothing.
+    pub(super) fn release(&mut self, scope: &Scope, known: Option<&dyn KnownObjects<K>>) -> Vec<Synced> {
         if !self.feeds.is_followed(scope.id) {
-            return None;
+            return Vec::new();
         }
         let kept = self.feeds.release(scope.id);
         if kept.is_none() {
@@ -184,7 +183,7 @@ impl<K: 'static> State<K> {
             });
         }
         self.await_feeds();
-        kept
+        kept.unwrap_or_default()
     }
 
     /// The queue's first list may be complete without another object.

@@ -166,8 +166,8 @@ impl<K: 'static> Shared<K> {
     fn give_up(&self) {
         let of_feeds = self.state.lock().feeds.end();
         self.synced.give_up();
-        for promises in of_feeds {
-            promises.give_up();
+        for promise in of_feeds {
+            promise.give_up();
         }
     }
 }

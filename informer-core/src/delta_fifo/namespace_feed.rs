@@ -89,10 +89,10 @@ impl<K: 'static> NamespaceFeed<K> {
     /// To be called when the namespace's reflector has ended.
     pub fn release(&self) {
         self.promises.synced.give_up();
-        let mut kept = None;
+        let mut kept = Vec::new();
         self.shared.change(|state| kept = state.release(&self.scope, self.shared.known.as_deref()));
-        if let Some(promises) = kept {
-            promises.released.set();
+        for promise in kept {
+            promise.set();
         }
     }
 

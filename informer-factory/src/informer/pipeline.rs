@@ -53,8 +53,9 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
         }
         if let Some(resource_version) = batch.watermark() {
             self.watermark.send_replace(resource_version.clone());
-        } else if !batch.feed_news().is_empty() {
-            // Who waits for several namespaces looks at the store's own watermarks.
+        } else if matches!(*self.source, Source::Namespaces(_)) {
+            // Who waits for several namespaces looks at the store's own watermarks, and at which are followed: one that
+            // was removed before anything came of it may have been the last that was behind.
             self.watermark.send_modify(|_| {});
         }
         if let Source::Namespaces(namespaces) = self.source.as_ref() {

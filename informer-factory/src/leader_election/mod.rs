@@ -5,9 +5,10 @@
 //! the same speed, is extended to the work: here it is known when that is over. Written here because none of the crates
 //! there are keeps that: they compare the dates in leases with their own clocks, or are not made for this kube.
 //!
-//! What only a fence could prevent: a process that is stopped as a whole (a suspended machine) and goes on after its lease
-//! has ended may finish the request it was about to send. Writes that carry the resource version they are based on fail
-//! then; and work is not polled again once its time is over.
+//! What only a fence could prevent: a process that is stopped as a whole and goes on after its lease has ended may finish
+//! the request it was about to send. Writes that carry the resource version they are based on fail then; and work is not
+//! polled again once its time is over. A machine that is suspended stops its clock, too (`Instant` of Linux): there the
+//! work goes on until the next renewal, which finds out, within a retry period and a request's time.
 
 mod config;
 mod election;
@@ -125,6 +126,10 @@ impl LeaderElector {
     /// with it, as those of a `JoinSet` do, and it must not block the thread. It is polled in the task that renews the
     /// lease; what keeps the thread busy belongs into a task of its own.
     ///
+    /// All of this holds as long as clocks go at [nearly the same speed](LeaderElectionConfig::renew_deadline). That of a
+    /// machine which is suspended stands still, so that its work goes on for some seconds when it wakes up, until the next
+    /// renewal shows that the lease is another's.
+    ///
     /// After a loss, run it again, or end the process, as programs with client-go do.
     ///
     /// # Panics
@@ -146,16 +151,15 @@ impl LeaderElector {
     {
         // If a run was dropped, so was its work.
         self.election.step_down();
-        self.reporter.stopped_leading("the run was dropped");
         let end = match shutdown.run_until_cancelled(self.acquire()).await {
             Some(()) => {
-                self.reporter.started_leading();
+                // Dropped after the work.
+                let _leading = self.reporter.started_leading();
                 let stop = shutdown.child_token();
                 self.lead(&stop, work(stop.clone())).await
             }
             None => LeadershipEnd::NeverLed,
         };
-        self.reporter.stopped_leading("the work has ended");
         self.election.step_down();
         self.release().await;
         end

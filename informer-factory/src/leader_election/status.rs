@@ -77,7 +77,7 @@ impl ElectionStatus {
 }
 
 /// The side that tells.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Reporter {
     lease: Arc<str>,
     standing: watch::Sender<Standing>,
@@ -109,9 +109,12 @@ impl Reporter {
         }
     }
 
-    pub(super) fn started_leading(&self) {
+    /// The work begins; it is over when what is returned is dropped, however that comes about.
+    #[must_use]
+    pub(super) fn started_leading(&self) -> Leading {
         self.change(|standing| standing.is_leading = true);
         tracing::info!("lease {}: leading", self.lease);
+        Leading(self.clone())
     }
 
     pub(super) fn stopped_leading(&self, why: &str) {
@@ -130,5 +133,15 @@ impl Reporter {
             *standing != before
         });
         before
+    }
+}
+
+/// While there is one, work goes on.
+#[derive(Debug)]
+pub(super) struct Leading(Reporter);
+
+impl Drop for Leading {
+    fn drop(&mut self) {
+        self.0.stopped_leading("the work has ended");
     }
 }

@@ -32,7 +32,8 @@ pub(super) struct Worker<T, F> {
 /// How a call has ended.
 enum Verdict {
     Reconciled(Reconciled),
-    Failed(Box<dyn Error + Send + Sync>),
+    /// With what the error says of itself.
+    Failed(String),
     TimedOut(Duration),
     Panicked(String),
 }
@@ -73,7 +74,7 @@ where
         let failure = match verdict {
             Verdict::Reconciled(Reconciled::Done) => return item.done(),
             Verdict::Reconciled(Reconciled::RequeueAfter(delay)) => return item.done_after(delay),
-            Verdict::Failed(error) => format!("failed: {}", chain(error.as_ref())),
+            Verdict::Failed(error) => format!("failed: {error}"),
             Verdict::TimedOut(limit) => format!("was given up after {limit:?}"),
             Verdict::Panicked(message) => format!("panicked: {message}"),
         };
@@ -83,7 +84,7 @@ where
     }
 
     async fn call(&self, request: ReconcileRequest<T>) -> Verdict {
-        // All in here, so that a panic is caught also where the future is made or dropped.
+        // All in here, so that a panic is caught also where the future is made or dropped, or the error is shown.
         let call = async {
             let reconcile = (self.reconcile)(request);
             let result = match self.limit {
@@ -93,7 +94,7 @@ where
                 },
                 None => reconcile.await,
             };
-            result.map_or_else(|error| Verdict::Failed(error.into()), Verdict::Reconciled)
+            result.map_or_else(|error| Verdict::Failed(chain(error.into().as_ref())), Verdict::Reconciled)
         };
         let caught = AssertUnwindSafe(call).catch_unwind().await;
         caught.unwrap_or_else(|panic| Verdict::Panicked(message_of(panic.as_ref())))

@@ -2,7 +2,8 @@
 //!
 //! Each has a reflector of its own, and its own end of the queue. The reflectors are futures joined in the task of the
 //! informer; whoever adds or removes one only notes it down and wakes the task. A namespace is removed in this order: its
-//! reflector ends, then what there is of it is queued as released, so that nothing of it comes behind that.
+//! reflector ends, then what there is of it is queued as released, so that nothing of it comes behind that. Where it is
+//! added again meanwhile, the next reflector waits for that, or what it lists would be released with the rest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Part;
 use super::status::{MemberStatus, Members, SourceStatus};
+
+#[cfg(test)]
+mod tests;
 
 /// Makes what lists and watches a namespace.
 pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
@@ -72,8 +76,8 @@ struct State<K: 'static> {
     followed: BTreeMap<Arc<str>, Member<K>>,
     /// Reflectors that do not run yet.
     waiting: Vec<Joining<K>>,
-    /// The promises that those removed last are gone.
-    leaving: BTreeMap<Arc<str>, Synced>,
+    /// Those that were removed last.
+    leaving: BTreeMap<Arc<str>, Leaving>,
     has_ended: bool,
 }
 
@@ -85,6 +89,15 @@ struct Member<K: 'static> {
     watermark: Option<watch::Sender<ResourceVersion>>,
     /// Cancelled when it is removed.
     removed: CancellationToken,
+    /// Cancelled when nothing more comes of it.
+    released: CancellationToken,
+}
+
+/// What is known of a namespace that has been removed.
+struct Leaving {
+    gone: Synced,
+    /// Cancelled when nothing more comes of it, if anything did.
+    released: Option<CancellationToken>,
 }
 
 /// The work of following a namespace.
@@ -92,13 +105,20 @@ struct Joining<K: 'static> {
     reflector: Reflector<K>,
     feed: Arc<NamespaceFeed<K>>,
     removed: CancellationToken,
+    released: CancellationToken,
+    /// Cancelled when nothing more comes of who followed it before.
+    before: Option<CancellationToken>,
 }
 
 impl<K: Resource + Send + Sync + 'static> Joining<K> {
     /// Lists and watches until the namespace is removed, and then lets it go.
     async fn follow(self) {
+        if let Some(before) = self.before {
+            before.cancelled().await;
+        }
         self.reflector.run(self.removed).await;
         self.feed.release();
+        self.released.cancel();
     }
 }
 
@@ -166,7 +186,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         let feed = Arc::new(self.queue.feed(name));
         let store = Arc::clone(&feed) as Arc<dyn ReflectorStore<K>>;
         let reflector = Reflector::new(Arc::clone(&lister_watcher), store, self.config.clone());
-        let (synced, removed) = (feed.synced(), CancellationToken::new());
+        let (synced, removed, released) = (feed.synced(), CancellationToken::new(), CancellationToken::new());
         let namespace: Arc<str> = name.into();
         let part = Part {
             namespace: Some(Arc::clone(&namespace)),
@@ -175,8 +195,15 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
             relist: reflector.relist(),
         };
         let watermark = Some(watch::Sender::new(ResourceVersion::empty()));
-        let member = Member { part, feed: Arc::clone(&feed), watermark, removed: removed.clone() };
-        if let Err((member, earlier)) = self.join(namespace, member, Joining { reflector, feed, removed }) {
+        let member = Member {
+            part,
+            feed: Arc::clone(&feed),
+            watermark,
+            removed: removed.clone(),
+            released: released.clone(),
+        };
+        let work = Joining { reflector, feed, removed, released, before: None };
+        if let Err((member, earlier)) = self.join(namespace, member, work) {
             member.feed.release();
             return Ok(earlier);
         }
@@ -190,7 +217,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         &self,
         namespace: Arc<str>,
         mut member: Member<K>,
-        work: Joining<K>,
+        mut work: Joining<K>,
     ) -> Result<(), (Member<K>, Synced)> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.followed.get(&namespace) {
@@ -202,6 +229,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         if state.has_ended {
             member.watermark = None;
         }
+        work.before = state.leaving.get(&namespace).and_then(|leaving| leaving.released.clone());
         state.followed.insert(namespace, member);
         if state.has_ended {
             drop(state);
@@ -230,26 +258,39 @@ impl<K: 'static> Namespaces<K> {
     /// Follows a namespace no more. Returns the promise that nothing is left of it; kept already if it isn't followed.
     pub(crate) fn remove(&self, name: &str) -> Result<Synced, NamespaceError> {
         NamespaceError::check_name(name)?;
-        let (member, work) = {
-            let mut state = self.state.lock();
-            state.leaving.retain(|_, gone| !gone.has_synced());
-            let Some((namespace, member)) = state.followed.remove_entry(name) else {
-                return Ok(state.leaving.get(name).cloned().unwrap_or_else(kept));
-            };
-            state.leaving.insert(namespace, member.feed.released());
-            let id = member.feed.id();
-            let work: Vec<_> = state.waiting.extract_if(.., |work| work.feed.id() == id).collect();
-            (member, work)
+        Ok(match self.take_out(name) {
+            Ok((member, work)) => self.let_go(&member, work),
+            Err(gone) => gone,
+        })
+    }
+
+    /// Takes a namespace out of the set, and its work, if nobody has begun with that. If it isn't there, returns the
+    /// promise that it is gone.
+    fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Synced> {
+        let mut state = self.state.lock();
+        state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
+        let Some((namespace, member)) = state.followed.remove_entry(name) else {
+            return Err(state.leaving.get(name).map_or_else(kept, |leaving| leaving.gone.clone()));
         };
-        let gone = member.feed.released();
+        let id = member.feed.id();
+        let work = state.waiting.extract_if(.., |work| work.feed.id() == id).next();
+        let released = match &work {
+            Some(work) => work.before.clone(),
+            None => Some(member.released.clone()),
+        };
+        state.leaving.insert(namespace, Leaving { gone: member.feed.released(), released });
+        Ok((member, work))
+    }
+
+    /// Has a namespace that was taken out end. It may have been added again meanwhile.
+    fn let_go(&self, member: &Member<K>, work: Option<Joining<K>>) -> Synced {
         member.removed.cancel();
-        if !work.is_empty() {
-            // Nobody else has begun with it.
+        if work.is_some() {
             drop(work);
             member.feed.release();
         }
         self.tell();
-        Ok(gone)
+        member.feed.released()
     }
 
     /// Tells everybody which namespaces are followed now.

@@ -7,6 +7,7 @@ use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
 use super::KeyWrites;
+use super::pending::Awaited;
 use crate::SharedIndexInformer;
 
 /// A write that is under way. Say what came of it; a guard that is dropped says that nobody knows.
@@ -17,14 +18,19 @@ use crate::SharedIndexInformer;
 #[must_use = "a write that is dropped counts as one that may have happened"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
-    /// Not there if the informer never hears of it, or once what came of it has been said.
-    id: Option<u64>,
+    /// By what it is known, and what is waited for. Not there if the informer never hears of it, or once what came of it has
+    /// been said.
+    awaited: Option<(u64, Awaited)>,
     answered: CancellationToken,
 }
 
 impl<T: Hash + Eq + Clone> WriteInFlight<T> {
-    pub(super) fn new(writes: KeyWrites<T>, id: Option<u64>, answered: CancellationToken) -> Self {
-        Self { writes, id, answered }
+    pub(super) fn new(
+        writes: KeyWrites<T>,
+        awaited: Option<(u64, Awaited)>,
+        answered: CancellationToken,
+    ) -> Self {
+        Self { writes, awaited, answered }
     }
 
     /// Says that it has happened, and the server returned this object; see [`KeyWrites::wrote`].
@@ -44,7 +50,7 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
     }
 
     fn end(&mut self) {
-        if let Some(id) = self.id.take() {
+        if let Some((id, _)) = self.awaited.take() {
             self.writes.forget(id);
             self.answered.cancel();
         }
@@ -53,8 +59,8 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
 
 impl<T: Hash + Eq + Clone> Drop for WriteInFlight<T> {
     fn drop(&mut self) {
-        if let Some(id) = self.id {
-            self.writes.prolong(id);
+        if let Some((id, awaited)) = self.awaited.take() {
+            self.writes.prolong(id, awaited);
         }
     }
 }

@@ -114,8 +114,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// the request is said.
     pub fn begin(&self) -> WriteInFlight<T> {
         let answered = CancellationToken::new();
-        let id = self.tracker.add(&self.key, Awaited::Answer(answered.clone()));
-        WriteInFlight::new(self.clone(), Some(id), answered)
+        let awaited = self.tracker.add(&self.key, Awaited::Answer(answered.clone()));
+        WriteInFlight::new(self.clone(), Some(awaited), answered)
     }
 
     /// Says that a request is about to be sent that deletes `object`. It is known by its UID, so it must be recorded
@@ -125,7 +125,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         informer: &SharedIndexInformer<K>,
         object: &Cached<K>,
     ) -> WriteInFlight<T> {
-        let id = informer.hears_of(object.meta()).then(|| {
+        let awaited = informer.hears_of(object.meta()).then(|| {
             let (indexer, object) = (informer.indexer().clone(), object.clone());
             let (watermarks, version) =
                 (informer.watermark_for(object.meta()), object.resource_version().clone());
@@ -135,7 +135,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
             });
             self.tracker.add(&self.key, Awaited::Deletion { watermarks, version, is_known })
         });
-        WriteInFlight::new(self.clone(), id, CancellationToken::new())
+        WriteInFlight::new(self.clone(), awaited, CancellationToken::new())
     }
 
     /// Says whether the caches have all that was written for the key, or need not be waited for any longer.
@@ -174,8 +174,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         drop(garbage);
     }
 
-    pub(super) fn prolong(&self, id: u64) {
-        self.tracker.prolong(&self.key, id);
+    pub(super) fn prolong(&self, id: u64, awaited: Awaited) {
+        self.tracker.prolong(&self.key, id, awaited);
     }
 
     pub(super) fn forget(&self, id: u64) {

@@ -141,15 +141,15 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Instant::now() + self.shared.deadline
     }
 
-    /// Adds a write, and returns by what it is known.
-    fn add(&self, key: &T, awaited: Awaited) -> u64 {
+    /// Adds a write, and returns by what it is known, and what is waited for.
+    fn add(&self, key: &T, awaited: Awaited) -> (u64, Awaited) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
         let garbage = keys.sweep(Instant::now());
-        let id = keys.push(key, until, awaited);
+        let id = keys.push(key, until, awaited.clone());
         drop(keys);
         drop(garbage);
-        id
+        (id, awaited)
     }
 
     /// Adds a write that a store is to come to; of several in one store, the latest stands for all.
@@ -175,15 +175,18 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         keys.remove(key, |pending| pending.id == id).pop()
     }
 
-    /// Gives a write its full time from now on.
-    fn prolong(&self, key: &T, id: u64) {
-        let until = self.until();
+    /// Gives a write its full time from now on, also one that was let go because it had had it.
+    fn prolong(&self, key: &T, id: u64, awaited: Awaited) {
+        let prolonged = Arc::new(Pending { id, until: self.until(), awaited });
         let mut keys = self.shared.keys.lock();
-        let place = keys.pending.get_mut(key).and_then(|all| all.iter_mut().find(|one| one.id == id));
-        let old = place.map(|place| {
-            let prolonged = Pending { id, until, awaited: place.awaited.clone() };
-            std::mem::replace(place, Arc::new(prolonged))
-        });
+        let all = keys.pending.entry(key.clone()).or_default();
+        let old = match all.iter_mut().find(|one| one.id == id) {
+            Some(place) => Some(std::mem::replace(place, prolonged)),
+            None => {
+                all.push(prolonged);
+                None
+            }
+        };
         drop(keys);
         drop(old);
     }

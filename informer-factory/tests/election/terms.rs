@@ -1,7 +1,9 @@
 //! One candidate: it leads, renews, stops and releases.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures::FutureExt;
 use informer_factory::LeadershipEnd;
 use informer_testing::{RequestFilter, Verb};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -133,6 +135,25 @@ async fn a_run_that_is_dropped_leaves_its_lease_to_end_by_itself() {
     let end = within(other.run(CancellationToken::new(), |_| async { Instant::now() })).await;
     let LeadershipEnd::Finished(began) = end else { panic!("{end:?}") };
     assert!(began - died >= Duration::from_secs(15), "{:?}", began - died);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_dropped_or_whose_work_has_panicked_is_not_said_to_lead() {
+    let simulator = simulator();
+    let mut elector = elector(&Link::to(&simulator), "ann");
+    let status = elector.status();
+    let (diary, mut happened) = Diary::new();
+    {
+        let run = elector.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new()));
+        tokio::select! {
+            _ = run => unreachable!("nothing stops it"),
+            began = next(&mut happened) => assert_eq!(began, Happened::Began),
+        }
+    }
+    assert!(!status.is_leading(), "its work is over");
+    let run = elector.run(CancellationToken::new(), |_| async { assert!(!status.is_leading(), "it is") });
+    assert!(within(AssertUnwindSafe(run).catch_unwind()).await.is_err());
+    assert!(!status.is_leading());
 }
 
 #[tokio::test(start_paused = true)]

@@ -288,3 +288,33 @@ async fn keys_that_nobody_asks_for_any_more_are_let_go_by_and_by() {
     }
     world.running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_fails_after_the_deadline_has_begun_to_count_holds_its_key_up_all_the_same() {
+    let world = world().await;
+    let informer = &world.running.informer;
+    let object = create(&world.source, "child", "1");
+    world.running.reach(&object).await;
+    for is_deletion in [false, true] {
+        let request = async {
+            sleep(DEADLINE * 2).await;
+            Err::<ConfigMap, _>(unreachable())
+        };
+        // Somebody else looks meanwhile, and finds that it has had its time.
+        let look = async {
+            sleep(DEADLINE + DEADLINE / 2).await;
+            assert!(world.writes.is_ready());
+        };
+        let answer = async {
+            if is_deletion {
+                world.writes.track_deletion(informer, &object, request).await
+            } else {
+                world.writes.track(informer, request).await
+            }
+        };
+        let (answer, ()) = tokio::join!(answer, look);
+        assert!(answer.is_err() && !world.writes.is_ready(), "it may have happened, or may yet");
+        assert_eq!(world.wait().await, (DEADLINE, false));
+    }
+    world.running.stop().await;
+}

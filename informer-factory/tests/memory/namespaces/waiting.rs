@@ -81,3 +81,21 @@ async fn waiting_without_any_namespace_ends_with_the_time() {
     assert_eq!(running.informer.wait_until(&1.into(), SOON).await, WaitOutcome::TimedOut);
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_only_a_namespace_held_up_is_reached_when_that_is_removed() {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    let running = server.start(&["a"]).synced().await;
+    let informer = &running.informer;
+    let reached = informer.watermark();
+    _ = informer.add_namespace("b").expect("a name");
+    let mut wait = Box::pin(informer.wait_until(&reached, 60 * SOON));
+    assert!(futures::poll!(&mut wait).is_pending(), "`b` has to be listed");
+    // Before anything has come of it.
+    _ = informer.remove_namespace("b").expect("a name");
+    let begin = tokio::time::Instant::now();
+    assert_eq!(wait.await, WaitOutcome::Reached);
+    assert!(begin.elapsed().is_zero());
+    running.stop().await;
+}

@@ -173,3 +173,31 @@ async fn what_is_under_way_is_told_and_for_how_long() {
     assert_eq!((stats.active, stats.longest_active, stats.longest), (1, ms(4_000), ms(3_000)));
     controller.stop().await;
 }
+
+/// An error that can't say what it is.
+#[derive(Debug)]
+struct Unspeakable;
+
+impl std::fmt::Display for Unspeakable {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("no words")
+    }
+}
+
+impl std::error::Error for Unspeakable {}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_panics_when_it_is_shown_is_a_panic_of_that_call_alone() {
+    let (source, running, runner) = watched().await;
+    let (tell, mut told) = unbounded_channel();
+    let controller = Controller::start(runner, move |request: ReconcileRequest| {
+        _ = tell.send(request.failures());
+        std::future::ready(if request.failures() == 0 { Err(Unspeakable) } else { Ok(Reconciled::Done) })
+    });
+    create(&source, "a", "1");
+    assert_eq!((soon(told.recv()).await, soon(told.recv()).await), (Some(0), Some(1)));
+    settled().await;
+    assert_eq!((controller.monitor.stats().panicked, controller.monitor.stats().succeeded), (1, 1));
+    controller.stop().await;
+    running.stop().await;
+}

@@ -1,0 +1,55 @@
+//! What threads can do between the steps of removing a namespace.
+
+use futures::FutureExt;
+use informer_core::KnownObjects;
+use informer_testing::MemorySource;
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use super::*;
+
+struct Nothing;
+
+impl KnownObjects<ConfigMap> for Nothing {
+    fn known(&self, _: &informer_core::ObjectKey) -> Option<informer_core::Cached<ConfigMap>> {
+        None
+    }
+
+    fn for_each_known(
+        &self,
+        _: &mut dyn FnMut(&informer_core::Cached<ConfigMap>),
+    ) -> Option<Box<dyn std::any::Any + Send>> {
+        None
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_listed_anew_is_not_released_with_what_was_there_before_however_late_that_is_told_to_end() {
+    let source = MemorySource::<ConfigMap>::new("configmaps of shop");
+    let mut object = ConfigMap::default();
+    (object.metadata.namespace, object.metadata.name) = (Some("shop".into()), Some("one".into()));
+    source.create(object).expect("a new object");
+    let queue = DeltaFifo::with_known_objects(Arc::new(Nothing));
+    let make = move |_: &str| Arc::new(source.clone()) as Arc<dyn ListerWatcher<ConfigMap>>;
+    let config = ReflectorConfig::new();
+    let namespaces = Namespaces::new(Box::new(make), &["shop".to_owned()], queue.clone(), config);
+    let namespaces = Arc::new(namespaces.expect("a name"));
+    let shutdown = CancellationToken::new();
+    let task = tokio::spawn(NamespacesTask::new(Arc::clone(&namespaces)).run(shutdown.clone()));
+    let settled = || tokio::time::sleep(std::time::Duration::from_millis(1));
+    settled().await;
+
+    // Two threads: one removes it, and the other adds it again before the first has told its reflector.
+    let (member, work) = namespaces.take_out("shop").expect("it is followed");
+    let again = namespaces.add("shop").expect("a name");
+    settled().await;
+    let gone = namespaces.let_go(&member, work);
+    settled().await;
+
+    let batch = queue.pop_batch().now_or_never().flatten().expect("there is news");
+    let deltas: Vec<_> = batch.items().iter().flat_map(|pending| pending.deltas.iter()).collect();
+    assert!(deltas.last().is_some_and(|last| !last.is_end()), "{deltas:?}");
+    drop(batch);
+    assert!(gone.has_synced() && again.has_synced());
+    shutdown.cancel();
+    task.await.expect("no panic");
+}
