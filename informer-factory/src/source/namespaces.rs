@@ -203,8 +203,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
             released: released.clone(),
         };
         let work = Joining { reflector, feed, removed, released, before: None };
-        if let Err((member, earlier)) = self.join(namespace, member, work) {
-            member.feed.release();
+        if let Some(earlier) = self.join(namespace, member, work) {
             return Ok(earlier);
         }
         self.tell();
@@ -212,19 +211,15 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         Ok(synced)
     }
 
-    /// Enters a namespace into the set, unless it is there; returns then what is not needed, and the promise of the other.
-    fn join(
-        &self,
-        namespace: Arc<str>,
-        mut member: Member<K>,
-        mut work: Joining<K>,
-    ) -> Result<(), (Member<K>, Synced)> {
+    /// Enters a namespace into the set, unless it is there; then this is released, and the promise of the other returned.
+    fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Synced> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.followed.get(&namespace) {
             let earlier = earlier.feed.synced();
             drop(state);
             drop(work);
-            return Err((member, earlier));
+            member.feed.release();
+            return Some(earlier);
         }
         if state.has_ended {
             member.watermark = None;
@@ -238,7 +233,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         } else {
             state.waiting.push(work);
         }
-        Ok(())
+        None
     }
 }
 
