@@ -62,7 +62,7 @@ impl SharedInformerFactory {
     /// made with [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces).
     #[must_use]
     pub fn namespaces(&self) -> Vec<String> {
-        let names = self.inner.followed.as_ref().map(|followed| followed.get());
+        let names = self.inner.followed.as_ref().map(Followed::get);
         names.into_iter().flatten().collect()
     }
 
