@@ -23,6 +23,7 @@ struct BuiltIn {
     returned: bool,
     fields: &'static [&'static str],
     initial_status: Option<&'static str>,
+    takes_first_status: bool,
     short_names: &'static [&'static str],
     category: Option<&'static str>,
     scaled: bool,
@@ -37,7 +38,7 @@ const TABLE: &[BuiltIn] = &[
         .short(&["ns"])
         .fields(&["status.phase"])
         .status(r#"{"phase":"Active"}"#),
-    cluster("", "v1", "Node", "nodes").short(&["no"]).fields(&["spec.unschedulable"]).status("{}"),
+    cluster("", "v1", "Node", "nodes").short(&["no"]).fields(&["spec.unschedulable"]).first_status("{}"),
     cluster("", "v1", "PersistentVolume", "persistentvolumes")
         .short(&["pv"])
         .returned()
@@ -187,6 +188,7 @@ const fn namespaced(
         returned: false,
         fields: &[],
         initial_status: None,
+        takes_first_status: false,
         short_names: &[],
         category: None,
         scaled: false,
@@ -215,6 +217,11 @@ impl BuiltIn {
     /// Serves `/status` and gives new objects this status.
     const fn status(self, initial: &'static str) -> Self {
         Self { status: true, initial_status: Some(initial), ..self }
+    }
+
+    /// As [`status`](Self::status), unless the client gives it another.
+    const fn first_status(self, initial: &'static str) -> Self {
+        Self { takes_first_status: true, ..self.status(initial) }
     }
 
     const fn generations(self) -> Self {
@@ -250,6 +257,7 @@ impl BuiltIn {
         kind.counts_generations = self.generations;
         kind.returns_deleted = self.returned;
         kind.initial_status = self.initial_status;
+        kind.takes_first_status = self.takes_first_status;
         kind.short_names = self.short_names.iter().map(ToString::to_string).collect();
         kind.categories = self.category.iter().map(ToString::to_string).collect();
         kind.scale = self.scaled.then(scale);

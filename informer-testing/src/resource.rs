@@ -71,6 +71,8 @@ pub struct ResourceKind {
     pub(crate) returns_deleted: bool,
     /// The status that the server gives to a new object, as JSON.
     pub(crate) initial_status: Option<&'static str>,
+    /// Whether a client may choose the status of a new object, though there is `/status`.
+    pub(crate) takes_first_status: bool,
 }
 
 /// Where a resource keeps what its `/scale` shows. Paths are dotted, such as `spec.replicas`.
@@ -103,6 +105,7 @@ impl ResourceKind {
             counts_generations: true,
             returns_deleted: false,
             initial_status: None,
+            takes_first_status: false,
         }
     }
 

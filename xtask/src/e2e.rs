@@ -23,10 +23,12 @@ const ETCD: &str = "INFORMER_E2E_ETCD";
 /// Tells the wire scenarios that the server speaks CBOR, which is behind a feature gate.
 const CBOR: (&str, &str) = ("INFORMER_E2E_CBOR", "CBORServingAndStorage=true");
 
-/// Tells the tests where the programs are that use client-go: one follows pods, and one compares encodings.
-const CLIENT_GO: [(&str, &str, &str); 2] = [
+/// Tells the tests where the programs are that use client-go: one follows pods, one compares encodings, and one wants to
+/// lead.
+const CLIENT_GO: [(&str, &str, &str); 3] = [
     ("INFORMER_E2E_CLIENT_GO", "./follow", "clientgofollow"),
     ("INFORMER_E2E_CLIENT_GO_FORMS", "./forms", "clientgoforms"),
+    ("INFORMER_E2E_CLIENT_GO_ELECT", "./elect", "clientgoelect"),
 ];
 
 /// What to start and which tests to run.

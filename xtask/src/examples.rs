@@ -9,9 +9,10 @@ use crate::{process, workspace};
 
 /// All that end by themselves, and talk to the server that they are told to. `quickstart` and `custom-groups` have steps
 /// of their own.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 14] = [
     "custom_resource",
     "dynamic",
+    "endpoint-slices",
     "index_lookup",
     "informer_alone",
     "kube_runtime",
@@ -20,6 +21,7 @@ const NAMES: [&str; 12] = [
     "own_resync",
     "reflector_alone",
     "sample-controller",
+    "scheduler-cache",
     "slim_view",
     "store_alone",
 ];

@@ -180,7 +180,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         Ok(synced)
     }
 
-    /// Enters a namespace into the set, unless it is there; then it returns the promise of the other.
+    /// Enters a namespace into the set, unless it is there; then this is released, and the promise of the other returned.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Synced> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.followed.get(&namespace) {

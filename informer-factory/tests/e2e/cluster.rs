@@ -21,7 +21,7 @@ use crate::{eventually, within};
 
 /// Names the kubeconfig. Not KUBECONFIG: these tests make and delete things, which must not happen to a cluster that
 /// someone merely happens to be logged in to.
-const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
+pub(crate) const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
 /// What any kind of object can do in these tests.
 pub(crate) trait Object:

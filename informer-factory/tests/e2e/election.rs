@@ -1,5 +1,7 @@
 //! Leader election on a real server's leases.
 
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use informer_factory::{ElectionProblem, LeaderElectionConfig, LeaderElector, LeadershipEnd};
@@ -9,8 +11,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::cluster::{Cluster, config};
-use super::within;
+use super::cluster::{Cluster, KUBECONFIG, config};
+use super::{eventually, within};
 
 /// A candidate that can be killed, or stopped in good order, and says when it leads.
 struct Candidate {
@@ -63,6 +65,73 @@ async fn a_killed_leader_is_followed_after_its_lease_and_one_that_stops_at_once(
     assert_eq!(lease(&cluster).await, ("third".to_owned(), 2));
     third.shutdown.cancel();
     within(third.running).await.expect("no panic");
+}
+
+/// Waits until the lease, of four seconds, has been renewed ten times, once a second.
+async fn outlast(cluster: &Cluster) {
+    let (leases, mut seen) = (cluster.api::<Lease>(), Vec::new());
+    eventually(async || {
+        let renewed = leases.get("till").await.expect("there is one").spec.expect("a spec").renew_time;
+        if seen.last() != Some(&renewed) {
+            seen.push(renewed);
+        }
+        (seen.len() > 10).then_some(())
+    })
+    .await;
+}
+
+/// A candidate of client-go, which is killed when it is dropped.
+struct ClientGo {
+    child: Child,
+    begins: mpsc::UnboundedReceiver<()>,
+}
+
+impl ClientGo {
+    fn start(cluster: &Cluster, name: &str) -> Self {
+        let variable = |name| {
+            std::env::var(name).unwrap_or_else(|_| panic!("{name} must be set: run `cargo xtask e2e`"))
+        };
+        let mut command = Command::new(variable("INFORMER_E2E_CLIENT_GO_ELECT"));
+        command.args([&variable(KUBECONFIG), &cluster.namespace, "till", name]);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it was built");
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (tell, begins) = mpsc::unbounded_channel();
+        // Ends with the child.
+        std::thread::spawn(move || {
+            let lines = output.lines().map_while(Result::ok);
+            lines.filter(|line| line == "leading").for_each(|_| _ = tell.send(()));
+        });
+        Self { child, begins }
+    }
+}
+
+impl Drop for ClientGo {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a real API server: `cargo xtask e2e`"]
+async fn a_candidate_of_client_go_and_ours_contend_for_one_lease() {
+    let cluster = Cluster::connect("election").await;
+    let mut theirs = ClientGo::start(&cluster, "go");
+    within(theirs.begins.recv()).await.expect("it leads");
+    let mut ours = candidate(&cluster, "rust");
+    outlast(&cluster).await;
+    assert!(ours.begins.try_recv().is_err(), "theirs is renewed");
+    drop(theirs);
+    within(ours.begins.recv()).await.expect("it takes over");
+    assert_eq!(lease(&cluster).await, ("rust".to_owned(), 1));
+
+    let mut theirs = ClientGo::start(&cluster, "go again");
+    outlast(&cluster).await;
+    assert!(theirs.begins.try_recv().is_err(), "ours is renewed");
+    ours.shutdown.cancel();
+    assert_eq!(within(ours.running).await.expect("no panic"), LeadershipEnd::Finished(()));
+    within(theirs.begins.recv()).await.expect("it leads");
+    assert_eq!(lease(&cluster).await, ("go again".to_owned(), 2));
 }
 
 #[tokio::test]

@@ -59,6 +59,14 @@ impl Table {
         found.map(|(_, object)| object.clone()).collect()
     }
 
+    /// Says whether there is anything in a namespace.
+    pub(crate) fn is_in_use(&self, namespace: &str) -> bool {
+        let prefix = format!("{namespace}/");
+        let state = self.state.read();
+        let next = state.objects.range(prefix.clone()..).next();
+        next.is_some_and(|(key, _)| key.starts_with(&prefix))
+    }
+
     /// Gives an object as an API server knows it that may be behind.
     pub(crate) fn get_known(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, Refusal> {
         let state = self.state.read();

@@ -31,8 +31,7 @@ pub(super) fn after_removal(server: &Server, object: &Object) {
 
 fn finish(server: &Server, namespaces: &Served, name: &str) {
     let resources = server.catalogue.resources();
-    let is_empty = resources.iter().all(|resource| resource.table.in_namespace(name).is_empty());
-    if !is_empty {
+    if resources.iter().any(|resource| resource.table.is_in_use(name)) {
         return;
     }
     let removed = namespaces.table.write(|transaction| {

@@ -124,9 +124,11 @@ pub(super) fn prepare(
     if guard == Guard::Client { admission::admit(kind, body) } else { Ok(()) }
 }
 
-/// A client can't choose the first status of a kind with a status subresource.
+/// A client can't choose the first status of a kind with a status subresource, but for nodes: a kubelet registers with
+/// what it has.
 fn settle_status(kind: &ResourceKind, body: &mut Body) {
-    if !kind.status_subresource {
+    let is_given = body.get("status").is_some_and(|status| !status.is_null());
+    if !kind.status_subresource || kind.takes_first_status && is_given {
         return;
     }
     body.remove("status");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::delete::DeleteOptions;
 use super::scale::selector_text;
-use super::update::{Change, Part, replace};
+use super::update::{Change, Part, check_uid, replace};
 use super::{Outcome, Writer, object_mut};
 use crate::resource::ResourceKind;
 use crate::selector::LabelSelector;
@@ -26,6 +26,7 @@ pub(super) fn bind(writer: &Writer<'_>, name: &str, binding: &Value) -> Result<O
     writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
         let before = old.decode();
+        check_uid(kind, &old, binding["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty()))?;
         if old.terminating {
             return Err(status::conflict(
                 kind,

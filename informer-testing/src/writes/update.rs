@@ -202,7 +202,12 @@ fn check_preconditions(kind: &ResourceKind, old: &Object, after: &Body) -> Resul
     if given != 0 && given != old.resource_version {
         return Err(status::modified_since(kind, old.name()));
     }
-    match metadata_str(after, "uid") {
+    check_uid(kind, old, metadata_str(after, "uid"))
+}
+
+/// Refuses what is meant for another object of the same name.
+pub(super) fn check_uid(kind: &ResourceKind, old: &Object, wanted: Option<&str>) -> Result<(), Refusal> {
+    match wanted {
         Some(uid) if uid != old.uid.as_ref() => Err(status::conflict(
             kind,
             old.name(),

@@ -23,6 +23,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_given_generation_is_kept_where_none_are_counted),
         scenario(generations_begin_at_1_where_they_are_counted),
         scenario(a_first_status_is_not_for_the_client_to_choose),
+        scenario(a_node_registers_with_a_status),
         scenario(another_namespace_than_the_paths_is_refused),
         scenario(another_kind_than_the_paths_is_refused),
         scenario(another_api_version_than_the_paths_is_refused),
@@ -178,6 +179,18 @@ async fn a_first_status_is_not_for_the_client_to_choose(server: Server) {
     pod["status"] = json!({ "phase": "Running", "podIP": "10.0.0.1" });
     let created = server.create(&server.core("pods"), &pod).await;
     assert_eq!(created["status"], json!({ "phase": "Pending", "qosClass": "BestEffort" }));
+}
+
+async fn a_node_registers_with_a_status(server: Server) {
+    let node = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": { "name": server.namespace },
+        "status": { "allocatable": { "cpu": "8", "pods": "110" } },
+    });
+    let created = server.create("/api/v1/nodes", &node).await;
+    assert_eq!(created["status"]["allocatable"], json!({ "cpu": "8", "pods": "110" }));
+    server.delete(&format!("/api/v1/nodes/{}", server.namespace)).await.expect(200);
 }
 
 async fn another_namespace_than_the_paths_is_refused(server: Server) {

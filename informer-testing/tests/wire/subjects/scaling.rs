@@ -18,6 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_scale_is_neither_created_nor_deleted),
         scenario(a_binding_puts_a_pod_on_a_node),
         scenario(a_pod_is_bound_once),
+        scenario(a_binding_for_another_uid_is_a_conflict),
         scenario(a_binding_of_what_is_not_there_is_not_found),
         scenario(a_binding_is_write_only),
         scenario(an_eviction_deletes_a_pod),
@@ -133,6 +134,18 @@ async fn a_pod_is_bound_once(server: Server) {
         "pods/binding",
         "a",
     );
+}
+
+async fn a_binding_for_another_uid_is_a_conflict(server: Server) {
+    let pod = server.create(&server.core("pods"), &pod("a")).await;
+    let mut binding = binding("wire-one");
+    binding["metadata"]["uid"] = "another".into();
+    let message =
+        format!("Precondition failed: UID in precondition: another, UID in object meta: {}", uid(&pod));
+    let path = server.core("pods/a/binding");
+    server.post(&path, &binding).await.refused_with(409, "Conflict", &message).is_about("", "pods", "a");
+    binding["metadata"]["uid"] = uid(&pod).into();
+    server.post(&path, &binding).await.expect(201);
 }
 
 async fn a_binding_of_what_is_not_there_is_not_found(server: Server) {

@@ -1,0 +1,123 @@
+//! [`Witness`]: compares the slices that there are with those that there should be, by plain lists of the server's.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use informer_factory::{Cached, HandlerRegistration, SharedInformerFactory};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::Failure;
+use crate::slices::{self, MANAGED_BY, MANAGER};
+use crate::views::PodEndpoint;
+
+/// The pods of each service in order, each with its address, and as often as it is there. Services without any are not in
+/// it.
+pub(crate) type Endpoints = BTreeMap<String, Vec<(String, String)>>;
+
+/// Long enough for anything that is going to happen at all.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) struct Witness {
+    client: Client,
+    namespace: String,
+    /// How many slices have been made since it started; told at each change of any.
+    made: watch::Receiver<usize>,
+    handler: HandlerRegistration,
+    factory: SharedInformerFactory,
+}
+
+impl Witness {
+    pub(crate) async fn start(client: Client, namespace: &str) -> Result<Self, Failure> {
+        let factory = SharedInformerFactory::builder(client.clone()).namespace(namespace).build();
+        let ours = factory.with_labels(&format!("{MANAGED_BY}={MANAGER}"));
+        let (adds, made) = watch::channel(0);
+        let (updates, deletes) = (adds.clone(), adds.clone());
+        let handler = ours.discovery().v1().endpoint_slices().add_handlers(|handlers| {
+            handlers
+                .on_add(move |_: &Cached<EndpointSlice>, _| adds.send_modify(|made| *made += 1))
+                .on_update(move |_, _| updates.send_modify(|_| {}))
+                .on_delete(move |_| deletes.send_modify(|_| {}))
+        });
+        factory.start();
+        factory.wait_for_cache_sync().await?;
+        Ok(Self { client, namespace: namespace.to_owned(), made, handler, factory })
+    }
+
+    /// Waits until so many slices have been made.
+    pub(crate) async fn made(&mut self, count: usize) -> Result<usize, Failure> {
+        Ok(*timeout(PATIENCE, self.made.wait_for(|made| *made >= count)).await??)
+    }
+
+    /// Waits until all slices are as they should be, and returns what is in them. Services and pods must not change
+    /// meanwhile.
+    pub(crate) async fn settled(&mut self) -> Result<Endpoints, Failure> {
+        let expected = self.expected().await?;
+        let settled = async {
+            loop {
+                self.made.mark_unchanged();
+                if self.actual().await? == expected {
+                    return Ok::<_, Failure>(());
+                }
+                self.made.changed().await?;
+            }
+        };
+        if let Ok(settled) = timeout(PATIENCE, settled).await {
+            return settled.map(|()| expected);
+        }
+        let actual = self.actual().await?;
+        let names = expected.keys().chain(actual.keys());
+        let differ: BTreeSet<_> = names.filter(|name| expected.get(*name) != actual.get(*name)).collect();
+        Err(format!("after {PATIENCE:?} these services have other endpoints than they should: {differ:?}")
+            .into())
+    }
+
+    pub(crate) async fn end(self) {
+        drop(self.handler);
+        self.factory.shutdown().await;
+    }
+
+    /// Looks at each pod for each service.
+    async fn expected(&self) -> Result<Endpoints, Failure> {
+        let services = Api::<Service>::namespaced(self.client.clone(), &self.namespace);
+        let pods = Api::<PodEndpoint>::namespaced(self.client.clone(), &self.namespace);
+        let pods = pods.list(&ListParams::default()).await?.items;
+        let mut expected = Endpoints::new();
+        for service in services.list(&ListParams::default()).await? {
+            let selector = slices::selector(&service);
+            for pod in pods.iter().filter(|_| !selector.is_empty()) {
+                let is_selected =
+                    selector.iter().all(|(label, value)| pod.labels().get(label) == Some(value));
+                if let Some(address) = pod.ready_address().filter(|_| is_selected) {
+                    let pods = expected.entry(service.name_any()).or_default();
+                    pods.push((pod.name_any(), address.to_owned()));
+                }
+            }
+        }
+        Ok(in_order(expected))
+    }
+
+    async fn actual(&self) -> Result<Endpoints, Failure> {
+        let api = Api::<EndpointSlice>::namespaced(self.client.clone(), &self.namespace);
+        let ours = ListParams::default().labels(&format!("{MANAGED_BY}={MANAGER}"));
+        let mut actual = Endpoints::new();
+        for slice in api.list(&ours).await? {
+            let service = slices::service_key(&slice).ok_or("a slice is of no service")?;
+            for endpoint in slice.endpoints.into_iter().flatten() {
+                let pod = endpoint.target_ref.and_then(|pod| pod.name).unwrap_or_default();
+                let address = endpoint.addresses.into_iter().next().unwrap_or_default();
+                actual.entry(service.name().to_owned()).or_default().push((pod, address));
+            }
+        }
+        Ok(in_order(actual))
+    }
+}
+
+fn in_order(mut endpoints: Endpoints) -> Endpoints {
+    endpoints.values_mut().for_each(|pods| pods.sort_unstable());
+    endpoints
+}

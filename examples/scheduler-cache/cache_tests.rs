@@ -1,0 +1,98 @@
+//! What the cache counts, and when it stops to.
+
+use std::time::Duration;
+
+use super::*;
+
+const ROOM: Resources = Resources { cpu: 1000, memory: 1000, pods: 10 };
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::namespaced("shop", name)
+}
+
+fn request(cpu: u64) -> Resources {
+    Resources { cpu, memory: 10, pods: 1 }
+}
+
+/// Two nodes of the same size, on the first of which there is a pod.
+fn cache() -> Cache {
+    let mut cache = Cache::default();
+    cache.set_node("a", ROOM);
+    cache.set_node("b", ROOM);
+    cache.observe(&key("there"), &"there".into(), request(300), Some("a"));
+    cache
+}
+
+#[test]
+fn the_node_with_most_room_is_chosen_and_what_is_decided_counts_at_once() {
+    let mut cache = cache();
+    assert_eq!(cache.assume(&key("p"), &"p".into(), request(400)), Choice::Node("b".to_owned()));
+    assert_eq!(cache.assume(&key("q"), &"q".into(), request(400)), Choice::Node("a".to_owned()));
+    assert_eq!(cache.assume(&key("r"), &"r".into(), request(601)), Choice::NoRoom);
+    assert_eq!(cache.sums()["a"], Resources { cpu: 700, memory: 20, pods: 2 });
+    assert_eq!(cache.assumed(), 2);
+}
+
+#[test]
+fn the_word_of_the_watch_takes_the_place_of_an_assumption() {
+    let mut cache = cache();
+    cache.assume(&key("p"), &"p".into(), request(400));
+    assert_eq!(cache.assume(&key("p"), &"p".into(), request(400)), Choice::AlreadyPlaced);
+    cache.observe(&key("p"), &"p".into(), request(400), None);
+    assert_eq!(cache.sums()["b"], request(400), "the watch is late");
+    cache.observe(&key("p"), &"p".into(), request(400), Some("a"));
+    assert_eq!(cache.assumed(), 0);
+    assert_eq!(cache.sums()["b"], Resources::default());
+    assert_eq!(cache.sums()["a"].cpu, 700, "it is where somebody else has put it");
+    cache.forget(&key("p"), &"p".into());
+    assert_eq!(cache.sums()["a"].cpu, 700, "what the watch has said stays");
+}
+
+#[test]
+fn an_assumption_that_nobody_confirms_ends_with_its_deadline() {
+    let mut cache = cache();
+    cache.assume(&key("p"), &"p".into(), request(400));
+    let now = Instant::now();
+    assert!(cache.expire(now + Duration::from_secs(3600)).is_empty(), "it is still being bound");
+    cache.expect_until(&key("p"), &"p".into(), now + Duration::from_secs(30));
+    assert!(cache.expire(now + Duration::from_secs(29)).is_empty());
+    assert_eq!(cache.expire(now + Duration::from_secs(30)), [key("p")]);
+    assert_eq!(cache.sums()["b"], Resources::default());
+}
+
+#[test]
+fn a_pod_that_is_gone_takes_nothing_whether_it_was_confirmed_or_assumed() {
+    let mut cache = cache();
+    cache.assume(&key("p"), &"p".into(), request(400));
+    cache.remove(&key("p"), Some(&"p".into()));
+    cache.remove(&key("there"), None);
+    cache.expect_until(&key("p"), &"p".into(), Instant::now());
+    assert!(cache.sums().values().all(|used| *used == Resources::default()));
+}
+
+#[test]
+fn a_pod_of_the_same_name_is_another_pod() {
+    let mut cache = cache();
+    cache.assume(&key("p"), &"old".into(), request(400));
+    cache.observe(&key("p"), &"new".into(), request(100), None);
+    assert_eq!(cache.sums()["b"], Resources::default());
+    cache.assume(&key("p"), &"new".into(), request(100));
+    cache.remove(&key("p"), Some(&"old".into()));
+    cache.forget(&key("p"), &"old".into());
+    assert_eq!(cache.sums()["b"], request(100));
+}
+
+#[test]
+fn what_is_on_a_node_counts_before_the_node_is_known_and_after_it_is_gone() {
+    let mut cache = Cache::default();
+    cache.observe(&key("p"), &"p".into(), request(400), Some("a"));
+    assert_eq!(cache.assume(&key("q"), &"q".into(), request(1)), Choice::NoRoom);
+    cache.set_node("a", ROOM);
+    assert_eq!(cache.sums()["a"], request(400));
+    cache.remove_node("a");
+    cache.set_node("a", ROOM);
+    assert_eq!(cache.sums()["a"], request(400));
+    cache.remove_node("a");
+    cache.remove(&key("p"), None);
+    assert!(cache.nodes.is_empty());
+}

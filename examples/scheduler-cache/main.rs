@@ -1,0 +1,103 @@
+//! A scheduler's cache, as in kube-scheduler: what pods take of each node, kept by the handlers of two informers, and a loop
+//! that puts pods on the nodes with most room. In the midst of it the scheduler is killed, and another goes on.
+//!
+//! ```text
+//! cargo run --example scheduler-cache
+//! cargo run --example scheduler-cache -- --pods 1000 --nodes 20
+//! ```
+
+mod bind;
+mod cache;
+mod quantity;
+mod recount;
+mod resources;
+mod scheduler;
+#[allow(dead_code, reason = "objects are created many at a time here")]
+#[path = "../server/mod.rs"]
+mod server;
+mod views;
+mod witness;
+mod workload;
+
+use std::error::Error;
+
+use clap::Parser;
+use recount::Recount;
+use scheduler::Scheduler;
+use server::Server;
+use tokio::time::Instant;
+use witness::Witness;
+use workload::Workload;
+
+/// Puts pods on nodes, kills the scheduler in the midst of it, and compares its sums with a recount in the end.
+#[derive(Debug, Parser)]
+struct Args {
+    /// How many pods there are at a time, 50 to a node at most [default: 10000, or 4000 on a real server]
+    #[arg(long)]
+    pods: Option<usize>,
+
+    /// How many nodes there are [default: one for 50 pods]
+    #[arg(long)]
+    nodes: Option<usize>,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let args = Args::parse();
+    let is_real = std::env::var_os("INFORMER_E2E_KUBECONFIG").is_some();
+    let pods = args.pods.unwrap_or(if is_real { 4_000 } else { 10_000 }).max(2);
+    let nodes = args.nodes.unwrap_or(0).max(pods.div_ceil(50));
+    let server = Server::start().await?;
+    let workload = Workload { client: server.client.clone(), namespace: server.namespace.clone() };
+    let outcome = run(&workload, pods, nodes).await;
+    // Also when it has failed: nodes don't go with the namespace.
+    let removed = workload.remove_nodes().await;
+    drop(workload);
+    outcome?;
+    removed?;
+    server.shutdown().await
+}
+
+async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<dyn Error>> {
+    let (client, namespace) = (&workload.client, workload.namespace.as_str());
+    let began = Instant::now();
+    let mut witness = Witness::start(client.clone(), namespace).await?;
+    // Some nodes come later; there is room enough on the others for all that comes before.
+    let first_nodes = (nodes * 3).div_ceil(4);
+    workload.ensure_service_account().await?;
+    workload.add_nodes(0..first_nodes).await?;
+    let create = tokio::spawn({
+        let workload = workload.clone();
+        async move { workload.add_pods(0..pods).await }
+    });
+
+    let first = Scheduler::start(client.clone(), namespace).await?;
+    let bound = witness.bound(pods / 2).await?;
+    println!("killed with {bound} of {pods} pods bound, {:?}", first.desk.counts);
+    first.kill();
+
+    // The next knows nothing of the first, and finds what there is.
+    let second = Scheduler::start(client.clone(), namespace).await?;
+    create.await??;
+    workload.add_nodes(first_nodes..nodes).await?;
+    // Some pods go, and others come for them.
+    let gone = witness.every(20);
+    workload.delete_pods(&gone).await?;
+    workload.add_pods(pods..pods + gone.len()).await?;
+    let bound = witness.bound(pods + gone.len()).await?;
+    println!("{bound} pods bound after {:.1?}, {:?}", began.elapsed(), second.desk.counts);
+
+    let recount = Recount::take(client, namespace).await?;
+    recount.equals(&second.desk).await?;
+    second.shutdown().await;
+    let moved = witness.end().await;
+    ensure((recount.pods, recount.waiting) == (pods, 0), "every pod has a node")?;
+    ensure(bound == pods + gone.len() && moved.is_empty(), "and was bound once, for good")?;
+    ensure(recount.overfull().is_empty(), "no node has more than fits")?;
+    println!("the sums of {} nodes equal a recount, {:.1?} in all", recount.sums.len(), began.elapsed());
+    Ok(())
+}
+
+fn ensure(holds: bool, what: &str) -> Result<(), Box<dyn Error>> {
+    if holds { Ok(()) } else { Err(format!("this does not hold: {what}").into()) }
+}

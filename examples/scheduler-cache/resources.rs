@@ -1,0 +1,68 @@
+//! [`Resources`]: an amount of all that pods compete for.
+
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, SubAssign};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Resources {
+    /// Thousandths of a processor.
+    pub(crate) cpu: u64,
+    /// Bytes.
+    pub(crate) memory: u64,
+    pub(crate) pods: u64,
+}
+
+impl Resources {
+    /// What any pod takes: a place.
+    pub(crate) const ONE_POD: Self = Self { cpu: 0, memory: 0, pods: 1 };
+
+    /// Returns the greater amount of each.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            cpu: self.cpu.max(other.cpu),
+            memory: self.memory.max(other.memory),
+            pods: self.pods.max(other.pods),
+        }
+    }
+
+    /// Returns how much of what is scarcest is left of `all`, in thousandths. `None`: this is more than there is.
+    pub(crate) fn left_of(self, all: Self) -> Option<u128> {
+        let left = |used: u64, all: u64| {
+            let free = u128::from(all.checked_sub(used)?);
+            Some(if all == 0 { 0 } else { free * 1000 / u128::from(all) })
+        };
+        let scarcest = left(self.cpu, all.cpu)?.min(left(self.memory, all.memory)?);
+        Some(scarcest.min(left(self.pods, all.pods)?))
+    }
+}
+
+impl AddAssign for Resources {
+    fn add_assign(&mut self, other: Self) {
+        self.cpu += other.cpu;
+        self.memory += other.memory;
+        self.pods += other.pods;
+    }
+}
+
+impl SubAssign for Resources {
+    fn sub_assign(&mut self, other: Self) {
+        self.cpu -= other.cpu;
+        self.memory -= other.memory;
+        self.pods -= other.pods;
+    }
+}
+
+impl Add for Resources {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl Sum for Resources {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::default(), Add::add)
+    }
+}

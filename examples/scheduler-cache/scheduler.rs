@@ -1,0 +1,162 @@
+//! [`Scheduler`]: informers feed the cache and a queue of pods without a node, and workers find and bind nodes for them.
+//!
+//! kube-scheduler: `pkg/scheduler/eventhandlers.go`. It is all that a process of its own would have, so that dropping it
+//! is what killing such a process is.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use informer_factory::informer_workqueue::ItemExponential;
+use informer_factory::{
+    Cached, HandlerOptions, HandlerRegistration, Handlers, ObjectKey, Priority, SharedIndexInformer,
+    SharedInformerFactory, Workqueue, wait_for_cache_sync,
+};
+use kube::Client;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::bind;
+use crate::cache::Cache;
+use crate::views::{NodeRoom, NodeRoomInformers, PodDemand, PodDemandInformers};
+
+/// What pods name that are to be bound here. The cluster's own scheduler leaves them alone.
+pub(crate) const NAME: &str = "most-room-first";
+
+/// The label of the nodes that it may use.
+pub(crate) const POOL: &str = "example-pool";
+
+/// How many requests are under way at a time.
+const WORKERS: usize = 16;
+
+pub(crate) struct Scheduler {
+    pub(crate) desk: Arc<Desk>,
+    workers: JoinSet<()>,
+    handlers: [HandlerRegistration; 2],
+    factory: SharedInformerFactory,
+}
+
+/// What handlers and workers have in common.
+pub(crate) struct Desk {
+    cache: Mutex<Cache>,
+    pub(crate) queue: Workqueue<ObjectKey>,
+    pub(crate) pods: SharedIndexInformer<PodDemand>,
+    pub(crate) client: Client,
+    pub(crate) counts: Counts,
+    /// Is told when the watch has changed the cache.
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    bound: AtomicUsize,
+    refused: AtomicUsize,
+    unanswered: AtomicUsize,
+    no_room: AtomicUsize,
+}
+
+impl Scheduler {
+    /// Starts one for the nodes of a pool, and returns once it knows what there is.
+    pub(crate) async fn start(client: Client, pool: &str) -> Result<Self, Box<dyn Error>> {
+        let factory = SharedInformerFactory::new(client.clone());
+        let nodes = factory.with_labels(&format!("{POOL}={pool}")).core().v1().node_rooms();
+        // Pods that have ended take nothing. With this selector they are as good as deleted.
+        let alive = factory.with_fields("status.phase!=Succeeded,status.phase!=Failed");
+        let pods = alive.core().v1().pod_demands();
+        // As in kube-scheduler. Room comes with nodes, and with what pods leave.
+        let limiter = ItemExponential::new(Duration::from_secs(1), Duration::from_secs(10));
+        let desk = Arc::new(Desk {
+            cache: Mutex::default(),
+            queue: Workqueue::builder().name(NAME).rate_limiter(limiter).build(),
+            pods: pods.clone(),
+            client,
+            counts: Counts::default(),
+            changed: watch::Sender::new(()),
+        });
+        let named = |name: &str| HandlerOptions::new().name(name);
+        let handlers = [
+            nodes.add_event_handler_with(feed_nodes(&desk), &named("nodes")),
+            pods.add_event_handler_with(feed_pods(&desk), &named("pods")),
+        ];
+        factory.start();
+        // The handlers, and not only the informers: the first decision needs all the sums.
+        wait_for_cache_sync(&[&handlers[0], &handlers[1]], Duration::from_secs(120)).await?;
+        let mut workers = JoinSet::new();
+        workers.spawn(bind::expire(Arc::clone(&desk)));
+        for _ in 0..WORKERS {
+            workers.spawn(bind::work(Arc::clone(&desk)));
+        }
+        Ok(Self { desk, workers, handlers, factory })
+    }
+
+    /// Ends it in the midst of what it does: requests are given up where they are, and nothing is put in order.
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
+
+    pub(crate) async fn shutdown(mut self) {
+        self.workers.shutdown().await;
+        drop(self.handlers);
+        self.factory.shutdown().await;
+    }
+}
+
+impl Desk {
+    pub(crate) fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what hears of each change that the watch has made to the cache.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    fn observe(&self, pod: &Cached<PodDemand>, priority: Priority) {
+        let node = pod.spec.node_name.as_deref();
+        self.cache().observe(pod.key(), pod.uid(), pod.request(), node);
+        if pod.waits_for(NAME) {
+            self.queue.add_with_priority(pod.key().clone(), priority);
+        }
+        self.changed.send_replace(());
+    }
+}
+
+fn feed_pods(desk: &Arc<Desk>) -> Handlers<PodDemand> {
+    let [adds, updates, deletes] = [(); 3].map(|()| Arc::clone(desk));
+    Handlers::new()
+        .on_add(move |pod: &Cached<PodDemand>, is_in_initial_list| {
+            adds.observe(pod, if is_in_initial_list { Priority::Low } else { Priority::Normal });
+        })
+        .on_update(move |_, new: &Cached<PodDemand>| updates.observe(new, Priority::Normal))
+        .on_delete(move |pod| {
+            deletes.cache().remove(pod.key(), pod.uid());
+            deletes.changed.send_replace(());
+        })
+}
+
+fn feed_nodes(desk: &Arc<Desk>) -> Handlers<NodeRoom> {
+    let [adds, updates, deletes] = [(); 3].map(|()| Arc::clone(desk));
+    Handlers::new()
+        .on_add(move |node: &Cached<NodeRoom>, _| adds.cache().set_node(node.name(), node.allocatable()))
+        .on_update(move |_, new: &Cached<NodeRoom>| updates.cache().set_node(new.name(), new.allocatable()))
+        .on_delete(move |node| deletes.cache().remove_node(node.name()))
+}
+
+impl Counts {
+    pub(crate) fn count_bound(&self) {
+        self.bound.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_unanswered(&self) {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_no_room(&self) {
+        self.no_room.fetch_add(1, Ordering::Relaxed);
+    }
+}
