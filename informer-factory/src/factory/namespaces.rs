@@ -10,27 +10,21 @@ use super::registry::AnyInformer;
 use super::scope::Where;
 use crate::NamespaceError;
 
-/// Which namespaces are followed, and how often that has changed. Its lock is taken with no other.
+/// Which namespaces are followed. Its lock is taken with no other.
 #[derive(Debug, Default)]
-pub(super) struct Followed(Mutex<(BTreeSet<String>, u64)>);
+pub(super) struct Followed(Mutex<BTreeSet<String>>);
 
 impl Followed {
     pub(super) fn new(names: BTreeSet<String>) -> Self {
-        Self(Mutex::new((names, 0)))
+        Self(Mutex::new(names))
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeSet<String>)) {
-        let (names, changes) = &mut *self.0.lock();
-        change(names);
-        *changes += 1;
-    }
-
-    fn get(&self) -> (BTreeSet<String>, u64) {
+    fn get(&self) -> BTreeSet<String> {
         self.0.lock().clone()
     }
 
-    fn is_still(&self, changes: u64) -> bool {
-        self.0.lock().1 == changes
+    fn contains(&self, name: &str) -> bool {
+        self.0.lock().contains(name)
     }
 }
 
@@ -48,7 +42,7 @@ impl SharedInformerFactory {
     /// [`informer_with`](Self::informer_with) and a source of another kind: the others follow it all the same.
     pub fn add_namespace(&self, namespace: &str) -> Result<Vec<Synced>, NamespaceError> {
         NamespaceError::check_name(namespace)?;
-        self.change_namespaces(|names| _ = names.insert(namespace.to_owned()))
+        self.change_namespaces(namespace, |names| _ = names.insert(namespace.to_owned()))
     }
 
     /// Ceases to follow a namespace, with every informer that [`add_namespace`](Self::add_namespace) is about. Its objects
@@ -60,23 +54,25 @@ impl SharedInformerFactory {
     /// # Errors
     /// As [`add_namespace`](Self::add_namespace).
     pub fn remove_namespace(&self, namespace: &str) -> Result<Vec<Synced>, NamespaceError> {
-        self.change_namespaces(|names| _ = names.remove(namespace))
+        NamespaceError::check_name(namespace)?;
+        self.change_namespaces(namespace, |names| _ = names.remove(namespace))
     }
 
     /// Returns the namespaces that are followed one by one, in the order of their names; none for a factory that was not
     /// made with [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces).
     #[must_use]
     pub fn namespaces(&self) -> Vec<String> {
-        let names = self.inner.followed.as_ref().map(|followed| followed.get().0);
+        let names = self.inner.followed.as_ref().map(Followed::get);
         names.into_iter().flatten().collect()
     }
 
     fn change_namespaces(
         &self,
+        namespace: &str,
         change: impl FnOnce(&mut BTreeSet<String>),
     ) -> Result<Vec<Synced>, NamespaceError> {
         let followed = self.inner.followed.as_ref().ok_or(NamespaceError::FixedFactory)?;
-        followed.change(change);
+        change(&mut followed.0.lock());
         // I8: sources are made with no lock on the registry.
         let of_the_factory =
             self.inner.informers.iter().filter(|entry| entry.key().scope.namespace == Where::Followed);
@@ -84,8 +80,8 @@ impl SharedInformerFactory {
         let mut promises = Vec::new();
         let mut refused = None;
         for informer in informers {
-            match follow(informer.as_ref(), followed) {
-                Ok(of_informer) => promises.extend(of_informer),
+            match settle(informer.as_ref(), followed, namespace) {
+                Ok(of_informer) => promises.push(of_informer),
                 Err(error) => refused = Some(error),
             }
         }
@@ -94,23 +90,26 @@ impl SharedInformerFactory {
 
     /// Has a new informer follow what the factory follows; to be called before others can see it, and again afterwards.
     pub(super) fn follow_namespaces(&self, informer: &dyn AnyInformer) {
-        if let Some(followed) = &self.inner.followed
-            && let Err(error) = follow(informer, followed)
-        {
-            tracing::error!("{error}");
+        let Some(followed) = &self.inner.followed else { return };
+        for name in followed.get().into_iter().chain(informer.namespaces()) {
+            if let Err(error) = settle(informer, followed, &name) {
+                tracing::error!("{error}");
+                return;
+            }
         }
     }
 }
 
-/// Has an informer follow the namespaces of the factory. Whoever comes in between, with newer ones or older, is made good
-/// for by who sees that they have changed.
-fn follow(informer: &dyn AnyInformer, followed: &Followed) -> Result<Vec<Synced>, NamespaceError> {
-    let mut promises = Vec::new();
+/// Has an informer follow a namespace of the factory, or cease to, and returns the promise of that. Each name is looked at
+/// for itself, or two threads that add different ones could each take the other's for one that is to go. Whoever comes in
+/// between sees by the set that it has changed.
+fn settle(informer: &dyn AnyInformer, followed: &Followed, name: &str) -> Result<Synced, NamespaceError> {
     loop {
-        let (names, changes) = followed.get();
-        promises.extend(informer.follow(&names)?);
-        if followed.is_still(changes) {
-            return Ok(promises);
+        let is_followed = followed.contains(name);
+        let promise =
+            if is_followed { informer.add_namespace(name)? } else { informer.remove_namespace(name)? };
+        if followed.contains(name) == is_followed {
+            return Ok(promise);
         }
     }
 }

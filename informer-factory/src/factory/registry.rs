@@ -3,7 +3,6 @@
 //! Entries are independent of each other, which is what a concurrent map is good for.
 
 use std::any::{Any, TypeId, type_name};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -144,8 +143,9 @@ pub(super) trait AnyInformer: CacheSync {
     fn report(&self) -> InformerReport;
     /// Another handle on it.
     fn handle(&self) -> Box<dyn AnyInformer>;
-    /// Has it follow these namespaces and no others; returns the promises of those that come and go with it.
-    fn follow(&self, names: &BTreeSet<String>) -> Result<Vec<Synced>, NamespaceError>;
+    fn namespaces(&self) -> Vec<String>;
+    fn add_namespace(&self, name: &str) -> Result<Synced, NamespaceError>;
+    fn remove_namespace(&self, name: &str) -> Result<Synced, NamespaceError>;
 }
 
 impl<K: Resource + Send + Sync + 'static> AnyInformer for SharedIndexInformer<K> {
@@ -173,10 +173,15 @@ impl<K: Resource + Send + Sync + 'static> AnyInformer for SharedIndexInformer<K>
         Box::new(self.clone())
     }
 
-    fn follow(&self, names: &BTreeSet<String>) -> Result<Vec<Synced>, NamespaceError> {
-        let followed: BTreeSet<String> = self.namespaces().into_iter().collect();
-        let removed = followed.difference(names).map(|name| self.remove_namespace(name));
-        let added = names.difference(&followed).map(|name| self.add_namespace(name));
-        removed.chain(added).collect()
+    fn namespaces(&self) -> Vec<String> {
+        SharedIndexInformer::namespaces(self)
+    }
+
+    fn add_namespace(&self, name: &str) -> Result<Synced, NamespaceError> {
+        SharedIndexInformer::add_namespace(self, name)
+    }
+
+    fn remove_namespace(&self, name: &str) -> Result<Synced, NamespaceError> {
+        SharedIndexInformer::remove_namespace(self, name)
     }
 }

@@ -3,6 +3,7 @@
 //! [`Source`] is what others ask about it, [`SourceTask`] the work. What is common to both is behind these two, so that
 //! queue, store, handlers and whoever looks at an informer need not know which it is.
 
+mod namespace_error;
 mod namespaces;
 mod status;
 
@@ -14,7 +15,7 @@ use informer_reflector::{Reflector, ReflectorConfig, ReflectorStatus, Relist};
 use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
-pub use namespaces::NamespaceError;
+pub use namespace_error::NamespaceError;
 use namespaces::NamespacesTask;
 pub(crate) use namespaces::{MakeSource, Namespaces};
 pub use status::SourceStatus;

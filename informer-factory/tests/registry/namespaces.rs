@@ -126,3 +126,29 @@ async fn namespaces_of_a_factory_that_was_not_made_for_it_and_names_that_are_non
     let nodes = factory.informer::<Node>();
     assert!(matches!(nodes.add_namespace("shop"), Err(NamespaceError::Fixed { .. })));
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_adds_or_removes_a_namespace_second_waits_for_it_as_the_first_does() {
+    let simulator = with_pods();
+    let factory = of_namespaces(&simulator, &[]);
+    let pods = factory.core().v1().pods();
+    synced(&factory).await;
+    for (namespaces, left) in [(&["shop"][..], vec!["shop/db", "shop/web"]), (&[], vec![])] {
+        let change = || match namespaces {
+            [] => factory.remove_namespace("shop").expect("a factory of namespaces"),
+            _ => factory.add_namespace("shop").expect("a factory of namespaces"),
+        };
+        let (first, second) = (change(), change());
+        assert_eq!((first.len(), second.len()), (1, 1), "one for each informer");
+        assert!(!second[0].has_synced());
+        within(second[0].wait()).await.expect("the informer runs");
+        assert_eq!(
+            (pods.namespaces(), keys(&pods)),
+            (
+                namespaces.iter().map(ToString::to_string).collect(),
+                left.into_iter().map(str::to_owned).collect()
+            )
+        );
+    }
+    factory.shutdown().await;
+}
