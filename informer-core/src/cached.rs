@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use kube_core::Resource;
 
-use crate::{KeyError, ObjectKey, ResourceVersion, Uid};
+use crate::{KeyError, ObjectKey, Packed, ResourceVersion, Uid};
 
 /// An object as it is held in a cache: shared, immutable, and cheap to clone.
 ///
@@ -41,12 +41,18 @@ pub(crate) struct Inner<K> {
     key: ObjectKey,
     resource_version: ResourceVersion,
     uid: Uid,
-    object: K,
+    object: Held<K>,
+}
+
+/// The object as itself, or in a form that takes less memory.
+enum Held<K> {
+    Open(K),
+    Packed(Box<Packed<K>>),
 }
 
 impl<K> Inner<K> {
     pub(crate) fn new(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
-        Self { key, resource_version, uid, object }
+        Self { key, resource_version, uid, object: Held::Open(object) }
     }
 
     /// Says what tells the object from others.
@@ -55,15 +61,25 @@ impl<K> Inner<K> {
     }
 
     pub(crate) fn object(&self) -> &K {
-        &self.object
+        match &self.object {
+            Held::Open(object) => object,
+            Held::Packed(packed) => packed.object(),
+        }
     }
 
-    pub(crate) fn object_mut(&mut self) -> &mut K {
-        &mut self.object
+    /// The object, if it is held as itself.
+    pub(crate) fn object_mut(&mut self) -> Option<&mut K> {
+        match &mut self.object {
+            Held::Open(object) => Some(object),
+            Held::Packed(_) => None,
+        }
     }
 
     pub(crate) fn into_object(self) -> K {
-        self.object
+        match self.object {
+            Held::Open(object) => object,
+            Held::Packed(packed) => packed.into_object(),
+        }
     }
 }
 
@@ -102,6 +118,23 @@ impl<K> Cached<K> {
     #[must_use]
     pub fn from_parts(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
         Self::from_inner(Arc::new(Inner::new(key, resource_version, uid, object)))
+    }
+
+    /// Wraps an object that is held in another form until somebody looks at it; else as
+    /// [`from_parts`](Self::from_parts).
+    #[must_use]
+    pub fn from_packed(
+        key: ObjectKey,
+        resource_version: ResourceVersion,
+        uid: Uid,
+        packed: Packed<K>,
+    ) -> Self {
+        Self::from_inner(Arc::new(Inner {
+            key,
+            resource_version,
+            uid,
+            object: Held::Packed(Box::new(packed)),
+        }))
     }
 
     pub(crate) fn from_inner(inner: Arc<Inner<K>>) -> Self {
@@ -164,7 +197,7 @@ impl<K> Deref for Cached<K> {
     type Target = K;
 
     fn deref(&self) -> &K {
-        &self.inner.object
+        self.inner.object()
     }
 }
 

@@ -78,7 +78,7 @@ impl<K> Deref for Fresh<K> {
 
 impl<K> DerefMut for Fresh<K> {
     fn deref_mut(&mut self) -> &mut K {
-        self.inner_mut().object_mut()
+        self.inner_mut().object_mut().expect("a fresh object is held as itself")
     }
 }
 

@@ -8,6 +8,7 @@
 //! | [`ListerWatcher`] | the seam to whatever lists and watches objects |
 //! | [`Fresh`] | how an object is handed over |
 //! | [`Cached`], [`ObjectKey`], [`ResourceVersion`] | how an object is held from then on |
+//! | [`Packed`] | how it can be held where memory counts for more than time |
 //! | [`DeltaFifo`] | gathers changes per key; its consumer takes the whole backlog at once |
 //! | [`EventBatch`], [`Event`], [`Deleted`] | what one step of the store means for handlers |
 //! | [`SharedProcessor`], [`EventHandler`], [`AsyncEventHandler`], [`EventStream`] | tells every handler, each at its own pace |
@@ -27,6 +28,7 @@ mod handler;
 mod key;
 mod key_function;
 mod lister_watcher;
+mod packed;
 mod processor;
 mod reflector_store;
 mod resource_version;
@@ -49,6 +51,7 @@ pub use lister_watcher::{
     Bookmark, InNamespace, ListEnd, ListOptions, ListPart, ListStream, ListerWatcher, Malformed,
     MalformedKind, ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,
 };
+pub use packed::Packed;
 pub use processor::{
     EventStream, HandlerOptions, HandlerRegistration, HandlerStats, Published, Resync, SharedProcessor,
 };

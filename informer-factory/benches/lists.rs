@@ -1,5 +1,5 @@
 //! What a list needs at its peak, over what the informer holds when it is at rest: the first one, and one in which nothing
-//! has changed; streaming, and in pages of 500. 100,000 pods of 9 KB, whole and metadata only, from JSON to store and a
+//! has changed; streaming, and in pages of 500. 100,000 pods of 9 KB, whole, packed and metadata only, from JSON to store and a
 //! handler.
 //! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000.
 //!
@@ -20,6 +20,7 @@ use http_body_util::StreamBody;
 use http_body_util::combinators::UnsyncBoxBody;
 use informer_factory::{
     HandlerRegistration, Handlers, InformerOptions, KubeListWatch, ReflectorConfig, SharedIndexInformer,
+    Storage,
 };
 use informer_testing::{ClusterSpec, Simulator};
 use k8s_openapi::api::core::v1::Pod;
@@ -47,6 +48,8 @@ fn main() {
         let server = Server { templates: Arc::new(templates().await), pods, expire: Arc::default() };
         measure::<Pod>("streaming list", &server, ReflectorConfig::new()).await;
         measure::<Pod>("list in pages", &server, in_pages()).await;
+        let packed = ReflectorConfig::new().storage(|_| Storage::Packed);
+        measure::<Pod>("streaming list, packed", &server, packed).await;
         // Where objects are small, what a list needs beside them weighs more.
         measure::<PartialObjectMeta<Pod>>("streaming list of metadata", &server, ReflectorConfig::new())
             .await;

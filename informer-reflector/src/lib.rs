@@ -11,4 +11,5 @@ pub use decode::{ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
 pub use kube_list_watch::{KubeListWatch, ListTweaks};
 pub use reflector::{
     Health, ListWatchFailure, NextRequest, Reflector, ReflectorConfig, ReflectorStatus, Relist, SharedServer,
+    Storage,
 };

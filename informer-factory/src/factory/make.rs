@@ -109,6 +109,9 @@ impl SharedInformerFactory {
         if let Some(hears) = config.on_failure.clone() {
             reflector = reflector.on_failure(move |failure| hears(failure));
         }
+        if let Some(storage) = of_type.and_then(|options| options.storage.as_ref()) {
+            reflector = storage(reflector);
+        }
         let of_metadata = config.transform_metadata.clone();
         let of_object = of_type.and_then(|options| options.transform.clone());
         if of_metadata.is_none() && of_object.is_none() {

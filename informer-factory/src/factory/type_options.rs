@@ -6,7 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_reflector::PrunePaths;
+use informer_reflector::{PrunePaths, ReflectorConfig, Storage};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// What is different for the informers of one type of objects, whatever their scope; see
 /// [`FactoryBuilder::configure`](crate::FactoryBuilder::configure).
@@ -17,13 +19,17 @@ pub struct TypeOptions<K> {
     pub(super) page_size: Option<u32>,
     pub(super) prune: Option<PrunePaths>,
     pub(super) transform: Option<Transform<K>>,
+    pub(super) storage: Option<SetStorage<K>>,
 }
 
 pub(super) type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 
+/// Sets how objects are held; the hook itself needs more of a type than others do.
+pub(super) type SetStorage<K> = Arc<dyn Fn(ReflectorConfig<K>) -> ReflectorConfig<K> + Send + Sync>;
+
 impl<K> TypeOptions<K> {
     fn new() -> Self {
-        Self { name: None, resync_period: None, page_size: None, prune: None, transform: None }
+        Self { name: None, resync_period: None, page_size: None, prune: None, transform: None, storage: None }
     }
 
     /// Sets a name that messages have before the resource, after the factory's [own](crate::FactoryBuilder::name):
@@ -68,6 +74,31 @@ impl<K> TypeOptions<K> {
         self.transform = Some(Arc::new(move |object| transform(object).map_err(|error| error.to_string())));
         self
     }
+
+    /// Sets a function that decides of each object how it is held, as
+    /// [`ReflectorConfig::storage`](crate::ReflectorConfig::storage) says. Default: [`Storage::Open`].
+    ///
+    /// ```no_run
+    /// # fn build(client: kube::Client) {
+    /// use informer_factory::{SharedInformerFactory, Storage};
+    /// use k8s_openapi::api::core::v1::Secret;
+    ///
+    /// // Of all the secrets that are held, few are ever looked at.
+    /// let factory =
+    ///     SharedInformerFactory::builder(client).configure::<Secret>(|it| it.storage(|_| Storage::Packed)).build();
+    /// # }
+    /// ```
+    pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
+    where
+        K: Serialize + DeserializeOwned + 'static,
+    {
+        let decide = Arc::new(decide);
+        self.storage = Some(Arc::new(move |config| {
+            let decide = Arc::clone(&decide);
+            config.storage(move |object| decide(object))
+        }));
+        self
+    }
 }
 
 impl<K> fmt::Debug for TypeOptions<K> {
@@ -79,6 +110,7 @@ impl<K> fmt::Debug for TypeOptions<K> {
             .field("page_size", &self.page_size)
             .field("prune", &self.prune)
             .field("transform", &self.transform.is_some())
+            .field("storage", &self.storage.is_some())
             .finish()
     }
 }

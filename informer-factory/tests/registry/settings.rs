@@ -7,17 +7,17 @@ use std::time::Duration;
 use futures::StreamExt;
 use informer_factory::{
     Event, HandlerOptions, Informer, InformerOptions, KubeListWatch, PrunePaths, SharedIndexInformer,
-    SharedInformerFactory,
+    SharedInformerFactory, Storage,
 };
 use informer_testing::{CannedResponse, RequestFilter, Verb};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
 use parking_lot::Mutex;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::{builder, synced, with_pods, within};
+use crate::{builder, factory, keys, synced, with_pods, within};
 
 /// What is derived for pods says that labels are pruned, and that there is a resync every ten minutes.
 #[derive(Informer, Deserialize)]
@@ -218,5 +218,67 @@ async fn whoever_makes_an_informer_has_the_last_word() {
     assert_eq!(first_resync(&pods).await, 90);
     assert_eq!(made.load(Ordering::Relaxed), 2, "once for each scope");
     assert_eq!(crate::keys(&other_scope).len(), 2);
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_held_as_is_said_for_their_type_and_are_the_same_to_whoever_looks() {
+    let simulator = with_pods();
+    let is_web = |pod: &Pod| pod.metadata.name.as_deref() == Some("web");
+    let packing = builder(&simulator)
+        .configure::<Pod>(|it| {
+            it.storage(move |pod| if is_web(pod) { Storage::Packed } else { Storage::Open })
+        })
+        .build();
+    let plain = factory(&simulator);
+    let (packed, open) = (packing.core().v1().pods(), plain.core().v1().pods());
+    synced(&packing).await;
+    synced(&plain).await;
+    assert_eq!(keys(&packed), keys(&open));
+    for pod in &open.indexer().list() {
+        let other = packed.get(pod.key()).expect("the same objects");
+        assert_eq!(*other, **pod, "{}", pod.key());
+        assert_eq!((other.uid(), other.resource_version()), (pod.uid(), pod.resource_version()));
+    }
+    let by_node = packed.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone()).expect("a name");
+    assert_eq!(by_node.get("node-of-web").len(), 2);
+    packing.shutdown().await;
+    plain.shutdown().await;
+}
+
+/// How often the content of a pod was read from JSON.
+static READ: AtomicUsize = AtomicUsize::new(0);
+
+fn read<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<serde_json::Value, D::Error> {
+    READ.fetch_add(1, Ordering::Relaxed);
+    serde_json::Value::deserialize(deserializer)
+}
+
+#[derive(Informer, Deserialize, Serialize)]
+#[informer(group = "", version = "v1", kind = "Pod", namespaced)]
+struct CountedPod {
+    metadata: ObjectMeta,
+    #[serde(deserialize_with = "read")]
+    spec: serde_json::Value,
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_packed_is_read_when_somebody_looks_and_not_before() {
+    let simulator = with_pods();
+    let factory = builder(&simulator).configure::<CountedPod>(|it| it.storage(|_| Storage::Packed)).build();
+    let pods = factory.core().v1().counted_pods();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let handler =
+        pods.add_handlers(|handlers| handlers.on_add(move |pod, _| tell.lock().push(pod.key().clone())));
+    synced(&factory).await;
+    within(handler.synced().wait()).await.expect("it syncs");
+    assert_eq!((told.lock().len(), pods.indexer().in_namespace("shop").len()), (3, 2));
+    // Each was decoded, and then tried out.
+    assert_eq!(READ.load(Ordering::Relaxed), 6);
+    let web = pods.indexer().get_by_key("shop/web").expect("it exists");
+    assert_eq!((web.spec["nodeName"].as_str(), READ.load(Ordering::Relaxed)), (Some("node-of-web"), 7));
+    let again = pods.indexer().get_by_key("shop/web").expect("it exists");
+    assert_eq!((again.metadata.name.as_deref(), READ.load(Ordering::Relaxed)), (Some("web"), 7));
     factory.shutdown().await;
 }

@@ -4,8 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::failure::{ListWatchFailure, OnFailure};
 use super::server::SharedServer;
+use super::storage::{self, Pack, Storage};
 
 /// Changes an object before anything else sees it, or says why it can't be taken in.
 pub(super) type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
@@ -20,6 +24,7 @@ pub struct ReflectorConfig<K> {
     pub(super) watch_silence: Duration,
     pub(super) server: SharedServer,
     pub(super) transform: Option<Transform<K>>,
+    pub(super) pack: Option<Pack<K>>,
     pub(super) on_failure: Option<OnFailure>,
 }
 
@@ -55,6 +60,7 @@ impl<K> ReflectorConfig<K> {
             watch_silence: WATCH_SILENCE,
             server: SharedServer::new(),
             transform: None,
+            pack: None,
             on_failure: None,
         }
     }
@@ -132,6 +138,21 @@ impl<K> ReflectorConfig<K> {
         self.transform = Some(Arc::new(move |object| transform(object).map_err(|error| error.to_string())));
         self
     }
+
+    /// Sets a function that decides of each object how it is held, after the transform and with no lock held. Default:
+    /// [`Storage::Open`].
+    ///
+    /// It is for caches of which little is ever looked at. Fields that nobody needs are better not decoded at all
+    /// ([`KubeListWatch::prune`](crate::KubeListWatch::prune)), or left out by the type.
+    ///
+    /// If it panics, or what it wants packed can't be read back, the object is held as itself.
+    pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
+    where
+        K: Serialize + DeserializeOwned + 'static,
+    {
+        self.pack = Some(storage::pack(decide));
+        self
+    }
 }
 
 impl<K> Clone for ReflectorConfig<K> {
@@ -144,6 +165,7 @@ impl<K> Clone for ReflectorConfig<K> {
             watch_silence: self.watch_silence,
             server: self.server.clone(),
             transform: self.transform.clone(),
+            pack: self.pack.clone(),
             on_failure: self.on_failure.clone(),
         }
     }
@@ -165,6 +187,7 @@ impl<K> fmt::Debug for ReflectorConfig<K> {
             .field("watch_silence", &self.watch_silence)
             .field("server", &self.server)
             .field("transform", &self.transform.is_some())
+            .field("storage", &self.pack.is_some())
             .field("on_failure", &self.on_failure.is_some())
             .finish()
     }

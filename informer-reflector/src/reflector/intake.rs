@@ -2,14 +2,16 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use informer_core::{Cached, Fresh, Malformed, ObjectKey, ResourceVersion, Uid};
+use informer_core::{Cached, Fresh, Malformed, ObjectKey, Packed, ResourceVersion, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
 use super::config::Transform;
+use super::storage::Pack;
 
 pub(super) struct Intake<K> {
     pub(super) transform: Option<Transform<K>>,
+    pub(super) pack: Option<Pack<K>>,
 }
 
 impl<K: Resource> Intake<K> {
@@ -20,12 +22,21 @@ impl<K: Resource> Intake<K> {
         match self.apply_transform(&mut object, &identity) {
             Ok(()) => {
                 let Identity { key, resource_version, uid } = identity;
-                Ok(object.into_cached(key, resource_version, uid))
+                Ok(match self.packed(&object) {
+                    Some(packed) => Cached::from_packed(key, resource_version, uid, packed),
+                    None => object.into_cached(key, resource_version, uid),
+                })
             }
             Err(error) => {
                 Err(Malformed { key: Some(identity.key), resource_version: identity.resource_version, error })
             }
         }
+    }
+
+    /// The object in another form, if it is to be held in one.
+    fn packed(&self, object: &K) -> Option<Packed<K>> {
+        let pack = self.pack.as_ref()?;
+        catch_unwind(AssertUnwindSafe(|| pack(object))).ok().flatten()
     }
 
     fn apply_transform(&self, object: &mut K, identity: &Identity) -> Result<(), String> {

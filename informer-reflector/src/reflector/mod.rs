@@ -15,6 +15,7 @@ mod listing;
 mod relist;
 mod server;
 mod status;
+mod storage;
 mod streaming;
 mod watch;
 
@@ -32,6 +33,7 @@ pub use failure::{ListWatchFailure, NextRequest};
 pub use relist::Relist;
 pub use server::SharedServer;
 pub use status::{Health, ReflectorStatus};
+pub use storage::Storage;
 
 use backoff::Backoff;
 use intake::Intake;
@@ -126,7 +128,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         config: ReflectorConfig<K>,
     ) -> Self {
         let reporter = Reporter::new(lister_watcher.description());
-        let intake = Intake { transform: config.transform.clone() };
+        let intake = Intake { transform: config.transform.clone(), pack: config.pack.clone() };
         Self {
             lister_watcher,
             store,

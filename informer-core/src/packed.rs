@@ -1,0 +1,72 @@
+//! [`Packed`]: an object that is held in fewer bytes than it takes as itself, until somebody looks at it.
+//!
+//! A decoded object is several times the size of its text: a hundred small allocations for a pod. Where most objects of a
+//! cache are never looked at, holding the text and decoding it on demand is the better deal.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+/// An object in another form, from which it is made when it is looked at for the first time.
+pub struct Packed<K> {
+    bytes: Box<[u8]>,
+    unpack: fn(&[u8]) -> K,
+    object: OnceLock<Box<K>>,
+}
+
+impl<K> Packed<K> {
+    /// Holds an object as these bytes, of which `unpack` makes it. It is called once at most, by whoever looks at the
+    /// object first, and what it returns is kept beside the bytes from then on. It must not fail: try it out before.
+    #[must_use]
+    pub fn new(bytes: Vec<u8>, unpack: fn(&[u8]) -> K) -> Self {
+        Self { bytes: bytes.into(), unpack, object: OnceLock::new() }
+    }
+
+    /// Says whether somebody has looked at the object, so that it is held in both forms.
+    #[must_use]
+    pub fn is_unpacked(&self) -> bool {
+        self.object.get().is_some()
+    }
+
+    pub(crate) fn object(&self) -> &K {
+        self.object.get_or_init(|| Box::new((self.unpack)(&self.bytes)))
+    }
+
+    pub(crate) fn into_object(self) -> K {
+        let Self { bytes, unpack, object } = self;
+        object.into_inner().map_or_else(|| unpack(&bytes), |object| *object)
+    }
+}
+
+/// Shows how large it is, never what is in it: it may be a Secret.
+impl<K> fmt::Debug for Packed<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Packed({} bytes)", self.bytes.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::{Cached, ObjectKey};
+
+    static UNPACKED: AtomicUsize = AtomicUsize::new(0);
+
+    fn unpack(bytes: &[u8]) -> String {
+        UNPACKED.fetch_add(1, Ordering::Relaxed);
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    #[test]
+    fn an_object_is_unpacked_once_and_only_if_it_is_looked_at() {
+        let packed = Packed::new(b"content".to_vec(), unpack);
+        let cached = Cached::from_packed(ObjectKey::cluster_scoped("a"), "5".into(), "u".into(), packed);
+        let other = cached.clone();
+        assert_eq!((cached.key().as_str(), cached.resource_version()), ("a", &"5".into()));
+        assert_eq!(format!("{cached:?}"), "Cached(a@5)");
+        assert_eq!(UNPACKED.load(Ordering::Relaxed), 0, "nobody has looked at it");
+        assert_eq!((cached.len(), other.as_str()), (7, "content"));
+        assert_eq!(UNPACKED.load(Ordering::Relaxed), 1);
+    }
+}
