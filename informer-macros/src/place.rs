@@ -12,7 +12,8 @@ use crate::model::Identity;
 use crate::names;
 
 /// The methods of the factory, which would be found in place of a group's.
-const METHODS: [&str; 21] = [
+const METHODS: [&str; 24] = [
+    "add_namespace",
     "borrow",
     "builder",
     "clone",
@@ -25,6 +26,8 @@ const METHODS: [&str; 21] = [
     "informer_with",
     "informers",
     "metadata",
+    "namespaces",
+    "remove_namespace",
     "shutdown",
     "start",
     "stop",

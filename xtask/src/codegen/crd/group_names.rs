@@ -11,7 +11,8 @@ use anyhow::bail;
 use crate::codegen::names::ident;
 
 /// The methods of the factory itself, which a trait's method of the same name would not be heard beside.
-const METHODS: [&str; 19] = [
+const METHODS: [&str; 22] = [
+    "add_namespace",
     "builder",
     "clone",
     "dynamic",
@@ -22,7 +23,9 @@ const METHODS: [&str; 19] = [
     "informer_with",
     "informers",
     "metadata",
+    "namespaces",
     "new",
+    "remove_namespace",
     "shutdown",
     "start",
     "stop",
