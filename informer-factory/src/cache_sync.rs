@@ -15,6 +15,13 @@ pub trait CacheSync: Send + Sync {
     /// Returns the promise that it has all of that.
     fn synced(&self) -> Synced;
 
+    /// Returns the promise that it has all that existed in a namespace, if it follows that one only since later; otherwise
+    /// what [`synced`](Self::synced) does, as it is by default.
+    fn synced_in(&self, namespace: &str) -> Synced {
+        _ = namespace;
+        self.synced()
+    }
+
     /// Says what it is, and what it is waiting for.
     fn waiting_for(&self) -> String;
 }
@@ -22,6 +29,10 @@ pub trait CacheSync: Send + Sync {
 impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
     fn synced(&self) -> Synced {
         self.synced()
+    }
+
+    fn synced_in(&self, namespace: &str) -> Synced {
+        self.synced_in(namespace)
     }
 
     fn waiting_for(&self) -> String {

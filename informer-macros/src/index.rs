@@ -14,7 +14,7 @@ use crate::names::ident;
 const TAKEN: [&str; 2] = ["namespace", "labels"];
 
 /// The methods of `SharedIndexInformer`, which would be found in place of an index's.
-const METHODS: [&str; 31] = [
+const METHODS: [&str; 32] = [
     "add_async_event_handler",
     "add_async_event_handler_with",
     "add_event_handler",
@@ -40,6 +40,7 @@ const METHODS: [&str; 31] = [
     "status",
     "stopped",
     "synced",
+    "synced_in",
     "to_owned",
     "verify",
     "wait_for_write",

@@ -31,6 +31,7 @@ impl SharedInformerFactory {
             resource: resource.cloned(),
             scope: self.scope.of(is_namespaced),
         };
+        self.take_out_if_ended(&key);
         let existing = self.inner.informers.get(&key).map(|entry| entry.informer());
         let informer = existing.unwrap_or_else(|| {
             let of_type = self.inner.config.by_type.get::<K>();
@@ -123,6 +124,17 @@ impl SharedInformerFactory {
             }
             of_object.as_ref().map_or(Ok(()), |transform| transform(object))
         })
+    }
+
+    /// Takes an informer out that has ended though nobody has told it to, as it does when its source panics: who asks now
+    /// is to get one that is current. Until then it is in the reports, and waiting for it fails with the reason.
+    fn take_out_if_ended(&self, key: &InformerKey) {
+        // In this order: informers end after the factory was told to shut down, and those are to stay.
+        let has_ended = |entry: &Entry| entry.has_ended() && !self.inner.shutdown.is_cancelled();
+        if self.inner.informers.get(key).is_some_and(|entry| has_ended(&entry)) {
+            // I8: handlers may go with it, so it is dropped when the registry is free again.
+            drop(self.inner.informers.remove_if(key, |_, entry| has_ended(entry)));
+        }
     }
 
     /// Puts an informer into the registry, unless somebody else has been quicker; returns the one that is there.

@@ -129,7 +129,8 @@ impl SharedInformerFactory {
     }
 
     /// Returns the informer of a resource, made on first use. It stays empty until [`start`](Self::start); after
-    /// [`shutdown`](Self::shutdown), a new one has stopped before it began.
+    /// [`shutdown`](Self::shutdown), a new one has stopped before it began. One that has ended by itself, because its source
+    /// or a hook of the reflector panicked, is replaced by a new one here, which the next `start` starts.
     ///
     /// Any type that kube can list will do: k8s-openapi's, a custom resource, or a slim view of either, which is an
     /// informer of its own.

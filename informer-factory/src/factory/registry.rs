@@ -92,6 +92,10 @@ impl Entry {
         report
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.informer.state(), InformerState::Stopped(_))
+    }
+
     /// Returns the work to be done until `shutdown`, if nobody has started it yet.
     pub(super) fn start(&self, shutdown: &CancellationToken) -> Option<BoxFuture<'static, ()>> {
         let mut work = self.work.lock();
@@ -140,6 +144,7 @@ pub(super) type Registry = DashMap<InformerKey, Entry>;
 pub(super) trait AnyInformer: CacheSync {
     fn as_any(&self) -> &dyn Any;
     fn is_in_use(&self) -> bool;
+    fn state(&self) -> InformerState;
     fn report(&self) -> InformerReport;
     /// Another handle on it.
     fn handle(&self) -> Box<dyn AnyInformer>;
@@ -155,6 +160,10 @@ impl<K: Resource + Send + Sync + 'static> AnyInformer for SharedIndexInformer<K>
 
     fn is_in_use(&self) -> bool {
         SharedIndexInformer::is_in_use(self)
+    }
+
+    fn state(&self) -> InformerState {
+        SharedIndexInformer::state(self)
     }
 
     fn report(&self) -> InformerReport {

@@ -5,7 +5,15 @@ use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 
 use super::SharedInformerFactory;
 
-/// The scope of a resource that can be listed and watched.
+/// The scope of a resource that can be listed and watched: in a namespace, or in the cluster.
+///
+/// A subresource has no list, and so no informer:
+///
+/// ```compile_fail,E0277
+/// # fn follow(factory: &informer_factory::SharedInformerFactory) {
+/// let scales = factory.informer::<k8s_openapi::api::autoscaling::v1::Scale>();
+/// # }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a resource of scope `{Self}` can't be listed and watched by a typed informer",
     note = "typed informers are for resources in namespaces and for cluster-scoped ones; \

@@ -250,6 +250,17 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.queue.synced()
     }
 
+    /// Returns the promise that the first list of a namespace is in the store: for one that was
+    /// [added](Self::add_namespace), that from then; for everything else that of the [informer](Self::synced).
+    #[must_use]
+    pub fn synced_in(&self, namespace: &str) -> Synced {
+        let own = match self.shared.source.as_ref() {
+            Source::Namespaces(namespaces) => namespaces.synced(namespace),
+            Source::Whole(_) => None,
+        };
+        own.unwrap_or_else(|| self.synced())
+    }
+
     /// Returns how listing and watching fares.
     #[must_use]
     pub fn status(&self) -> &SourceStatus {

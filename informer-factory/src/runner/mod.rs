@@ -9,6 +9,7 @@
 
 mod keys;
 mod parking;
+mod readiness;
 mod request;
 mod run;
 mod stats;
@@ -66,7 +67,8 @@ pub use stats::{RunnerMonitor, RunnerStats};
 /// # What it promises
 ///
 /// - A key is never with two workers, and is looked at after the last change that concerns it.
-/// - Workers begin when all informers are synced.
+/// - Workers begin when all informers are synced. A key, if it is an [`ObjectKey`](crate::ObjectKey), waits also for those
+///   that have [begun to follow its namespace](SharedIndexInformer::add_namespace) later, until they have listed it.
 /// - A failure, a panic and a timeout are each of one key, which comes again when the queue's rate limiter says so.
 /// - A key [for which something was written](ReconcileRequest::writes) is parked, and not with a worker, until the caches
 ///   have that write or its deadline is over.

@@ -1,4 +1,4 @@
-//! [`ParkingLot`]: where keys wait until the caches have what was written for them, without a worker.
+//! [`ParkingLot`]: where keys wait until the caches are ready for them, without a worker.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,12 +9,12 @@ use informer_workqueue::{Priority, Workqueue};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::RunnerMonitor;
-use crate::WriteTracker;
+use super::readiness::Readiness;
 
 /// Has keys that are not to be looked at yet, and puts each back into the queue when its time has come.
 pub(super) struct ParkingLot<T> {
     pub(super) queue: Workqueue<T>,
-    pub(super) tracker: WriteTracker<T>,
+    pub(super) readiness: Readiness<T>,
     pub(super) monitor: RunnerMonitor,
     pub(super) arrivals: UnboundedReceiver<(T, Priority)>,
     /// With the highest priority that each has come with.
@@ -32,8 +32,11 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> ParkingLot<T> {
                 arrival = self.arrivals.recv() => {
                     let Some((key, priority)) = arrival else { return };
                     if self.arrive(key.clone(), priority) {
-                        let writes = self.tracker.of(&key);
-                        waits.push(async move { (key, writes.ready().await) });
+                        let readiness = self.readiness.clone();
+                        waits.push(async move {
+                            let in_time = readiness.ready(&key).await;
+                            (key, in_time)
+                        });
                     }
                 }
             }

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::parking::ParkingLot;
+use super::readiness::Readiness;
 use super::worker::Worker;
 use super::{ControllerRunner, ReconcileRequest, Reconciled};
 use crate::{CacheSync, NotSynced, wait_for_cache_sync};
@@ -54,10 +55,11 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             Some(synced) => synced?,
             None => return Ok(()),
         }
+        let readiness = Readiness::new(self.tracker, self.caches);
         let (park, arrivals) = unbounded_channel();
         let lot = ParkingLot {
             queue: self.queue.clone(),
-            tracker: self.tracker.clone(),
+            readiness: readiness.clone(),
             monitor: self.monitor.clone(),
             arrivals,
             parked: HashMap::new(),
@@ -69,7 +71,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             let worker = Worker {
                 number,
                 queue: self.queue.clone(),
-                tracker: self.tracker.clone(),
+                readiness: readiness.clone(),
                 park: park.clone(),
                 limit: self.reconcile_timeout,
                 monitor: self.monitor.clone(),

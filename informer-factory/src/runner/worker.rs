@@ -13,15 +13,15 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::readiness::Readiness;
 use super::stats::Ending;
 use super::{ReconcileRequest, Reconciled, RunnerMonitor};
-use crate::WriteTracker;
 
 /// One of a controller's workers.
 pub(super) struct Worker<T, F> {
     pub(super) number: usize,
     pub(super) queue: Workqueue<T>,
-    pub(super) tracker: WriteTracker<T>,
+    pub(super) readiness: Readiness<T>,
     /// To the parking lot.
     pub(super) park: UnboundedSender<(T, Priority)>,
     pub(super) limit: Option<Duration>,
@@ -54,8 +54,8 @@ where
                 item.release();
                 return;
             }
-            let writes = self.tracker.of(item.key());
-            if writes.is_ready() {
+            if self.readiness.is_ready(item.key()) {
+                let writes = self.readiness.writes(item.key());
                 let request =
                     ReconcileRequest { key: item.key().clone(), failures: item.num_requeues(), writes };
                 self.work(item, request).await;

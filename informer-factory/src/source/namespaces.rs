@@ -219,6 +219,11 @@ impl<K: 'static> Namespaces<K> {
         self.state.lock().followed.keys().map(ToString::to_string).collect()
     }
 
+    /// Returns the promise that the first list of a namespace is in the store; `None` if it is not followed.
+    pub(crate) fn synced(&self, name: &str) -> Option<Synced> {
+        self.state.lock().followed.get(name).map(|member| member.feed.synced())
+    }
+
     /// Follows a namespace no more. Returns the promise that nothing is left of it; kept already if it isn't followed.
     pub(crate) fn remove(&self, name: &str) -> Result<Synced, NamespaceError> {
         NamespaceError::check_name(name)?;

@@ -1,6 +1,9 @@
 //! One informer is stopped, and the others go on.
 
-use informer_factory::{InformerState, StopCause};
+use std::sync::Arc;
+
+use informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
+use informer_factory::{InformerState, ListWatchError, ListerWatcher, SharedIndexInformer, StopCause};
 use informer_testing::RequestFilter;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -99,4 +102,42 @@ async fn a_stop_goes_on_if_nobody_waits_for_it() {
     }
     assert_eq!(within(pods.stopped()).await, StopCause::Shutdown);
     factory.shutdown().await;
+}
+
+/// A source with a bug.
+struct Broken;
+
+#[async_trait::async_trait]
+impl ListerWatcher<Pod> for Broken {
+    fn description(&self) -> &str {
+        "broken pods"
+    }
+
+    async fn list(&self, _: ListOptions) -> Result<ListStream<Pod>, ListWatchError> {
+        panic!("told to")
+    }
+
+    async fn watch(&self, _: WatchOptions) -> Result<WatchStream<Pod>, ListWatchError> {
+        panic!("told to")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_for_an_informer_that_has_ended_by_itself_gets_a_new_one() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let broken =
+        factory.informer_with::<Pod>(|_, options| SharedIndexInformer::new(Arc::new(Broken), options));
+    factory.start();
+    assert_eq!(within(broken.stopped()).await, StopCause::Panicked);
+    let told = within(factory.wait_for_cache_sync()).await.expect_err("it will never sync").to_string();
+    assert!(told.contains("broken pods"), "{told}");
+    assert_eq!(factory.informers()[0].state, InformerState::Stopped(StopCause::Panicked));
+    let new = factory.core().v1().pods();
+    assert_eq!((new.state(), factory.informers().len()), (InformerState::Idle, 1));
+    synced(&factory).await;
+    assert_eq!(keys(&new).len(), 3);
+    factory.shutdown().await;
+    let after = factory.core().v1().pods();
+    assert_eq!(after.state(), InformerState::Stopped(StopCause::Shutdown), "it is the one that was stopped");
 }

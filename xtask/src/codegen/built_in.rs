@@ -42,8 +42,16 @@ let web = factory.in_namespace(\"shop\").with_labels(\"app=web\").core().v1().po
 
 Each group is a Cargo feature of the same name. `all-groups` is all of them, and on unless default features are turned
 off; a group costs next to nothing until one of its informers is asked for. A kind that the chosen version of
-Kubernetes lacks has no accessor, as it has no type in k8s-openapi. Groups of one's own are written by `cargo xtask codegen --crd`, or do without, with
-`factory.informer::<K>()`.";
+Kubernetes lacks has no accessor, as it has no type in k8s-openapi. This group came with 1.37, and where k8s-openapi has
+another version for its feature, there is no such method:
+
+```compile_fail,E0599
+# fn find(factory: &informer_factory::SharedInformerFactory) {
+let evictions = factory.lifecycle().v1alpha1();
+# }
+```
+
+Groups of one's own are written by `cargo xtask codegen --crd`, or do without, with `factory.informer::<K>()`.";
 
 /// Brings the generated files up to date.
 pub(crate) fn write(root: &Path) -> anyhow::Result<()> {

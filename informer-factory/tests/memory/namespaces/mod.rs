@@ -1,6 +1,7 @@
 //! An informer of several namespaces, which come and go: one source for each.
 
 mod removing;
+mod running;
 mod trouble;
 mod waiting;
 
