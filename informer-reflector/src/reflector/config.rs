@@ -143,7 +143,8 @@ impl<K> ReflectorConfig<K> {
     }
 
     /// Sets a function that changes each object before it is cached, for example to drop what is never read. It runs
-    /// exactly once for each version that arrives, with no lock held.
+    /// exactly once for each object that arrives, with no lock held, and never on one that it has changed before. A version
+    /// that is listed again arrives again, as another object.
     ///
     /// If it fails or panics, or changes name, namespace, UID or resource version, the object is set aside: the version
     /// that is held, if any, stays, and [`ReflectorStatus::set_aside`](super::ReflectorStatus::set_aside) lists it.
