@@ -1,9 +1,18 @@
 //! An informer's life: idle, running, stopped, and why.
 
 use std::sync::Arc;
+use std::task::Poll;
 
-use informer_factory::{InformerOptions, InformerState, ReflectorConfig, SharedIndexInformer, StopCause};
+use async_trait::async_trait;
+use futures::StreamExt;
+use informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
+use informer_factory::{
+    InformerOptions, InformerState, ListWatchError, ListerWatcher, ReflectorConfig, SharedIndexInformer,
+    StopCause,
+};
+use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Running, create, source};
@@ -90,4 +99,73 @@ async fn several_informers_of_one_type_run_side_by_side() {
     one.stop().await;
     assert_eq!(two.informer.state(), InformerState::Running);
     two.stop().await;
+}
+
+type Log = Arc<Mutex<Vec<&'static str>>>;
+
+/// Says when it is dropped.
+struct Goes(Log, &'static str);
+
+impl Drop for Goes {
+    fn drop(&mut self) {
+        self.0.lock().push(self.1);
+    }
+}
+
+/// A source that stops its informer as soon as the first event of the watch has been taken.
+struct StopsAfterOneEvent {
+    source: MemorySource<ConfigMap>,
+    shutdown: CancellationToken,
+    log: Log,
+}
+
+#[async_trait]
+impl ListerWatcher<ConfigMap> for StopsAfterOneEvent {
+    fn description(&self) -> &str {
+        "configmaps"
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
+        self.source.list(options).await
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
+        let (shutdown, goes) = (self.shutdown.clone(), Goes(Arc::clone(&self.log), "watch"));
+        let first = self.source.watch(options).await?.take(1);
+        let stop = futures::stream::poll_fn(move |_| {
+            let _goes = &goes;
+            shutdown.cancel();
+            Poll::Pending
+        });
+        Ok(first.chain(stop).boxed())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_the_watch_ends_first_then_what_is_queued_is_stored_and_handlers_go_last() {
+    let (source, shutdown, log) = (source(), CancellationToken::new(), Log::default());
+    let stops =
+        StopsAfterOneEvent { source: source.clone(), shutdown: shutdown.clone(), log: Arc::clone(&log) };
+    let (informer, task) = SharedIndexInformer::new(Arc::new(stops), InformerOptions::new());
+    let stored = Arc::clone(&log);
+    let index = informer.add_index("log", move |_: &ConfigMap| {
+        stored.lock().push("store");
+        None::<String>
+    });
+    index.expect("a free name");
+    let goes = Goes(Arc::clone(&log), "handler");
+    let registration = informer.add_handlers(move |handlers| {
+        handlers.on_add(move |_, _| {
+            let _goes = &goes;
+        })
+    });
+    let run = tokio::spawn(task.run(shutdown));
+    informer.synced().wait().await.expect("it syncs");
+    source.wait_for_watches(1).await;
+    let late = create(&source, "late", "1");
+    assert_eq!(informer.stopped().await, StopCause::Shutdown);
+    run.await.expect("no panic");
+    assert_eq!(*log.lock(), ["watch", "store", "handler"]);
+    assert!(informer.get(late.key()).is_some());
+    drop(registration);
 }
