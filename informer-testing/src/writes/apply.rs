@@ -69,7 +69,7 @@ fn check(writer: &Writer<'_>, name: &str, mut applied: Body, part: Part) -> Resu
                 .retain(|field, _| matches!(field.as_str(), "status" | "metadata" | "apiVersion" | "kind"));
         }
         Part::Main if kind.status_subresource => applied.retain(|field, _| field != "status"),
-        Part::Main | Part::Whole => {}
+        Part::Main | Part::Finalizers | Part::Whole => {}
     }
     Ok(applied)
 }
