@@ -1,7 +1,7 @@
 //! The built-in kinds of Kubernetes that the simulator can serve, as a table.
 //!
 //! A row says what clients can observe: names, scope, whether there is a status subresource, whether generations
-//! are counted, whether a delete returns the object, and which fields selectors may name.
+//! are counted, whether a delete returns the object, and which fields selectors may name and what they are then.
 
 use crate::resource::{FieldSource, ResourceKind, Scale};
 use crate::shape::columns;

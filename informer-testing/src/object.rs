@@ -188,7 +188,8 @@ fn text_at(value: &Map<String, Value>, path: &str) -> Option<Box<str>> {
     let mut steps = path.split('.');
     let first = steps.next().and_then(|step| value.get(step));
     match steps.try_fold(first?, |found, step| found.get(step))? {
-        Value::String(text) => Some(text.as_str().into()).filter(|text: &Box<str>| !text.is_empty()),
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.as_str().into()),
         other @ (Value::Bool(_) | Value::Number(_)) => Some(other.to_string().into()),
         _ => None,
     }

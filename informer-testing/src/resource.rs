@@ -65,7 +65,7 @@ pub struct ResourceKind {
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource, if it has one.
     pub(crate) schema: Option<Arc<Value>>,
-    /// Whether `metadata.generation` counts the changes of anything but metadata and status.
+    /// Whether `metadata.generation` counts the changes of anything but the metadata and a status with a path of its own.
     pub(crate) counts_generations: bool,
     /// The parts of the metadata whose changes are counted as well.
     pub(crate) counted_metadata: &'static [&'static str],
@@ -180,7 +180,8 @@ impl ResourceKind {
         self
     }
 
-    /// Serves the resource without `/status`, so that every write may change the status.
+    /// Serves the resource without `/status`, so that every write may change the status; of a custom resource the generation
+    /// counts that, too.
     #[must_use]
     pub fn without_status_subresource(mut self) -> Self {
         self.status_subresource = false;
