@@ -221,8 +221,7 @@ impl Ending {
     /// Gives what a delete makes of an object's ending; none if that stays as it is, because it is no later than what the
     /// delete asks for (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`).
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
-        // What has no time at all would not be seen to end.
-        let wanted = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+        let wanted = options.grace_period_seconds.map(positive);
         let Some(marked) = metadata_str(body, "deletionTimestamp") else {
             let seconds = grace(writer, body, wanted);
             return Some(Self { at: Some(later(now, seconds)), seconds, waits: seconds > 0 });
@@ -243,6 +242,11 @@ impl Ending {
     }
 }
 
+/// Less than no time at all counts as a second.
+fn positive(seconds: i64) -> i64 {
+    if seconds < 0 { 1 } else { seconds }
+}
+
 fn later(time: Timestamp, seconds: i64) -> Timestamp {
     let moved = time.saturating_add(SignedDuration::from_secs(seconds));
     moved.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
@@ -260,7 +264,7 @@ fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
         return 0;
     }
     let usual = || spec.and_then(|spec| spec.get("terminationGracePeriodSeconds")?.as_i64()).unwrap_or(30);
-    wanted.unwrap_or_else(usual).max(0)
+    positive(wanted.unwrap_or_else(usual))
 }
 
 fn mark(kind: &ResourceKind, body: &mut Body, ending: &Ending) {

@@ -4,7 +4,6 @@
 //! eviction off the budget, so that of two at once not both are let through; the controller only counts anew later.
 
 use http::StatusCode;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::core::response::{StatusCause, StatusDetails};
 use serde_json::{Value, json};
 
@@ -129,7 +128,9 @@ fn check(budget: &Body, name: &str) -> Result<(), Refusal> {
     }
     let forbidden = |why: &str| {
         let message = format!("poddisruptionbudget.policy \"{name}\" is forbidden: {why}");
-        Err(status::failure(StatusCode::FORBIDDEN, "Forbidden", message))
+        let mut refusal = status::failure(StatusCode::FORBIDDEN, "Forbidden", message);
+        refusal.details = Some(status::details("policy", "poddisruptionbudget", name));
+        Err(refusal)
     };
     let noted = budget.get("status").and_then(|status| status.get("disruptedPods")?.as_object());
     match number(budget, "disruptionsAllowed") {
@@ -225,18 +226,9 @@ fn exhausted(why: &str, retry_after_seconds: u32) -> Refusal {
         "TooManyRequests",
         "Cannot evict pod as it would violate the pod's disruption budget.",
     );
-    refusal.metadata = Some(ListMeta::default());
-    refusal.details = Some(StatusDetails {
-        name: String::new(),
-        group: String::new(),
-        kind: String::new(),
-        uid: String::new(),
-        causes: vec![StatusCause {
-            reason: "DisruptionBudget".to_owned(),
-            message: why.to_owned(),
-            field: String::new(),
-        }],
-        retry_after_seconds,
-    });
+    let cause =
+        StatusCause { reason: "DisruptionBudget".to_owned(), message: why.to_owned(), field: String::new() };
+    refusal.details =
+        Some(StatusDetails { causes: vec![cause], retry_after_seconds, ..status::details("", "", "") });
     refusal
 }
