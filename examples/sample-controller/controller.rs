@@ -194,8 +194,8 @@ impl FooController {
             self.events.publish(&event, &foo.object_ref(&())).await?;
         }
         let patch = Patch::Merge(json!({ "status": status }));
-        let patch = self.foo_api.patch_status(foo.name(), &PatchParams::default(), &patch);
-        writes.track(&self.foos, patch).await?;
+        let params = PatchParams::default();
+        writes.track(&self.foos, self.foo_api.patch_status(foo.name(), &params, &patch)).await?;
         Ok(())
     }
 }

@@ -30,7 +30,7 @@ impl Resources {
     pub(crate) fn left_of(self, all: Self) -> Option<u128> {
         let left = |used: u128, all: u128| {
             let free = all.checked_sub(used)?;
-            Some(if all == 0 { 0 } else { free * 1000 / all })
+            Some((free * 1000).checked_div(all).unwrap_or_default())
         };
         let scarcest = left(self.cpu, all.cpu)?.min(left(self.memory, all.memory)?);
         Some(scarcest.min(left(self.pods, all.pods)?))
