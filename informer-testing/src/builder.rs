@@ -89,7 +89,8 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the time between two bookmarks of a watch. Default: one minute, as in the real server.
+    /// Sets the time between two bookmarks of a watch, at least a millisecond; what is longer than a year counts as one.
+    /// Default: one minute, as in the real server.
     #[must_use]
     pub fn bookmark_interval(mut self, interval: Duration) -> Self {
         self.settings.bookmark_interval = interval.max(Duration::from_millis(1));
@@ -115,6 +116,10 @@ impl SimulatorBuilder {
     /// Leaves to the test what controllers do in a real cluster, as a bare API server does. By default the simulator
     /// itself deletes what a deleted object owned, waits for dependants where the client asks for it, and empties
     /// namespaces that are deleted.
+    ///
+    /// Without them an object that is deleted with a policy of `Foreground` or `Orphan` (the latter is the default of Jobs
+    /// and replication controllers) stays until the test takes that finalizer off, and a namespace stays `Terminating`
+    /// until the test empties `spec.finalizers` through `/finalize`.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
         self.settings.habits.controllers = false;
@@ -130,8 +135,8 @@ impl SimulatorBuilder {
     }
 
     /// Has scheduled pods wait for their kubelet when they are deleted: they are marked, and gone only after a second
-    /// delete with a grace period of 0 seconds, which the test sends in the kubelet's place. By default they are gone
-    /// at once.
+    /// delete with a grace period of 0 seconds, which the test sends in the kubelet's place. In between the period can be
+    /// shortened, but not made longer. By default they are gone at once.
     #[must_use]
     pub fn graceful_pod_deletion(mut self) -> Self {
         self.settings.habits.graceful_pods = true;

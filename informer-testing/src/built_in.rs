@@ -1,9 +1,9 @@
 //! The built-in kinds of Kubernetes that the simulator can serve, as a table.
 //!
 //! A row says what clients can observe: names, scope, whether there is a status subresource, whether generations
-//! are counted, whether a delete returns the object, and which fields selectors may name.
+//! are counted, whether a delete returns the object, and which fields selectors may name and what they are then.
 
-use crate::resource::{ResourceKind, Scale};
+use crate::resource::{FieldSource, ResourceKind, Scale};
 use crate::shape::columns;
 
 /// Lists the built-in kinds.
@@ -21,7 +21,10 @@ struct BuiltIn {
     status: bool,
     generations: bool,
     returned: bool,
+    counted_metadata: &'static [&'static str],
+    status_keeps: &'static [&'static str],
     fields: &'static [&'static str],
+    sources: &'static [FieldSource],
     initial_status: Option<&'static str>,
     takes_first_status: bool,
     short_names: &'static [&'static str],
@@ -32,13 +35,21 @@ struct BuiltIn {
 const TABLE: &[BuiltIn] = &[
     namespaced("", "v1", "ConfigMap", "configmaps").short(&["cm"]),
     namespaced("", "v1", "Endpoints", "endpoints").short(&["ep"]),
-    namespaced("", "v1", "Event", "events").short(&["ev"]).fields(EVENT_FIELDS),
+    namespaced("", "v1", "Event", "events").short(&["ev"]).fields(EVENT_FIELDS).sources(&[field(
+        "source",
+        &["source.component", "reportingComponent"],
+        "",
+    )]),
     namespaced("", "v1", "LimitRange", "limitranges").short(&["limits"]),
     cluster("", "v1", "Namespace", "namespaces")
         .short(&["ns"])
         .fields(&["status.phase"])
         .status(r#"{"phase":"Active"}"#),
-    cluster("", "v1", "Node", "nodes").short(&["no"]).fields(&["spec.unschedulable"]).first_status("{}"),
+    cluster("", "v1", "Node", "nodes")
+        .short(&["no"])
+        .fields(&["spec.unschedulable"])
+        .sources(&[field("spec.unschedulable", &["spec.unschedulable"], "false")])
+        .first_status("{}"),
     cluster("", "v1", "PersistentVolume", "persistentvolumes")
         .short(&["pv"])
         .returned()
@@ -53,6 +64,7 @@ const TABLE: &[BuiltIn] = &[
         .returned()
         .generations()
         .fields(POD_FIELDS)
+        .sources(&[field("spec.hostNetwork", &["spec.hostNetwork"], "false")])
         .status(NEW_POD),
     namespaced("", "v1", "PodTemplate", "podtemplates").returned().generations(),
     namespaced("", "v1", "ReplicationController", "replicationcontrollers")
@@ -61,6 +73,7 @@ const TABLE: &[BuiltIn] = &[
         .scaled()
         .generations()
         .fields(&["status.replicas"])
+        .sources(&[field("status.replicas", &["status.replicas"], "0")])
         .status(r#"{"replicas":0}"#),
     namespaced("", "v1", "ResourceQuota", "resourcequotas").short(&["quota"]).returned().status("{}"),
     namespaced("", "v1", "Secret", "secrets").fields(&["type"]),
@@ -87,6 +100,9 @@ const TABLE: &[BuiltIn] = &[
         .category("all")
         .scaled()
         .generations()
+        // They are copied to its replica sets.
+        .counted(&["annotations"])
+        .status_keeps(&["labels"])
         .status("{}"),
     namespaced("apps", "v1", "ReplicaSet", "replicasets")
         .short(&["rs"])
@@ -113,11 +129,21 @@ const TABLE: &[BuiltIn] = &[
         .category("all")
         .generations()
         .fields(&["status.successful"])
+        .sources(&[field("status.successful", &["status.succeeded"], "0")])
         .status("{}"),
     namespaced("coordination.k8s.io", "v1", "Lease", "leases"),
-    namespaced("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices").generations(),
+    namespaced("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+        .generations()
+        .counted(&["labels"]),
     namespaced("events.k8s.io", "v1", "Event", "events").short(&["ev"]).fields(&[
         "reason",
+        "regarding.apiVersion",
+        "regarding.fieldPath",
+        "regarding.kind",
+        "regarding.name",
+        "regarding.namespace",
+        "regarding.resourceVersion",
+        "regarding.uid",
         "reportingController",
         "type",
     ]),
@@ -141,7 +167,10 @@ const TABLE: &[BuiltIn] = &[
     cluster("storage.k8s.io", "v1", "CSIDriver", "csidrivers").returned(),
     cluster("storage.k8s.io", "v1", "CSINode", "csinodes").returned(),
     cluster("storage.k8s.io", "v1", "StorageClass", "storageclasses").short(&["sc"]).returned(),
-    cluster("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments").returned().status("{}"),
+    cluster("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments")
+        .returned()
+        .status_keeps(&["labels", "annotations"])
+        .status("{}"),
 ];
 
 const NEW_POD: &str = r#"{"phase":"Pending","qosClass":"BestEffort"}"#;
@@ -186,7 +215,10 @@ const fn namespaced(
         status: false,
         generations: false,
         returned: false,
+        counted_metadata: &[],
+        status_keeps: &[],
         fields: &[],
+        sources: &[],
         initial_status: None,
         takes_first_status: false,
         short_names: &[],
@@ -202,6 +234,10 @@ const fn cluster(
     plural: &'static str,
 ) -> BuiltIn {
     BuiltIn { namespaced: false, ..namespaced(group, version, kind, plural) }
+}
+
+const fn field(field: &'static str, paths: &'static [&'static str], otherwise: &'static str) -> FieldSource {
+    FieldSource { field, paths, otherwise }
 }
 
 /// Where all built-in kinds that can be scaled keep it.
@@ -228,12 +264,27 @@ impl BuiltIn {
         Self { generations: true, ..self }
     }
 
+    /// Counts changes of these parts of the metadata, too.
+    const fn counted(self, counted_metadata: &'static [&'static str]) -> Self {
+        Self { counted_metadata, ..self }
+    }
+
+    /// Has writes of the status leave these parts of the metadata alone.
+    const fn status_keeps(self, status_keeps: &'static [&'static str]) -> Self {
+        Self { status_keeps, ..self }
+    }
+
     const fn returned(self) -> Self {
         Self { returned: true, ..self }
     }
 
     const fn fields(self, fields: &'static [&'static str]) -> Self {
         Self { fields, ..self }
+    }
+
+    /// Says where those of the fields have their values from that are not at the path that they are called by.
+    const fn sources(self, sources: &'static [FieldSource]) -> Self {
+        Self { sources, ..self }
     }
 
     const fn short(self, short_names: &'static [&'static str]) -> Self {
@@ -254,7 +305,10 @@ impl BuiltIn {
         kind.namespaced = self.namespaced;
         kind.status_subresource = self.status;
         kind.selectable_fields = self.fields.iter().map(ToString::to_string).collect();
+        kind.sources = self.sources;
         kind.counts_generations = self.generations;
+        kind.counted_metadata = self.counted_metadata;
+        kind.status_keeps = self.status_keeps;
         kind.returns_deleted = self.returned;
         kind.initial_status = self.initial_status;
         kind.takes_first_status = self.takes_first_status;

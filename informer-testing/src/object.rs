@@ -51,7 +51,7 @@ impl Object {
         let terminating = metadata.get("deletionTimestamp").is_some_and(Value::is_string);
         let owners = owners_of(&metadata);
         let labels = labels_of(&metadata);
-        let fields = kind.selectable_fields.iter().map(|path| field_of(&value, path)).collect();
+        let fields = kind.selectable_fields.iter().map(|field| field_of(kind, &value, field)).collect();
 
         let mut json = Vec::with_capacity(1024);
         json.extend_from_slice(b"{\"kind\":");
@@ -173,15 +173,24 @@ fn labels_of(metadata: &Map<String, Value>) -> Box<[(Box<str>, Box<str>)]> {
 }
 
 /// Reads a selectable field the way the server turns it into a string: booleans and numbers are printed.
-fn field_of(value: &Map<String, Value>, path: &str) -> Box<str> {
-    let mut steps = path.split('.');
-    let mut found = steps.next().and_then(|step| value.get(step));
-    for step in steps {
-        found = found.and_then(|inner| inner.get(step));
+fn field_of(kind: &ResourceKind, value: &Map<String, Value>, field: &str) -> Box<str> {
+    match kind.sources.iter().find(|source| source.field == field) {
+        None => text_at(value, field).unwrap_or_default(),
+        Some(source) => {
+            let found = source.paths.iter().find_map(|path| text_at(value, path));
+            found.unwrap_or_else(|| source.otherwise.into())
+        }
     }
-    match found {
-        Some(Value::String(text)) => text.as_str().into(),
-        Some(other @ (Value::Bool(_) | Value::Number(_))) => other.to_string().into(),
-        _ => "".into(),
+}
+
+/// Prints what is at a dotted path, unless that is nothing.
+fn text_at(value: &Map<String, Value>, path: &str) -> Option<Box<str>> {
+    let mut steps = path.split('.');
+    let first = steps.next().and_then(|step| value.get(step));
+    match steps.try_fold(first?, |found, step| found.get(step))? {
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.as_str().into()),
+        other @ (Value::Bool(_) | Value::Number(_)) => Some(other.to_string().into()),
+        _ => None,
     }
 }

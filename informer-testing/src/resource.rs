@@ -65,8 +65,14 @@ pub struct ResourceKind {
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource, if it has one.
     pub(crate) schema: Option<Arc<Value>>,
-    /// Whether `metadata.generation` counts the changes of anything but metadata and status.
+    /// Whether `metadata.generation` counts the changes of anything but the metadata and a status with a path of its own.
     pub(crate) counts_generations: bool,
+    /// The parts of the metadata whose changes are counted as well.
+    pub(crate) counted_metadata: &'static [&'static str],
+    /// The parts of the metadata that a write of the status leaves alone, though it is a built-in kind.
+    pub(crate) status_keeps: &'static [&'static str],
+    /// The selectable fields whose value is not simply what is at the path that they are called by.
+    pub(crate) sources: &'static [FieldSource],
     /// Whether a delete answers with the last object, and not with a `Status`.
     pub(crate) returns_deleted: bool,
     /// The status that the server gives to a new object, as JSON.
@@ -82,6 +88,17 @@ pub(crate) struct Scale {
     pub(crate) status_replicas: String,
     /// Leads to a selector as text, or to a label selector.
     pub(crate) selector: Option<String>,
+}
+
+/// Where a selectable field has its value from, if not from the path that it is called by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FieldSource {
+    /// What selectors call it.
+    pub(crate) field: &'static str,
+    /// The dotted paths at which the value may be; the first that has one counts.
+    pub(crate) paths: &'static [&'static str],
+    /// The value of an object that has it nowhere: in Go, a number or a boolean is never absent.
+    pub(crate) otherwise: &'static str,
 }
 
 impl ResourceKind {
@@ -103,6 +120,9 @@ impl ResourceKind {
             columns: vec![Column::age()],
             schema: None,
             counts_generations: true,
+            counted_metadata: &[],
+            status_keeps: &[],
+            sources: &[],
             returns_deleted: false,
             initial_status: None,
             takes_first_status: false,
@@ -160,7 +180,8 @@ impl ResourceKind {
         self
     }
 
-    /// Serves the resource without `/status`, so that every write may change the status.
+    /// Serves the resource without `/status`, so that every write may change the status; of a custom resource the generation
+    /// counts that, too.
     #[must_use]
     pub fn without_status_subresource(mut self) -> Self {
         self.status_subresource = false;
@@ -206,6 +227,13 @@ impl ResourceKind {
             "runtimeclasses",
         ];
         !self.is_built_in() || built_in.contains(&self.plural.as_str())
+    }
+
+    /// Tells whether what an object owns stays behind when it is deleted by somebody who doesn't say what to do with it:
+    /// these two kinds are older than owners, so that it was always so (`DefaultGarbageCollectionPolicy`).
+    pub(crate) fn orphans_by_default(&self) -> bool {
+        let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
+        self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))
     }
 
     /// Tells whether an update of an object that is not there creates it.

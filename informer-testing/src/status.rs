@@ -233,7 +233,7 @@ fn about(kind: &ResourceKind, name: &str, mut refusal: Refusal) -> Refusal {
     refusal
 }
 
-fn details(group: &str, kind: &str, name: &str) -> StatusDetails {
+pub(crate) fn details(group: &str, kind: &str, name: &str) -> StatusDetails {
     StatusDetails {
         name: name.to_owned(),
         group: group.to_owned(),

@@ -92,7 +92,7 @@ impl ObjectStore {
     }
 
     /// Deletes the object with this key, and gives its last version. An object with finalizers is only marked. What it
-    /// owns is deleted, too.
+    /// owns is deleted, too, but what a Job or a replication controller owns stays, as where a client says nothing of it.
     ///
     /// # Errors
     ///

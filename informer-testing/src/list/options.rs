@@ -64,10 +64,11 @@ impl ListOptions {
             "limit" => self.limit = usize::try_from(number(&value)?).unwrap_or(0),
             "continue" => self.continue_token = value,
             "timeoutSeconds" => {
-                let seconds = number(&value)?;
+                // The server counts in nanoseconds, and says nothing if there are more than it can count.
+                let nanoseconds = number(&value)?.wrapping_mul(1_000_000_000);
                 // A time that is over when it begins, where one is over before it begins.
-                let timeout = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-                self.timeout = (seconds != 0).then_some(timeout);
+                let timeout = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0));
+                self.timeout = (nanoseconds != 0).then_some(timeout);
             }
             "allowWatchBookmarks" => self.allow_bookmarks = truth(&value),
             "sendInitialEvents" => self.send_initial_events = Some(truth(&value)),

@@ -110,6 +110,8 @@ fn parse_field(kind: &ResourceKind, path: &str) -> Result<Field, String> {
             format!(
                 "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
             )
+        } else if kind.kind == "Job" && kind.group == "batch" {
+            format!("field label {path:?} not supported for Job")
         } else {
             format!("field label not supported: {path}")
         }

@@ -30,7 +30,7 @@ pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpRespo
         (Facet::Whole, Verb::Delete) => delete(call, target),
         (Facet::Status, Verb::Update) => update(call, target, Part::Status),
         (Facet::Status, Verb::Patch) => patch(call, target, Part::Status),
-        (Facet::Finalize, Verb::Update) => update(call, target, Part::Main),
+        (Facet::Finalize, Verb::Update) => update(call, target, Part::Finalizers),
         (Facet::Scale, Verb::Get | Verb::Update | Verb::Patch) => scale(call, target),
         (Facet::Binding, Verb::Create) => {
             let binding = Value::Object(call.object("Binding")?);

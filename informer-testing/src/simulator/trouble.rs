@@ -67,7 +67,8 @@ impl Simulator {
         self.server.watches.change_bookmarks(|rule| rule.lost = lost);
     }
 
-    /// Sets the time between two bookmarks of a watch. It takes effect for each watch after its next one.
+    /// Sets the time between two bookmarks of a watch, at least a millisecond; what is longer than a year counts as one.
+    /// It takes effect for each watch after its next one.
     pub fn set_bookmark_interval(&self, interval: Duration) {
         self.server.watches.change_bookmarks(|rule| rule.interval = interval.max(Duration::from_millis(1)));
     }

@@ -19,7 +19,13 @@ pub(crate) struct Listener(Arc<Notify>);
 impl Bell {
     pub(crate) fn listen(&self) -> Listener {
         let listener = Arc::new(Notify::new());
-        self.0.lock().push(Arc::downgrade(&listener));
+        let mut listeners = self.0.lock();
+        // Those who have gone are forgotten here, too: where nothing rings, many may come and go. Only now and then, so that
+        // many who stay are not counted each time that one more comes.
+        if listeners.len() == listeners.capacity() {
+            listeners.retain(|listener| listener.strong_count() > 0);
+        }
+        listeners.push(Arc::downgrade(&listener));
         Listener(listener)
     }
 
@@ -38,5 +44,23 @@ impl Listener {
     /// Waits for a ring, if there has been none since the last wait.
     pub(crate) async fn heard(&self) {
         self.0.notified().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Who is kept in mind.
+
+    use super::Bell;
+
+    #[test]
+    fn those_who_have_gone_are_forgotten_though_nothing_rings() {
+        let bell = Bell::default();
+        let stays = bell.listen();
+        for _ in 0..1_000 {
+            drop(bell.listen());
+        }
+        assert!(bell.0.lock().len() < 10, "{bell:?}");
+        drop(stays);
     }
 }

@@ -99,6 +99,10 @@ impl Revision {
 
     /// Waits until the counter has reached `wanted`, and refuses after 3 seconds.
     pub(crate) async fn reach(&self, wanted: u64) -> Result<(), Refusal> {
+        // Most reads need not wait, and a server on which nothing is written would never forget who has listened.
+        if self.current() >= wanted {
+            return Ok(());
+        }
         let progress = self.stored.bell.listen();
         let reached = async {
             while self.current() < wanted {
@@ -115,5 +119,27 @@ impl Revision {
     /// because there each write tells of itself.
     pub(crate) fn progress(&self) -> Option<Listener> {
         self.lag.is_some().then(|| self.stored.bell.listen())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Waiting for a revision.
+
+    use super::{Bell, Revision};
+
+    #[tokio::test]
+    async fn whoever_need_not_wait_does_not_listen() {
+        let revision = Revision::starting_at(7);
+        revision.reach(7).await.unwrap();
+        assert_eq!(format!("{:?}", revision.stored.bell), format!("{:?}", Bell::default()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_hears_of_the_revision_or_is_refused_in_the_end() {
+        let revision = Revision::starting_at(7);
+        let (reached, _) = tokio::join!(revision.reach(8), async { revision.advance() });
+        assert!(reached.is_ok());
+        assert!(revision.reach(9).await.is_err());
     }
 }

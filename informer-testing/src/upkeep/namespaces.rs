@@ -1,9 +1,10 @@
-//! The namespace controller: a namespace that is being deleted takes everything in it along, and goes last.
+//! The namespace controller: a namespace that is being deleted takes everything in it along, and goes last, when the
+//! controller has taken its finalizer off the spec.
 
 use crate::catalogue::Served;
 use crate::object::Object;
 use crate::server::Server;
-use crate::writes::{Outcome, Propagation};
+use crate::writes::{self, Outcome, Propagation};
 
 /// Empties a namespace that is being deleted.
 pub(super) fn while_terminating(server: &Server, served: &Served, object: &Object) {
@@ -35,10 +36,18 @@ fn finish(server: &Server, namespaces: &Served, name: &str) {
         return;
     }
     let removed = namespaces.table.write(|transaction| {
-        let current = transaction.current(name).filter(|namespace| namespace.terminating);
-        let body = current.map(|namespace| namespace.decode());
-        let body = body.filter(|body| crate::writes::finalizers(body).is_empty());
-        Ok(body.map(|body| transaction.remove(name, body)))
+        let Some(current) = transaction.current(name).filter(|namespace| namespace.terminating) else {
+            return Ok(None);
+        };
+        let mut body = current.decode();
+        let released = writes::release_namespace(&mut body);
+        if writes::finalizers(&body).is_empty() && writes::spec_finalizers(&body).is_empty() {
+            return Ok(Some(transaction.remove(name, body)));
+        }
+        if released {
+            transaction.put(name, body);
+        }
+        Ok(None)
     });
     if let Ok(Some(removed)) = removed {
         super::after_write(server, namespaces, &Outcome::Removed(removed));

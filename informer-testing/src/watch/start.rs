@@ -7,12 +7,11 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::framing::Framing;
 use super::registry::WatchRegistry;
-use super::stream::{Bookmarks, EndBookmark, Initial, WatchStream};
+use super::stream::{Bookmarks, EndBookmark, Initial, WatchStream, ahead};
 use crate::list::ListOptions;
 use crate::request::RecordedRequest;
 use crate::selector::Filter;
@@ -152,11 +151,11 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
                 StreamingLists::Refused | StreamingLists::Ignored => None,
             };
             let delay = delay.filter(|_| options.allow_bookmarks);
-            initial.end_bookmark = delay.map(|delay| EndBookmark { version, due: Instant::now() + delay });
+            initial.end_bookmark = delay.map(|delay| EndBookmark { version, due: ahead(delay) });
             (reader, version)
         }
     };
-    let deadline = Instant::now() + options.timeout.unwrap_or(opening.default_timeout);
+    let deadline = ahead(options.timeout.unwrap_or(opening.default_timeout));
     let rule = opening.registry.bookmarks();
     // Only the watch cache has a clock for bookmarks.
     let with_bookmarks = options.allow_bookmarks && opening.table.kind.is_cached();

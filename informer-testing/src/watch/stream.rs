@@ -24,6 +24,14 @@ use crate::storage::{Event, Lagging, Listener, Reader, Revision, Table};
 /// How long before its deadline a watch gets a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
+/// The furthest ahead that anything is planned. A clock can't count to the end of any time that somebody may give.
+const FURTHEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Gives the time that is so far ahead, or a year if it is further.
+pub(super) fn ahead(wait: Duration) -> Instant {
+    Instant::now() + wait.min(FURTHEST)
+}
+
 /// A running watch.
 #[derive(Debug)]
 pub(super) struct WatchStream {
@@ -92,7 +100,7 @@ impl Bookmarks {
     /// Sets the next bookmark one interval from now, or shortly before the deadline if that is sooner.
     fn schedule(&mut self) {
         let now = Instant::now();
-        let regular = now + self.interval;
+        let regular = ahead(self.interval);
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
         self.next = last.map_or(regular, |last| last.min(regular));
     }

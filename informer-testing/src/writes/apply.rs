@@ -67,9 +67,10 @@ fn check(writer: &Writer<'_>, name: &str, mut applied: Body, part: Part) -> Resu
         Part::Status => {
             applied
                 .retain(|field, _| matches!(field.as_str(), "status" | "metadata" | "apiVersion" | "kind"));
+            metadata_mut(&mut applied).retain(|field, _| !kind.status_keeps.contains(&field.as_str()));
         }
         Part::Main if kind.status_subresource => applied.retain(|field, _| field != "status"),
-        Part::Main | Part::Whole => {}
+        Part::Main | Part::Finalizers | Part::Whole => {}
     }
     Ok(applied)
 }

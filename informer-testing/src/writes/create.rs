@@ -1,6 +1,6 @@
 //! Creating objects.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::identity::check_type_and_namespace;
 use super::stamp::Stamp;
@@ -102,7 +102,7 @@ pub(super) fn prepare(
             object_mut(body, "spec").entry("replicas").or_insert_with(|| 1.into());
         }
         if kind.is_namespace() {
-            object_mut(body, "spec").insert("finalizers".to_owned(), json!(["kubernetes"]));
+            namespace::hold(body);
         }
         let metadata = metadata_mut(body);
         if kind.is_namespace() {

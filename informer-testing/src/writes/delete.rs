@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::identity::no_kind;
+use super::namespace::spec_finalizers;
 use super::{
     Body, Outcome, Writer, finalizers, in_seconds, metadata_mut, metadata_str, object_mut, set_finalizers,
 };
@@ -127,6 +128,17 @@ impl DeleteOptions {
         Self { propagation_policy: Some(policy), ..Self::default() }
     }
 
+    /// Refuses to delete another object, or another version of it, than the client means.
+    pub(super) fn check(&self, kind: &ResourceKind, old: &Object) -> Result<(), Refusal> {
+        self.preconditions.check(kind, old)
+    }
+
+    /// The same, whatever version the object has by now.
+    pub(super) fn of_any_version(mut self) -> Self {
+        self.preconditions.resource_version = None;
+        self
+    }
+
     fn policy(&self) -> Option<Propagation> {
         self.propagation_policy.or_else(|| {
             let orphan = self.orphan_dependents?;
@@ -141,11 +153,14 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
     let key = writer.key(name);
     writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
-        options.preconditions.check(kind, &old)?;
+        options.check(kind, &old)?;
         let mut body = old.decode();
+        let now = writer.server.clock.now();
+        let Some(ending) = Ending::of(writer, &body, options, now) else {
+            return Ok(Outcome::Stored(old));
+        };
         hold(kind, &mut body, options);
-        let grace = grace(writer, &body, options);
-        let waits = grace > 0 || !finalizers(&body).is_empty() || waits_for_content(writer, kind);
+        let waits = ending.waits || !finalizers(&body).is_empty() || waits_for_content(writer, &body);
         let dry_run = writer.options.dry_run;
         if !waits {
             return Ok(Outcome::Removed(if dry_run { old } else { transaction.remove(&key, body) }));
@@ -153,7 +168,7 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
         if dry_run {
             return Ok(Outcome::Stored(old));
         }
-        mark(kind, &mut body, writer.server.clock.now(), grace);
+        mark(kind, &mut body, &ending);
         if body == old.decode() {
             return Ok(Outcome::Stored(old));
         }
@@ -168,7 +183,11 @@ fn hold(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
         Some(Propagation::Foreground) => Some(FOREGROUND),
         Some(Propagation::Orphan) => Some(ORPHAN),
         Some(Propagation::Background) => None,
-        None => held.iter().find_map(|held| [FOREGROUND, ORPHAN].into_iter().find(|known| held == known)),
+        None => {
+            let before =
+                held.iter().find_map(|held| [FOREGROUND, ORPHAN].into_iter().find(|known| held == known));
+            before.or(kind.orphans_by_default().then_some(ORPHAN))
+        }
     };
     held.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
     held.extend(wanted.map(str::to_owned));
@@ -180,13 +199,61 @@ fn hold(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
     }
 }
 
-/// A namespace is kept until nothing is in it.
-fn waits_for_content(writer: &Writer<'_>, kind: &ResourceKind) -> bool {
-    kind.is_namespace() && writer.server.settings.habits.controllers
+/// A namespace is marked first, whatever it holds, and then kept until its spec has no finalizers left; the namespace
+/// controller takes its own off when nothing is in it.
+fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
+    let is_marked = metadata_str(body, "deletionTimestamp").is_some();
+    let controlled = writer.server.settings.habits.controllers;
+    writer.served.kind.is_namespace() && (!is_marked || controlled || !spec_finalizers(body).is_empty())
+}
+
+/// When an object that is being deleted is to have ended.
+struct Ending {
+    /// None leaves what was said before.
+    at: Option<Timestamp>,
+    /// Counted from the first delete.
+    seconds: i64,
+    /// Whether it is somebody else's turn to end it.
+    waits: bool,
+}
+
+impl Ending {
+    /// Gives what a delete makes of an object's ending; none if that stays as it is, because it is no later than what the
+    /// delete asks for (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`).
+    fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
+        let wanted = options.grace_period_seconds.map(positive);
+        let Some(marked) = metadata_str(body, "deletionTimestamp") else {
+            let seconds = grace(writer, body, wanted);
+            return Some(Self { at: Some(later(now, seconds)), seconds, waits: seconds > 0 });
+        };
+        let end: Timestamp = marked.parse().unwrap_or(now);
+        let running = body
+            .get("metadata")
+            .and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64())
+            .unwrap_or(0);
+        if running == 0 {
+            return Some(Self { at: (end > now).then_some(now), seconds: 0, waits: false });
+        }
+        let wanted = wanted.filter(|seconds| *seconds < running)?;
+        let earlier = later(end, wanted.saturating_sub(running));
+        // Where all the time is over already, only that is left which a kubelet needs to see it.
+        let seconds = if earlier < now { wanted.min(1) } else { wanted };
+        Some(Self { at: Some(earlier.max(now)), seconds, waits: wanted > 0 })
+    }
+}
+
+/// Less than no time at all counts as a second.
+fn positive(seconds: i64) -> i64 {
+    if seconds < 0 { 1 } else { seconds }
+}
+
+fn later(time: Timestamp, seconds: i64) -> Timestamp {
+    let moved = time.saturating_add(SignedDuration::from_secs(seconds));
+    moved.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
 /// Gives how many seconds the object is given to end. Only scheduled pods are, and only if the builder asks for it.
-fn grace(writer: &Writer<'_>, body: &Body, options: &DeleteOptions) -> i64 {
+fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =
         spec.and_then(|spec| spec.get("nodeName")?.as_str()).is_some_and(|node| !node.is_empty());
@@ -197,23 +264,23 @@ fn grace(writer: &Writer<'_>, body: &Body, options: &DeleteOptions) -> i64 {
         return 0;
     }
     let usual = || spec.and_then(|spec| spec.get("terminationGracePeriodSeconds")?.as_i64()).unwrap_or(30);
-    options.grace_period_seconds.unwrap_or_else(usual).max(0)
+    positive(wanted.unwrap_or_else(usual))
 }
 
-fn mark(kind: &ResourceKind, body: &mut Body, now: Timestamp, grace: i64) {
-    if metadata_str(body, "deletionTimestamp").is_some() {
-        return;
-    }
+fn mark(kind: &ResourceKind, body: &mut Body, ending: &Ending) {
+    let is_new = metadata_str(body, "deletionTimestamp").is_none();
     let metadata = metadata_mut(body);
-    let end = now.saturating_add(SignedDuration::from_secs(grace)).unwrap_or(Timestamp::MAX);
-    metadata.insert("deletionTimestamp".to_owned(), in_seconds(end).into());
-    metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
-    if kind.counts_generations {
-        let generation = metadata.get("generation").and_then(serde_json::Value::as_i64).unwrap_or(0);
-        metadata.insert("generation".to_owned(), (generation + 1).into());
+    if let Some(at) = ending.at {
+        metadata.insert("deletionTimestamp".to_owned(), in_seconds(at).into());
     }
     if kind.is_namespace() {
         object_mut(body, "status").insert("phase".to_owned(), "Terminating".into());
+        return;
+    }
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), ending.seconds.into());
+    if is_new && kind.counts_generations {
+        let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
+        metadata.insert("generation".to_owned(), (generation + 1).into());
     }
 }
 

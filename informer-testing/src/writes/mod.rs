@@ -5,13 +5,14 @@
 
 mod admission;
 mod apply;
+mod binding;
 mod create;
 mod delete;
+mod eviction;
 mod identity;
 mod metadata;
 mod namespace;
 mod patch;
-mod pod;
 mod scale;
 mod stamp;
 mod strategic;
@@ -19,6 +20,7 @@ mod update;
 
 pub(crate) use create::Guard;
 pub(crate) use delete::{CUSTOM_RESOURCES, DeleteOptions, FOREGROUND, ORPHAN, Propagation};
+pub(crate) use namespace::{release as release_namespace, spec_finalizers};
 pub(crate) use patch::Patch;
 pub(crate) use scale::Rescale;
 pub(crate) use stamp::{Stamp, in_seconds, uuid};
@@ -108,20 +110,23 @@ impl Writer<'_> {
 
     /// Puts a pod on a node.
     pub(crate) fn bind(&self, name: &str, binding: &Value) -> Result<Outcome, Refusal> {
-        self.settled(pod::bind(self, name, binding))
+        self.settled(binding::bind(self, name, binding))
     }
 
     /// Deletes a pod unless its disruption budget forbids it.
     pub(crate) fn evict(&self, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
-        pod::check_budgets(self, name)?;
-        self.delete(name, &pod::delete_options(eviction)?)
+        eviction::evict(self, name, eviction)
     }
 
     fn manager<'m>(&'m self, part: Part, now: &'m str) -> Manager<'m> {
         Manager {
             name: self.options.manager.as_deref().unwrap_or_default(),
             operation: Operation::Update,
-            subresource: if part == Part::Status { "status" } else { "" },
+            subresource: match part {
+                Part::Status => "status",
+                Part::Finalizers => "finalize",
+                Part::Main | Part::Whole => "",
+            },
             now,
         }
     }

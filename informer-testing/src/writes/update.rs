@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::create::{self, Guard};
 use super::identity::{check_name, check_type_and_namespace};
+use super::namespace::{set_spec_finalizers, spec_finalizers};
 use super::{
     Body, Outcome, Writer, admission, drop_empty, finalizers, has_finalizers, metadata_mut, metadata_str,
 };
@@ -25,8 +26,10 @@ const SERVER_OWNED: [&str; 6] =
 pub(crate) enum Part {
     /// Everything but the status, for kinds that have a status subresource; else everything.
     Main,
-    /// The status; for built-in kinds labels and annotations as well.
+    /// The status; for most built-in kinds labels and annotations as well.
     Status,
+    /// As `Main`, and the finalizers in the spec of a namespace, which other writes leave alone.
+    Finalizers,
     /// Everything, as the server itself writes.
     Whole,
 }
@@ -78,7 +81,7 @@ pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Out
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, &name))?;
         check_preconditions(kind, &old, &body)?;
         keep_identity(&old, &mut body);
-        if goes_now(writer, &body) {
+        if goes_now(writer, &body, Part::Whole) {
             return Ok(Outcome::Removed(transaction.remove(&key, body)));
         }
         Ok(Outcome::Stored(transaction.put(&key, body)))
@@ -86,10 +89,13 @@ pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Out
 }
 
 /// Tells whether an object is being deleted and nothing holds it back any more.
-fn goes_now(writer: &Writer<'_>, body: &Body) -> bool {
+fn goes_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
     let metadata = body.get("metadata");
     let grace = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64());
-    let waits_for_content = writer.served.kind.is_namespace() && writer.server.settings.habits.controllers;
+    // The controller looks for itself whether a namespace can go, but for one that is let go by somebody else.
+    let is_controlled = writer.server.settings.habits.controllers && part != Part::Finalizers;
+    let waits_for_content =
+        writer.served.kind.is_namespace() && (is_controlled || !spec_finalizers(body).is_empty());
     metadata_str(body, "deletionTimestamp").is_some()
         && grace.unwrap_or(0) == 0
         && !has_finalizers(body)
@@ -137,11 +143,15 @@ pub(super) fn replace(
     let Change { after, part, owners_settled } = change;
     check_preconditions(kind, old, &after)?;
     let mut after = match part {
-        Part::Main => keep_status(kind, before, after),
+        Part::Main => keep_status(kind, before, with_spec_finalizers(kind, spec_finalizers(before), after)),
+        Part::Finalizers => {
+            let given = spec_finalizers(&after);
+            keep_status(kind, before, with_spec_finalizers(kind, given, after))
+        }
         Part::Status => keep_all_but_status(kind, before, after),
         Part::Whole => after,
     };
-    if part == Part::Main {
+    if matches!(part, Part::Main | Part::Finalizers) {
         check_deletion(kind, old.name(), before, &after)?;
     }
     keep_server_owned(before, &mut after);
@@ -157,7 +167,7 @@ pub(super) fn replace(
         // The server does not store an update that changes nothing: no event, no new resource version.
         return Ok(Outcome::Stored(old.clone()));
     }
-    count_generation(kind, before, &mut after);
+    count_generation(kind, before, &mut after, part);
     if writer.options.dry_run {
         return Ok(Outcome::Stored(Object::encode(
             transaction.kind,
@@ -166,7 +176,7 @@ pub(super) fn replace(
             old.resource_version,
         )));
     }
-    if goes_now(writer, &after) {
+    if goes_now(writer, &after, part) {
         return Ok(Outcome::Removed(transaction.remove(&old.key, after)));
     }
     Ok(Outcome::Stored(transaction.put(&old.key, after)))
@@ -224,13 +234,22 @@ fn keep_status(kind: &ResourceKind, before: &Body, mut after: Body) -> Body {
     after
 }
 
+fn with_spec_finalizers(kind: &ResourceKind, finalizers: Vec<String>, mut after: Body) -> Body {
+    if kind.is_namespace() {
+        set_spec_finalizers(&mut after, finalizers);
+    }
+    after
+}
+
 fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> Body {
     let mut kept = before.clone();
     copy_or_remove(&after, &mut kept, "status");
     if kind.is_built_in() {
         let (given, metadata) = (metadata_mut(&mut after), metadata_mut(&mut kept));
-        copy_or_remove(given, metadata, "labels");
-        copy_or_remove(given, metadata, "annotations");
+        for field in ["labels", "annotations"].into_iter().filter(|field| !kind.status_keeps.contains(field))
+        {
+            copy_or_remove(given, metadata, field);
+        }
     }
     // Who owns what has been settled for the whole object.
     let given = metadata_mut(&mut after).remove("managedFields");
@@ -254,12 +273,21 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
     copy_or_remove(old, metadata, "resourceVersion");
 }
 
-fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body) {
-    let outside = |name: &str| name == "metadata" || name == "status";
+/// Counts the change of anything but the metadata, and for some kinds of a part of that. A status that has a path of its
+/// own does not count.
+fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
+    if !kind.counts_generations || part == Part::Status {
+        return;
+    }
+    let has_own_status = kind.status_subresource || kind.is_built_in();
+    let outside = |name: &str| name == "metadata" || name == "status" && has_own_status;
     let content = |body: &Body| body.iter().filter(|(name, _)| !outside(name)).count();
     let same = content(before) == content(after)
         && before.iter().all(|(name, value)| outside(name) || after.get(name) == Some(value));
-    if kind.counts_generations && !same {
+    let counted = |body: &Body, field: &str| body.get("metadata").and_then(|it| it.get(field)).cloned();
+    let same_metadata =
+        kind.counted_metadata.iter().all(|field| counted(before, field) == counted(after, field));
+    if !(same && same_metadata) {
         let metadata = metadata_mut(after);
         let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
         metadata.insert("generation".to_owned(), (generation + 1).into());

@@ -2,6 +2,7 @@
 
 use http::{Method, StatusCode};
 use informer_testing::Simulator;
+use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use crate::support::{Lines, call, config_map, get, patch, pod, simulator};
@@ -118,6 +119,68 @@ async fn without_controllers_nothing_follows_a_delete() {
     assert_eq!(left(&simulator).await, ["child", "parent"], "the garbage collector is the test's own");
     delete(&simulator, "parent", "Background").await;
     assert_eq!(left(&simulator).await, ["child"]);
+}
+
+#[tokio::test]
+async fn without_a_policy_jobs_leave_their_pods_behind_and_others_take_theirs_along() {
+    let simulator = simulator().await;
+    for (api_version, kind, plural, is_left) in
+        [("batch/v1", "Job", "jobs", true), ("apps/v1", "StatefulSet", "statefulsets", false)]
+    {
+        let owner =
+            json!({ "apiVersion": api_version, "kind": kind, "metadata": { "namespace": "a", "name": "o" } });
+        let uid = simulator.create(&owner).unwrap().uid().to_owned();
+        let mut owned = config_map("a", plural);
+        owned["metadata"]["ownerReferences"] =
+            json!([{ "apiVersion": api_version, "kind": kind, "name": "o", "uid": uid }]);
+        simulator.create(&owned).unwrap();
+        let path = format!("/apis/{api_version}/namespaces/a/{plural}/o");
+        assert_eq!(call(&simulator, Method::DELETE, &path, &Value::Null).await.0, StatusCode::OK);
+        assert_eq!(get(&simulator, &path).await.0, StatusCode::NOT_FOUND);
+        assert_eq!(left(&simulator).await.contains(&plural.to_owned()), is_left, "{kind}");
+    }
+    let (_, orphan) = get(&simulator, &format!("{MAPS}/jobs")).await;
+    assert!(orphan["metadata"].get("ownerReferences").is_none(), "{orphan}");
+}
+
+#[tokio::test]
+async fn without_controllers_a_namespace_stays_until_its_finalizer_is_taken_off() {
+    let simulator = Simulator::builder().built_in_kinds().without_controllers().start().await.unwrap();
+    let namespace = json!({ "metadata": { "name": "a" } });
+    call(&simulator, Method::POST, "/api/v1/namespaces", &namespace).await;
+    simulator.create(&config_map("a", "content")).unwrap();
+    let path = "/api/v1/namespaces/a";
+    for _ in 0..2 {
+        let (code, marked) = call(&simulator, Method::DELETE, path, &Value::Null).await;
+        assert_eq!((code, &marked["status"]["phase"]), (StatusCode::OK, &json!("Terminating")));
+    }
+    // In the controller's place: what is in it first, then the finalizer.
+    simulator.delete::<ConfigMap>("a/content").unwrap();
+    let (_, mut marked) = get(&simulator, path).await;
+    assert_eq!(marked["spec"]["finalizers"], json!(["kubernetes"]));
+    marked["spec"]["finalizers"] = json!([]);
+    let (code, _) = call(&simulator, Method::PUT, &format!("{path}/finalize"), &marked).await;
+    assert_eq!(code, StatusCode::OK);
+    assert_eq!(get(&simulator, path).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_namespace_waits_for_the_finalizers_of_others_in_its_spec() {
+    let simulator = simulator().await;
+    let namespace = json!({ "metadata": { "name": "a" }, "spec": { "finalizers": ["example.com/bills"] } });
+    let (_, created) = call(&simulator, Method::POST, "/api/v1/namespaces", &namespace).await;
+    assert_eq!(created["spec"]["finalizers"], json!(["example.com/bills", "kubernetes"]));
+    let path = "/api/v1/namespaces/a";
+    call(&simulator, Method::DELETE, path, &Value::Null).await;
+    let (_, mut emptied) = get(&simulator, path).await;
+    assert_eq!(
+        emptied["spec"]["finalizers"],
+        json!(["example.com/bills"]),
+        "the controller has done its part"
+    );
+    emptied["spec"] = json!({});
+    call(&simulator, Method::PUT, &format!("{path}/finalize"), &emptied).await;
+    assert_eq!(get(&simulator, path).await.0, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
 //! Scale, binding and eviction; and leases, which are plain objects with many writers.
 
 use http::{Method, StatusCode};
+use informer_testing::{ResponseBody, Simulator};
 use serde_json::{Value, json};
 
 use crate::definitions::{cron_tab, cron_tabs, define};
-use crate::support::{call, get, patch, pod, simulator};
+use crate::support::{body_of, call, get, patch, pod, request, send, simulator};
 
 #[tokio::test]
 async fn scale_shows_and_sets_the_replicas_of_any_kind() {
@@ -59,28 +60,72 @@ async fn a_pod_is_bound_once() {
     assert_eq!(code, StatusCode::CONFLICT);
 }
 
-#[tokio::test]
-async fn an_eviction_is_a_delete_that_budgets_can_forbid() {
-    let simulator = simulator().await;
-    simulator.create(&pod("web", "n1", "web")).unwrap();
-    let mut budget = json!({
+/// Stores a budget for `app=web` that allows so many disruptions, and that its controller has seen in this generation.
+fn budget(simulator: &Simulator, allowed: i64, observed: i64) {
+    let budget = json!({
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": { "namespace": "default", "name": "web" },
+        "metadata": { "namespace": "default", "name": "web", "generation": 1 },
         "spec": { "selector": { "matchLabels": { "app": "web" } } },
-        "status": { "disruptionsAllowed": 0 },
+        "status": { "disruptionsAllowed": allowed, "observedGeneration": observed },
     });
-    simulator.create(&budget).unwrap();
-    let path = "/api/v1/namespaces/default/pods/web/eviction";
-    let eviction = json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": "web" } });
-    let (code, refusal) = call(&simulator, Method::POST, path, &eviction).await;
-    assert_eq!(code, StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(refusal["details"]["causes"][0]["reason"], "DisruptionBudget");
-    budget["status"]["disruptionsAllowed"] = 1.into();
     simulator.apply(&budget).unwrap();
-    let (code, answer) = call(&simulator, Method::POST, path, &eviction).await;
-    assert_eq!((code, &answer["status"]), (StatusCode::CREATED, &json!("Success")));
-    assert_eq!(get(&simulator, "/api/v1/namespaces/default/pods/web").await.0, StatusCode::NOT_FOUND);
+}
+
+async fn evict(simulator: &Simulator, name: &str) -> http::Response<ResponseBody> {
+    let path = format!("/api/v1/namespaces/default/pods/{name}/eviction");
+    let eviction = json!({ "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": name } });
+    send(simulator, request(Method::POST, &path, &eviction)).await
+}
+
+#[tokio::test]
+async fn an_eviction_is_a_delete_that_a_budget_allows_once() {
+    let simulator = simulator().await;
+    for name in ["one", "two"] {
+        simulator.create(&pod(name, "n1", "web")).unwrap();
+    }
+    budget(&simulator, 0, 1);
+    let refused = evict(&simulator, "one").await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(body_of(refused).await["details"]["causes"][0]["reason"], "DisruptionBudget");
+    budget(&simulator, 1, 1);
+    let answer = evict(&simulator, "one").await;
+    assert_eq!(answer.status(), StatusCode::CREATED);
+    assert_eq!(body_of(answer).await["status"], "Success");
+    assert_eq!(get(&simulator, "/api/v1/namespaces/default/pods/one").await.0, StatusCode::NOT_FOUND);
+    let (_, spent) = get(&simulator, "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web").await;
+    assert_eq!(spent["status"]["disruptionsAllowed"], 0);
+    assert!(spent["status"]["disruptedPods"]["one"].is_string(), "{spent}");
+    assert_eq!(evict(&simulator, "two").await.status(), StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
+async fn a_budget_that_its_controller_has_not_seen_yet_has_clients_wait() {
+    let simulator = simulator().await;
+    simulator.create(&pod("one", "n1", "web")).unwrap();
+    budget(&simulator, 1, 0);
+    let refused = evict(&simulator, "one").await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers()["retry-after"], "10");
+    let why = body_of(refused).await["details"]["causes"][0]["message"].clone();
+    assert_eq!(why, "The disruption budget web is still being processed by the server.");
+}
+
+#[tokio::test]
+async fn an_eviction_can_say_which_version_it_means() {
+    let simulator = simulator().await;
+    simulator.create(&pod("one", "n1", "web")).unwrap();
+    let path = "/api/v1/namespaces/default/pods/one";
+    let (_, stored) = get(&simulator, path).await;
+    for (version, code) in [
+        (json!("1"), StatusCode::CONFLICT),
+        (stored["metadata"]["resourceVersion"].clone(), StatusCode::CREATED),
+    ] {
+        let options = json!({ "preconditions": { "resourceVersion": version } });
+        let eviction = json!({ "metadata": { "name": "one" }, "deleteOptions": options });
+        assert_eq!(call(&simulator, Method::POST, &format!("{path}/eviction"), &eviction).await.0, code);
+    }
+    assert_eq!(get(&simulator, path).await.0, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

@@ -303,3 +303,59 @@ async fn concurrent_writes_reach_a_watch_in_order_and_without_loss() {
     });
     assert!(versions.eq((1_001..=2_000).map(|version: u64| version.to_string())));
 }
+
+/// Reads what is left of a watch, in short.
+async fn rest(mut watch: Lines) -> Vec<String> {
+    let mut rest = Vec::new();
+    while let Some((event, name, _)) = watch.brief().await {
+        rest.push(format!("{event} {name}"));
+    }
+    rest
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_that_come_never_leave_the_one_before_the_end() {
+    let simulator = Simulator::builder().built_in_kinds().bookmark_interval(Duration::MAX).start_in_process();
+    let from = simulator.resource_version();
+    let path = format!("{WATCH}&resourceVersion={from}&allowWatchBookmarks=true&timeoutSeconds=30");
+    assert_eq!(rest(Lines::open(&simulator, &path).await).await, ["BOOKMARK "]);
+    simulator.set_bookmark_interval(Duration::MAX);
+    assert_eq!(rest(Lines::open(&simulator, &path).await).await, ["BOOKMARK "]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_does_not_say_lasts_30_to_60_minutes() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let mut lasted = Vec::new();
+    for _ in 0..5 {
+        let began = Instant::now();
+        assert_eq!(
+            rest(Lines::open(&simulator, &format!("{WATCH}&resourceVersion=1000")).await).await,
+            [""; 0]
+        );
+        lasted.push(began.elapsed());
+    }
+    let minute = Duration::from_secs(60);
+    assert!(lasted.iter().all(|lasted| (30 * minute..=60 * minute).contains(lasted)), "{lasted:?}");
+    assert!(lasted.iter().any(|other| *other != lasted[0]), "not all end at once: {lasted:?}");
+}
+
+#[tokio::test]
+async fn events_that_are_too_old_are_refused_in_the_words_of_etcd() {
+    let simulator = simulator().await;
+    let old = simulator.resource_version();
+    let event = |name: &str| json!({ "apiVersion": "v1", "kind": "Event", "metadata": { "name": name }, "involvedObject": {} });
+    simulator.create(&event("one")).unwrap();
+    simulator.compact();
+    for (path, message) in [
+        ("events", "The resourceVersion for the provided watch is too old.".to_owned()),
+        ("configmaps", format!("too old resource version: {old} ({})", simulator.resource_version())),
+    ] {
+        let mut watch =
+            Lines::open(&simulator, &format!("/api/v1/{path}?watch=1&resourceVersion={old}")).await;
+        let error = watch.next().await.unwrap();
+        assert_eq!((&error["type"], &error["object"]["reason"]), (&json!("ERROR"), &json!("Expired")));
+        assert_eq!(error["object"]["message"], message);
+        assert_eq!(watch.next().await, None);
+    }
+}

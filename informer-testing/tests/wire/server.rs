@@ -202,7 +202,8 @@ impl Server {
             }
             let request = request.body(Body::from(body.to_vec())).expect("a request");
             let response = self.client.send(request).await.expect("the server answers");
-            if response.status() != StatusCode::TOO_MANY_REQUESTS {
+            // Of an eviction it says something else.
+            if response.status() != StatusCode::TOO_MANY_REQUESTS || path.ends_with("/eviction") {
                 return response;
             }
         }

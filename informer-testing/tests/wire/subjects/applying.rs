@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::objects::{secret, version};
+use crate::objects::{deployment, secret, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{MERGE, Server};
 
@@ -24,6 +24,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(applying_says_nothing_of_owners),
         scenario(applying_from_an_old_version_is_a_conflict),
         scenario(applying_leaves_a_note_of_who_owns_what),
+        scenario(applying_to_a_status_owns_nothing_that_it_can_not_set),
         scenario(an_update_takes_ownership_of_what_it_changes),
         scenario(a_dry_run_of_applying_stores_nothing),
         scenario(force_is_for_applying_only),
@@ -136,6 +137,27 @@ async fn applying_leaves_a_note_of_who_owns_what(server: Server) {
     assert_eq!((&one["apiVersion"], &one["fieldsType"]), (&json!("v1"), &json!("FieldsV1")));
     assert_eq!(one["fieldsV1"], json!({ "f:data": { "f:a": {} } }));
     assert!(one["time"].is_string());
+}
+
+async fn applying_to_a_status_owns_nothing_that_it_can_not_set(server: Server) {
+    let path = server.group("apps/v1", "deployments");
+    server.create(&path, &deployment("a")).await;
+    let applied = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "a", "labels": { "x": "1" }, "annotations": { "x": "1" } },
+        "status": { "collisionCount": 7 },
+    });
+    let path = format!("{path}/a/status?fieldManager=one");
+    let object = server.patch(&path, APPLY, &applied).await.expect(200);
+    assert_eq!(object["metadata"]["labels"], Value::Null);
+    let entries = object["metadata"]["managedFields"].as_array().expect("entries");
+    let entry = entries.iter().find(|entry| entry["manager"] == "one").expect("an entry");
+    let owned = json!({
+        "f:metadata": { "f:annotations": { "f:x": {} } },
+        "f:status": { "f:collisionCount": {} },
+    });
+    assert_eq!(entry["fieldsV1"], owned);
 }
 
 async fn an_update_takes_ownership_of_what_it_changes(server: Server) {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::answer::Refusal;
-use crate::custom::Widgets;
+use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::{names, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{JSON_PATCH, MERGE, STRATEGIC, Server, with_query};
@@ -12,6 +12,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(the_items_of_a_custom_list_say_their_kind),
         scenario(a_custom_object_counts_generations),
+        scenario(a_status_without_a_path_of_its_own_counts_a_generation),
         scenario(a_custom_object_is_not_updated_without_a_version),
         scenario(a_custom_object_of_another_kind_is_refused),
         scenario(a_missing_custom_object_is_not_found),
@@ -44,6 +45,26 @@ async fn the_items_of_a_custom_list_say_their_kind(server: Server) {
     let list = server.get(&widgets.path()).await.expect(200);
     assert_eq!(list["items"][0]["kind"], "Widget");
     assert_eq!(list["items"][0]["apiVersion"], format!("{}/v1", widgets.group));
+}
+
+async fn a_status_without_a_path_of_its_own_counts_a_generation(server: Server) {
+    let widgets = Widgets::of(&server);
+    let mut definition = widgets.definition();
+    for version in definition["spec"]["versions"].as_array_mut().expect("versions") {
+        version.as_object_mut().expect("a version").remove("subresources");
+    }
+    server.create(DEFINITIONS, &definition).await;
+    widgets.served().await;
+    widgets.create("a", "red").await;
+    let path = format!("{}/a", widgets.path());
+    for (change, expected) in [
+        (json!({ "metadata": { "labels": { "x": "1" } } }), 1),
+        (json!({ "status": { "ready": true } }), 2),
+        (json!({ "spec": { "color": "blue" } }), 3),
+    ] {
+        let changed = server.patch(&path, MERGE, &change).await.expect(200);
+        assert_eq!(changed["metadata"]["generation"], expected, "{change}");
+    }
 }
 
 async fn a_custom_object_counts_generations(server: Server) {

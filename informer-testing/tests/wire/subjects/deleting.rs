@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::objects::{labelled, names, pod, secret, token, uid, version};
+use crate::objects::{deployment, labelled, names, pod, secret, token, uid, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{JSON, MERGE, Server, with_query};
 
@@ -28,6 +28,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(what_is_held_back_takes_no_new_finalizers),
         scenario(a_pod_without_node_goes_at_once),
         scenario(a_pod_on_a_node_has_30_seconds),
+        scenario(a_grace_period_can_only_be_shortened),
+        scenario(a_negative_grace_period_is_a_second),
+        scenario(a_pod_with_a_finalizer_goes_when_its_kubelet_is_done),
+        scenario(a_delete_without_a_policy_orphans_what_jobs_and_replication_controllers_own),
         scenario(a_delete_of_a_collection_answers_with_what_it_has_deleted),
         scenario(a_delete_of_a_collection_deletes_what_is_selected),
         scenario(a_dry_run_of_a_delete_of_a_collection_deletes_nothing),
@@ -216,6 +220,70 @@ async fn a_pod_on_a_node_has_30_seconds(server: Server) {
     // The kubelet says so when all has ended.
     server.delete_with(&server.core("pods/a"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
     server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
+}
+
+/// Makes a pod on a node, which a finalizer holds back as well.
+async fn held_on_a_node(server: &Server) {
+    let mut pod = pod("a");
+    pod["spec"]["nodeName"] = "wire-no-such-node".into();
+    pod["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    server.create(&server.core("pods"), &pod).await;
+}
+
+/// Deletes the pod with this grace period, or with none said, and gives that of the pod and when it is to end.
+async fn delete_within(server: &Server, seconds: Option<i64>) -> (i64, jiff::Timestamp, i64) {
+    let options = json!({ "gracePeriodSeconds": seconds });
+    let marked = server.delete_with(&server.core("pods/a"), &options).await.expect(200);
+    let metadata = &marked["metadata"];
+    let number = |field: &str| metadata[field].as_i64().expect("a number");
+    let end = metadata["deletionTimestamp"].as_str().expect("a time").parse().expect("a time");
+    (number("deletionGracePeriodSeconds"), end, number("generation"))
+}
+
+async fn a_grace_period_can_only_be_shortened(server: Server) {
+    held_on_a_node(&server).await;
+    let (seconds, first, generation) = delete_within(&server, None).await;
+    assert_eq!((seconds, generation), (30, 2));
+    for (asked, expected) in [(Some(60), 30), (Some(20), 20), (None, 20), (Some(25), 20), (Some(10), 10)] {
+        let (seconds, end, generation) = delete_within(&server, asked).await;
+        assert_eq!((seconds, generation), (expected, 2), "{asked:?}");
+        assert_eq!(first.duration_since(end).as_secs(), 30 - expected, "{asked:?}");
+    }
+}
+
+async fn a_negative_grace_period_is_a_second(server: Server) {
+    held_on_a_node(&server).await;
+    assert_eq!(delete_within(&server, Some(-5)).await.0, 1);
+}
+
+async fn a_pod_with_a_finalizer_goes_when_its_kubelet_is_done(server: Server) {
+    held_on_a_node(&server).await;
+    let (_, later, _) = delete_within(&server, None).await;
+    let (seconds, end, _) = delete_within(&server, Some(0)).await;
+    assert_eq!(seconds, 0);
+    assert!(end < later, "{end} is before {later}");
+    server.get(&server.core("pods/a")).await.expect(200);
+    let released = json!({ "metadata": { "finalizers": null } });
+    server.patch(&server.core("pods/a"), MERGE, &released).await.expect(200);
+    server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
+}
+
+async fn a_delete_without_a_policy_orphans_what_jobs_and_replication_controllers_own(server: Server) {
+    let mut template = json!({ "metadata": { "labels": { "app": "a" } }, "spec": pod("a")["spec"] });
+    let spec = json!({ "replicas": 0, "selector": { "app": "a" }, "template": template });
+    let controller = json!({ "metadata": { "name": "a" }, "spec": spec });
+    template["spec"]["restartPolicy"] = "Never".into();
+    let job = json!({ "metadata": { "name": "a" }, "spec": { "suspend": true, "template": template } });
+    for (path, object, is_left) in [
+        (server.core("replicationcontrollers"), &controller, true),
+        (server.group("batch/v1", "jobs"), &job, true),
+        (server.group("apps/v1", "deployments"), &deployment("a"), false),
+    ] {
+        server.create(&path, object).await;
+        let answer = server.delete(&format!("{path}/a")).await.expect(200);
+        let finalizers = if is_left { json!(["orphan"]) } else { Value::Null };
+        assert_eq!(answer["metadata"]["finalizers"], finalizers, "{answer}");
+    }
 }
 
 async fn a_delete_of_a_collection_answers_with_what_it_has_deleted(server: Server) {

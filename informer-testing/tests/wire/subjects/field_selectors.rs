@@ -16,6 +16,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         ),
         scenario(a_namespace_is_selected_by_its_phase),
         scenario(an_event_is_selected_by_what_it_is_about),
+        scenario(an_event_is_selected_by_its_source),
+        scenario(an_event_of_the_newer_group_is_selected_by_what_it_is_about),
+        scenario(a_job_is_selected_by_how_many_have_succeeded),
+        scenario(a_number_or_a_truth_that_is_not_given_can_be_selected),
         scenario(label_and_field_selectors_must_both_hold),
         scenario(fields_are_equal_or_not),
         scenario(empty_requirements_are_skipped),
@@ -102,6 +106,94 @@ async fn an_event_is_selected_by_what_it_is_about(server: Server) {
     }
     assert_eq!(select(&server, &events, "involvedObject.kind=Pod,involvedObject.name=x").await, "a");
     assert_eq!(select(&server, &events, "type=Normal,reason=R,involvedObject.uid=1").await, "ab");
+}
+
+async fn an_event_is_selected_by_its_source(server: Server) {
+    let events = server.core("events");
+    let about = json!({ "kind": "Pod", "namespace": server.namespace, "name": "x" });
+    for (name, source, reporter) in
+        [("a", "kubelet", ""), ("b", "", "wire.test/b"), ("c", "c", "wire.test/c")]
+    {
+        let event = json!({
+            "metadata": { "name": name },
+            "involvedObject": about,
+            "source": { "component": source },
+            "reportingComponent": reporter,
+        });
+        server.create(&events, &event).await;
+    }
+    for (selector, expected) in [
+        ("source=kubelet", "a"),
+        ("source=wire.test/b", "b"),
+        ("source=c", "c"),
+        ("source=wire.test/c", ""),
+        ("reportingComponent=wire.test/c", "c"),
+    ] {
+        assert_eq!(select(&server, &events, selector).await, expected, "{selector}");
+    }
+}
+
+async fn an_event_of_the_newer_group_is_selected_by_what_it_is_about(server: Server) {
+    let events = server.group("events.k8s.io/v1", "events");
+    for (name, kind) in [("a", "Pod"), ("b", "Secret")] {
+        let about = json!({ "kind": kind, "apiVersion": "v1", "namespace": server.namespace, "name": name, "uid": "1" });
+        let event = json!({
+            "metadata": { "name": name, "namespace": server.namespace },
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reportingController": "wire.test/controller",
+            "reportingInstance": "one",
+            "action": "A",
+            "reason": "R",
+            "type": "Normal",
+            "regarding": about,
+        });
+        server.create(&events, &event).await;
+    }
+    for (selector, expected) in [
+        ("regarding.kind=Pod", "a"),
+        ("regarding.name=b,regarding.uid=1", "b"),
+        ("regarding.apiVersion=v1,regarding.fieldPath=,regarding.resourceVersion=", "ab"),
+        ("reportingController=wire.test/controller,type=Normal,reason=R", "ab"),
+    ] {
+        assert_eq!(select(&server, &events, selector).await, expected, "{selector}");
+    }
+    let here = format!("regarding.namespace={}", server.namespace);
+    assert_eq!(select(&server, &events, &here).await, "ab");
+    refused(&server, &events, "involvedObject.kind=Pod", "field label not supported: involvedObject.kind")
+        .await;
+}
+
+async fn a_job_is_selected_by_how_many_have_succeeded(server: Server) {
+    let jobs = server.group("batch/v1", "jobs");
+    let mut template = json!({ "spec": pod("a")["spec"] });
+    template["spec"]["restartPolicy"] = "Never".into();
+    for name in ["a", "b"] {
+        let job = json!({ "metadata": { "name": name }, "spec": { "suspend": true, "template": template } });
+        server.create(&jobs, &job).await;
+    }
+    let done = json!({ "status": { "succeeded": 1 } });
+    server.patch(&format!("{jobs}/b/status"), MERGE, &done).await.expect(200);
+    for (selector, expected) in [("status.successful=0", "a"), ("status.successful=1", "b")] {
+        assert_eq!(select(&server, &jobs, selector).await, expected, "{selector}");
+    }
+    let message = "field label \"status.succeeded\" not supported for Job";
+    refused(&server, &jobs, "status.succeeded=1", message).await;
+}
+
+async fn a_number_or_a_truth_that_is_not_given_can_be_selected(server: Server) {
+    server.create(&server.core("pods"), &pod("a")).await;
+    assert_eq!(select(&server, &server.core("pods"), "spec.hostNetwork=false").await, "a");
+    assert_eq!(select(&server, &server.core("pods"), "spec.hostNetwork=").await, "");
+    let template = json!({ "metadata": { "labels": { "app": "a" } }, "spec": pod("a")["spec"] });
+    let spec = json!({ "replicas": 0, "selector": { "app": "a" }, "template": template });
+    let controllers = server.core("replicationcontrollers");
+    server.create(&controllers, &json!({ "metadata": { "name": "a" }, "spec": spec })).await;
+    assert_eq!(select(&server, &controllers, "status.replicas=0").await, "a");
+    let name = &server.namespace;
+    server.create("/api/v1/nodes", &json!({ "metadata": { "name": name } })).await;
+    let selector = format!("metadata.name={name},spec.unschedulable=false");
+    assert_eq!(select(&server, "/api/v1/nodes", &selector).await, *name);
+    server.delete(&format!("/api/v1/nodes/{name}")).await.expect(200);
 }
 
 async fn label_and_field_selectors_must_both_hold(server: Server) {

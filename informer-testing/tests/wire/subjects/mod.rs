@@ -9,6 +9,7 @@ mod definitions;
 mod deleting;
 mod discovery;
 mod events;
+mod evictions;
 mod field_selectors;
 mod forms;
 mod label_selectors;
@@ -51,6 +52,7 @@ pub(crate) fn all() -> Vec<Vec<Scenario>> {
         deleting::scenarios(),
         applying::scenarios(),
         subresources::scenarios(),
+        evictions::scenarios(),
         scaling::scenarios(),
         owners::scenarios(),
         namespaces::scenarios(),

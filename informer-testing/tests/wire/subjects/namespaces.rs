@@ -1,10 +1,10 @@
 //! Namespaces as objects.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::objects::secret;
 use crate::scenario::{Scenario, scenario};
-use crate::server::Server;
+use crate::server::{MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -12,6 +12,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_new_namespace_is_labelled_with_its_name),
         scenario(a_new_namespace_has_a_finalizer_in_its_spec),
         scenario(a_deleted_namespace_is_terminating_first),
+        scenario(a_namespace_that_is_terminating_is_deleted_no_further),
+        scenario(a_finalizer_of_a_namespaces_spec_is_taken_off_by_its_own_path),
+        scenario(a_namespace_goes_when_its_spec_has_no_finalizers_left),
     ]
 }
 
@@ -33,15 +36,55 @@ async fn a_new_namespace_has_a_finalizer_in_its_spec(server: Server) {
     assert_eq!(namespace["spec"], json!({ "finalizers": ["kubernetes"] }));
 }
 
-async fn a_deleted_namespace_is_terminating_first(server: Server) {
-    // What holds it back where a controller would otherwise be quicker than the question.
+fn path(server: &Server) -> String {
+    format!("/api/v1/namespaces/{}", server.namespace)
+}
+
+/// Deletes the namespace, with something in it that holds it back where a controller would otherwise be quicker than the
+/// next question.
+async fn terminating(server: &Server) -> Value {
     let mut object = secret("a");
     object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
     server.create(&server.secrets(), &object).await;
-    let path = format!("/api/v1/namespaces/{}", server.namespace);
-    let deleted = server.delete(&path).await.expect(200);
+    server.delete(&path(server)).await.expect(200)
+}
+
+/// Lets the namespace go that `terminating` holds back.
+async fn let_go(server: &Server) {
+    let released = json!({ "metadata": { "finalizers": null } });
+    server.patch(&server.secret_path("a"), MERGE, &released).await.expect(200);
+}
+
+async fn a_namespace_that_is_terminating_is_deleted_no_further(server: Server) {
+    let marked = terminating(&server).await;
+    let again = server.delete(&path(&server)).await.expect(200);
+    assert_eq!(again["spec"], marked["spec"]);
+    assert_eq!(again["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
+    let_go(&server).await;
+}
+
+async fn a_finalizer_of_a_namespaces_spec_is_taken_off_by_its_own_path(server: Server) {
+    let namespace = json!({ "metadata": { "name": server.namespace }, "spec": { "finalizers": [] } });
+    let updated = server.put(&path(&server), &namespace).await.expect(200);
+    assert_eq!(updated["spec"]["finalizers"], json!(["kubernetes"]));
+    let finalized = server.put(&format!("{}/finalize", path(&server)), &namespace).await.expect(200);
+    assert_eq!((&finalized["spec"], &finalized["status"]["phase"]), (&json!({}), &json!("Active")));
+}
+
+async fn a_namespace_goes_when_its_spec_has_no_finalizers_left(server: Server) {
+    terminating(&server).await;
+    let namespace = json!({ "metadata": { "name": server.namespace }, "spec": { "finalizers": [] } });
+    let last = server.put(&format!("{}/finalize", path(&server)), &namespace).await.expect(200);
+    assert_eq!(last["status"]["phase"], "Terminating");
+    server.get(&path(&server)).await.refused_with(404, "NotFound", "not found");
+}
+
+async fn a_deleted_namespace_is_terminating_first(server: Server) {
+    let deleted = terminating(&server).await;
     assert_eq!(deleted["status"]["phase"], "Terminating");
     assert!(deleted["metadata"]["deletionTimestamp"].is_string());
+    assert!(deleted["metadata"].get("deletionGracePeriodSeconds").is_none(), "{deleted}");
+    assert_eq!(deleted["spec"], json!({ "finalizers": ["kubernetes"] }));
     let message = format!(
         "secrets \"b\" is forbidden: unable to create new content in namespace {} because it is being terminated",
         server.namespace

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{ingress, pod, version};
+use crate::objects::{deployment, ingress, pod, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{MERGE, Server};
 
@@ -11,6 +11,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_write_of_the_object_leaves_its_status),
         scenario(a_write_of_the_status_leaves_the_rest),
         scenario(a_write_of_the_status_may_set_labels_of_built_in_kinds),
+        scenario(a_write_of_the_status_leaves_the_labels_of_deployments),
+        scenario(a_write_of_the_status_leaves_the_metadata_of_volume_attachments),
         scenario(an_update_of_the_status_replaces_it),
         scenario(an_update_of_the_status_from_an_old_version_is_a_conflict),
         scenario(a_write_of_the_status_counts_no_generation),
@@ -50,6 +52,37 @@ async fn a_write_of_the_status_may_set_labels_of_built_in_kinds(server: Server) 
     new_pod(&server).await;
     let pod = patch(&server, "pods/a/status", &json!({ "metadata": { "labels": { "x": "1" } } })).await;
     assert_eq!(pod["metadata"]["labels"]["x"], "1");
+}
+
+/// Writes a label, an annotation and something else to a status, and gives what comes of it.
+async fn patch_status(server: &Server, path: &str, status: &Value) -> Value {
+    let metadata = json!({ "labels": { "x": "1" }, "annotations": { "x": "1" } });
+    let change = json!({ "metadata": metadata, "status": status });
+    server.patch(&format!("{path}/status"), MERGE, &change).await.expect(200)
+}
+
+async fn a_write_of_the_status_leaves_the_labels_of_deployments(server: Server) {
+    let path = server.group("apps/v1", "deployments");
+    server.create(&path, &deployment("a")).await;
+    let changed = patch_status(&server, &format!("{path}/a"), &json!({ "collisionCount": 7 })).await;
+    assert_eq!(changed["status"]["collisionCount"], 7);
+    assert_eq!(changed["metadata"]["labels"], Value::Null);
+    assert_eq!(changed["metadata"]["annotations"]["x"], "1");
+    // Where an annotation comes along with the object, it counts.
+    assert_eq!(changed["metadata"]["generation"], 1);
+}
+
+async fn a_write_of_the_status_leaves_the_metadata_of_volume_attachments(server: Server) {
+    let source = json!({ "persistentVolumeName": "none" });
+    let spec = json!({ "attacher": "wire.test", "nodeName": "wire-no-such-node", "source": source });
+    let path = "/apis/storage.k8s.io/v1/volumeattachments";
+    server.create(path, &json!({ "metadata": { "name": server.namespace }, "spec": spec })).await;
+    let path = format!("{path}/{}", server.namespace);
+    let changed = patch_status(&server, &path, &json!({ "attached": true })).await;
+    assert_eq!(changed["status"]["attached"], true);
+    assert_eq!(changed["metadata"]["labels"], Value::Null);
+    assert_eq!(changed["metadata"]["annotations"], Value::Null);
+    server.delete(&path).await.expect(200);
 }
 
 /// A status of Ingresses.

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{ingress, secret, uid, version};
+use crate::objects::{deployment, ingress, secret, uid, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::Server;
+use crate::server::{MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -26,6 +26,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_update_does_not_mark_for_deletion),
         scenario(an_update_takes_away_what_it_leaves_out),
         scenario(a_generation_counts_changes_of_the_spec),
+        scenario(a_generation_counts_annotations_of_deployments),
+        scenario(a_generation_counts_labels_of_endpoint_slices),
         scenario(a_type_of_secret_is_for_ever).differs("The simulator knows no immutable fields."),
         scenario(two_writers_from_one_version_can_not_both_win),
     ]
@@ -186,6 +188,33 @@ async fn a_generation_counts_changes_of_the_spec(server: Server) {
         assert_eq!(object["metadata"]["generation"], generation, "{change}");
     }
     assert_eq!(object["status"], json!({ "loadBalancer": {} }));
+}
+
+/// Sets a label and then an annotation, and gives the generation after each.
+async fn generations(server: &Server, path: &str) -> [i64; 2] {
+    let mut counted = [0; 2];
+    for (generation, field) in counted.iter_mut().zip(["labels", "annotations"]) {
+        let change = json!({ "metadata": { field: { "x": "1" } } });
+        let changed = server.patch(path, MERGE, &change).await.expect(200);
+        *generation = changed["metadata"]["generation"].as_i64().expect("a generation");
+    }
+    counted
+}
+
+async fn a_generation_counts_annotations_of_deployments(server: Server) {
+    let path = server.group("apps/v1", "deployments");
+    server.create(&path, &deployment("a")).await;
+    assert_eq!(generations(&server, &format!("{path}/a")).await, [1, 2]);
+    let path = server.group("networking.k8s.io/v1", "ingresses");
+    server.create(&path, &ingress("a")).await;
+    assert_eq!(generations(&server, &format!("{path}/a")).await, [1, 1]);
+}
+
+async fn a_generation_counts_labels_of_endpoint_slices(server: Server) {
+    let path = server.group("discovery.k8s.io/v1", "endpointslices");
+    let slice = json!({ "metadata": { "name": "a" }, "addressType": "IPv4", "endpoints": [] });
+    server.create(&path, &slice).await;
+    assert_eq!(generations(&server, &format!("{path}/a")).await, [2, 2]);
 }
 
 async fn a_type_of_secret_is_for_ever(server: Server) {

@@ -16,6 +16,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_watch_from_a_version_ignores_limit_and_token),
         scenario(whatever_is_not_false_asks_for_a_watch),
         scenario(a_negative_timeout_is_over_at_once),
+        scenario(a_timeout_beyond_all_counting_is_over_at_once),
     ]
 }
 
@@ -97,10 +98,19 @@ async fn whatever_is_not_false_asks_for_a_watch(server: Server) {
     }
 }
 
-async fn a_negative_timeout_is_over_at_once(server: Server) {
+async fn is_over_at_once(server: &Server, timeout: &str) {
     let from = version(&server.create_secrets(&["a"]).await).to_string();
     server.create_secrets(&["b"]).await;
-    let rest = server.watch(&[("resourceVersion", &from), ("timeoutSeconds", "-1")]).await.rest().await;
+    let rest = server.watch(&[("resourceVersion", &from), ("timeoutSeconds", timeout)]).await.rest().await;
     // A real server takes the event or the end, whichever Go's `select` picks first.
     assert!(rest.is_empty() || (server.is_real() && rest == ["ADDED b"]), "{rest:?}");
+}
+
+async fn a_negative_timeout_is_over_at_once(server: Server) {
+    is_over_at_once(&server, "-1").await;
+}
+
+/// It is counted in nanoseconds, of which there are more than fit into 64 bits.
+async fn a_timeout_beyond_all_counting_is_over_at_once(server: Server) {
+    is_over_at_once(&server, "9223372036854775807").await;
 }

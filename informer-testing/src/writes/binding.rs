@@ -1,16 +1,10 @@
-//! What schedulers and drains ask of pods: bindings and evictions.
+//! What schedulers ask of pods: bindings.
 
-use http::StatusCode;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
-use kube::core::response::{StatusCause, StatusDetails};
 use serde_json::{Value, json};
 
-use super::delete::DeleteOptions;
-use super::scale::selector_text;
 use super::update::{Change, Part, check_uid, replace};
 use super::{Outcome, Writer, object_mut};
 use crate::resource::ResourceKind;
-use crate::selector::LabelSelector;
 use crate::status::{self, Refusal};
 
 /// Puts a pod on a node, once.
@@ -52,56 +46,4 @@ pub(super) fn bind(writer: &Writer<'_>, name: &str, binding: &Value) -> Result<O
         }
         replace(transaction, writer, &old, &before, Change::new(after, Part::Whole))
     })
-}
-
-/// Refuses to evict a pod whose disruption budget allows none.
-pub(super) fn check_budgets(writer: &Writer<'_>, name: &str) -> Result<(), Refusal> {
-    let pod = writer.served.table.get(&writer.key(name));
-    let pod = pod.ok_or_else(|| status::not_found(&writer.served.kind, name))?;
-    let (Some(budgets), Some(namespace)) =
-        (writer.server.catalogue.at("/apis/policy/v1/poddisruptionbudgets"), writer.namespace)
-    else {
-        return Ok(());
-    };
-    for budget in budgets.table.in_namespace(namespace) {
-        let body = Value::Object(budget.decode());
-        let selector = LabelSelector::parse(&selector_text(&body["spec"]["selector"]));
-        let covers = selector.is_ok_and(|selector| selector.matches(&pod));
-        if covers && body["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) <= 0 {
-            return Err(budget_exhausted(budget.name()));
-        }
-    }
-    Ok(())
-}
-
-/// Gives the options of the delete that an eviction is.
-pub(super) fn delete_options(eviction: &Value) -> Result<DeleteOptions, Refusal> {
-    match &eviction["deleteOptions"] {
-        Value::Null => Ok(DeleteOptions::default()),
-        options => DeleteOptions::parse(options.to_string().as_bytes(), ""),
-    }
-}
-
-fn budget_exhausted(budget: &str) -> Refusal {
-    let mut refusal = status::failure(
-        StatusCode::TOO_MANY_REQUESTS,
-        "TooManyRequests",
-        "Cannot evict pod as it would violate the pod's disruption budget.",
-    );
-    refusal.metadata = Some(ListMeta::default());
-    refusal.details = Some(StatusDetails {
-        name: String::new(),
-        group: String::new(),
-        kind: String::new(),
-        uid: String::new(),
-        causes: vec![StatusCause {
-            reason: "DisruptionBudget".to_owned(),
-            message: format!(
-                "The disruption budget {budget} does not allow evicting pods currently because it allows 0 available disruptions"
-            ),
-            field: String::new(),
-        }],
-        retry_after_seconds: 0,
-    });
-    refusal
 }

@@ -1,0 +1,209 @@
+//! Evictions: deletes of pods that spend what disruption budgets allow.
+//!
+//! What the budgets say here is what their controller would say of these pods, so it matters not if there is one.
+
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::objects::{pod, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{MERGE, Server};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(an_eviction_deletes_a_pod_and_says_why),
+        scenario(an_eviction_is_taken_off_the_budget),
+        scenario(a_budget_that_is_spent_refuses),
+        scenario(a_budget_that_allows_nothing_refuses),
+        scenario(a_dry_run_of_an_eviction_spends_nothing),
+        scenario(a_pod_that_is_pending_or_over_needs_no_budget),
+        scenario(a_pod_that_is_not_ready_spends_nothing_of_what_is_enough),
+        scenario(a_pod_with_two_budgets_is_not_evicted),
+        scenario(a_budget_without_selector_covers_nothing),
+        scenario(a_budget_with_an_empty_selector_covers_everything),
+    ]
+}
+
+/// Makes pods that run, and are ready or not.
+async fn run(server: &Server, pods: &[(&str, bool)]) {
+    for (name, ready) in pods {
+        let mut pod = pod(name);
+        pod["metadata"]["labels"] = json!({ "app": "web" });
+        server.create(&server.core("pods"), &pod).await;
+        let condition = json!({ "type": "Ready", "status": if *ready { "True" } else { "False" } });
+        let status = json!({ "status": { "phase": "Running", "conditions": [condition] } });
+        server.patch(&server.core(&format!("pods/{name}/status")), MERGE, &status).await.expect(200);
+    }
+}
+
+fn budget(name: &str, selector: &Value, healthy: u64) -> Value {
+    let spec = json!({ "minAvailable": healthy, "selector": selector });
+    json!({ "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": name }, "spec": spec })
+}
+
+async fn create(server: &Server, name: &str, selector: &Value, healthy: u64) {
+    server.create(&server.group("policy/v1", "poddisruptionbudgets"), &budget(name, selector, healthy)).await;
+}
+
+fn web() -> Value {
+    json!({ "matchLabels": { "app": "web" } })
+}
+
+/// Makes a budget for two pods of which so many are healthy, where one is enough, as its controller would see it.
+async fn one_of_two(server: &Server, healthy: u64) -> Value {
+    create(server, "b", &web(), 1).await;
+    let allowed = healthy - 1;
+    let condition = json!({
+        "type": "DisruptionAllowed",
+        "status": if allowed > 0 { "True" } else { "False" },
+        "reason": if allowed > 0 { "SufficientPods" } else { "InsufficientPods" },
+        "message": "",
+        "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let status = json!({
+        "observedGeneration": 1,
+        "disruptionsAllowed": allowed,
+        "currentHealthy": healthy,
+        "desiredHealthy": 1,
+        "expectedPods": 2,
+        "conditions": [condition],
+    });
+    let path = server.group("policy/v1", "poddisruptionbudgets/b/status");
+    server.patch(&path, MERGE, &json!({ "status": status })).await.expect(200)
+}
+
+async fn evict_with(server: &Server, name: &str, options: &Value) -> Answer {
+    let eviction = json!({
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": { "name": name },
+        "deleteOptions": options,
+    });
+    server.post(&server.core(&format!("pods/{name}/eviction")), &eviction).await
+}
+
+async fn evict(server: &Server, name: &str) -> Answer {
+    evict_with(server, name, &Value::Null).await
+}
+
+async fn is_there(server: &Server, name: &str) -> bool {
+    server.get(&server.core(&format!("pods/{name}"))).await.code == 200
+}
+
+/// Asserts that a budget has refused, for a reason that begins like this.
+#[track_caller]
+fn refused(answer: Answer, why: &str) {
+    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+    let refusal = answer.refused(429, "TooManyRequests", message);
+    let cause = &refusal.details()["causes"][0];
+    assert_eq!(cause["reason"], "DisruptionBudget");
+    let given = cause["message"].as_str().unwrap_or_default();
+    assert!(given.starts_with(why), "{given}");
+}
+
+async fn an_eviction_deletes_a_pod_and_says_why(server: Server) {
+    run(&server, &[("a", true)]).await;
+    let from = version(&server.get(&server.core("pods/a")).await.expect(200)).to_string();
+    let answer = evict(&server, "a").await.expect(201);
+    assert_eq!((&answer["kind"], &answer["status"]), (&json!("Status"), &json!("Success")));
+    assert!(!is_there(&server, "a").await);
+    let mut watch = server.watch_path(&server.core("pods"), &[("resourceVersion", &from)]).await;
+    let noted = watch.expect("MODIFIED").await;
+    let conditions = noted["status"]["conditions"].as_array().expect("conditions");
+    let target = conditions.iter().find(|condition| condition["type"] == "DisruptionTarget").expect("why");
+    let said = ["status", "reason", "message"].map(|field| target[field].as_str().unwrap_or_default());
+    assert_eq!(said, ["True", "EvictionByEvictionAPI", "Eviction API: evicting"]);
+}
+
+async fn an_eviction_is_taken_off_the_budget(server: Server) {
+    run(&server, &[("a", true), ("b", true)]).await;
+    let from = version(&one_of_two(&server, 2).await).to_string();
+    evict(&server, "a").await.expect(201);
+    let path = server.group("policy/v1", "poddisruptionbudgets");
+    let mut watch = server.watch_path(&path, &[("resourceVersion", &from)]).await;
+    let status = loop {
+        let budget = watch.expect("MODIFIED").await;
+        if budget["status"]["disruptedPods"]["a"].is_string() {
+            break budget["status"].clone();
+        }
+        // What the controller has said of it in the meantime.
+        assert!(server.is_real(), "{budget}");
+    };
+    assert_eq!(status["disruptionsAllowed"], 0, "{status}");
+    let condition = &status["conditions"][0];
+    assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("InsufficientPods")));
+}
+
+async fn a_budget_that_is_spent_refuses(server: Server) {
+    run(&server, &[("a", true), ("b", true)]).await;
+    one_of_two(&server, 2).await;
+    evict(&server, "a").await.expect(201);
+    refused(evict(&server, "b").await, "The disruption budget b ");
+    assert!(is_there(&server, "b").await);
+}
+
+async fn a_budget_that_allows_nothing_refuses(server: Server) {
+    run(&server, &[("a", true)]).await;
+    create(&server, "b", &web(), 5).await;
+    refused(evict(&server, "a").await, "The disruption budget b ");
+    assert!(is_there(&server, "a").await);
+}
+
+async fn a_dry_run_of_an_eviction_spends_nothing(server: Server) {
+    run(&server, &[("a", true), ("b", true)]).await;
+    one_of_two(&server, 2).await;
+    evict_with(&server, "a", &json!({ "dryRun": ["All"] })).await.expect(201);
+    assert!(is_there(&server, "a").await);
+    evict(&server, "b").await.expect(201);
+    assert!(!is_there(&server, "b").await);
+}
+
+async fn a_pod_that_is_pending_or_over_needs_no_budget(server: Server) {
+    run(&server, &[("a", false), ("b", false), ("c", false)]).await;
+    create(&server, "b", &web(), 5).await;
+    for (name, phase) in [("a", "Pending"), ("b", "Succeeded"), ("c", "Failed")] {
+        let status = json!({ "status": { "phase": phase } });
+        server.patch(&server.core(&format!("pods/{name}/status")), MERGE, &status).await.expect(200);
+        evict(&server, name).await.expect(201);
+        assert!(!is_there(&server, name).await, "{phase}");
+    }
+}
+
+async fn a_pod_that_is_not_ready_spends_nothing_of_what_is_enough(server: Server) {
+    run(&server, &[("a", true), ("b", false)]).await;
+    one_of_two(&server, 1).await;
+    refused(evict(&server, "a").await, "The disruption budget b needs 1 healthy pods and has 1 currently");
+    evict(&server, "b").await.expect(201);
+    assert!(is_there(&server, "a").await && !is_there(&server, "b").await);
+}
+
+async fn a_pod_with_two_budgets_is_not_evicted(server: Server) {
+    run(&server, &[("a", true)]).await;
+    for name in ["b", "c"] {
+        create(&server, name, &web(), 0).await;
+    }
+    let answer = evict(&server, "a").await;
+    let message =
+        "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+    assert_eq!(
+        (&answer.body["code"], &answer.body["message"]),
+        (&json!(500), &json!(message)),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(answer.code, 500);
+    assert!(is_there(&server, "a").await);
+}
+
+async fn a_budget_without_selector_covers_nothing(server: Server) {
+    run(&server, &[("a", true)]).await;
+    create(&server, "b", &Value::Null, 5).await;
+    evict(&server, "a").await.expect(201);
+}
+
+async fn a_budget_with_an_empty_selector_covers_everything(server: Server) {
+    run(&server, &[("a", true)]).await;
+    create(&server, "b", &json!({}), 5).await;
+    refused(evict(&server, "a").await, "The disruption budget b ");
+}
