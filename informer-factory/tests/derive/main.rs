@@ -2,6 +2,7 @@
 
 mod custom_resource;
 mod indices;
+mod own_names;
 mod own_resource;
 mod several_kinds;
 mod trouble;

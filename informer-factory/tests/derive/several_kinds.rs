@@ -93,7 +93,9 @@ async fn a_group_of_the_same_first_label_is_called_otherwise() {
 }
 
 /// Only that it compiles: what an accessor returns outlives the way to it.
-fn _the_way_is_borrowed_from_the_factory_alone(factory: &SharedInformerFactory) -> EngineVersion<'_> {
+fn _the_way_is_borrowed_from_the_factory_alone(
+    factory: &SharedInformerFactory,
+) -> EngineInformersVersion<'_> {
     let group = factory.several();
     let (version, new) = (group.v1(), group.v2alpha1());
     assert!(std::ptr::eq(version.factory(), new.factory()));

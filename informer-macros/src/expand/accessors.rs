@@ -20,7 +20,8 @@ pub(super) fn accessors(model: &Model) -> TokenStream {
     }
 }
 
-/// What is made is called after the kind, so that nothing has the same name twice.
+/// What is made is called after the kind, so that nothing has the same name twice; and as no kind is likely to be, which
+/// may well be a `ModelGroup` or a `ModelVersion`.
 struct Names {
     informers: Ident,
     group: Ident,
@@ -30,7 +31,7 @@ struct Names {
 impl Names {
     fn new(object: &Ident) -> Self {
         let [informers, group, version] =
-            ["Informers", "Group", "Version"].map(|end| format_ident!("{object}{end}"));
+            ["Informers", "InformersGroup", "InformersVersion"].map(|end| format_ident!("{object}{end}"));
         Self { informers, group, version }
     }
 }
@@ -76,7 +77,7 @@ fn on_group(model: &Model, place: &Place, names: &Names) -> TokenStream {
     let version_doc = version_doc(place);
     quote! {
         #[doc = #doc]
-        #[derive(Clone, Copy, Debug)]
+        #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
         #vis struct #group<'a> {
             factory: &'a #door::SharedInformerFactory,
         }
@@ -106,7 +107,7 @@ fn version(model: &Model, place: &Place, names: &Names) -> TokenStream {
     let accessor_doc = accessor_doc(model);
     quote! {
         #[doc = #doc]
-        #[derive(Clone, Copy, Debug)]
+        #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
         #vis struct #version<'a> {
             factory: &'a #door::SharedInformerFactory,
         }
@@ -167,13 +168,13 @@ fn group_of(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenS
     }
 }
 
-/// What another kind has for its `Group` or `Version`; the other is called `StandsBeside` there.
+/// What another kind has for its `Group` or `Version`; the other is called `__InformerBeside` there.
 fn projected(model: &Model, other: &Path, name: &str) -> impl Fn(TokenStream) -> TokenStream {
     let (place, name) = (other.span(), Ident::new(name, other.span()));
     let door = at(place, &model.door);
     move |lifetime| {
         let lifetime = at(place, &lifetime);
-        quote_spanned!(place=> <StandsBeside as #door::__private::Placed>::#name #lifetime)
+        quote_spanned!(place=> <__InformerBeside as #door::__private::Placed>::#name #lifetime)
     }
 }
 
@@ -182,8 +183,9 @@ fn projected(model: &Model, other: &Path, name: &str) -> impl Fn(TokenStream) ->
 fn by_other(model: &Model, place: &Place, other: &Path, check: &str, items: &TokenStream) -> TokenStream {
     let door = at(other.span(), &model.door);
     let (group, version, check) = (&place.group, &place.version, Ident::new(check, other.span()));
-    let named = quote_spanned!(other.span()=> type StandsBeside = #other;);
-    let check = quote_spanned!(other.span()=> #door::__private::#check::<StandsBeside>(#group, #version););
+    let named = quote_spanned!(other.span()=> type __InformerBeside = #other;);
+    let check =
+        quote_spanned!(other.span()=> #door::__private::#check::<__InformerBeside>(#group, #version););
     quote! {
         const _: () = {
             #named
