@@ -66,17 +66,19 @@ pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     (name + rest).replace('-', "_")
 }
 
-/// `CSIDriver` as `csi_driver`.
+/// `CSIDriver` as `csi_driver`. A digit belongs to what is before it: `K8SCluster` as `k8s_cluster`.
 pub(crate) fn snake(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
-    let mut snake = String::new();
+    let (mut snake, mut after_lower) = (String::new(), false);
     for (index, letter) in letters.iter().enumerate() {
-        let after_lower = index > 0 && !letters[index - 1].is_ascii_uppercase();
         let before_lower = letters.get(index + 1).is_some_and(char::is_ascii_lowercase);
         if index > 0 && letter.is_ascii_uppercase() && (after_lower || before_lower) {
             snake.push('_');
         }
         snake.push(letter.to_ascii_lowercase());
+        if letter.is_ascii_alphabetic() {
+            after_lower = letter.is_ascii_lowercase();
+        }
     }
     snake
 }
@@ -151,6 +153,10 @@ mod tests {
             ("NetworkPolicy", "networkpolicies", "network_policies"),
             ("Endpoints", "endpoints", "endpoints"),
             ("CSIStorageCapacity", "csistoragecapacities", "csi_storage_capacities"),
+            ("K8SCluster", "k8sclusters", "k8s_clusters"),
+            ("HTTP2TLSPolicy", "http2tlspolicies", "http2tls_policies"),
+            ("L4LBConfig", "l4lbconfigs", "l4lb_configs"),
+            ("X509Certificate", "x509certificates", "x509_certificates"),
             ("Mouse", "mice", "mice"),
             ("Data", "data-items", "data_items"),
         ] {
