@@ -57,19 +57,18 @@ fn signatures(model: &Model, index: &Index) -> TokenStream {
     let doc = format!(" Returns the objects that have this value in the index `{name}`: {description}.");
     let handle_doc =
         format!(" Returns the handle of the index `{name}`, for many queries and for other kinds of them.");
-    let panics = format!(" If an index of other values was added under the name `{name}`.");
+    let taken = format!(
+        " Where an index of other values was added under the name `{name}`, that one stays, this one is called otherwise in"
+    );
     quote! {
         #[doc = #doc]
-        ///
-        /// # Panics
-        #[doc = #panics]
         #[must_use]
         fn #name(&self, value: #sought) -> #door::Objects<#object>;
 
         #[doc = #handle_doc]
         ///
-        /// # Panics
-        #[doc = #panics]
+        #[doc = #taken]
+        /// the store, and that is logged.
         fn #handle(&self) -> #door::Index<#object, #value>;
     }
 }
