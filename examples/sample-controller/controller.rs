@@ -52,7 +52,10 @@ pub(crate) async fn run(
         // Also one that is in a Foo's way, or no longer.
         .watches(&deployments, keys_in_index(&foos.by_deployment_index(), name));
     factory.start();
-    factory.wait_for_cache_sync().await?;
+    match shutdown.run_until_cancelled(factory.wait_for_cache_sync()).await {
+        Some(synced) => synced?,
+        None => return Ok(()),
+    }
     let controller = Arc::new(FooController {
         foos,
         deployments,
@@ -168,7 +171,7 @@ impl FooController {
         Ok(Some(writes.track(&self.deployments, patch).await?))
     }
 
-    /// Writes the status if it is another, and tells of it where somebody looks for what has happened.
+    /// Writes the status if it is another, and before that tells of it where somebody looks for what has happened.
     async fn say(
         &self,
         foo: &Cached<Foo>,
@@ -185,15 +188,14 @@ impl FooController {
         };
         let is_news =
             before.problem != status.problem || before.observed_generation != status.observed_generation;
-        let patch = Patch::Merge(json!({ "status": status }));
-        writes
-            .track(&self.foos, self.foo_api.patch_status(foo.name(), &PatchParams::default(), &patch))
-            .await?;
         if is_news {
             let (reason, action) = (reason.to_owned(), "Reconcile".to_owned());
             let event = Event { type_, reason, note: Some(note), action, secondary: None };
             self.events.publish(&event, &foo.object_ref(&())).await?;
         }
+        let patch = Patch::Merge(json!({ "status": status }));
+        let params = PatchParams::default();
+        writes.track(&self.foos, self.foo_api.patch_status(foo.name(), &params, &patch)).await?;
         Ok(())
     }
 }

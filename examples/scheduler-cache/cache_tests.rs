@@ -10,7 +10,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("shop", name)
 }
 
-fn request(cpu: u64) -> Resources {
+fn request(cpu: u128) -> Resources {
     Resources { cpu, memory: 10, pods: 1 }
 }
 
@@ -31,6 +31,21 @@ fn the_node_with_most_room_is_chosen_and_what_is_decided_counts_at_once() {
     assert_eq!(cache.assume(&key("r"), &"r".into(), request(601)), Choice::NoRoom);
     assert_eq!(cache.sums()["a"], Resources { cpu: 700, memory: 20, pods: 2 });
     assert_eq!(cache.assumed(), 2);
+}
+
+#[test]
+fn requests_as_large_as_can_be_written_leave_the_sums_right() {
+    let mut cache = cache();
+    let most = Resources { cpu: 0, memory: u64::MAX.into(), pods: 1 };
+    assert_eq!(cache.assume(&key("p"), &"p".into(), most), Choice::NoRoom);
+    for name in ["q", "r"] {
+        cache.observe(&key(name), &name.into(), most + most, Some("b"));
+    }
+    assert_eq!(cache.assume(&key("s"), &"s".into(), request(1)), Choice::Node("a".to_owned()));
+    for name in ["q", "r"] {
+        cache.remove(&key(name), None);
+    }
+    assert_eq!(cache.sums()["b"], Resources::default());
 }
 
 #[test]

@@ -32,9 +32,9 @@ use workload::Workload;
 /// Puts pods on nodes, kills the scheduler in the midst of it, and compares its sums with a recount in the end.
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many pods there are at a time, 50 to a node at most [default: 10000, or 4000 on a real server]
-    #[arg(long)]
-    pods: Option<usize>,
+    /// How many pods there are at a time, 50 to a node at most.
+    #[arg(long, default_value_t = 10_000)]
+    pods: usize,
 
     /// How many nodes there are [default: one for 50 pods]
     #[arg(long)]
@@ -44,8 +44,7 @@ struct Args {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
-    let is_real = std::env::var_os("INFORMER_E2E_KUBECONFIG").is_some();
-    let pods = args.pods.unwrap_or(if is_real { 4_000 } else { 10_000 }).max(2);
+    let pods = args.pods.max(2);
     let nodes = args.nodes.unwrap_or(0).max(pods.div_ceil(50));
     let server = Server::start().await?;
     let workload = Workload { client: server.client.clone(), namespace: server.namespace.clone() };

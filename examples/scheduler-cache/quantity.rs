@@ -5,18 +5,18 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 /// Reads a quantity in thousandths, for processor time.
-pub(crate) fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+pub(crate) fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
     read(deserializer, 1000)
 }
 
 /// Reads a quantity in whole units, for bytes and counts.
-pub(crate) fn units<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+pub(crate) fn units<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
     read(deserializer, 1)
 }
 
-fn read<'de, D: Deserializer<'de>>(deserializer: D, parts: u128) -> Result<u64, D::Error> {
+fn read<'de, D: Deserializer<'de>>(deserializer: D, parts: u128) -> Result<u128, D::Error> {
     let text = String::deserialize(deserializer)?;
-    parse(&text, parts).ok_or_else(|| {
+    parse(&text, parts).map(u128::from).ok_or_else(|| {
         D::Error::custom(format!(
             "`{text}` is no quantity from 0 up; it should look like `2`, `250m` or `128Mi`"
         ))

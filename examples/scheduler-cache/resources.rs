@@ -3,13 +3,14 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, SubAssign};
 
+/// Any pod may ask for as much as 64 bits hold, so sums have more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resources {
     /// Thousandths of a processor.
-    pub(crate) cpu: u64,
+    pub(crate) cpu: u128,
     /// Bytes.
-    pub(crate) memory: u64,
-    pub(crate) pods: u64,
+    pub(crate) memory: u128,
+    pub(crate) pods: u128,
 }
 
 impl Resources {
@@ -27,9 +28,9 @@ impl Resources {
 
     /// Returns how much of what is scarcest is left of `all`, in thousandths. `None`: this is more than there is.
     pub(crate) fn left_of(self, all: Self) -> Option<u128> {
-        let left = |used: u64, all: u64| {
-            let free = u128::from(all.checked_sub(used)?);
-            Some(if all == 0 { 0 } else { free * 1000 / u128::from(all) })
+        let left = |used: u128, all: u128| {
+            let free = all.checked_sub(used)?;
+            Some((free * 1000).checked_div(all).unwrap_or_default())
         };
         let scarcest = left(self.cpu, all.cpu)?.min(left(self.memory, all.memory)?);
         Some(scarcest.min(left(self.pods, all.pods)?))

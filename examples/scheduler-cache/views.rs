@@ -45,11 +45,11 @@ struct Requirements {
 #[derive(Deserialize, Clone, Debug, Default)]
 struct Amounts {
     #[serde(default, deserialize_with = "quantity::millis")]
-    cpu: u64,
+    cpu: u128,
     #[serde(default, deserialize_with = "quantity::units")]
-    memory: u64,
+    memory: u128,
     #[serde(default, deserialize_with = "quantity::units")]
-    pods: u64,
+    pods: u128,
 }
 
 /// What a node has to give.

@@ -1,5 +1,6 @@
 //! What a consumer takes out of the queue: [`Batch`], made of [`Pending`] changes.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -47,11 +48,13 @@ impl<K> Clone for Pending<K> {
 pub struct Batch<K: 'static> {
     queue: Arc<Shared<K>>,
     taken: Taken<K>,
+    /// The positions of what was put back.
+    requeued: HashSet<usize>,
 }
 
 impl<K: 'static> Batch<K> {
     pub(super) fn new(queue: Arc<Shared<K>>, taken: Taken<K>) -> Self {
-        Self { queue, taken }
+        Self { queue, taken, requeued: HashSet::new() }
     }
 
     /// Returns the changes, in the order in which their keys were queued. May be empty, if there is only news of the
@@ -66,13 +69,22 @@ impl<K: 'static> Batch<K> {
     /// If newer changes of its key are queued by now, it adds nothing to them but a deletion; if some are being
     /// processed already, in a later batch, nothing at all. Until it comes out again and is processed, no batch has a
     /// [`watermark`](Self::watermark), and one of the first list keeps the queue from being synced. To be called before
-    /// those two are asked for, of this batch or of one that was taken out later.
+    /// those two are asked for, of this batch or of one that was taken out later. Once more changes nothing.
     ///
     /// # Panics
     /// If there is no item at `position`.
     #[doc(alias = "AddIfNotPresent")]
     pub fn requeue(&mut self, position: usize) {
-        self.queue.requeue(&mut self.taken, position);
+        if self.requeued.insert(position) {
+            self.queue.requeue(&mut self.taken, position);
+        }
+    }
+
+    /// Says whether all that there was to process has been put back, so that to go on at once is to go round in circles;
+    /// [`wait_for_more`](Self::wait_for_more) says what to wait for.
+    #[must_use]
+    pub fn is_all_requeued(&self) -> bool {
+        !self.requeued.is_empty() && self.requeued.len() == self.taken.items.len()
     }
 
     /// Returns what to wait for before the next try where all that there is to do has failed: something else is queued

@@ -596,6 +596,24 @@ fn i6_the_first_list_is_not_complete_while_one_of_its_objects_has_been_put_back(
 }
 
 #[test]
+fn i6_what_is_put_back_twice_is_counted_once() {
+    let queue = DeltaFifo::new();
+    queue.replace(replacement(vec![object("a", 1, "a"), object("b", 1, "b")], 7));
+    let mut batch = pop_now(&queue);
+    batch.requeue(1);
+    batch.requeue(1);
+    assert!(!batch.is_all_requeued());
+    batch.requeue(0);
+    assert!(batch.is_all_requeued());
+    drop(batch);
+    let again = pop_now(&queue);
+    assert_eq!(contents(&again), ["b R:b", "a R:a"]);
+    assert!(again.items().iter().all(Pending::is_in_initial_list) && again.completes_initial_list());
+    drop(again);
+    assert!(queue.has_synced());
+}
+
+#[test]
 fn i9_a_list_without_a_version_leads_away_from_the_watermark_that_was() {
     let queue = DeltaFifo::new();
     queue.replace(Replacement { resource_version: ResourceVersion::empty(), ..replacement(vec![], 0) });

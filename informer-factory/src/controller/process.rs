@@ -39,7 +39,7 @@ impl<K: 'static> Process<K> {
             Work::Each(each) => each,
             Work::Batch(process) => {
                 process(batch);
-                return false;
+                return batch.is_all_requeued();
             }
         };
         let mut failed = Vec::new();
@@ -65,9 +65,8 @@ impl<K: 'static> Process<K> {
                 }
             }
         }
-        let all_failed = !failed.is_empty() && failed.len() == batch.items().len();
         failed.into_iter().for_each(|position| batch.requeue(position));
-        all_failed
+        batch.is_all_requeued()
     }
 }
 

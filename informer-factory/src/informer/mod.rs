@@ -42,6 +42,7 @@ pub use options::InformerOptions;
 pub use state::{InformerState, StopCause};
 pub use task::InformerTask;
 pub use verify::{Difference, Verification, VerifyError};
+pub(crate) use wait::Hears;
 pub use wait::WaitOutcome;
 
 /// A local, indexed, always-current copy of some objects, shared by all who use them. Cloning gives another handle on

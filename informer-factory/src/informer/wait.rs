@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use informer_core::{ObjectKey, ResourceVersion};
+use informer_core::{ObjectKey, ResourceVersion, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use tokio::sync::watch;
@@ -27,6 +27,17 @@ pub enum WaitOutcome {
     Stopped,
 }
 
+/// What an informer hears of a write.
+pub(crate) enum Hears {
+    /// Nothing: the object is outside its namespace or selector, and was before.
+    Nothing,
+    /// The object as it was written, or a later version.
+    TheWrite,
+    /// That the object is gone: as it was written it is outside the selector. If an earlier write has taken it out, that
+    /// is all that the informer ever hears.
+    ItsLeaving,
+}
+
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Waits until the store has everything up to `resource_version`, at most for `timeout` (I9).
     ///
@@ -49,12 +60,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
                 namespaces.have_reached(&self.shared.indexer.watermarks(), resource_version)
             }
         };
-        let mut watermark = self.shared.watermark.clone();
-        match tokio::time::timeout(timeout, watermark.wait_for(has_reached)).await {
-            Ok(Ok(_)) => WaitOutcome::Reached,
-            Ok(Err(_)) => WaitOutcome::Stopped,
-            Err(_) => WaitOutcome::TimedOut,
-        }
+        wait(self.shared.watermark.clone(), has_reached, timeout).await
     }
 
     /// Waits until the store has an object as the server returned it from a write, or a later version of it, at most
@@ -75,50 +81,51 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         K: Resource,
     {
         let meta = written.meta();
-        if !self.hears_of(meta) {
-            return WaitOutcome::NotCovered;
-        }
+        let is_leaving = match self.hears_of(meta) {
+            Hears::Nothing => return WaitOutcome::NotCovered,
+            Hears::TheWrite => false,
+            Hears::ItsLeaving => true,
+        };
         let resource_version = ResourceVersion::from(meta.resource_version.as_deref());
-        match (self.shared.source.as_ref(), meta.namespace.as_deref()) {
-            (Source::Namespaces(namespaces), Some(namespace)) => {
-                self.wait_in(namespaces, namespace, &resource_version, timeout).await
-            }
-            _ => self.wait_until(&resource_version, timeout).await,
-        }
-    }
-
-    /// Waits until one of several namespaces has come so far, as long as it is followed.
-    async fn wait_in(
-        &self,
-        namespaces: &Namespaces<K>,
-        namespace: &str,
-        resource_version: &ResourceVersion,
-        timeout: Duration,
-    ) -> WaitOutcome {
-        let Some(mut place) = namespaces.place(namespace) else { return WaitOutcome::NotCovered };
         if !resource_version.is_comparable() {
             return WaitOutcome::NotComparable;
         }
-        let reached = place.watermark.wait_for(|watermark| watermark.is_at_least(resource_version));
-        match tokio::time::timeout(timeout, reached).await {
-            Ok(Ok(_)) => WaitOutcome::Reached,
-            Ok(Err(_)) if place.removed.is_cancelled() => WaitOutcome::NotCovered,
-            Ok(Err(_)) => WaitOutcome::Stopped,
-            Err(_) => WaitOutcome::TimedOut,
+        let has_gone = self.has_gone(meta);
+        let has_reached = |watermark: &ResourceVersion| {
+            watermark.is_at_least(&resource_version) || is_leaving && has_gone()
+        };
+        match (self.shared.source.as_ref(), meta.namespace.as_deref()) {
+            (Source::Namespaces(namespaces), Some(namespace)) => {
+                wait_in(namespaces, namespace, has_reached, timeout).await
+            }
+            _ => wait(self.shared.watermark.clone(), has_reached, timeout).await,
         }
     }
 
-    /// Says whether the store has the object, or gets it as it was written.
-    pub(crate) fn hears_of(&self, written: &ObjectMeta) -> bool {
-        // A write that takes an object out of the selector reaches the informer as its deletion, with that version.
-        let key = written.name.as_deref().map(|name| ObjectKey::new(written.namespace.as_deref(), name));
-        let has_it = key.is_some_and(|key| self.shared.indexer.get(&key).is_some());
-        match self.shared.source.as_ref() {
-            Source::Whole(whole) => has_it || whole.lister_watcher.covers(written),
+    /// Says what the informer will hear of a write.
+    pub(crate) fn hears_of(&self, written: &ObjectMeta) -> Hears {
+        let covers = match self.shared.source.as_ref() {
+            Source::Whole(whole) => whole.lister_watcher.covers(written),
             Source::Namespaces(namespaces) => {
                 let place = written.namespace.as_deref().and_then(|namespace| namespaces.place(namespace));
-                place.is_some_and(|place| has_it || place.lister_watcher.covers(written))
+                let Some(place) = place else { return Hears::Nothing };
+                place.lister_watcher.covers(written)
             }
+        };
+        match covers {
+            true => Hears::TheWrite,
+            false if self.has_gone(written)() => Hears::Nothing,
+            false => Hears::ItsLeaving,
+        }
+    }
+
+    /// Returns what says whether the store doesn't have an object, or has let go of it.
+    pub(crate) fn has_gone(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<K> {
+        let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
+        let (indexer, uid) = (self.shared.indexer.clone(), Uid::from(object.uid.as_deref()));
+        move || {
+            let cached = key.as_ref().and_then(|key| indexer.get(key));
+            cached.is_none_or(|cached| *cached.uid() != uid)
         }
     }
 
@@ -130,5 +137,32 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         };
         let place = object.namespace.as_deref().and_then(|namespace| namespaces.place(namespace));
         place.map_or_else(|| watch::channel(ResourceVersion::empty()).1, |place| place.watermark)
+    }
+}
+
+/// Waits until a store has come so far.
+async fn wait(
+    mut watermark: watch::Receiver<ResourceVersion>,
+    has_reached: impl Fn(&ResourceVersion) -> bool,
+    timeout: Duration,
+) -> WaitOutcome {
+    match tokio::time::timeout(timeout, watermark.wait_for(has_reached)).await {
+        Ok(Ok(_)) => WaitOutcome::Reached,
+        Ok(Err(_)) => WaitOutcome::Stopped,
+        Err(_) => WaitOutcome::TimedOut,
+    }
+}
+
+/// Waits until one of several namespaces has come so far, as long as it is followed.
+async fn wait_in<K: 'static>(
+    namespaces: &Namespaces<K>,
+    namespace: &str,
+    has_reached: impl Fn(&ResourceVersion) -> bool,
+    timeout: Duration,
+) -> WaitOutcome {
+    let Some(place) = namespaces.place(namespace) else { return WaitOutcome::NotCovered };
+    match wait(place.watermark, has_reached, timeout).await {
+        WaitOutcome::Stopped if place.removed.is_cancelled() => WaitOutcome::NotCovered,
+        outcome => outcome,
     }
 }

@@ -50,7 +50,8 @@ impl ElectionStatus {
         self.standing.borrow().leader.clone()
     }
 
-    /// Says whether this candidate's work goes on and has not been told to stop.
+    /// Says whether this candidate has the lease for its work. At shutdown that is so until the work has ended; when the
+    /// lease is lost, no longer, though the work may have a moment left to end in.
     #[must_use]
     #[doc(alias = "IsLeader")]
     pub fn is_leading(&self) -> bool {

@@ -74,8 +74,9 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///   have that write or its deadline is over.
 /// - What existed at the start, and resyncs, come with a low priority, which changes overtake.
 ///
-/// Keys are queued from [`watches`](Self::watches) on, though nobody works until [`run`](Self::run). So the controller of
-/// a standby is made at once, and run when it is elected.
+/// Nothing is queued before [`run`](Self::run), so that the controller of a standby can be made at once and run when it is
+/// elected: its informers are synced by then, and what there is in them is what it begins with. Of what was deleted
+/// before it hears nothing, as after a restart.
 #[must_use = "a controller does nothing until it is run"]
 pub struct ControllerRunner<T> {
     queue: Workqueue<T>,
@@ -85,7 +86,8 @@ pub struct ControllerRunner<T> {
     drain_timeout: Duration,
     tracker: WriteTracker<T>,
     caches: Vec<Box<dyn CacheSync>>,
-    registrations: Vec<HandlerRegistration>,
+    /// What adds the handlers that feed the queue.
+    feeds: Vec<Feed>,
     monitor: RunnerMonitor,
 }
 
@@ -102,7 +104,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             drain_timeout: Duration::from_secs(30),
             tracker: WriteTracker::new(),
             caches: Vec::new(),
-            registrations: Vec::new(),
+            feeds: Vec::new(),
             monitor: RunnerMonitor::default(),
         }
     }
@@ -142,7 +144,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Queues the keys that `keys` gives for each object of `informer` that is added, changes or is deleted.
+    /// Queues the keys that `keys` gives for each object of `informer` that exists when the controller is run, and for each
+    /// that is added, changes or is deleted from then on. No change is passed over, however many come at once.
     ///
     /// [`own_key`], [`controller_key`] and [`keys_in_index`] are such functions, and any closure that returns keys is one.
     /// At an update the function is called with the state before, too, so that an object that has changed hands brings
@@ -164,9 +167,12 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         K: Send + Sync + 'static,
         I: IntoIterator<Item = T>,
     {
-        let options = HandlerOptions::new().name(format!("controller {:?}", self.queue.name()));
+        // Each change counts, not only the last: what was there for a moment may have been counted by a call meanwhile.
+        let options =
+            HandlerOptions::new().name(format!("controller {:?}", self.queue.name())).threshold(None);
         let handler = feed(self.queue.clone(), keys);
-        self.registrations.push(informer.add_event_handler_with(handler, &options));
+        let cache = informer.clone();
+        self.feeds.push(Box::new(move || cache.add_event_handler_with(handler, &options)));
         self.caches.push(Box::new(informer.clone()));
         self
     }
@@ -183,6 +189,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self.monitor.clone()
     }
 }
+
+/// Adds a handler that queues keys.
+type Feed = Box<dyn FnOnce() -> HandlerRegistration + Send>;
 
 /// A handler that queues keys.
 fn feed<T, K, I>(queue: Workqueue<T>, keys: impl Fn(&Cached<K>) -> I + Send + Sync + 'static) -> Handlers<K>
@@ -222,7 +231,7 @@ impl<T> fmt::Debug for ControllerRunner<T> {
         f.debug_struct("ControllerRunner")
             .field("queue", &self.queue)
             .field("workers", &self.workers)
-            .field("handlers", &self.registrations)
+            .field("informers", &self.feeds.len())
             .finish_non_exhaustive()
     }
 }

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Duration;
 
 use informer_core::HandlerRegistration;
 use informer_workqueue::Workqueue;
@@ -51,7 +52,9 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     {
         // However this ends, nobody will work on what is added.
         let queue = ShutDown(self.queue.clone());
-        match shutdown.run_until_cancelled(self.synced()).await {
+        let registrations: Vec<_> = self.feeds.into_iter().map(|add_handler| add_handler()).collect();
+        let synced = synced(&self.caches, &registrations, self.sync_timeout);
+        match shutdown.run_until_cancelled(synced).await {
             Some(synced) => synced?,
             None => return Ok(()),
         }
@@ -86,7 +89,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             () = lot.run() => {}
         }
         // I12: nothing comes in any more, then what is under way ends, then the queue.
-        drop(self.registrations);
+        drop(registrations);
         if timeout(self.drain_timeout, ended(&mut workers)).await.is_err() {
             let (name, count) = (queue.0.name(), workers.len());
             tracing::warn!("controller {name:?}: {count} calls had not ended after {:?}", self.drain_timeout);
@@ -94,16 +97,17 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         }
         Ok(())
     }
-
-    async fn synced(&self) -> Result<(), NotSynced> {
-        let handlers = self.registrations.iter().map(as_cache);
-        let caches: Vec<_> = self.caches.iter().map(AsRef::as_ref).chain(handlers).collect();
-        wait_for_cache_sync(&caches, self.sync_timeout).await
-    }
 }
 
-fn as_cache(registration: &HandlerRegistration) -> &dyn CacheSync {
-    registration
+/// Waits until the caches have what existed at the start, and the queue the keys of that.
+async fn synced(
+    caches: &[Box<dyn CacheSync>],
+    handlers: &[HandlerRegistration],
+    limit: Duration,
+) -> Result<(), NotSynced> {
+    let handlers = handlers.iter().map(|handler| handler as &dyn CacheSync);
+    let all: Vec<_> = caches.iter().map(AsRef::as_ref).chain(handlers).collect();
+    wait_for_cache_sync(&all, limit).await
 }
 
 /// Waits until all workers have ended.

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::pending::{Awaited, Pending};
 use super::{WriteInFlight, WriteTracker};
 use crate::SharedIndexInformer;
+use crate::informer::Hears;
 
 /// What was written for one key of a [`WriteTracker`], and what is going to be. Cloning gives another handle on the same.
 ///
@@ -104,9 +105,17 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         written: &impl Resource,
     ) {
         let version = ResourceVersion::from(written.meta().resource_version.as_deref());
-        let is_awaited = version.is_comparable() && informer.hears_of(written.meta());
-        if is_awaited {
-            self.tracker.add_version(&self.key, informer.watermark_for(written.meta()), version);
+        if !version.is_comparable() {
+            return;
+        }
+        let watermarks = informer.watermark_for(written.meta());
+        match informer.hears_of(written.meta()) {
+            Hears::Nothing => {}
+            Hears::TheWrite => self.tracker.add_version(&self.key, watermarks, version),
+            Hears::ItsLeaving => {
+                let has_gone = Arc::new(informer.has_gone(written.meta()));
+                self.tracker.add(&self.key, Awaited::Leaving { watermarks, version, has_gone });
+            }
         }
     }
 
@@ -125,7 +134,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         informer: &SharedIndexInformer<K>,
         object: &Cached<K>,
     ) -> WriteInFlight<T> {
-        let awaited = informer.hears_of(object.meta()).then(|| {
+        let is_heard_of = !matches!(informer.hears_of(object.meta()), Hears::Nothing);
+        let awaited = is_heard_of.then(|| {
             let (indexer, object) = (informer.indexer().clone(), object.clone());
             let (watermarks, version) =
                 (informer.watermark_for(object.meta()), object.resource_version().clone());

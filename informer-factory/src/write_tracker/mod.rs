@@ -145,7 +145,9 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
     fn add(&self, key: &T, awaited: Awaited) -> (u64, Awaited) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
-        let garbage = keys.sweep(Instant::now());
+        let now = Instant::now();
+        let mut garbage = keys.sweep(now);
+        garbage.extend(keys.sweep_key(key, now));
         let id = keys.push(key, until, awaited.clone());
         drop(keys);
         drop(garbage);
@@ -238,6 +240,16 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         }
         garbage
     }
+
+    /// Lets go of what has had its time of one key, when there are twice as many of it as before.
+    fn sweep_key(&mut self, key: &T, now: Instant) -> Garbage {
+        match self.pending.get(key) {
+            Some(pending) if pending.len().is_power_of_two() => {
+                self.remove(key, |pending| pending.until <= now)
+            }
+            _ => Garbage::new(),
+        }
+    }
 }
 
 impl<T: Hash + Eq + Clone> Default for WriteTracker<T> {
@@ -254,9 +266,11 @@ impl<T> Clone for WriteTracker<T> {
 
 impl<T> fmt::Debug for WriteTracker<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys = self.shared.keys.lock();
         f.debug_struct("WriteTracker")
             .field("deadline", &self.shared.deadline)
-            .field("keys", &self.shared.keys.lock().pending.len())
+            .field("keys", &keys.pending.len())
+            .field("writes", &keys.pending.values().map(Vec::len).sum::<usize>())
             .finish_non_exhaustive()
     }
 }

@@ -21,14 +21,17 @@ pub(super) struct Pending {
 pub(super) enum Awaited {
     /// That it has come to this version.
     Version { watermarks: Watermarks, version: ResourceVersion },
+    /// That it has come to this version, or that an object has left it: nothing more is ever heard of one that an
+    /// earlier write has taken out of the selector.
+    Leaving { watermarks: Watermarks, version: ResourceVersion, has_gone: Look },
     /// That it has heard of an object's deletion, after it has come to the version in which the object was known.
-    Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: IsKnown },
+    Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: Look },
     /// Nothing yet: the request is under way, or nobody knows what came of it. Cancelled when somebody does.
     Answer(CancellationToken),
 }
 
 /// Says whether a store has let go of an object, or knows that it is being deleted.
-pub(super) type IsKnown = std::sync::Arc<dyn Fn() -> bool + Send + Sync>;
+pub(super) type Look = std::sync::Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Awaited {
     /// Says whether the cache has it. Reads stores, so no lock may be held.
@@ -37,6 +40,9 @@ impl Awaited {
         match self {
             Self::Version { watermarks, version } => {
                 is_stopped(watermarks) || watermarks.borrow().is_at_least(version)
+            }
+            Self::Leaving { watermarks, version, has_gone } => {
+                is_stopped(watermarks) || watermarks.borrow().is_at_least(version) || has_gone()
             }
             Self::Deletion { watermarks, version, is_known } => {
                 is_stopped(watermarks) || has_come_to(watermarks, version) && is_known()
@@ -48,7 +54,9 @@ impl Awaited {
     /// Waits until the cache has it. What a stopped informer lacks never comes, so that nobody waits for it (I12).
     pub(super) async fn seen(&self) {
         match self {
-            Self::Version { watermarks, .. } | Self::Deletion { watermarks, .. } => {
+            Self::Version { watermarks, .. }
+            | Self::Leaving { watermarks, .. }
+            | Self::Deletion { watermarks, .. } => {
                 let mut watermarks = watermarks.clone();
                 loop {
                     // First this, so that what comes after the look is noticed.

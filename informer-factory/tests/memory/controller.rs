@@ -271,3 +271,24 @@ async fn what_fails_is_tried_again_at_leisure_also_if_the_queue_has_been_closed(
     shutdown.cancel();
     run.await.expect("no panic");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_of_which_all_is_put_back_comes_again_at_leisure_and_does_not_hold_up_the_stop() {
+    let source = source();
+    create(&source, "bad", "1");
+    let (tell, mut tries) = unbounded_channel();
+    let config = ControllerConfig::new(Arc::new(source.clone()));
+    let controller = Controller::with_batches(config, move |batch| {
+        (0..batch.items().len()).for_each(|position| batch.requeue(position));
+        _ = tell.send(batch.items().len());
+    });
+    let (begin, status) = (Instant::now(), controller.synced());
+    let (shutdown, run) = spawn(controller);
+    for _ in 0..100 {
+        tries.recv().await.expect("it is tried again");
+    }
+    assert!(begin.elapsed() > Duration::from_secs(60), "100 tries in {:?}", begin.elapsed());
+    assert!(!status.has_synced());
+    shutdown.cancel();
+    run.await.expect("no panic");
+}

@@ -318,3 +318,19 @@ async fn a_request_that_fails_after_the_deadline_has_begun_to_count_holds_its_ke
     }
     world.running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_one_key_that_nobody_asks_for_old_writes_are_let_go_by_and_by() {
+    let world = world().await;
+    for _ in 0..100 {
+        for _ in 0..100 {
+            drop(world.writes.begin());
+        }
+        sleep(DEADLINE * 2).await;
+    }
+    let held = format!("{:?}", world.tracker);
+    let writes =
+        held.split("writes: ").nth(1).and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    assert!(writes.is_some_and(|count| count.parse::<u32>().is_ok_and(|count| count < 300)), "{held}");
+    world.running.stop().await;
+}

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use informer_factory::{
-    InformerOptions, KubeListWatch, SharedIndexInformer, WaitOutcome, wait_for_cache_sync,
+    InformerOptions, KubeListWatch, ObjectKey, SharedIndexInformer, WaitOutcome, WriteTracker,
+    wait_for_cache_sync,
 };
 use informer_testing::StoredObject;
 use k8s_openapi::api::core::v1::Pod;
@@ -60,4 +61,29 @@ async fn i9_a_write_that_takes_an_object_out_of_the_selector_is_waited_for() {
     let changed = pod_of(&simulator.update(&labelled("p", "web")).expect("it exists"));
     assert_eq!(databases.wait_for_write(&changed, PATIENCE).await, WaitOutcome::Reached);
     assert!(databases.indexer().is_empty());
+}
+
+#[tokio::test]
+async fn i9_a_write_after_the_one_that_took_an_object_out_of_the_selector_holds_nothing_up() {
+    let simulator = simulator().await;
+    let databases = run(KubeListWatch::all(simulator.client().expect("a client")).label_selector("app=db"));
+    wait_for_cache_sync(&[&databases], PATIENCE).await.expect("it syncs");
+    for name in ["waited", "tracked"] {
+        let pod = pod_of(&simulator.create(&labelled(name, "db")).expect("a new pod"));
+        assert_eq!(databases.wait_for_write(&pod, PATIENCE).await, WaitOutcome::Reached);
+        // Nothing is awaited in between, so the informer has the pod as it was. It hears of the first of these only.
+        simulator.update(&labelled(name, "web")).expect("it exists");
+        let last = pod_of(&simulator.update(&labelled(name, "front")).expect("it exists"));
+        let key = ObjectKey::namespaced("shop", name);
+        assert!(databases.get(&key).is_some());
+        if name == "waited" {
+            assert_eq!(databases.wait_for_write(&last, PATIENCE).await, WaitOutcome::Reached);
+        } else {
+            let tracker = WriteTracker::new();
+            let writes = tracker.of(&key);
+            writes.wrote(&databases, &last);
+            assert!(!writes.is_ready() && writes.ready().await, "a deadline has ended the wait");
+        }
+        assert!(databases.get(&key).is_none());
+    }
 }

@@ -1,15 +1,21 @@
 //! What is queued, in which order, and when workers begin.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use informer_factory::{
-    Cached, ControllerRunner, HandlerOptions, InformerOptions, NotSynced, ObjectKey, Resync,
-    SharedIndexInformer, controller_key, keys_in_index, own_key,
+    Cached, ControllerRunner, HandlerOptions, InformerOptions, NotSynced, ObjectKey, ReconcileRequest,
+    Resync, SharedIndexInformer, controller_key, keys_in_index, own_key,
 };
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::Status;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{Controller, done, queue, settled, soon, watched};
@@ -72,13 +78,54 @@ async fn a_change_overtakes_what_existed_at_the_start() {
         create(&source, name, "1");
     }
     let running = Running::start(&source, InformerOptions::new()).synced().await;
-    let runner = ControllerRunner::new(queue()).watches(&running.informer, own_key);
+    let late = idle(&crate::source());
+    let runner = ControllerRunner::new(queue()).watches(&running.informer, own_key).waits_for(late.0.clone());
+    let (reconcile, mut called) = done();
+    let controller = Controller::start(runner, reconcile);
     settled().await;
     running.reach(&update(&source, "c", "2")).await;
     settled().await;
-    let (reconcile, mut called) = done();
-    let controller = Controller::start(runner, reconcile);
+    let late = Running::run(late);
     for name in ["c", "a", "b", "d"] {
+        assert_eq!(called.next().await, name);
+    }
+    controller.stop().await;
+    running.stop().await;
+    late.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_overtakes_what_comes_again_by_a_resync() {
+    let source = source();
+    for name in ["a", "b", "c"] {
+        create(&source, name, "1");
+    }
+    let options = InformerOptions::new().resync_period(Duration::from_secs(30));
+    let running = Running::start(&source, options).synced().await;
+    let queue = queue();
+    let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, own_key);
+    let (done, mut called) = done();
+    let go_on = Arc::new(Notify::new());
+    let (held_up, done) = (Arc::clone(&go_on), Arc::new(done));
+    let controller = Controller::start(runner, move |request: ReconcileRequest| {
+        let (held_up, done) = (Arc::clone(&held_up), Arc::clone(&done));
+        async move {
+            if request.key().name() == "gate" {
+                held_up.notified().await;
+            }
+            done(request).await
+        }
+    });
+    for name in ["a", "b", "c"] {
+        assert_eq!(called.next().await, name);
+    }
+    queue.add(crate::key("gate"));
+    sleep(Duration::from_secs(31)).await;
+    assert_eq!(queue.len(), 3, "all came again");
+    running.reach(&update(&source, "c", "2")).await;
+    settled().await;
+    go_on.notify_one();
+    for name in ["gate", "c", "a", "b"] {
         assert_eq!(called.next().await, name);
     }
     controller.stop().await;
@@ -214,5 +261,49 @@ async fn handlers_beside_the_controllers_hear_everything_as_ever() {
     source.create(config_map("b", "1")).expect("a new object");
     assert_eq!(heard.next().await, "+b=1");
     let _: SharedIndexInformer<ConfigMap> = running.informer.clone();
+    running.stop().await;
+}
+
+/// The handler is held up in its first call, until the sender is dropped.
+fn values_once_released(
+    release: Receiver<()>,
+) -> impl Fn(&Cached<ConfigMap>) -> [ObjectKey; 1] + Send + Sync + 'static {
+    let release = Mutex::new(release);
+    move |map| {
+        _ = release.lock().recv();
+        [crate::key(value_of(map))]
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_change_is_passed_over_however_many_wait_though_a_later_one_has_undone_it() {
+    let source = source();
+    create(&source, "first", "first");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let (sender, release) = channel();
+    let runner = ControllerRunner::new(queue()).watches(&running.informer, values_once_released(release));
+    let (reconcile, mut called) = done();
+    let controller = Controller::start(runner, reconcile);
+    create(&source, "changing", "before");
+    update(&source, "changing", "between");
+    update(&source, "changing", "after");
+    // More than a handler has pending before its events are merged.
+    for n in 0..1_500 {
+        let short_lived = create(&source, &format!("short-lived-{n}"), &format!("value-{n}"));
+        source.delete(short_lived.key()).expect("it exists");
+    }
+    running.reach(&create(&source, "last", "last")).await;
+    drop(sender);
+    let mut keys = HashSet::new();
+    while !keys.contains("last") || !keys.contains("first") {
+        keys.insert(called.next().await);
+    }
+    let missing: Vec<_> = (0..1_500).filter(|n| !keys.contains(&format!("value-{n}"))).collect();
+    assert!(missing.is_empty(), "{} keys of objects that came and went", missing.len());
+    assert!(
+        ["before", "between", "after"].iter().all(|value| keys.contains(*value)),
+        "not the last change only"
+    );
+    controller.stop().await;
     running.stop().await;
 }

@@ -101,16 +101,19 @@ async fn who_shuts_the_queue_down_ends_the_controller_when_all_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_controller_of_a_standby_has_everything_queued_when_it_is_run() {
-    let (source, running, runner) = watched().await;
+async fn the_controller_of_a_standby_queues_nothing_before_it_is_run_and_begins_with_what_there_is() {
+    let (source, running, _) = watched().await;
+    let queue = queue();
+    let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, own_key);
     running.reach(&create(&source, "a", "1")).await;
     source.delete(&key("a")).expect("it exists");
     running.reach(&create(&source, "b", "1")).await;
     settled().await;
     let (reconcile, mut called) = done();
+    assert!(queue.is_empty(), "it would grow for as long as it stands by");
     let controller = Controller::start(runner, reconcile);
     settled().await;
-    assert_eq!(called.rest(), ["a", "b"]);
+    assert_eq!(called.rest(), ["b"]);
     controller.stop().await;
     running.stop().await;
 }
