@@ -83,6 +83,8 @@
 //! - Nothing is dropped half-way: an item ends once, by type. What isn't ended is retried.
 //! - Priorities and fairness.
 //! - Adding with a delay never waits, and shutting down leaves nothing behind that has to end first.
+//! - It is not bounded, as there: whoever adds keys never waits, and a key that nobody takes stays. What keeps it small is
+//!   that a key is in it once.
 //! - A rate limiter forgets keys that are not forgotten by their workers, some time after their last failure.
 
 mod builder;
@@ -92,6 +94,7 @@ mod item;
 mod lanes;
 mod metrics;
 mod priority;
+mod queue_metrics;
 mod rate_limiter;
 mod shared;
 mod slots;
@@ -104,6 +107,7 @@ pub use builder::WorkqueueBuilder;
 pub use item::Item;
 pub use metrics::{Metrics, UnfinishedWork};
 pub use priority::Priority;
+pub use queue_metrics::QueueMetrics;
 pub use rate_limiter::{
     Bucket, ItemExponential, ItemFastSlow, MaxOf, RateLimiter, WithMaxWait, default_controller_rate_limiter,
     default_item_based_rate_limiter,

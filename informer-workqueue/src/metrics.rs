@@ -22,7 +22,7 @@ use std::time::Duration;
 /// | `workqueue_unfinished_work_seconds` | [`UnfinishedWork::total`] |
 /// | `workqueue_longest_running_processor_seconds` | [`UnfinishedWork::longest`] |
 ///
-/// client-go's histograms have ten buckets, from 10 ns to 10 s, each ten times the one before.
+/// [`QueueMetrics`](crate::QueueMetrics) keeps them under these names; implement the trait for another library.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -189,6 +189,10 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.unfinished()
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared<T>> {
+        &self.shared
+    }
+
     /// Returns its name; empty unless it was given one.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -43,6 +43,7 @@ pub(super) struct FactoryConfig {
     pub(super) resync_period: Option<Duration>,
     pub(super) verify_period: Option<Duration>,
     pub(super) page_size: Option<u32>,
+    pub(super) backoff: Option<(Duration, Duration)>,
     pub(super) only_pages: bool,
     pub(super) tweak_list_options: Option<TweakListOptions>,
     pub(super) transform_metadata: Option<TransformMetadata>,
@@ -165,6 +166,14 @@ impl FactoryBuilder {
         self
     }
 
+    /// Sets how long informers wait after a failure, at first and at most, as
+    /// [`ReflectorConfig::backoff`](crate::ReflectorConfig::backoff) says. Default: 0.8 and 30 seconds.
+    #[doc(alias = "BackoffManager")]
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        self.config.backoff = Some((first, longest));
+        self
+    }
+
     /// Has every store [verified](crate::SharedIndexInformer::verify) about so often, as
     /// [`InformerOptions::verify_every`](crate::InformerOptions::verify_every) says. Default: never.
     pub fn verify_every(mut self, period: Duration) -> Self {
@@ -258,6 +267,7 @@ impl fmt::Debug for FactoryConfig {
             .field("name", &self.name)
             .field("resync_period", &self.resync_period)
             .field("page_size", &self.page_size)
+            .field("backoff", &self.backoff)
             .field("stop_idle_after", &self.stop_idle_after)
             .field("tweak_list_options", &self.tweak_list_options.is_some())
             .finish_non_exhaustive()

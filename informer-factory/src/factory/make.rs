@@ -107,6 +107,9 @@ impl SharedInformerFactory {
         if let Some(items) = of_type.and_then(|options| options.page_size).or(config.page_size) {
             reflector = reflector.page_size(items);
         }
+        if let Some((first, longest)) = config.backoff {
+            reflector = reflector.backoff(first, longest);
+        }
         if let Some(hears) = config.on_failure.clone() {
             reflector = reflector.on_failure(move |failure| hears(failure));
         }

@@ -328,6 +328,7 @@ async fn list_exactly<T: Resource + 'static>(
         ..ListOptions::default()
     };
     loop {
+        let asked_with = options.continue_token.clone();
         let mut parts = in_time(lister.list(options)).await??;
         let end = loop {
             match in_time(parts.next()).await?.transpose()? {
@@ -352,6 +353,9 @@ async fn list_exactly<T: Resource + 'static>(
             }
         };
         let Some(token) = end.continue_token else { return Ok(listed) };
+        if asked_with.as_ref() == Some(&token) {
+            return Err(ListWatchError::Protocol("a continue token of the list leads to itself".into()));
+        }
         // The token stands for the version too.
         options =
             ListOptions { limit: Some(PAGE_SIZE), continue_token: Some(token), ..ListOptions::default() };

@@ -11,7 +11,7 @@ use informer_factory::{
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::mpsc::unbounded_channel;
 
-use crate::{Running, config_map, create, key, source, value_of};
+use crate::{Running, config_map, create, key, source, update, value_of};
 
 fn shown(event: &Event<ConfigMap>) -> String {
     match event {
@@ -179,5 +179,25 @@ async fn i10_an_object_is_transformed_once_per_version_however_often_it_is_hande
         assert_eq!(heard.recv().await, Some(true));
     }
     assert_eq!(transformed.load(Ordering::Relaxed), 3);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i10_no_object_is_transformed_twice_though_a_list_brings_its_version_again() {
+    let source = source();
+    ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
+    let reflector = ReflectorConfig::new().transform(|object: &mut ConfigMap| {
+        object.data.get_or_insert_default().entry("seen".into()).or_default().push('x');
+        Ok::<_, std::convert::Infallible>(())
+    });
+    let running = Running::start(&source, InformerOptions::new().reflector(reflector)).synced().await;
+    let seen = |name| running.informer.get(&key(name)).and_then(|it| it.data.as_ref()?.get("seen").cloned());
+    let unchanged = running.informer.get(&key("a")).expect("it exists");
+    source.wait_for_watches(1).await;
+    source.expire();
+    source.disconnect();
+    running.reach(&update(&source, "b", "2")).await;
+    assert_eq!([seen("a"), seen("b")], [Some("x".to_owned()), Some("x".to_owned())]);
+    assert!(running.informer.get(&key("a")).is_some_and(|it| it.ptr_eq(&unchanged)), "the old one stays");
     running.stop().await;
 }

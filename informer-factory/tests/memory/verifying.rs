@@ -4,7 +4,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use informer_factory::informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
+use futures::{StreamExt, TryStreamExt};
+use informer_factory::informer_core::{
+    ListEnd, ListOptions, ListPart, ListStream, WatchOptions, WatchStream,
+};
 use informer_factory::{
     Difference, HandlerOptions, InformerOptions, ListWatchError, ListerWatcher, ReflectorConfig,
     SharedIndexInformer, Verification, VerifyError, WaitOutcome,
@@ -226,4 +229,45 @@ async fn a_store_can_be_verified_as_rarely_as_one_likes() {
         let running = Running::start(&source(), options).synced().await;
         running.stop().await;
     }
+}
+
+/// A server all of whose pages of a list at an exact version lead to the same page.
+struct Circular(MemorySource<ConfigMap>);
+
+#[async_trait]
+impl ListerWatcher<ConfigMap> for Circular {
+    fn description(&self) -> &str {
+        "configmaps"
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
+        let is_exact = options.resource_version_match.is_some() || options.continue_token.is_some();
+        let resource_version = self.0.resource_version();
+        let list = self.0.list(ListOptions { continue_token: None, ..options }).await?;
+        Ok(list
+            .map_ok(move |part| match part {
+                ListPart::End(end) if is_exact => ListPart::End(ListEnd {
+                    continue_token: Some("on and on".into()),
+                    resource_version: resource_version.clone(),
+                    ..end
+                }),
+                part => part,
+            })
+            .boxed())
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
+        self.0.watch(options).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_whose_pages_lead_in_a_circle_says_nothing_about_the_store() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::over(Arc::new(Circular(source.clone())), InformerOptions::new()).synced().await;
+    source.wait_for_watches(1).await;
+    let error = running.informer.verify().await.expect_err("it never ends");
+    assert!(error.to_string().contains("leads to itself"), "{error}");
+    running.stop().await;
 }

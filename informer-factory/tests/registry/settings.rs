@@ -165,6 +165,21 @@ async fn pages_are_as_large_as_is_said_for_all_or_for_a_type() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_waits_after_failures_are_as_is_said() {
+    let simulator = with_pods();
+    let down = CannedResponse::failure(http::StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "because");
+    simulator.fail_next(10, RequestFilter::any().path("/api/v1/pods"), down);
+    let wait = Duration::from_millis(20);
+    let factory = builder(&simulator).backoff(wait, wait).streaming_lists(false).build();
+    let pods = factory.core().v1().pods();
+    let started = Instant::now();
+    synced(&factory).await;
+    assert_eq!(keys(&pods).len(), 3);
+    assert!(started.elapsed() < wait * 30, "{:?} for ten waits", started.elapsed());
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn failures_of_all_informers_are_told_with_the_names_of_factory_and_type() {
     let simulator = with_pods();
     let heard = Arc::new(Mutex::new(Vec::new()));

@@ -175,18 +175,14 @@ impl Informer {
             return self.history.violation(None, text);
         };
         let sights = self.truth.at(&self.scope, watermark);
-        let stored = |key: &str| {
-            let object = snapshot.get_by_key(key)?;
-            object.resource_version().to_string().parse::<u64>().ok()
-        };
         for (key, sight) in &sights {
-            let stored = stored(key);
+            let stored = snapshot.get_by_key(key).map(Sight::of);
             let is_right = match sight {
-                Sight::Version(version) => stored == Some(*version),
+                Sight::Version(..) => stored.as_ref() == Some(sight),
                 // What was there before stays.
-                Sight::SetAside => stored.is_none_or(|version| {
-                    self.truth.sights(&self.scope, key).contains(&Sight::Version(version))
-                }),
+                Sight::SetAside => {
+                    stored.as_ref().is_none_or(|stored| self.truth.sights(&self.scope, key).contains(stored))
+                }
                 Sight::Gone(_) => stored.is_none(),
             };
             if !is_right {

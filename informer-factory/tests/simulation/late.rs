@@ -62,7 +62,7 @@ impl Beginning {
     }
 
     fn is_as_new(&self, key: &str, then: u64, now: u64) -> bool {
-        self.since(key, then).contains(&Sight::Version(now))
+        self.since(key, then).iter().any(|sight| sight.is_version(now))
     }
 
     fn has_ended_since(&self, key: &str, then: u64) -> bool {
@@ -72,7 +72,7 @@ impl Beginning {
     /// What there was to be seen of an object from a version on.
     fn since(&self, key: &str, then: u64) -> Vec<Sight> {
         let sights = self.truth.sights(&self.scope, key);
-        let from = sights.iter().position(|sight| *sight == Sight::Version(then));
+        let from = sights.iter().position(|sight| sight.is_version(then));
         from.map_or_else(Vec::new, |from| sights[from..].to_vec())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use informer_factory::{AsyncEventHandler, Cached, Deleted, Event, EventHandler, Indexer, Synced};
+use informer_factory::{AsyncEventHandler, Cached, Deleted, Event, EventHandler, Indexer, Synced, Uid};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -48,11 +48,11 @@ struct Notes {
     removed: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Heard {
-    Version(u64),
+    Version(Sight),
     /// The same version once more.
-    Again(u64),
+    Again(Sight),
     /// The deletion; with its own version, if that was seen.
     Gone(Option<u64>),
 }
@@ -147,16 +147,20 @@ impl Recorder {
         if let Err(wrong) = self.shared.beginning.lock().added(&key, version, is_initial) {
             self.complain(&key, &wrong);
         }
-        let before = self.note(&key, Heard::Version(version), Some(version));
+        let before = self.note(&key, Heard::Version(Sight::of(object)), Some(version));
         if before.is_some() {
             self.complain(&key, "I4: an add of what was there");
         }
     }
 
     fn updated(&self, old: &Cached<Item>, new: &Cached<Item>) {
-        let (key, old, new) = (new.key().to_string(), number(old), number(new));
+        let (key, sight, is_same_object) = (new.key().to_string(), Sight::of(new), old.uid() == new.uid());
+        let (old, new) = (number(old), number(new));
         self.say(&key, &format!("{old}->{new}"));
-        let heard = if old == new { Heard::Again(new) } else { Heard::Version(new) };
+        if !is_same_object {
+            self.complain(&key, &format!("I4: from {old} to {new}, the end of one object is not told"));
+        }
+        let heard = if old == new { Heard::Again(sight) } else { Heard::Version(sight) };
         match self.note(&key, heard, Some(new)) {
             None => self.complain(&key, "I4: an update of what was not there"),
             Some(before) if before != old => {
@@ -240,31 +244,37 @@ impl Recorder {
         for (key, heard) in &heard {
             let sights = self.shared.truth.sights(&self.shared.scope, key);
             if let Err(wrong) = follow(&sights, heard) {
-                self.complain(key, &format!("I1: {wrong} has no place after what came before it"));
+                self.complain(key, &wrong);
             }
         }
     }
 }
 
-/// Says which of the things heard is not a sight that comes after the ones before it.
+/// Says which of the things heard is not a sight that comes after the ones before it, or follows on another object of
+/// the same name whose end was not heard of.
 fn follow(sights: &[Sight], heard: &[Heard]) -> Result<(), String> {
     let mut next = 0;
+    let mut alive: Option<&Uid> = None;
     for what in heard {
-        let found = |sight: &Sight| match (what, sight) {
-            (Heard::Version(version), Sight::Version(seen)) => version == seen,
-            (Heard::Gone(version), Sight::Gone(at)) => version.is_none_or(|version| version == *at),
-            _ => false,
+        let misplaced = || format!("I1: {what:?} has no place after what came before it");
+        let found = match what {
+            Heard::Again(seen) if next > 0 && sights[next - 1] == *seen => continue,
+            Heard::Again(_) => None,
+            Heard::Version(seen) => sights[next..].iter().position(|sight| sight == seen),
+            Heard::Gone(version) => sights[next..].iter().position(|sight| match sight {
+                Sight::Gone(at) => version.is_none_or(|version| version == *at),
+                _ => false,
+            }),
         };
-        if let Heard::Again(version) = what {
-            if next == 0 || sights[next - 1] != Sight::Version(*version) {
-                return Err(format!("{what:?}"));
-            }
-            continue;
+        next += found.ok_or_else(misplaced)? + 1;
+        let now = match what {
+            Heard::Version(Sight::Version(_, uid)) => Some(uid),
+            _ => None,
+        };
+        if alive.zip(now).is_some_and(|(before, now)| before != now) {
+            return Err(format!("I4: {what:?} without a word of the end of {alive:?}"));
         }
-        match sights[next..].iter().position(found) {
-            Some(position) => next += position + 1,
-            None => return Err(format!("{what:?}")),
-        }
+        alive = now;
     }
     Ok(())
 }

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use informer_factory::{Cached, Uid};
 use informer_testing::{ObjectStore, StoredObject};
 use parking_lot::Mutex;
 
-use crate::item::Content;
+use crate::item::{Content, Item};
 
 /// One version of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) resource_version: u64,
-    uid: String,
+    uid: Uid,
     pub(crate) content: Content,
     side: String,
 }
@@ -39,13 +40,26 @@ pub(crate) struct Scope {
 }
 
 /// What somebody can come to see of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
-    Version(u64),
+    /// A version, and which of the objects of this name it is of.
+    Version(u64, Uid),
     /// A version that can't be taken in; what was seen before stays.
     SetAside,
     /// It is gone, or out of sight, since this revision.
     Gone(u64),
+}
+
+impl Sight {
+    /// What somebody sees who has this object.
+    pub(crate) fn of(object: &Cached<Item>) -> Self {
+        let version = object.resource_version().to_string().parse();
+        Self::Version(version.unwrap_or_default(), object.uid().clone())
+    }
+
+    pub(crate) fn is_version(&self, wanted: u64) -> bool {
+        matches!(self, Self::Version(version, _) if *version == wanted)
+    }
 }
 
 impl Scope {
@@ -59,7 +73,7 @@ impl Scope {
             Some(version) if self.selects(key, version) => match version.content {
                 content if !content.is_good() => Sight::SetAside,
                 content if self.even && !content.is_even() => Sight::Gone(change.at),
-                _ => Sight::Version(version.resource_version),
+                _ => Sight::Version(version.resource_version, version.uid.clone()),
             },
             _ => Sight::Gone(change.at),
         }
@@ -108,9 +122,9 @@ impl Truth {
     pub(crate) fn may_tell(&self, scope: &Scope, key: &str, stored: Option<u64>, told: u64) -> bool {
         let keys = self.0.lock();
         let sights = keys.get(key).into_iter().flatten().map(|change| scope.sight(key, change));
-        let mut since = sights.skip_while(|sight| *sight != Sight::Version(told));
+        let mut since = sights.skip_while(|sight| !sight.is_version(told));
         since.any(|sight| match (sight, stored) {
-            (Sight::Version(version), Some(stored)) => version == stored,
+            (Sight::Version(version, _), Some(stored)) => version == stored,
             (Sight::Gone(_), None) => true,
             _ => false,
         })
@@ -131,7 +145,7 @@ fn read(object: &StoredObject) -> Version {
     let value = object.value();
     Version {
         resource_version: object.resource_version(),
-        uid: object.uid().to_owned(),
+        uid: object.uid().into(),
         content: Content::read(&value),
         side: value["metadata"]["labels"]["side"].as_str().unwrap_or_default().to_owned(),
     }

@@ -1,11 +1,14 @@
 //! Servers that refuse, and servers that talk nonsense: each shows in the health, names its cause, and heals.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use http::StatusCode;
-use informer_factory::{Health, SharedIndexInformer, SharedInformerFactory};
+use informer_factory::{Health, SharedIndexInformer, SharedInformerFactory, WaitOutcome};
 use informer_testing::{CannedResponse, RequestFilter, Simulator, Verb};
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::{pod, simulator, within};
+use crate::{PATIENCE, pod, simulator, within};
 
 /// Starts an informer for pods whose first list is met with `response`; returns the trouble it reports.
 async fn trouble_with(simulator: &Simulator, response: CannedResponse) -> (Health, String) {
@@ -77,5 +80,33 @@ async fn a_server_that_is_not_there_is_named_with_its_cause() {
     let message = health.error().map(ToString::to_string).unwrap_or_default();
     assert!(message.starts_with("the server can't be reached: client error (Connect): "), "{message}");
     assert!(message.contains("refused"), "{message}");
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_client_that_repeats_requests_by_itself_hides_refusals_and_works_all_the_same() {
+    let simulator = simulator().await;
+    simulator.create(&pod("before", "n1")).expect("a new pod");
+    let of_pods = RequestFilter::any().path("/api/v1/pods");
+    let overloaded =
+        CannedResponse::failure(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "because");
+    simulator.fail_next(3, of_pods.clone(), overloaded);
+    // As kube makes it, unless it is told otherwise.
+    let mut config = simulator.kube_config();
+    config.default_retry = true;
+    let client = kube::Client::try_from(config).expect("a client");
+    let failures = Arc::new(AtomicUsize::new(0));
+    let heard = Arc::clone(&failures);
+    let factory = SharedInformerFactory::builder(client)
+        .on_failure(move |_| _ = heard.fetch_add(1, Ordering::Relaxed))
+        .build();
+    let pods = factory.core().v1().pods();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    assert_eq!(failures.load(Ordering::Relaxed), 0, "it has heard of none");
+    assert!(simulator.request_count(&of_pods) > 3);
+    let created = simulator.create(&pod("after", "n1")).expect("a new pod");
+    let outcome = pods.wait_for_write(&created.parse().expect("a pod"), PATIENCE).await;
+    assert_eq!((outcome, pods.indexer().len()), (WaitOutcome::Reached, 2));
     factory.shutdown().await;
 }

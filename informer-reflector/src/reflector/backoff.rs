@@ -1,6 +1,6 @@
 //! [`Backoff`]: how long to wait before the next try.
 //!
-//! The constants are client-go's. Unlike there, the wait only starts over after a success, so that it doesn't saw up
+//! The defaults are client-go's. Unlike there, the wait only starts over after a success, so that it doesn't saw up
 //! and down throughout an outage.
 
 use std::time::Duration;
@@ -8,30 +8,43 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// How long a server can make us wait at most; so that nobody's clock overflows, whoever made the error.
-const MOST_ASKED: Duration = Duration::from_secs(60 * 60);
+/// No wait is set to less: it would be none, and the server asked without a break.
+const LEAST: Duration = Duration::from_millis(10);
 
-/// Waits that double from 0.8 s to 30 s, each stretched by up to its own length at random.
-#[derive(Debug)]
+/// How long a wait is at most that is set, or that a server asks for; so that nobody's clock overflows, whoever made the
+/// error.
+const MOST: Duration = Duration::from_secs(60 * 60);
+
+/// Waits that double from the first to the longest, each stretched by up to its own length at random.
+#[derive(Debug, Clone)]
 pub(super) struct Backoff {
+    first: Duration,
+    longest: Duration,
     next: Duration,
 }
 
 impl Backoff {
-    pub(super) fn new() -> Self {
-        Self { next: FIRST }
+    pub(super) fn new(first: Duration, longest: Duration) -> Self {
+        let first = first.clamp(LEAST, MOST);
+        Self { first, longest: longest.clamp(first, MOST), next: first }
     }
 
     /// The wait before the next try; not shorter than what the server asked for, within reason.
     pub(super) fn next(&mut self, retry_after: Option<Duration>) -> Duration {
         let wait = self.next.mul_f64(1.0 + fastrand::f64());
-        self.next = (self.next * 2).min(LONGEST);
-        wait.max(retry_after.unwrap_or_default().min(MOST_ASKED))
+        self.next = (self.next * 2).min(self.longest);
+        wait.max(retry_after.unwrap_or_default().min(MOST))
     }
 
     /// Starts over, after a success.
     pub(super) fn reset(&mut self) {
-        self.next = FIRST;
+        self.next = self.first;
+    }
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new(FIRST, LONGEST)
     }
 }
 
@@ -41,7 +54,7 @@ mod tests {
 
     #[test]
     fn waits_double_within_their_bands_and_start_over_after_a_success() {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         for base in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] {
             let wait = backoff.next(None).as_secs_f64();
             assert!((base..2.0 * base).contains(&wait), "{wait} is not within {base} and twice that");
@@ -53,7 +66,7 @@ mod tests {
     #[test]
     fn a_server_that_asks_for_more_patience_gets_it() {
         let asked = Duration::from_secs(90);
-        assert_eq!(Backoff::new().next(Some(asked)), asked);
-        assert_eq!(Backoff::new().next(Some(Duration::MAX)), MOST_ASKED);
+        assert_eq!(Backoff::default().next(Some(asked)), asked);
+        assert_eq!(Backoff::default().next(Some(Duration::MAX)), MOST);
     }
 }

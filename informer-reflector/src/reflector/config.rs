@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::backoff::Backoff;
 use super::failure::{ListWatchFailure, OnFailure};
 use super::server::SharedServer;
 use super::storage::{self, Pack, Storage};
@@ -22,6 +23,7 @@ pub struct ReflectorConfig<K> {
     pub(super) streaming_lists: bool,
     pub(super) stream_pause: Duration,
     pub(super) watch_silence: Duration,
+    pub(super) backoff: Backoff,
     pub(super) server: SharedServer,
     pub(super) transform: Option<Transform<K>>,
     pub(super) pack: Option<Pack<K>>,
@@ -58,6 +60,7 @@ impl<K> ReflectorConfig<K> {
             streaming_lists: true,
             stream_pause: STREAM_PAUSE,
             watch_silence: WATCH_SILENCE,
+            backoff: Backoff::default(),
             server: SharedServer::new(),
             transform: None,
             pack: None,
@@ -86,6 +89,20 @@ impl<K> ReflectorConfig<K> {
     /// minute. A server promises no bookmarks (KEP-956), so after a silence they count as unknown until the next.
     pub fn watch_silence(mut self, at_most: Duration) -> Self {
         self.watch_silence = at_most.clamp(LEAST_WATCH_SILENCE, MOST_WATCH_TIMEOUT);
+        self
+    }
+
+    /// Sets how long the reflector waits after a failure: `first`, then twice as long after each further one, up to
+    /// `longest`. Each wait is stretched at random by up to its own length, and one that the server asks for
+    /// (`Retry-After`) counts where it is longer. Once a watch has been of use, waits start over with `first`. While the
+    /// server is away, the reflectors that [share](Self::server) it take turns on top of that.
+    ///
+    /// Default: 0.8 and 30 seconds. Least: 10 milliseconds; most: an hour. A `longest` that is shorter than `first` counts
+    /// as `first`.
+    #[doc(alias = "ReflectorOptions")]
+    #[doc(alias = "BackoffManager")]
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        self.backoff = Backoff::new(first, longest);
         self
     }
 
@@ -126,7 +143,8 @@ impl<K> ReflectorConfig<K> {
     }
 
     /// Sets a function that changes each object before it is cached, for example to drop what is never read. It runs
-    /// exactly once for each version that arrives, with no lock held.
+    /// exactly once for each object that arrives, with no lock held, and never on one that it has changed before. A version
+    /// that is listed again arrives again, as another object.
     ///
     /// If it fails or panics, or changes name, namespace, UID or resource version, the object is set aside: the version
     /// that is held, if any, stays, and [`ReflectorStatus::set_aside`](super::ReflectorStatus::set_aside) lists it.
@@ -163,6 +181,7 @@ impl<K> Clone for ReflectorConfig<K> {
             streaming_lists: self.streaming_lists,
             stream_pause: self.stream_pause,
             watch_silence: self.watch_silence,
+            backoff: self.backoff.clone(),
             server: self.server.clone(),
             transform: self.transform.clone(),
             pack: self.pack.clone(),
@@ -185,6 +204,7 @@ impl<K> fmt::Debug for ReflectorConfig<K> {
             .field("streaming_lists", &self.streaming_lists)
             .field("stream_pause", &self.stream_pause)
             .field("watch_silence", &self.watch_silence)
+            .field("backoff", &self.backoff)
             .field("server", &self.server)
             .field("transform", &self.transform.is_some())
             .field("storage", &self.pack.is_some())

@@ -7,7 +7,7 @@
 //!
 //! The fact people get wrong: a continue token expires, and the server then offers another, for the rest in its newest
 //! state. That is not used: the pages before would be of an older state, and what has changed in them since would never
-//! be heard of. All is asked for again, in one piece.
+//! be heard of. All is asked for again, in one piece; once, because there are servers that page unasked.
 
 use std::sync::Arc;
 
@@ -111,28 +111,31 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 
     async fn list_all_pages(&mut self) -> Result<(Listing<K>, ResourceVersion), ListWatchError> {
-        let first = self.history.first_page(self.config.page_size);
-        let mut options = first.clone();
+        let mut options = self.history.first_page(self.config.page_size);
+        let asks_for_memory = options.resource_version.as_ref().is_some_and(|version| *version == "0".into());
         let mut listing = Listing::new();
+        let mut is_second_try = false;
         loop {
-            let is_continued = options.continue_token.is_some();
+            let (limit, asked_with) = (options.limit, options.continue_token.clone());
             match self.list_page(options, &mut listing).await {
-                Ok(end) => match end.continue_token {
-                    None => return Ok((listing, stated(end.resource_version))),
-                    Some(token) => {
-                        let asked_for_memory =
-                            first.resource_version.as_ref().is_some_and(|version| *version == "0".into());
-                        self.history.pages_from_memory |= asked_for_memory;
-                        // The token stands for the version too, and the server refuses to be told it twice.
-                        options = ListOptions {
-                            limit: first.limit,
-                            continue_token: Some(token),
-                            ..ListOptions::default()
-                        };
+                Ok(ListEnd { continue_token: None, resource_version, .. }) => {
+                    return Ok((listing, stated(resource_version)));
+                }
+                // The same question about the same state has the same answer, this token among it.
+                Ok(end) if end.continue_token == asked_with => return Err(leads_nowhere()),
+                Ok(end) => {
+                    self.history.pages_from_memory |= asks_for_memory;
+                    // The token stands for the version too, and the server refuses to be told it twice.
+                    options =
+                        ListOptions { limit, continue_token: end.continue_token, ..ListOptions::default() };
+                }
+                Err(error) if asked_with.is_some() && error.is_expired() => {
+                    // A server that pages unasked may say so each time, and lists must not follow each other without
+                    // a wait.
+                    if std::mem::replace(&mut is_second_try, true) {
+                        return Err(expired_again(&error));
                     }
-                },
-                // The state that the first pages are from is gone, so all is asked for again in one piece.
-                Err(error) if is_continued && error.is_expired() => {
+                    // The state that the first pages are from is gone, so all is asked for again in one piece.
                     self.tell(&error, Request::Pages, Default::default());
                     listing = Listing::new();
                     options = ListOptions { limit: None, ..self.history.first_page(None) };
@@ -188,12 +191,34 @@ pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
     error.is_expired() || error.is_too_large_resource_version()
 }
 
-/// The version of a list, or none if it states none: some servers that aren't Kubernetes' own say `0`, which is no
-/// state to watch from but the wish for any.
+/// Says whether this is the version of a state. Some servers that aren't Kubernetes' own say `0`, which is no state to
+/// watch from but the wish for any: to go on from there would be to miss, without a word, what was deleted before.
+pub(super) fn is_stated(resource_version: &ResourceVersion) -> bool {
+    !resource_version.is_empty() && *resource_version != "0".into()
+}
+
+/// The version of a list, or none if it states none.
 pub(super) fn stated(resource_version: ResourceVersion) -> ResourceVersion {
-    if resource_version == "0".into() { ResourceVersion::empty() } else { resource_version }
+    if is_stated(&resource_version) { resource_version } else { ResourceVersion::empty() }
 }
 
 fn fell_silent() -> ListWatchError {
     ListWatchError::Interrupted(format!("nothing came for {PATIENCE:?}").into())
+}
+
+fn leads_nowhere() -> ListWatchError {
+    ListWatchError::Protocol(
+        "the server answered a continue token with the same continue token again, so its list would never end; \
+         whatever serves this resource has to be mended"
+            .into(),
+    )
+}
+
+/// That it has expired is told in other words: another version or the newest state, which are the remedies for what has
+/// expired otherwise, have been asked for already.
+fn expired_again(error: &ListWatchError) -> ListWatchError {
+    ListWatchError::Interrupted(
+        format!("a continue token has expired again, in a list that was asked for in one piece: {error}")
+            .into(),
+    )
 }

@@ -132,11 +132,11 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Self {
             lister_watcher,
             store,
+            backoff: config.backoff.clone(),
             config,
             intake,
             history: ListHistory::default(),
             setbacks: Setbacks::default(),
-            backoff: Backoff::new(),
             open: None,
             pulse: Pulse::default(),
             is_server_away: false,

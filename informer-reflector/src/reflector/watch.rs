@@ -12,6 +12,7 @@ use informer_core::{
 use kube::Resource;
 use tokio::time::{Instant, timeout_at};
 
+use super::list::is_stated;
 use super::status::Health;
 use super::{PATIENCE, Reflector, Request, Step};
 
@@ -325,7 +326,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     /// Notes how far the watch has come, which is what it is for; without a version it stays where it was.
     fn advance(&mut self, resource_version: &ResourceVersion) {
-        if !resource_version.is_empty() {
+        if is_stated(resource_version) {
             self.history.last_seen.clone_from(resource_version);
         }
     }

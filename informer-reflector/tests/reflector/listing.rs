@@ -125,6 +125,48 @@ async fn a_continue_token_that_expires_in_a_later_list_leads_to_one_of_nothing_o
 }
 
 #[tokio::test(start_paused = true)]
+async fn continue_tokens_that_always_expire_lead_to_lists_after_ever_longer_waits() {
+    // The server pages also where it is not asked to.
+    let round = || {
+        let expires = |token| {
+            [Line::Page(vec![item("a", "1")], "7", Some(token)), Line::ListFails(failure(410, "Expired"))]
+        };
+        expires("t1").into_iter().chain(expires("t2"))
+    };
+    let mut run = Run::new((0..3).flat_map(|_| round()).collect());
+    run.expect_requests(&["list 0 500", "list newest 500 from t1"]).await;
+    run.expect_requests(&["list newest all", "list newest all from t2"]).await;
+    for first in [0.8, 1.6] {
+        run.expect_after(first..2.0 * first, "list newest 500").await;
+        run.expect_requests(&["list newest 500 from t1"]).await;
+        run.expect_requests(&["list newest all", "list newest all from t2"]).await;
+    }
+    let health = run.health(|health| matches!(health, Health::BackingOff { .. })).await;
+    assert!(health.to_string().contains("expired again"), "{health}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_continue_token_that_leads_to_itself_is_not_followed_for_ever() {
+    let again = || Line::Page(vec![item("b", "2")], "7", Some("t1"));
+    let lines = vec![
+        Line::Page(vec![item("a", "1")], "7", Some("t1")),
+        again(),
+        Line::Page(vec![item("a", "1")], "7", Some("t1")),
+        again(),
+        page(vec![item("a", "1"), item("b", "2")], "7"),
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "list newest 500 from t1"]).await;
+    run.expect_after(0.8..1.6, "list newest 500").await;
+    let health = run.health(|health| matches!(health, Health::BackingOff { .. })).await;
+    assert!(health.to_string().contains("the same continue token"), "{health}");
+    run.expect_requests(&["list newest 500 from t1"]).await;
+    run.expect_after(1.6..3.2, "list newest 500").await;
+    run.expect_requests(&["watch 7"]).await;
+    run.expect_notes(&["[a b]@7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resource_that_is_no_longer_served_is_listed_again_when_it_is() {
     let lines =
         vec![page(vec![], "7"), Line::WatchFails(failure(404, "NotFound")), page(vec![], "50"), watch().1];

@@ -10,12 +10,13 @@ use informer_core::{
     DeltaFifo, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher, WatchOptions,
     WatchStream,
 };
-use informer_reflector::{Reflector, ReflectorConfig, ReflectorStatus, SharedServer};
+use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus, SharedServer};
 use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::script::failure;
+use super::script::{Line, Run, failure, status};
 
 /// A server that is there or not, for all who ask.
 #[derive(Clone, Default)]
@@ -73,21 +74,30 @@ impl ListerWatcher<ConfigMap> for Server {
 /// Reflectors that run, all of one client.
 struct Reflectors {
     statuses: Vec<ReflectorStatus>,
-    _stop: DropGuard,
+    tasks: JoinSet<()>,
+    stop: DropGuard,
 }
 
 impl Reflectors {
     fn start(server: &Server, count: usize) -> Self {
         let (known, shutdown) = (SharedServer::new(), CancellationToken::new());
+        let mut tasks = JoinSet::new();
         let start = |_| {
             let queue = Arc::new(DeltaFifo::new());
             let config = ReflectorConfig::new().server(known.clone());
             let reflector = Reflector::new(Arc::new(server.clone()), queue, config);
             let status = reflector.status();
-            tokio::spawn(reflector.run(shutdown.clone()));
+            tasks.spawn(reflector.run(shutdown.clone()));
             status
         };
-        Self { statuses: (0..count).map(start).collect(), _stop: shutdown.drop_guard() }
+        let statuses = (0..count).map(start).collect();
+        Self { statuses, tasks, stop: shutdown.drop_guard() }
+    }
+
+    /// Stops them, and waits until all have ended.
+    async fn stop(self) {
+        drop(self.stop);
+        self.tasks.join_all().await;
     }
 
     /// Waits until all of them are live.
@@ -144,4 +154,52 @@ async fn a_reflector_whose_server_is_there_does_not_wait_for_others_in_trouble()
     let asked = away.requests.load(Ordering::Relaxed);
     sleep(Duration::from_secs(60)).await;
     assert!(away.requests.load(Ordering::Relaxed) - asked <= 13, "nor does its success hurry them");
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_a_stop_ends_every_wait_for_a_server_that_is_away_at_once() {
+    // At first all wait for as long as each wants to itself; in the end, all but a few for their turn.
+    for seconds in [0, 1, 60, 600] {
+        let server = Server::default();
+        server.goes_away();
+        let reflectors = Reflectors::start(&server, 50);
+        sleep(Duration::from_secs(seconds)).await;
+        let stopped = Instant::now();
+        reflectors.stop().await;
+        assert_eq!(stopped.elapsed(), Duration::ZERO, "after {seconds} s");
+        let asked = server.requests.load(Ordering::Relaxed);
+        sleep(Duration::from_secs(600)).await;
+        assert_eq!(server.requests.load(Ordering::Relaxed), asked, "nobody asks any more");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_a_stop_ends_the_waits_that_follow_the_return_of_the_server_at_once() {
+    let server = Server::default();
+    server.goes_away();
+    let reflectors = Reflectors::start(&server, 50);
+    sleep(Duration::from_secs(60)).await;
+    server.comes_back();
+    let live = || reflectors.statuses.iter().filter(|status| status.health().is_live()).count();
+    while live() == 0 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    assert!(live() < 50, "the others go on within a second, and not all at once");
+    let stopped = Instant::now();
+    reflectors.stop().await;
+    assert_eq!(stopped.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_a_stop_ends_a_wait_that_a_server_that_is_away_has_asked_for_at_once() {
+    let away = ListWatchError::Status {
+        status: status(503, "ServiceUnavailable"),
+        retry_after: Some(Duration::from_secs(100)),
+    };
+    let mut run = Run::new(vec![Line::ListFails(away)]);
+    run.health(|health| matches!(health, Health::BackingOff { .. })).await;
+    let stopped = Instant::now();
+    run.shutdown.cancel();
+    run.task.await.expect("no panic");
+    assert_eq!(stopped.elapsed(), Duration::ZERO);
 }

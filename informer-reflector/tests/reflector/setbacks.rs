@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use informer_core::{ListWatchError, WatchEvent};
+use informer_reflector::ReflectorConfig;
 
 use super::script::*;
 
@@ -56,6 +57,27 @@ async fn credentials_that_are_accepted_again_resume_the_watch_where_it_was() {
     run.expect_requests(&["list 0 500"]).await;
     run.expect_requests(&["watch 7"; 5]).await;
     run.health(informer_reflector::Health::is_live).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_waits_after_failures_can_be_set_within_limits() {
+    let seconds = Duration::from_secs_f64;
+    let table = [
+        ((seconds(2.0), seconds(5.0)), [2.0, 4.0, 5.0]),
+        ((seconds(0.1), Duration::MAX), [0.1, 0.2, 0.4]),
+        ((seconds(20.0), seconds(10.0)), [20.0; 3]),
+        ((Duration::ZERO, Duration::ZERO), [0.01; 3]),
+        ((Duration::MAX, Duration::ZERO), [3600.0; 3]),
+    ];
+    for ((first, longest), waits) in table {
+        let fails = || Line::WatchFails(failure(500, "InternalError"));
+        let config = ReflectorConfig::new().backoff(first, longest);
+        let mut run = Run::with(vec![page(vec![], "7"), fails(), fails(), brief_watch(vec![])], config);
+        run.expect_requests(&["list 0 500", "watch 7"]).await;
+        run.expect_after(waits[0]..2.0 * waits[0], "watch 7").await;
+        run.expect_after(waits[1]..2.0 * waits[1], "watch 7").await;
+        run.expect_after(waits[2]..2.0 * waits[2], "list 7 all").await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_core::{ListWatchError, WatchEvent};
+use informer_core::{ListWatchError, MalformedKind, WatchEvent};
 use informer_reflector::ReflectorConfig;
 
 use super::script::*;
@@ -57,6 +57,33 @@ async fn a_bookmark_without_a_version_changes_nothing() {
     send(&first, vec![bookmark("")]);
     drop(first);
     run.expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_of_zero_is_no_place_to_go_on_from() {
+    let gone = WatchEvent::Malformed { kind: MalformedKind::Deleted, object: malformed(Some("a"), "0") };
+    let events = [bookmark("0"), added("a", "0"), modified("a", "0"), deleted("a", "0"), gone];
+    for event in events {
+        let (first, first_line) = watch();
+        let mut run = Run::new(vec![page(vec![], "7"), first_line, watch().1]);
+        send(&first, vec![event]);
+        drop(first);
+        run.expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;
+        assert_eq!(run.status.last_sync_resource_version(), "7".into());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_server_whose_versions_are_all_zero_is_listed_again_after_each_watch() {
+    let (events, line) = watch();
+    let mut run = Run::new(vec![page(vec![item("a", "0")], "0"), line, page(vec![], "0")]);
+    run.expect_requests(&["list 0 500", "watch "]).await;
+    send(&events, vec![added("a", "0"), modified("a", "0"), bookmark("0"), deleted("b", "0")]);
+    run.expect_notes(&["[a]@", "+a ~a -b@"]).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    drop(events);
+    run.expect_requests(&["list 0 500", "watch "]).await;
+    run.expect_notes(&["[]@"]).await;
 }
 
 #[tokio::test(start_paused = true)]

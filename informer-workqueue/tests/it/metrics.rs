@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use informer_workqueue::{ItemExponential, Metrics, Workqueue};
+use informer_workqueue::{ItemExponential, Metrics, QueueMetrics, Workqueue};
 use tokio::time::advance;
 
 use crate::{ms, soon, take};
@@ -129,4 +129,52 @@ async fn a_queue_that_is_dropped_leaves_nobody_with_its_metrics() {
     queue.shut_down();
     drop(queue);
     assert_eq!(Arc::strong_count(&log), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_written_for_prometheus_under_the_names_that_client_go_has() {
+    let metrics = Arc::new(QueueMetrics::new());
+    let limiter = ItemExponential::new(ms(1), ms(1_000));
+    let queue = Workqueue::builder().name("pods").rate_limiter(limiter).metrics(Arc::clone(&metrics)).build();
+    metrics.follow(&queue);
+    queue.add("done");
+    queue.add("in hand");
+    queue.add("waits");
+    advance(ms(50)).await;
+    let done = take(&queue).expect("an item");
+    let in_hand = take(&queue).expect("an item");
+    advance(ms(2_000)).await;
+    done.done();
+    advance(ms(500)).await;
+    queue.add_rate_limited("later");
+    let text = metrics.to_string();
+    for expected in [
+        "# TYPE workqueue_depth gauge\nworkqueue_depth{name=\"pods\"} 1\n",
+        "# TYPE workqueue_adds_total counter\nworkqueue_adds_total{name=\"pods\"} 3\n",
+        "# TYPE workqueue_retries_total counter\nworkqueue_retries_total{name=\"pods\"} 1\n",
+        "# TYPE workqueue_queue_duration_seconds histogram\n",
+        "workqueue_queue_duration_seconds_bucket{name=\"pods\",le=\"0.01\"} 0\n",
+        "workqueue_queue_duration_seconds_bucket{name=\"pods\",le=\"0.1\"} 2\n",
+        "workqueue_queue_duration_seconds_bucket{name=\"pods\",le=\"+Inf\"} 2\n",
+        "workqueue_queue_duration_seconds_sum{name=\"pods\"} 0.1\n",
+        "workqueue_queue_duration_seconds_count{name=\"pods\"} 2\n",
+        "workqueue_work_duration_seconds_bucket{name=\"pods\",le=\"1\"} 0\n",
+        "workqueue_work_duration_seconds_bucket{name=\"pods\",le=\"10\"} 1\n",
+        "workqueue_work_duration_seconds_sum{name=\"pods\"} 2\n",
+        "# TYPE workqueue_unfinished_work_seconds gauge\nworkqueue_unfinished_work_seconds{name=\"pods\"} 2.5\n",
+        "workqueue_longest_running_processor_seconds{name=\"pods\"} 2.5\n",
+    ] {
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
+    }
+    in_hand.done();
+    drop(queue);
+    assert!(!metrics.to_string().contains("unfinished_work_seconds{"), "it is gone");
+}
+
+#[test]
+fn the_name_of_a_queue_may_have_any_characters() {
+    let metrics = QueueMetrics::new();
+    metrics.added("a\"b\\c\nd");
+    let text = metrics.to_string();
+    assert!(text.contains(r#"workqueue_depth{name="a\"b\\c\nd"} 1"#), "{text}");
 }

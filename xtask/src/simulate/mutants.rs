@@ -40,6 +40,18 @@ const MUTANTS: &[Mutant] = &[
         becomes: "            deltas.insert(0, delta);\n",
     },
     Mutant {
+        name: "the queue does not wake its consumer",
+        file: "informer-core/src/delta_fifo/mod.rs",
+        text: "        if became_ready {\n",
+        becomes: "        if became_ready && self.state.lock().closed {\n",
+    },
+    Mutant {
+        name: "the queue does not wake its consumer for a single key",
+        file: "informer-core/src/delta_fifo/mod.rs",
+        text: "(!before.0 && state.is_ready(), ",
+        becomes: "(!before.0 && state.is_ready() && state.len() != 1, ",
+    },
+    Mutant {
         name: "a handler is not woken for a single event",
         file: "informer-core/src/processor/handover.rs",
         text: "if state.inbox.is_empty() { None }",
@@ -82,6 +94,12 @@ const MUTANTS: &[Mutant] = &[
         file: "informer-factory/src/informer/pipeline.rs",
         text: "self.changes.push(Change::Remove(stored.key().clone()))",
         becomes: "drop(stored)",
+    },
+    Mutant {
+        name: "an object in the place of another of its name passes for a change of that",
+        file: "informer-factory/src/informer/pipeline.rs",
+        text: "        if old.uid() != object.uid() && ",
+        becomes: "        if old.ptr_eq(object) && ",
     },
     Mutant {
         name: "of what comes in one piece only the beginning is handed on",

@@ -1,0 +1,235 @@
+//! [`QueueMetrics`]: what queues report, under the names that client-go gives it, in the text that Prometheus reads.
+//!
+//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`; the names, and the buckets of histograms, are those that
+//! Kubernetes' own programs register for it in `component-base/metrics/prometheus/workqueue`.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::{Metrics, UnfinishedWork, Workqueue};
+
+/// Counts what any number of queues report, and writes it down for Prometheus, without any library for metrics.
+///
+/// Its [`Display`](fmt::Display) is a page in Prometheus' text format, with client-go's names and a label `name` for the
+/// queue; a program that has other metrics appends it to theirs. Dashboards and alerts that are made for controllers in Go
+/// work with it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use informer_workqueue::{QueueMetrics, Workqueue};
+///
+/// let metrics = Arc::new(QueueMetrics::new());
+/// let queue = Workqueue::builder().name("pods").metrics(Arc::clone(&metrics)).build();
+/// metrics.follow(&queue);
+/// queue.add("shop/apple");
+/// assert!(metrics.to_string().contains("workqueue_adds_total{name=\"pods\"} 1\n"));
+/// ```
+#[derive(Default)]
+#[doc(alias = "MetricsProvider")]
+pub struct QueueMetrics {
+    queues: Mutex<BTreeMap<String, Numbers>>,
+    followed: Mutex<Vec<Followed>>,
+}
+
+/// A queue that is asked what workers have in hand; nothing when it is gone.
+struct Followed {
+    name: String,
+    unfinished: Box<dyn Fn() -> Option<UnfinishedWork> + Send + Sync>,
+}
+
+/// What is known of one queue.
+#[derive(Default)]
+struct Numbers {
+    depth: u64,
+    adds: u64,
+    retries: u64,
+    waited: Histogram,
+    worked: Histogram,
+}
+
+/// How many times were how long.
+#[derive(Default)]
+struct Histogram {
+    /// By the first bound that they don't exceed; those beyond the last are only in the count.
+    buckets: [u64; BOUNDS.len()],
+    count: u64,
+    sum: Duration,
+}
+
+/// From 10 ns to 10 s, with what Prometheus calls them.
+const BOUNDS: [(Duration, &str); 10] = [
+    (Duration::from_nanos(10), "1e-08"),
+    (Duration::from_nanos(100), "1e-07"),
+    (Duration::from_micros(1), "1e-06"),
+    (Duration::from_micros(10), "1e-05"),
+    (Duration::from_micros(100), "0.0001"),
+    (Duration::from_millis(1), "0.001"),
+    (Duration::from_millis(10), "0.01"),
+    (Duration::from_millis(100), "0.1"),
+    (Duration::from_secs(1), "1"),
+    (Duration::from_secs(10), "10"),
+];
+
+impl QueueMetrics {
+    /// Returns metrics of no queue.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Has what workers of `queue` have in hand among the metrics from now on, for as long as the queue is there: two
+    /// gauges that no event tells of. The queue needs to have been [built](crate::WorkqueueBuilder::metrics) with these
+    /// metrics, or others, because otherwise it takes no times.
+    pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
+        let shared = Arc::downgrade(queue.shared());
+        let unfinished = Box::new(move || shared.upgrade()?.unfinished());
+        self.followed.lock().push(Followed { name: queue.name().to_owned(), unfinished });
+    }
+
+    fn change(&self, queue: &str, change: impl FnOnce(&mut Numbers)) {
+        let mut queues = self.queues.lock();
+        if let Some(numbers) = queues.get_mut(queue) {
+            return change(numbers);
+        }
+        change(queues.entry(queue.to_owned()).or_default());
+    }
+
+    /// Asks each queue that is still there.
+    fn unfinished(&self) -> Vec<(String, UnfinishedWork)> {
+        let mut followed = self.followed.lock();
+        let mut found = Vec::new();
+        followed.retain(|queue| {
+            let work = (queue.unfinished)();
+            found.extend(work.map(|work| (queue.name.clone(), work)));
+            work.is_some()
+        });
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        found
+    }
+}
+
+impl Metrics for QueueMetrics {
+    fn added(&self, queue: &str) {
+        self.change(queue, |numbers| {
+            numbers.adds += 1;
+            numbers.depth += 1;
+        });
+    }
+
+    fn taken(&self, queue: &str, waited: Duration) {
+        self.change(queue, |numbers| {
+            numbers.depth = numbers.depth.saturating_sub(1);
+            numbers.waited.observe(waited);
+        });
+    }
+
+    fn finished(&self, queue: &str, worked: Duration) {
+        self.change(queue, |numbers| numbers.worked.observe(worked));
+    }
+
+    fn retried(&self, queue: &str) {
+        self.change(queue, |numbers| numbers.retries += 1);
+    }
+}
+
+impl Histogram {
+    fn observe(&mut self, time: Duration) {
+        if let Some(bucket) = BOUNDS.iter().position(|(bound, _)| time <= *bound) {
+            self.buckets[bucket] += 1;
+        }
+        self.count += 1;
+        self.sum += time;
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, metric: &str, queue: &Label<'_>) -> fmt::Result {
+        let mut below = 0;
+        for (count, (_, bound)) in self.buckets.iter().zip(BOUNDS) {
+            below += count;
+            writeln!(f, "{metric}_bucket{{name=\"{queue}\",le=\"{bound}\"}} {below}")?;
+        }
+        writeln!(f, "{metric}_bucket{{name=\"{queue}\",le=\"+Inf\"}} {}", self.count)?;
+        writeln!(f, "{metric}_sum{{name=\"{queue}\"}} {}", self.sum.as_secs_f64())?;
+        writeln!(f, "{metric}_count{{name=\"{queue}\"}} {}", self.count)
+    }
+}
+
+/// The value of a label, with what has a meaning there escaped.
+struct Label<'a>(&'a str);
+
+impl fmt::Display for Label<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| match c {
+            '\\' => f.write_str("\\\\"),
+            '"' => f.write_str("\\\""),
+            '\n' => f.write_str("\\n"),
+            other => f.write_char(other),
+        })
+    }
+}
+
+fn head(f: &mut fmt::Formatter<'_>, metric: &str, kind: &str, help: &str) -> fmt::Result {
+    writeln!(f, "# HELP {metric} {help}\n# TYPE {metric} {kind}")
+}
+
+impl fmt::Display for QueueMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Queues are asked with no other lock held.
+        let unfinished = self.unfinished();
+        let queues = self.queues.lock();
+        let numbers = [
+            ("depth", "gauge", "Keys that wait for a worker.", (|it| it.depth) as fn(&Numbers) -> u64),
+            ("adds_total", "counter", "Keys that began to wait.", |it| it.adds),
+            ("retries_total", "counter", "Keys that were added with a delay.", |it| it.retries),
+        ];
+        for (metric, kind, help, number) in numbers {
+            let metric = format!("workqueue_{metric}");
+            head(f, &metric, kind, help)?;
+            for (queue, of_queue) in &*queues {
+                writeln!(f, "{metric}{{name=\"{}\"}} {}", Label(queue), number(of_queue))?;
+            }
+        }
+        let times = [
+            (
+                "queue",
+                "Seconds that keys waited for a worker.",
+                (|it| &it.waited) as fn(&Numbers) -> &Histogram,
+            ),
+            ("work", "Seconds that workers took.", |it| &it.worked),
+        ];
+        for (metric, help, histogram) in times {
+            let metric = format!("workqueue_{metric}_duration_seconds");
+            head(f, &metric, "histogram", help)?;
+            queues.iter().try_for_each(|(queue, it)| histogram(it).write(f, &metric, &Label(queue)))?;
+        }
+        let gauges = [
+            (
+                "unfinished_work",
+                "Seconds that workers have had what they have not ended.",
+                (|it| it.total) as fn(&UnfinishedWork) -> Duration,
+            ),
+            ("longest_running_processor", "Seconds of the worker that has had a key for longest.", |it| {
+                it.longest
+            }),
+        ];
+        for (metric, help, time) in gauges {
+            let metric = format!("workqueue_{metric}_seconds");
+            head(f, &metric, "gauge", help)?;
+            for (queue, work) in &unfinished {
+                writeln!(f, "{metric}{{name=\"{}\"}} {}", Label(queue), time(work).as_secs_f64())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for QueueMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let queues: Vec<_> = self.queues.lock().keys().cloned().collect();
+        f.debug_struct("QueueMetrics").field("queues", &queues).finish_non_exhaustive()
+    }
+}
