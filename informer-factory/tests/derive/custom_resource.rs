@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_factory::{Informer, InformerOptions, KubeListWatch, SharedIndexInformer};
+use informer_factory::{Informer, InformerOptions, KubeListWatch};
 use informer_testing::{MemorySource, RequestFilter, Simulator, Verb};
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -51,7 +51,7 @@ fn cron_tab(name: &str, image: &str) -> Value {
     })
 }
 
-fn create(simulator: &Simulator) {
+pub(crate) fn create(simulator: &Simulator) {
     for (name, image) in [("a", "nginx"), ("b", "nginx"), ("c", "redis")] {
         simulator.create(&cron_tab(name, image)).expect("a new object");
     }
@@ -105,31 +105,6 @@ async fn an_index_is_added_by_the_first_use_of_its_method_where_nobody_has_befor
     assert_eq!(cron_tabs.indexer().index_names(), ["namespace", "by_image"]);
     cron_tabs.indexer().remove_index("by_image").expect("it is there");
     assert_eq!(names(&cron_tabs.by_image("nginx")), ["a", "b"]);
-    factory.shutdown().await;
-}
-
-#[tokio::test]
-async fn an_index_whose_name_has_gone_to_other_values_gets_a_longer_one_and_finds_what_it_should() {
-    let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
-    create(&simulator);
-    let made = factory.informer_with::<CronTab>(|list_watch, options| {
-        let (informer, task) = SharedIndexInformer::new(Arc::new(list_watch), options);
-        informer.add_index("by_image", |tab: &CronTab| [tab.spec.image.len()]).expect("a free name");
-        (informer, task)
-    });
-    let cron_tabs = factory.stable().v1().cron_tabs();
-    synced(&factory).await;
-    assert_eq!(names(&cron_tabs.by_image("nginx")), ["a", "b"]);
-    assert_eq!(cron_tabs.by_image_index().count("redis"), 1);
-    assert_eq!(names(&made.by_image("redis")), ["c"]);
-    let theirs = made.index::<usize>("by_image").expect("it stays");
-    assert_eq!(names(&theirs.get(&5)), ["a", "b", "c"]);
-    let (longer, expected) = ("by_image of alloc::string::String", ["namespace", "by_image"]);
-    assert_eq!(made.indexer().index_names(), [&expected[..], &[longer, "by_owner"]].concat());
-    // And so also where it is in its turn that a name is taken.
-    made.indexer().remove_index(longer).expect("it is there");
-    made.add_index(longer, |_: &CronTab| [1_u8]).expect("a free name");
-    assert_eq!(names(&cron_tabs.by_image("redis")), ["c"]);
     factory.shutdown().await;
 }
 

@@ -5,6 +5,7 @@ mod indices;
 mod own_names;
 mod own_resource;
 mod several_kinds;
+mod taken_name;
 mod trouble;
 mod views;
 
