@@ -22,8 +22,9 @@ use crate::groups::build_v1beta1::pipeline::{PipelineSpec, PipelineSteps};
 use crate::groups::data_v1::backup::BackupSpec;
 use crate::groups::data_v1::sql_database::SqlDatabaseSpec;
 use crate::groups::data_v1::{Backup, SqlDatabase};
-use crate::groups::edge_fleet_v1::Zone;
+use crate::groups::edge_fleet_v1::k8s_cluster::K8sClusterSpec;
 use crate::groups::edge_fleet_v1::zone::{ZoneSpec, ZoneTier};
+use crate::groups::edge_fleet_v1::{K8sCluster, K8sClusterIndices as _, Zone};
 use crate::groups::networking_example_v1::Firewall;
 use crate::groups::networking_example_v1::firewall::FirewallSpec;
 use crate::groups::stable_v1::cron_tab::CronTabSpec;
@@ -36,6 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .built_in_kinds()
         .resource_of::<CronTab>()
         .resource_of::<Zone>()
+        .resource_of::<K8sCluster>()
         .resource_of::<Pipeline>()
         .resource_of::<data_v1::SqlDatabase>()
         .resource_of::<data_v1beta1::SqlDatabase>()
@@ -49,6 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let factory = SharedInformerFactory::builder(client).namespace("shop").build();
     let cron_tabs = factory.stable().v1().cron_tabs();
     let zones = factory.edge_fleet().v1().zones();
+    let clusters = factory.edge_fleet().v1().k8s_clusters();
     let pipelines = factory.build().v1beta1().pipelines();
     let databases = factory.data().v1().databases();
     let backups = factory.data().v1().backups();
@@ -65,6 +68,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for (informer, found) in [
         ("cron tabs of the image `backup`", cron_tabs.by_image("backup").len()),
         ("zones near the edge", by_tier.get("NearEdge").len()),
+        ("clusters in the zone `north-1`", clusters.by_zone("north-1").len()),
         (
             "pipelines with a port",
             count(&pipelines, |it| it.spec.steps.iter().any(|step| step.port.is_some())),
@@ -91,6 +95,8 @@ async fn create(client: &Client) -> Result<(), Box<dyn Error>> {
     Api::namespaced(client.clone(), "shop").create(&default, &cron_tab).await?;
     let spec = ZoneSpec { region: "north".into(), tier: Some(ZoneTier::NearEdge) };
     Api::all(client.clone()).create(&default, &Zone::new("north-1", spec)).await?;
+    let cluster = K8sCluster::new("north-1-a", K8sClusterSpec { zone: "north-1".into() });
+    Api::all(client.clone()).create(&default, &cluster).await?;
     let port = Some(IntOrString::String("http".into()));
     let step = PipelineSteps { name: "serve".into(), port, ..PipelineSteps::default() };
     let pipeline = Pipeline::new("web", PipelineSpec { steps: vec![step], ..PipelineSpec::default() });

@@ -106,7 +106,7 @@ impl Index {
             ));
         };
         let name = method_name(&name)?;
-        let handle = Ident::new(&format!("{name}_index"), name.span());
+        let handle = Ident::new(&handle_name(&name.to_string()), name.span());
         let (values, span, description) = match (path, with) {
             (Some(path), None) => {
                 let description = format!("the values at `{}`", path.value());
@@ -131,6 +131,11 @@ impl Index {
     }
 }
 
+/// The name of the method that returns the handle.
+fn handle_name(name: &str) -> String {
+    format!("{name}_index")
+}
+
 fn method_name(name: &LitStr) -> Result<Ident> {
     let text = name.value();
     if TAKEN.contains(&text.as_str()) {
@@ -139,10 +144,13 @@ fn method_name(name: &LitStr) -> Result<Ident> {
             format!("`{text}` is an index of the store's own; choose another name"),
         ));
     }
-    if METHODS.contains(&text.as_str()) {
-        let message =
-            format!("informers have a method `{text}` already; choose another name, such as `by_{text}`");
-        return Err(mistake(name.span(), message));
+    for method in [text.clone(), handle_name(&text)] {
+        if METHODS.contains(&method.as_str()) {
+            let message = format!(
+                "informers have a method `{method}` already; choose another name, such as `by_{text}`"
+            );
+            return Err(mistake(name.span(), message));
+        }
     }
     let plain =
         text.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');

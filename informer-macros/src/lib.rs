@@ -3,6 +3,7 @@
 //! Use it through `informer_factory::Informer`. The README of this crate says what it generates.
 
 mod attributes;
+mod built_in;
 mod expand;
 mod index;
 mod kube_attribute;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proc_macro2::{Ident, Span};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Fields, LitStr, Path, Result, Visibility};
 
@@ -47,6 +48,8 @@ pub(crate) struct Identity {
     pub(crate) version: LitStr,
     /// The accessor, where the user gives none.
     pub(crate) accessor: String,
+    /// Where the name of the type stands, after which it is called then.
+    pub(crate) object: Span,
 }
 
 impl Model {
@@ -73,6 +76,7 @@ impl Model {
             model.object = object;
             Some(Identity {
                 accessor: names::kind_accessor(&kube.kind.value(), &kube.plural),
+                object: kube.root.span(),
                 group: kube.group,
                 version: kube.version,
             })
@@ -175,13 +179,14 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
     let version = check(version, names::is_version, VERSION, mistakes);
     let kind = match &attributes.kind {
         Some(kind) => check(kind, names::is_kind, KIND, mistakes)?.value(),
-        None => object.to_string(),
+        None => object.unraw().to_string(),
     };
     let plural = match &attributes.plural {
         Some(plural) => check(plural, names::is_plural, PLURAL, mistakes)?.value(),
         None => names::pluralized(&kind.to_lowercase()),
     };
-    Some(Identity { group: group?, version: version?, accessor: names::kind_accessor(&kind, &plural) })
+    let accessor = names::kind_accessor(&kind, &plural);
+    Some(Identity { group: group?, version: version?, accessor, object: object.span() })
 }
 
 /// A slim view: what the resource is, is said here and nowhere else.
@@ -213,29 +218,13 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
         Some(plural) => check(plural, names::is_plural, PLURAL, mistakes)?.value(),
         None => names::pluralized(&kind.value().to_lowercase()),
     };
-    let object = input.ident.to_string();
+    let object = input.ident.unraw().to_string();
     // A view is one of several types for one kind, so its accessor is called after the type.
     let accessor = if object == kind.value() {
         names::kind_accessor(&object, &plural)
     } else {
         names::pluralized(&names::snake(&object))
     };
-    let built_in = names::is_built_in(&group.value()) && attributes.group_accessor.is_none();
-    if built_in && attributes.no_accessor.is_none() {
-        let whole = names::kind_accessor(&kind.value(), &plural);
-        let (chosen, place) = match &attributes.accessor {
-            Some(given) => (given.value(), given.span()),
-            None => (accessor.clone(), input.ident.span()),
-        };
-        if chosen == whole {
-            let message = format!(
-                "the factory has `{whole}` already, for the whole {}; \
-                 add `accessor = \"slim_{whole}\"`, or a name of yours",
-                kind.value(),
-            );
-            mistakes.add(mistake(place, message));
-        }
-    }
     let view = View {
         group: group.value(),
         version: version.value(),
@@ -244,7 +233,7 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
         namespaced,
         metadata,
     };
-    Some((view, Identity { group, version, accessor }))
+    Some((view, Identity { group, version, accessor, object: input.ident.span() }))
 }
 
 fn scope(attributes: &Attributes, item: Span) -> Result<bool> {

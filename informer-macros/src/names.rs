@@ -5,41 +5,35 @@
 
 use proc_macro2::{Ident, Span};
 
-/// Kubernetes' own groups that have kinds to list and watch. The factory has their accessors, each named after the first
-/// label of its group; but the core group, whose name is empty.
-const BUILT_IN_GROUPS: [&str; 22] = [
-    "",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "apiregistration.k8s.io",
-    "apps",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "internal.apiserver.k8s.io",
-    "lifecycle.k8s.io",
-    "networking.k8s.io",
-    "node.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
-    "storage.k8s.io",
-    "storagemigration.k8s.io",
-];
+use crate::built_in::ACCESSORS;
+
+/// The groups and versions that the factory has by itself, each with the accessors of its kinds. A group's accessor is its
+/// first label; but the core group's, whose name is empty.
+fn built_in() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'static str])> {
+    ACCESSORS.into_iter().map(|(api_version, accessors)| match api_version.split_once('/') {
+        Some((group, version)) => (group, version, accessors),
+        None => ("", api_version, accessors),
+    })
+}
 
 /// Says whether the factory has an accessor for this group by itself.
 pub(crate) fn is_built_in(group: &str) -> bool {
-    BUILT_IN_GROUPS.contains(&group)
+    built_in().any(|(other, ..)| other == group)
+}
+
+/// The versions that the factory has of a group by itself.
+pub(crate) fn built_in_versions(group: &str) -> Vec<&'static str> {
+    built_in().filter(|(other, ..)| *other == group).map(|(_, version, _)| version).collect()
+}
+
+/// Says whether the factory has this accessor by itself, among those of a group and version.
+pub(crate) fn is_built_in_accessor(group: &str, version: &str, accessor: &str) -> bool {
+    built_in().any(|it| (it.0, it.1) == (group, version) && it.2.contains(&accessor))
 }
 
 /// The built-in group whose accessor has this name.
 pub(crate) fn built_in_behind(accessor: &str) -> Option<&'static str> {
-    BUILT_IN_GROUPS.into_iter().find(|group| group_accessor(group) == accessor)
+    built_in().map(|(group, ..)| group).find(|group| group_accessor(group) == accessor)
 }
 
 /// `stable.example.com` as `stable`, and the core group, whose name is empty, as `core`.
@@ -72,17 +66,19 @@ pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     (name + rest).replace('-', "_")
 }
 
-/// `CSIDriver` as `csi_driver`.
+/// `CSIDriver` as `csi_driver`. A digit belongs to what is before it: `K8SCluster` as `k8s_cluster`.
 pub(crate) fn snake(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
-    let mut snake = String::new();
+    let (mut snake, mut after_lower) = (String::new(), false);
     for (index, letter) in letters.iter().enumerate() {
-        let after_lower = index > 0 && !letters[index - 1].is_ascii_uppercase();
         let before_lower = letters.get(index + 1).is_some_and(char::is_ascii_lowercase);
         if index > 0 && letter.is_ascii_uppercase() && (after_lower || before_lower) {
             snake.push('_');
         }
         snake.push(letter.to_ascii_lowercase());
+        if letter.is_ascii_alphabetic() {
+            after_lower = letter.is_ascii_lowercase();
+        }
     }
     snake
 }
@@ -157,6 +153,10 @@ mod tests {
             ("NetworkPolicy", "networkpolicies", "network_policies"),
             ("Endpoints", "endpoints", "endpoints"),
             ("CSIStorageCapacity", "csistoragecapacities", "csi_storage_capacities"),
+            ("K8SCluster", "k8sclusters", "k8s_clusters"),
+            ("HTTP2TLSPolicy", "http2tlspolicies", "http2tls_policies"),
+            ("L4LBConfig", "l4lbconfigs", "l4lb_configs"),
+            ("X509Certificate", "x509certificates", "x509_certificates"),
             ("Mouse", "mice", "mice"),
             ("Data", "data-items", "data_items"),
         ] {
@@ -185,6 +185,17 @@ mod tests {
         }
         assert_eq!(built_in_behind("networking"), Some("networking.k8s.io"));
         assert_eq!(built_in_behind("stable"), None);
+        assert_eq!((built_in_behind("core"), built_in_behind("apps")), (Some(""), Some("apps")));
+    }
+
+    #[test]
+    fn what_the_factory_has_by_itself_is_known_by_group_and_version() {
+        assert!(is_built_in("") && is_built_in("rbac.authorization.k8s.io") && !is_built_in("rbac"));
+        assert_eq!(built_in_versions("apps"), ["v1"]);
+        assert!(is_built_in_accessor("", "v1", "config_maps"));
+        assert!(is_built_in_accessor("events.k8s.io", "v1", "events"));
+        assert!(!is_built_in_accessor("", "v1", "deployments"));
+        assert!(!is_built_in_accessor("", "v2", "pods"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! of it could tell which is meant. So one kind *opens* its group, and the others say which one that is.
 
 use proc_macro2::{Ident, Span};
-use syn::{Path, Result};
+use syn::{LitStr, Path, Result};
 
 use crate::attributes::Attributes;
 use crate::mistake::mistake;
@@ -82,7 +82,7 @@ impl Place {
         };
         let (text, span) = match &attributes.accessor {
             Some(given) => (given.value(), given.span()),
-            None => (identity.accessor.clone(), Span::call_site()),
+            None => (identity.accessor.clone(), identity.object),
         };
         let accessor = names::ident(&text, span).filter(|_| text != "factory").ok_or_else(|| {
             mistake(
@@ -93,6 +93,9 @@ impl Place {
             )
         })?;
         let version = identity.version.value();
+        if matches!(way, Way::BuiltIn) {
+            beside_built_in(&group, &identity.version, &text, span)?;
+        }
         let Some(version_accessor) = names::ident(&version, identity.version.span()) else {
             return Err(mistake(identity.version.span(), "a version is like `v1`, `v1beta1` or `v2alpha3`"));
         };
@@ -124,6 +127,28 @@ fn way(group: &str, attributes: &Attributes) -> Result<Way> {
         (Some(other), None) => Ok(Way::Beside(other.clone())),
         (None, Some(other)) => Ok(Way::GroupOf(other.clone())),
     }
+}
+
+/// Checks an accessor that is to be found beside those of the factory itself, which would be found before it.
+fn beside_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
+    let (of_group, text) = (names::group_accessor(group), version.value());
+    let versions = names::built_in_versions(group);
+    if !versions.contains(&text.as_str()) {
+        let message = format!(
+            "the factory's `{of_group}()` has {}, and no `{text}`; \
+             add `group_accessor = \"other_{of_group}\"`, or a name of yours, to have accessors apart from these",
+            versions.join(", "),
+        );
+        return Err(mistake(version.span(), message));
+    }
+    if names::is_built_in_accessor(group, &text, accessor) {
+        let message = format!(
+            "the factory's `{of_group}().{text}()` has `{accessor}` already, for the whole kind; \
+             write `accessor = \"slim_{accessor}\"`, or a name of yours",
+        );
+        return Err(mistake(span, message));
+    }
+    Ok(())
 }
 
 /// Checks what a group is to be called.

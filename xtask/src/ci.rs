@@ -23,6 +23,8 @@ enum Step {
     CustomGroups,
     /// informer-factory for a version of Kubernetes, with all groups or with none.
     Groups(&'static str, &'static [&'static str]),
+    /// informer-factory for a version of Kubernetes, with each group alone.
+    EachGroup(&'static str),
     /// `cargo xtask loom`.
     Loom,
     /// `cargo xtask simulate`, with these arguments.
@@ -38,7 +40,7 @@ enum Step {
 }
 
 /// The steps, those that fail soonest first.
-const STEPS: [(&str, Step); 17] = [
+const STEPS: [(&str, Step); 20] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("tidy", Step::Tidy),
@@ -46,6 +48,10 @@ const STEPS: [(&str, Step); 17] = [
     ("custom groups", Step::CustomGroups),
     ("no groups", Step::Groups("1.37", &["--no-default-features"])),
     ("all groups of 1.37", Step::Groups("1.37", &[])),
+    ("each group of 1.37", Step::EachGroup("1.37")),
+    // 1.36 is what tests are built for.
+    ("all groups of 1.35", Step::Groups("1.35", &[])),
+    ("all groups of 1.34", Step::Groups("1.34", &[])),
     ("all groups of 1.33", Step::Groups("1.33", &[])),
     ("test", Step::Cargo(&["test", "--workspace"])),
     ("simulate", Step::Simulate(&simulate::Args::CI)),
@@ -107,15 +113,8 @@ impl Step {
             Self::Fuzz => fuzz::run(&fuzz::Args::LONG, signals)?,
             Self::Codegen => codegen::run(&codegen::Args::CHECK, signals)?,
             Self::CustomGroups => codegen::check_example(signals)?,
-            Self::Groups(version, features) => {
-                let args = ["clippy", "--package", "informer-factory", "--lib"];
-                let args = [&args[..], features, &["--", "-D", "warnings"]].concat();
-                // Beside the other builds, which would all begin again.
-                let folder = workspace::root().join("target/versions");
-                let folder = folder.to_string_lossy();
-                let env = [("K8S_OPENAPI_ENABLED_VERSION", version), ("CARGO_TARGET_DIR", folder.as_ref())];
-                cargo(&args, &env, signals)?
-            }
+            Self::Groups(version, features) => of_version(version, features, signals)?,
+            Self::EachGroup(version) => each_group(version, signals)?,
             Self::GatewayApi => gateway_api::run(signals)?,
             Self::Loom => loom::run(signals)?,
             Self::Examples => examples::run(signals)?,
@@ -123,6 +122,29 @@ impl Step {
         };
         Ok(code == ExitCode::SUCCESS)
     }
+}
+
+/// informer-factory for a version of Kubernetes.
+fn of_version(version: &str, features: &[&str], signals: &Signals) -> anyhow::Result<ExitCode> {
+    let args = ["clippy", "--package", "informer-factory", "--lib"];
+    let args = [&args[..], features, &["--", "-D", "warnings"]].concat();
+    // Beside the other builds, which would all begin again.
+    let folder = workspace::root().join("target/versions");
+    let folder = folder.to_string_lossy();
+    let env = [("K8S_OPENAPI_ENABLED_VERSION", version), ("CARGO_TARGET_DIR", folder.as_ref())];
+    cargo(&args, &env, signals)
+}
+
+/// informer-factory with each group alone, up to the first that fails.
+fn each_group(version: &str, signals: &Signals) -> anyhow::Result<ExitCode> {
+    for group in codegen::groups()? {
+        eprintln!("only `{group}`:");
+        let code = of_version(version, &["--no-default-features", "--features", &group], signals)?;
+        if code != ExitCode::SUCCESS {
+            return Ok(code);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn cargo(args: &[&str], env: &[(&str, &str)], signals: &Signals) -> anyhow::Result<ExitCode> {

@@ -1,5 +1,5 @@
 //! Informers of custom resources, by group and version: `factory.build().v1beta1().pipelines()`,
-//! `factory.data().v1().backups()`, `factory.edge_fleet().v1().zones()`,
+//! `factory.data().v1().backups()`, `factory.edge_fleet().v1().k8s_clusters()`,
 //! `factory.networking_example().v1().firewalls()`, `factory.stable().v1().cron_tabs()`.
 //!
 //! [`CustomGroups`] has to be in scope.
@@ -208,6 +208,15 @@ impl<'a> EdgeFleetV1<'a> {
 }
 
 impl EdgeFleetV1<'_> {
+    /// Returns the shared informer of k8s clusters.
+    ///
+    /// Kind `K8SCluster` of `edge-fleet.example.com/v1`, cluster-scoped.
+    #[inline]
+    #[must_use]
+    pub fn k8s_clusters(&self) -> informer_factory::SharedIndexInformer<edge_fleet_v1::K8sCluster> {
+        self.factory.informer_with(edge_fleet_v1::K8sCluster::new_informer)
+    }
+
     /// Returns the shared informer of zones.
     ///
     /// Kind `Zone` of `edge-fleet.example.com/v1`, cluster-scoped.

@@ -1,5 +1,7 @@
 //! [`Derived`]: what a derive says of the informers of a type, and how they are made of it.
 
+use std::any::type_name;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +9,8 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Index, IndexValue, InformerOptions, InformerScope, InformerTask, KubeListWatch, ListerWatcher,
-    PrunePaths, SharedIndexInformer, SharedInformerFactory,
+    Index, IndexError, IndexValue, InformerOptions, InformerScope, InformerTask, KubeListWatch,
+    ListerWatcher, PrunePaths, SharedIndexInformer, SharedInformerFactory,
 };
 
 /// A type with `#[derive(Informer)]`.
@@ -74,8 +76,8 @@ fn prune_paths<K: Derived>() -> PrunePaths {
 
 /// Returns the handle of an index, which is added if it isn't there.
 ///
-/// # Panics
-/// If there is an index of that name with other values.
+/// Where somebody has given the name to an index of other values, that one stays, and this one gets a longer name, with
+/// the type of its values: whoever asks by method or handle finds what the derive has promised.
 pub fn index<K, V>(
     informer: &SharedIndexInformer<K>,
     name: &'static str,
@@ -85,8 +87,27 @@ where
     K: Send + Sync + 'static,
     V: IndexValue,
 {
-    match informer.indexer().index_or_try_add(name, values) {
-        Ok(index) => index,
-        Err(error) => panic!("{error}; rename the one of `#[derive(Informer)]`, or the other"),
+    let mut name = Cow::Borrowed(name);
+    loop {
+        match informer.indexer().index_or_try_add(&name, values) {
+            Ok(index) => return index,
+            Err(IndexError::WrongType { .. }) => name = longer_name::<K, V>(informer, &name).into(),
+            // Somebody has removed it at this moment, or not added it after all.
+            Err(_) => {}
+        }
     }
+}
+
+/// What an index is called whose name is taken; says so, the first time.
+fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, name: &str) -> String {
+    let longer = format!("{name} of {}", type_name::<V>());
+    if !informer.indexer().index_names().contains(&longer) {
+        tracing::error!(
+            "{}: there is an index \"{name}\" of other values already, so that of `#[derive(Informer)]` on {} is called \
+             \"{longer}\"; rename one of the two",
+            informer.status().description(),
+            type_name::<K>(),
+        );
+    }
+    longer
 }

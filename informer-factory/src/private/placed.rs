@@ -11,17 +11,21 @@ pub trait Placed {
     const GROUP: &'static str;
     /// The version.
     const VERSION: &'static str;
+    /// The version of the kind that has opened the group, which is found before others of its name.
+    const OPENED_AT: &'static str;
+    /// The accessor of the kind that has opened the version, which is found before others of its name.
+    const OPENED_FOR: &'static str;
     /// What `factory.<group>()` returns.
     type Group<'a>;
     /// What `factory.<group>().<version>()` returns.
     type Version<'a>;
 }
 
-/// Refuses `beside` for a kind of another version.
+/// Refuses `beside` for a kind of another version, or under an accessor that would not be found.
 ///
 /// # Panics
-/// If it is of another version; when compiling.
-pub const fn same_version<K: Placed>(group: &str, version: &str) {
+/// If it is of another version, or the accessor is that of the kind that has opened it; when compiling.
+pub const fn same_version<K: Placed>(group: &str, version: &str, accessor: &str) {
     assert!(
         equal(K::GROUP, group),
         "`beside` names a kind of another group; name one of the same group, or take `beside` out"
@@ -30,6 +34,11 @@ pub const fn same_version<K: Placed>(group: &str, version: &str) {
         equal(K::VERSION, version),
         "`beside` names a kind of another version; name one of the same version, \
          or write `group_of` for the first kind of a version"
+    );
+    assert!(
+        !equal(K::OPENED_FOR, accessor),
+        "the kind that has opened this version has an accessor of this name, which would be found in place of this one; \
+         add `accessor = \"cron_tabs\"`, with a name of yours"
     );
 }
 
@@ -45,6 +54,10 @@ pub const fn other_version<K: Placed>(group: &str, version: &str) {
     assert!(
         !equal(K::VERSION, version),
         "`group_of` names a kind of the same version; write `beside` in its place"
+    );
+    assert!(
+        !equal(K::OPENED_AT, version),
+        "the kind that has opened this group is of this version; write `beside` with a kind of it in place of `group_of`"
     );
 }
 

@@ -51,7 +51,7 @@ fn cron_tab(name: &str, image: &str) -> Value {
     })
 }
 
-fn create(simulator: &Simulator) {
+pub(crate) fn create(simulator: &Simulator) {
     for (name, image) in [("a", "nginx"), ("b", "nginx"), ("c", "redis")] {
         simulator.create(&cron_tab(name, image)).expect("a new object");
     }
@@ -106,15 +106,6 @@ async fn an_index_is_added_by_the_first_use_of_its_method_where_nobody_has_befor
     cron_tabs.indexer().remove_index("by_image").expect("it is there");
     assert_eq!(names(&cron_tabs.by_image("nginx")), ["a", "b"]);
     factory.shutdown().await;
-}
-
-#[tokio::test]
-#[should_panic(expected = "the index \"by_image\" holds values of another type")]
-async fn an_index_of_the_same_name_with_other_values_is_named() {
-    let (_simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
-    let cron_tabs = factory.informer::<CronTab>();
-    cron_tabs.add_index("by_image", |tab: &CronTab| [tab.spec.image.len()]).expect("a free name");
-    _ = cron_tabs.by_image("nginx");
 }
 
 #[tokio::test]

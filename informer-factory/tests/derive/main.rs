@@ -2,8 +2,10 @@
 
 mod custom_resource;
 mod indices;
+mod own_names;
 mod own_resource;
 mod several_kinds;
+mod taken_name;
 mod trouble;
 mod views;
 

@@ -93,12 +93,16 @@ async fn a_group_of_the_same_first_label_is_called_otherwise() {
 }
 
 /// Only that it compiles: what an accessor returns outlives the way to it.
-fn _the_way_is_borrowed_from_the_factory_alone(factory: &SharedInformerFactory) -> EngineVersion<'_> {
+fn _the_way_is_borrowed_from_the_factory_alone(
+    factory: &SharedInformerFactory,
+) -> EngineInformersVersion<'_> {
     let group = factory.several();
     let (version, new) = (group.v1(), group.v2alpha1());
     assert!(std::ptr::eq(version.factory(), new.factory()));
     version
 }
+
+const FOUND_FIRST: &str = "which would be found in place of this one";
 
 #[test]
 fn a_kind_beside_one_of_another_group_or_version_is_told_what_to_write() {
@@ -108,16 +112,27 @@ fn a_kind_beside_one_of_another_group_or_version_is_told_what_to_write() {
         panic.downcast_ref::<&str>().map(|message| (*message).to_owned())
     };
     let (group, other_group) = ("several.example.com", "several.example.org");
-    assert_eq!(told(same_version::<Engine>, group, "v1"), None);
+    let beside_engine: fn(&str, &str) = |group, version| same_version::<Engine>(group, version, "pistons");
+    assert_eq!(told(beside_engine, group, "v1"), None);
     assert_eq!(told(other_version::<Engine>, group, "v2"), None);
     for (check, group, version, expected) in [
+        (beside_engine, other_group, "v1", "`beside` names a kind of another group"),
+        (beside_engine, group, "v2", "write `group_of` for the first kind of a version"),
+        // Those that the opening kinds have themselves, which would be found first, however far away they are.
+        (|group, version| same_version::<Engine>(group, version, "engines"), group, "v1", FOUND_FIRST),
         (
-            same_version::<Engine> as fn(&str, &str),
-            other_group,
+            |group, version| same_version::<elsewhere::Gizmo>(group, version, "engines"),
+            group,
             "v1",
-            "`beside` names a kind of another group",
+            FOUND_FIRST,
         ),
-        (same_version::<Engine>, group, "v2", "write `group_of` for the first kind of a version"),
+        (
+            |group, version| same_version::<NewWheel>(group, version, "engines"),
+            group,
+            "v2alpha1",
+            FOUND_FIRST,
+        ),
+        (other_version::<NewWheel>, group, "v1", "the kind that has opened this group is of this version"),
         (other_version::<Engine>, other_group, "v2", "`group_of` names a kind of another group"),
         (other_version::<Engine>, group, "v1", "write `beside` in its place"),
     ] {

@@ -1,8 +1,9 @@
 //! The way from the factory to the informer: `factory.stable().v1().cron_tabs()`, as far as this kind brings it.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Path;
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 use super::at;
@@ -20,7 +21,8 @@ pub(super) fn accessors(model: &Model) -> TokenStream {
     }
 }
 
-/// What is made is called after the kind, so that nothing has the same name twice.
+/// What is made is called after the kind, so that nothing has the same name twice; and as no kind is likely to be, which
+/// may well be a `ModelGroup` or a `ModelVersion`.
 struct Names {
     informers: Ident,
     group: Ident,
@@ -30,7 +32,7 @@ struct Names {
 impl Names {
     fn new(object: &Ident) -> Self {
         let [informers, group, version] =
-            ["Informers", "Group", "Version"].map(|end| format_ident!("{object}{end}"));
+            ["Informers", "InformersGroup", "InformersVersion"].map(|end| format_ident!("{object}{end}"));
         Self { informers, group, version }
     }
 }
@@ -43,7 +45,8 @@ fn opens(model: &Model, place: &Place, names: &Names) -> TokenStream {
     let group_doc = format!(" Returns the informers of the group `{}`.", place.group);
     let on_group = on_group(model, place, names);
     let version = version(model, place, names);
-    let placed = placed(model, place, &quote!(#group<'a>), &quote!(#version_type<'a>));
+    let opened = [place.version.to_token_stream(), own(place)];
+    let placed = placed(model, place, opened, [quote!(#group<'a>), quote!(#version_type<'a>)]);
     let only_once =
         only_once(place, &format_ident!("two_kinds_open_{group_accessor}__use_beside_or_group_of_on_one"));
     quote! {
@@ -76,7 +79,7 @@ fn on_group(model: &Model, place: &Place, names: &Names) -> TokenStream {
     let version_doc = version_doc(place);
     quote! {
         #[doc = #doc]
-        #[derive(Clone, Copy, Debug)]
+        #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
         #vis struct #group<'a> {
             factory: &'a #door::SharedInformerFactory,
         }
@@ -106,7 +109,7 @@ fn version(model: &Model, place: &Place, names: &Names) -> TokenStream {
     let accessor_doc = accessor_doc(model);
     quote! {
         #[doc = #doc]
-        #[derive(Clone, Copy, Debug)]
+        #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
         #vis struct #version<'a> {
             factory: &'a #door::SharedInformerFactory,
         }
@@ -130,10 +133,13 @@ fn version(model: &Model, place: &Place, names: &Names) -> TokenStream {
 
 fn beside(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenStream {
     let on = projected(model, other, "Version");
+    let opened = ["OPENED_AT", "OPENED_FOR"].map(|name| projected(model, other, name)(TokenStream::new()));
     let [informers, on_it] = on_accessor(model, place, names, &on(quote!(<'_>)));
     let [group, version] = [projected(model, other, "Group")(quote!(<'a>)), on(quote!(<'a>))];
-    let placed = placed(model, place, &group, &version);
-    let other = by_other(model, place, other, "same_version", &quote!(#on_it #placed));
+    let placed = placed(model, place, opened, [group, version]);
+    let (group, version, accessor) = (&place.group, &place.version, own(place));
+    let check = quote!(same_version::<__InformerBeside>(#group, #version, #accessor));
+    let other = by_other(model, other, &check, &quote!(#on_it #placed));
     quote!(#informers #other)
 }
 
@@ -144,7 +150,8 @@ fn group_of(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenS
     let version_doc = version_doc(place);
     let version = version(model, place, names);
     let on = projected(model, other, "Group")(quote!(<'a>));
-    let placed = placed(model, place, &on, &quote!(#version_type<'a>));
+    let opened = [projected(model, other, "OPENED_AT")(TokenStream::new()), own(place)];
+    let placed = placed(model, place, opened, [on.clone(), quote!(#version_type<'a>)]);
     let on_it = quote! {
         impl<'a> #informers<'a> for #on {
             fn #accessor(&self) -> #version_type<'a> {
@@ -152,7 +159,9 @@ fn group_of(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenS
             }
         }
     };
-    let other = by_other(model, place, other, "other_version", &quote!(#on_it #placed));
+    let (group, number) = (&place.group, &place.version);
+    let check = quote!(other_version::<__InformerBeside>(#group, #number));
+    let other = by_other(model, other, &check, &quote!(#on_it #placed));
     quote! {
         #[doc = #doc]
         #[allow(dead_code)]
@@ -167,23 +176,22 @@ fn group_of(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenS
     }
 }
 
-/// What another kind has for its `Group` or `Version`; the other is called `StandsBeside` there.
+/// What another kind has for its `Group` or `Version`, or another constant or type; the other is called `__InformerBeside` there.
 fn projected(model: &Model, other: &Path, name: &str) -> impl Fn(TokenStream) -> TokenStream {
     let (place, name) = (other.span(), Ident::new(name, other.span()));
     let door = at(place, &model.door);
     move |lifetime| {
         let lifetime = at(place, &lifetime);
-        quote_spanned!(place=> <StandsBeside as #door::__private::Placed>::#name #lifetime)
+        quote_spanned!(place=> <__InformerBeside as #door::__private::Placed>::#name #lifetime)
     }
 }
 
 /// What depends on another kind, and the compiler's check that it is of the right group and version. The kind is named
 /// but once, so that a mistake in it is one error.
-fn by_other(model: &Model, place: &Place, other: &Path, check: &str, items: &TokenStream) -> TokenStream {
-    let door = at(other.span(), &model.door);
-    let (group, version, check) = (&place.group, &place.version, Ident::new(check, other.span()));
-    let named = quote_spanned!(other.span()=> type StandsBeside = #other;);
-    let check = quote_spanned!(other.span()=> #door::__private::#check::<StandsBeside>(#group, #version););
+fn by_other(model: &Model, other: &Path, check: &TokenStream, items: &TokenStream) -> TokenStream {
+    let (door, check) = (at(other.span(), &model.door), at(other.span(), check));
+    let named = quote_spanned!(other.span()=> type __InformerBeside = #other;);
+    let check = quote_spanned!(other.span()=> #door::__private::#check;);
     quote! {
         const _: () = {
             #named
@@ -225,14 +233,23 @@ fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) ->
     [informers_trait, implementation]
 }
 
-/// What other kinds need, to stand beside this one.
-fn placed(model: &Model, place: &Place, group: &TokenStream, version: &TokenStream) -> TokenStream {
+/// The accessor, as text.
+fn own(place: &Place) -> TokenStream {
+    place.accessor.unraw().to_string().to_token_stream()
+}
+
+/// What other kinds need, to stand beside this one: what has been opened at which version and for which accessor, and the
+/// types that lead there.
+fn placed(model: &Model, place: &Place, opened: [TokenStream; 2], types: [TokenStream; 2]) -> TokenStream {
     let Model { door, object, .. } = model;
     let (group_name, version_name) = (&place.group, &place.version);
+    let ([at, accessor], [group, version]) = (opened, types);
     quote! {
         impl #door::__private::Placed for #object {
             const GROUP: &'static str = #group_name;
             const VERSION: &'static str = #version_name;
+            const OPENED_AT: &'static str = #at;
+            const OPENED_FOR: &'static str = #accessor;
             type Group<'a> = #group;
             type Version<'a> = #version;
         }

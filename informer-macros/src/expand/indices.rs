@@ -1,7 +1,11 @@
 //! The trait with a method and a handle per index.
+//!
+//! The fact people get wrong: an item that is generated around the user's expression is one that the expression can name.
+//! So there is none around it, and locals are of `Span::mixed_site`, where only generated code sees them.
 
-use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::Expr;
 
 use super::at;
 use crate::index::{Index, Segment, Values};
@@ -12,7 +16,7 @@ pub(super) fn indices(model: &Model) -> TokenStream {
         return TokenStream::new();
     }
     let Model { object, door, vis, .. } = model;
-    let name = quote::format_ident!("{object}Indices");
+    let name = format_ident!("{object}Indices");
     let doc = format!(
         " The indices of informers for [`{object}`]s. Where one is missing yet, its first use adds it."
     );
@@ -53,19 +57,18 @@ fn signatures(model: &Model, index: &Index) -> TokenStream {
     let doc = format!(" Returns the objects that have this value in the index `{name}`: {description}.");
     let handle_doc =
         format!(" Returns the handle of the index `{name}`, for many queries and for other kinds of them.");
-    let panics = format!(" If an index of other values was added under the name `{name}`.");
+    let taken = format!(
+        " Where an index of other values was added under the name `{name}`, that one stays, this one is called otherwise in"
+    );
     quote! {
         #[doc = #doc]
-        ///
-        /// # Panics
-        #[doc = #panics]
         #[must_use]
         fn #name(&self, value: #sought) -> #door::Objects<#object>;
 
         #[doc = #handle_doc]
         ///
-        /// # Panics
-        #[doc = #panics]
+        #[doc = #taken]
+        /// the store, and that is logged.
         fn #handle(&self) -> #door::Index<#object, #value>;
     }
 }
@@ -74,54 +77,63 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
     let Model { object, door, .. } = model;
     let Index { name, handle, .. } = index;
     let (value, sought, text) = (value(index), sought(index), name.to_string());
+    let indices = format_ident!("{object}Indices");
     let values = match &index.values {
         Values::Path(path) => along(model, path, index),
-        Values::With(function) => {
-            let door = at(index.span, door);
-            quote_spanned! {index.span=>
-                #door::__private::Returned(#door::__private::call(object, #function)).into_values()
-            }
-        }
+        Values::With(function) => returned(model, function, index),
     };
-    quote! {
+    quote_spanned! {Span::mixed_site()=>
         fn #name(&self, value: #sought) -> #door::Objects<#object> {
-            self.#handle().get(value)
+            #indices::#handle(self).get(value)
         }
 
+        #[allow(clippy::all, clippy::pedantic)]
         fn #handle(&self) -> #door::Index<#object, #value> {
-            #[allow(clippy::all, clippy::pedantic)]
-            fn values(
-                object: &#object,
-            ) -> ::core::result::Result<::std::vec::Vec<#value>, ::std::string::String> {
-                #[allow(unused_imports)]
-                use #door::__private::{Holds as _, HoldsEntries as _, HoldsItself as _, NeverFails as _};
-                #values
-            }
-            #door::__private::index(self, #text, values)
+            #door::__private::index(self, #text, |object| #values)
         }
     }
+}
+
+/// What the user's function returns, as values. Traits are in scope for the result alone.
+fn returned(model: &Model, function: &Expr, index: &Index) -> TokenStream {
+    let (here, door) = (hidden(index), at(index.span, &model.door));
+    quote_spanned! {here=> {
+        let returned = #door::__private::Returned(#door::__private::call(object, #function));
+        {
+            #[allow(unused_imports)]
+            use #door::__private::NeverFails as _;
+            returned.into_values()
+        }
+    }}
+}
+
+/// Where the values are described, for what the compiler says; with locals that nothing there can name.
+fn hidden(index: &Index) -> Span {
+    Span::mixed_site().located_at(index.span)
 }
 
 /// Walks from the object along a path. Each step looks twice into what may hold several values, because fields are
 /// often an `Option<Vec<_>>`.
 fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
-    let (door, value) = (at(index.span, &model.door), value(index));
+    let (here, door, value) = (hidden(index), at(index.span, &model.door), value(index));
     let steps = path.iter().map(|Segment { field, key }| match key {
-        Some(key) => quote_spanned! {index.span=>
+        Some(key) => quote_spanned! {here=>
             .flat_map(|at| (&at.#field).informer_entry(#key))
             .flat_map(|at| at.informer_each())
         },
-        None => quote_spanned! {index.span=>
+        None => quote_spanned! {here=>
             .flat_map(|at| (&at.#field).informer_each())
             .flat_map(|at| at.informer_each())
         },
     });
-    quote_spanned! {index.span=>
+    quote_spanned! {here=> {
+        #[allow(unused_imports)]
+        use #door::__private::{Holds as _, HoldsEntries as _, HoldsItself as _};
         ::core::result::Result::Ok(
             ::core::iter::once(object)
                 #(#steps)*
                 .map(|at| #door::__private::ValueAt::<#value>::value_at(at))
                 .collect(),
         )
-    }
+    }}
 }

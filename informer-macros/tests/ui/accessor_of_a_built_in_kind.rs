@@ -3,8 +3,8 @@
 use informer_macros::Informer;
 
 #[derive(Informer)]
-#[informer(group = "", version = "v1", kind = "Thing", namespaced)]
-struct Thing {
+#[informer(group = "", version = "v1", kind = "Pod", namespaced)]
+struct Pod {
     metadata: (),
 }
 

@@ -1,6 +1,6 @@
 //! From names to Rust code: what the accessors look like, and nothing else.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::gate::Gate;
@@ -65,6 +65,21 @@ pub(crate) fn built_in(group: &Group) -> Module {
     parts.extend(accessors(group, &quote!(crate)));
     let docs = format!("The informers of {}: Cargo feature `{}`.", group.title, group.accessor);
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
+}
+
+/// The list of all accessors, for the derive. What only some versions of Kubernetes have is in it, too: a name that is
+/// free in one version shouldn't be taken in the next.
+pub(crate) fn list(groups: &[Group]) -> Module {
+    let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
+    let count = Literal::usize_unsuffixed(versions.len());
+    let versions = versions.iter().map(|Version { api_version, kinds, .. }| {
+        let accessors = kinds.iter().map(|kind| kind.accessor.to_string());
+        quote!((#api_version, &[#(#accessors),*]))
+    });
+    let doc = doc(&["Every version of every group, with the accessors of its kinds.".to_owned()]);
+    let list = quote!(#doc pub(crate) const ACCESSORS: [(&str, &[&str]); #count] = [#(#versions),*];);
+    let docs = "What informer-factory calls the informers of Kubernetes' own kinds, by group and version.";
+    Module { docs: vec![docs.to_owned()], parts: vec![Part::Items(list)] }
 }
 
 /// The accessor of a group on the factory.

@@ -1,6 +1,7 @@
 //! How Kubernetes' names become Rust's.
 
 use anyhow::{Context, bail};
+use heck::ToSnakeCase;
 use proc_macro2::Ident;
 
 /// A name as Rust code can have it.
@@ -49,19 +50,9 @@ pub(crate) fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     Ok(name)
 }
 
-/// `CSIDriver` as `csi_driver`.
+/// `CSIDriver` as `csi_driver`, and `K8SCluster` as `k8s_cluster`.
 pub(crate) fn snake(name: &str) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    let mut snake = String::new();
-    for (index, letter) in letters.iter().enumerate() {
-        let after_lower = index > 0 && !letters[index - 1].is_ascii_uppercase();
-        let before_lower = letters.get(index + 1).is_some_and(char::is_ascii_lowercase);
-        if index > 0 && letter.is_ascii_uppercase() && (after_lower || before_lower) {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
+    name.to_snake_case()
 }
 
 #[cfg(test)]
@@ -80,6 +71,8 @@ mod tests {
             ("APIService", "apiservices", "api_services"),
             ("ServiceCIDR", "servicecidrs", "service_cidrs"),
             ("IPAddress", "ipaddresses", "ip_addresses"),
+            ("K8SCluster", "k8sclusters", "k8s_clusters"),
+            ("HTTP2TLSPolicy", "http2tlspolicies", "http2tls_policies"),
         ] {
             assert_eq!(plural(kind, resource).unwrap(), method);
         }

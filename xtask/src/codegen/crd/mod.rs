@@ -36,7 +36,8 @@ const ROOT: &str = "mod.rs";
 pub(crate) fn run(paths: &[PathBuf], out: &Path, check: bool, signals: &Signals) -> anyhow::Result<()> {
     let (definitions, groups) = plan(paths, out)?;
     let kopium = kopium::Kopium::find(&workspace::root(), signals)?;
-    let files = generate(&definitions, &groups, &kopium, &settings_folder(out)?)?;
+    let types = |definition: &Definition, version: &str| kopium.types(definition, version);
+    let files = generate(&definitions, &groups, types, &settings_folder(out)?)?;
     if !check {
         let updated = files::update(out, &files, MARK)?;
         let written = updated.values().filter(|why| **why != Stale::Left).count();
@@ -77,10 +78,11 @@ fn settings_folder(out: &Path) -> anyhow::Result<PathBuf> {
     Ok(out.ancestors().find(|folder| folder.is_dir()).unwrap_or(&out).to_path_buf())
 }
 
+/// The texts of all files. `types` is what kopium makes of a definition in a version.
 fn generate(
     definitions: &[Definition],
     lowered: &Lowered,
-    kopium: &kopium::Kopium,
+    types: impl Fn(&Definition, &str) -> anyhow::Result<String>,
     folder: &Path,
 ) -> anyhow::Result<Files> {
     let mut files = Files::new();
@@ -89,7 +91,7 @@ fn generate(
         let mut names = Vec::new();
         for kind in &module.kinds {
             let definition = &definitions[kind.definition];
-            let source = kopium.types(definition, &module.version)?;
+            let source = types(definition, &module.version)?;
             let types = types::Types::parse(definition, &module.version, &source)?;
             let text = types.text(folder, definition, &module.version)?;
             files.insert(module.path(&kind.file.to_string()), text);
@@ -161,6 +163,54 @@ mod tests {
 
     /// A definition that is right.
     const CRON_TAB: &str = "examples/custom-groups/crds/crontabs.yaml";
+
+    /// What kopium makes of a definition, as far as it matters here.
+    fn spec(definition: &Definition, _version: &str) -> anyhow::Result<String> {
+        let root = types::root_name(&definition.kind);
+        Ok(format!(
+            "#[derive(CustomResource, Deserialize)]\npub struct {root}Spec {{ pub a: BTreeMap<u8, u8> }}"
+        ))
+    }
+
+    #[test]
+    fn the_order_of_files_and_of_what_is_in_them_makes_no_difference() {
+        let of = |group: &str, kind: &str, versions: &[&str]| {
+            let plural = kind.to_lowercase() + "s";
+            let schema = r#"{ openAPIV3Schema: { properties: { spec: { properties: {} } } } }"#;
+            let versions: Vec<String> = versions
+                .iter()
+                .map(|name| format!("{{ name: {name}, served: true, schema: {schema} }}"))
+                .collect();
+            format!(
+                "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n  group: {group}\n  \
+                 names: {{ kind: {kind}, plural: {plural} }}\n  scope: Cluster\n  versions: [{}]\n",
+                versions.join(", ")
+            )
+        };
+        let definitions = [
+            of("b.example.com", "Wheel", &["v1", "v2"]),
+            of("b.example.com", "Engine", &["v2", "v1"]),
+            // Two groups of one first label, and one whose label is taken.
+            of("b.example.org", "Engine", &["v1"]),
+            of("apps.example.org", "Door", &["v1beta1"]),
+        ];
+        let generated = |documents: &[Vec<&String>]| {
+            let folder = tempfile::tempdir().unwrap();
+            let paths: Vec<PathBuf> =
+                (0..documents.len()).map(|number| folder.path().join(number.to_string())).collect();
+            for (path, documents) in paths.iter().zip(documents) {
+                let texts: Vec<&str> = documents.iter().map(|text| text.as_str()).collect();
+                fs::write(path, texts.join("---\n")).unwrap();
+            }
+            let (definitions, lowered) = plan(&paths, &folder.path().join("out")).unwrap();
+            generate(&definitions, &lowered, spec, &workspace::root()).unwrap()
+        };
+        let [a, b, c, d] = &definitions;
+        let files = generated(&[vec![a, b, c, d]]);
+        assert_eq!(files.len(), 1 + 4 + 6, "{:?}", files.keys());
+        assert_eq!(files, generated(&[vec![d, c, b, a]]));
+        assert_eq!(files, generated(&[vec![c], vec![b, d], vec![a]]));
+    }
 
     fn refused(out: &Path) -> String {
         let definitions = [workspace::root().join(CRON_TAB)];

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use heck::ToUpperCamelCase;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 
 use super::definition::Definition;
 use super::indices::{self, Index};
 use crate::codegen::format;
-use crate::codegen::names::{camel, snake};
 
 /// What code of kopium may name, by the module where it is.
 const NAMES: [(&str, &[&str]); 6] = [
@@ -30,9 +30,9 @@ const TIMES: [(&str, &str); 2] =
 /// How kopium begins the type that is the spec, of which kube makes the type of the objects.
 const SPEC: &str = "#[derive(CustomResource, ";
 
-/// The type that kopium makes of a kind: `HTTPRoute` becomes `HttpRoute`.
+/// The type that kopium makes of a kind: `HTTPRoute` becomes `HttpRoute`, by the rules of the crate that it uses, too.
 pub(crate) fn root_name(kind: &str) -> String {
-    camel(&snake(kind))
+    kind.to_upper_camel_case()
 }
 
 /// The types of a kind in one version.
@@ -192,6 +192,17 @@ pub struct HttpWidgetSpec {
             !text.contains("kopium command") && text.lines().all(|line| line.trim_end() == line),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_types_of_a_kind_with_digits_in_its_name_are_found() {
+        for (kind, root) in
+            [("K8SCluster", "K8sCluster"), ("HTTP2TLSPolicy", "Http2tlsPolicy"), ("L4LBConfig", "L4lbConfig")]
+        {
+            let source = SOURCE.replace("HttpWidget", root);
+            let types = Types::parse(&Definition { kind: kind.into(), ..widget() }, "v1", &source).unwrap();
+            assert_eq!(types.exports().to_string(), root);
+        }
     }
 
     #[test]

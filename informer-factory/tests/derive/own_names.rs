@@ -1,0 +1,202 @@
+//! Names of the user's own that are those of generated code, of the standard library, or spelt as raw identifiers: what
+//! the user writes means what it means beside the derive.
+
+use std::sync::Arc;
+
+use informer_factory::{Informer, InformerOptions};
+use informer_testing::MemorySource;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{names, start, within};
+
+#[derive(Informer, Deserialize, Clone)]
+#[informer(group = "names.example.com", version = "v1", kind = "Named", cluster)]
+#[informer(index(name = "by_values", with = values))]
+#[informer(index(name = "by_object", with = object))]
+#[informer(index(name = "by_index", with = index))]
+#[informer(index(name = "by_at", with = |named: &Named| at(named)))]
+#[informer(index(name = "by_call", with = call))]
+#[informer(index(name = "by_returned", with = returned))]
+#[informer(index(name = "by_into", with = |named: &Named| Own(named.color.clone()).into_values()))]
+#[informer(index(name = "values", with = values))]
+struct Named {
+    metadata: ObjectMeta,
+    color: String,
+}
+
+fn values(named: &Named) -> Vec<String> {
+    vec![named.color.clone()]
+}
+
+fn object(named: &Named) -> Option<String> {
+    Some(named.color.clone())
+}
+
+fn index(named: &Named) -> Result<Vec<String>, String> {
+    Ok(values(named))
+}
+
+fn at(named: &Named) -> Vec<String> {
+    values(named)
+}
+
+fn call(named: &Named) -> Vec<String> {
+    values(named)
+}
+
+fn returned(named: &Named) -> Vec<String> {
+    values(named)
+}
+
+/// With a method that generated code has on a type of its own.
+struct Own(String);
+
+trait IntoValues {
+    fn into_values(self) -> Vec<String>;
+}
+
+impl IntoValues for Own {
+    fn into_values(self) -> Vec<String> {
+        vec![self.0]
+    }
+}
+
+#[tokio::test]
+async fn an_index_function_may_be_called_as_anything_in_generated_code_is() {
+    let source = MemorySource::new("names");
+    for (name, color) in [("a", "red"), ("b", "blue")] {
+        let named = serde_json::from_value(json!({ "metadata": { "name": name }, "color": color }));
+        source.create(named.expect("it is one")).expect("a new object");
+    }
+    let (named, task) = Named::new_informer_from(Arc::new(source), InformerOptions::new());
+    let shutdown = CancellationToken::new();
+    let running = tokio::spawn(task.run(shutdown.clone()));
+    within(named.synced().wait()).await.expect("it syncs");
+    let found = [
+        named.by_values("red"),
+        named.by_object("red"),
+        named.by_index("red"),
+        named.by_at("red"),
+        named.by_call("red"),
+        named.by_returned("red"),
+        named.by_into("red"),
+        NamedIndices::values(&named, "red"),
+    ];
+    for found in found {
+        assert_eq!(names(&found), ["a"]);
+    }
+    shutdown.cancel();
+    within(running).await.expect("it ends");
+}
+
+/// Nothing of the prelude means what it does elsewhere. Much of it is there only to be in the way.
+#[allow(dead_code)]
+mod without_a_prelude {
+    use informer_factory::Informer;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    // Their macros aren't those that generated code needs, either.
+    use schemars::JsonSchema as Debug;
+    use serde::Deserialize;
+    use serde::Serialize as Clone;
+    use serde::Serialize as Copy;
+
+    pub(super) struct Result;
+    pub(super) struct Option;
+    pub(super) struct String;
+    pub(super) struct Vec;
+    pub(super) struct Box;
+    #[allow(non_snake_case)]
+    pub(super) fn Some() {}
+    #[allow(non_snake_case)]
+    pub(super) fn Ok() {}
+
+    #[derive(Informer, Deserialize)]
+    #[informer(
+        group = "prelude.example.com",
+        version = "v1",
+        kind = "Bare",
+        namespaced,
+        default_resync = "10m"
+    )]
+    #[informer(index(name = "by_app", path = "metadata.labels[\"app\"]"), index(name = "by_name", with = name))]
+    pub(super) struct Bare {
+        metadata: ObjectMeta,
+    }
+
+    fn name(bare: &Bare) -> ::std::option::Option<::std::string::String> {
+        bare.metadata.name.clone()
+    }
+
+    #[derive(Informer, Deserialize)]
+    #[informer(group = "prelude.example.com", version = "v1", kind = "Other", namespaced, beside = Bare)]
+    pub(super) struct StandsBeside {
+        metadata: ObjectMeta,
+    }
+
+    #[derive(Informer, Deserialize)]
+    #[informer(group = "prelude.example.com", version = "v2", kind = "Other", namespaced, group_of = Bare)]
+    pub(super) struct New {
+        metadata: ObjectMeta,
+    }
+
+    #[derive(Debug, Clone)]
+    pub(super) struct Used {
+        pub(super) field: u8,
+    }
+
+    pub(super) trait AlsoUsed: Copy {}
+}
+
+/// Kinds that are called as the types that lead to the informers of another might be.
+mod called_like_the_way {
+    use informer_factory::Informer;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use serde::Deserialize;
+
+    #[derive(Informer, Deserialize)]
+    #[informer(group = "models.example.com", version = "v1", kind = "Model", namespaced)]
+    pub(super) struct Model {
+        metadata: ObjectMeta,
+    }
+
+    #[derive(Informer, Deserialize)]
+    #[informer(group = "models.example.com", version = "v1", kind = "ModelGroup", namespaced, beside = Model)]
+    pub(super) struct ModelGroup {
+        metadata: ObjectMeta,
+    }
+
+    #[derive(Informer, Deserialize)]
+    #[informer(group = "models.example.com", version = "v1", kind = "ModelVersion", namespaced, beside = Model)]
+    pub(super) struct ModelVersion {
+        metadata: ObjectMeta,
+    }
+}
+
+/// A type whose name is spelt raw, which changes nothing.
+#[derive(Informer, Deserialize)]
+#[informer(group = "raw.example.com", version = "v1", kind = "RawThing", namespaced)]
+#[informer(index(name = "by_type", path = "type"))]
+struct r#RawThing {
+    metadata: ObjectMeta,
+    r#type: Option<String>,
+}
+
+#[tokio::test]
+async fn accessors_are_found_whatever_else_is_called_alike() {
+    use called_like_the_way::{ModelGroupInformers as _, ModelInformers as _, ModelVersionInformers as _};
+    use without_a_prelude::{
+        BareIndices as _, BareInformers as _, NewInformers as _, StandsBesideInformers as _,
+    };
+    let (_simulator, factory) = start(informer_testing::Simulator::builder()).await;
+    let models = factory.models().v1();
+    assert!(models.models().indexer().is_empty());
+    assert!(models.model_groups().indexer().is_empty());
+    assert!(models.model_versions().indexer().is_empty());
+    assert!(factory.prelude().v1().bares().by_app("web").is_empty());
+    assert!(factory.prelude().v1().stands_besides().indexer().is_empty());
+    assert!(factory.prelude().v2().news().indexer().is_empty());
+    assert!(factory.raw().v1().raw_things().by_type("T").is_empty());
+}

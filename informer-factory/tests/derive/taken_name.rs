@@ -1,0 +1,77 @@
+//! An index of a derive whose name somebody has given to another.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use informer_factory::SharedIndexInformer;
+use informer_testing::Simulator;
+use tracing::field::Field;
+
+use crate::custom_resource::{CronTab, CronTabIndices, CronTabInformers, create};
+use crate::{names, start, synced};
+
+/// Keeps what is logged as an error.
+#[derive(Clone, Default)]
+struct Log {
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::ERROR && metadata.target().starts_with("informer_factory")
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut &*self);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+impl tracing::field::Visit for &Log {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.lines.lock().expect("nobody panicked").push(format!("{value:?}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_index_whose_name_has_gone_to_other_values_gets_a_longer_one_and_finds_what_it_should() {
+    let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
+    create(&simulator);
+    let log = Log::default();
+    let _logging = tracing::subscriber::set_default(log.clone());
+    let made = factory.informer_with::<CronTab>(|list_watch, options| {
+        let (informer, task) = SharedIndexInformer::new(Arc::new(list_watch), options);
+        informer.add_index("by_image", |tab: &CronTab| [tab.spec.image.len()]).expect("a free name");
+        (informer, task)
+    });
+    let cron_tabs = factory.stable().v1().cron_tabs();
+    synced(&factory).await;
+    assert_eq!(names(&cron_tabs.by_image("nginx")), ["a", "b"]);
+    assert_eq!(cron_tabs.by_image_index().count("redis"), 1);
+    assert_eq!(names(&made.by_image("redis")), ["c"]);
+    let theirs = made.index::<usize>("by_image").expect("it stays");
+    assert_eq!(names(&theirs.get(&5)), ["a", "b", "c"]);
+    let (longer, expected) = ("by_image of alloc::string::String", ["namespace", "by_image"]);
+    assert_eq!(made.indexer().index_names(), [&expected[..], &[longer, "by_owner"]].concat());
+    let lines = log.lines.lock().expect("nobody panicked").clone();
+    let [line] = lines.as_slice() else { panic!("it is said once: {lines:?}") };
+    assert!(line.contains("crontabs") && line.contains("\"by_image\"") && line.contains(longer), "{line}");
+    // And so also where it is in its turn that a name is taken.
+    made.indexer().remove_index(longer).expect("it is there");
+    made.add_index(longer, |_: &CronTab| [1_u8]).expect("a free name");
+    assert_eq!(names(&cron_tabs.by_image("redis")), ["c"]);
+    factory.shutdown().await;
+}

@@ -1,0 +1,56 @@
+//! A crate that knows informer-factory as `front`, and hands it on: every way of the derive with `crate = …`, where no
+//! crate is called `informer_factory`.
+
+use front::Informer;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+
+/// Hands informer-factory on, as a crate does whose users are to have no dependency of their own.
+pub mod door {
+    pub use front as informers;
+}
+
+/// Opens a group, and has whatever else a derive makes.
+#[derive(Informer, Deserialize, Debug)]
+#[informer(crate = front, group = "renamed.example.com", version = "v1", kind = "Engine", namespaced)]
+#[informer(index(name = "by_fuel", path = "spec.fuel"), index(name = "by_name", with = name))]
+#[informer(index(name = "by_power", path = "spec.power", value = i64))]
+#[informer(prune("spec.history"), default_resync = "10m")]
+pub struct Engine {
+    metadata: ObjectMeta,
+    spec: EngineSpec,
+}
+
+#[derive(Deserialize, Debug)]
+struct EngineSpec {
+    fuel: Option<String>,
+    power: Option<i64>,
+}
+
+fn name(engine: &Engine) -> Result<Option<String>, String> {
+    Ok(engine.metadata.name.clone())
+}
+
+/// Stands beside it, and has the front door from this crate.
+#[derive(Informer, Deserialize, Debug)]
+#[informer(crate = crate::door::informers, group = "renamed.example.com", version = "v1", kind = "Wheel", namespaced)]
+#[informer(beside = Engine)]
+pub struct Wheel {
+    metadata: ObjectMeta,
+}
+
+/// Adds a version.
+#[derive(Informer, Deserialize, Debug)]
+#[informer(crate = front, group = "renamed.example.com", version = "v2", kind = "Wheel", namespaced, group_of = Engine)]
+#[informer(plural = "wheels", accessor = "wheels")]
+pub struct RoundWheel {
+    metadata: ObjectMeta,
+}
+
+/// A view of a built-in kind.
+#[derive(Informer, Deserialize, Debug)]
+#[informer(crate = front, group = "", version = "v1", kind = "Pod", namespaced)]
+#[informer(index(name = "by_app", path = "metadata.labels[\"app\"]"))]
+pub struct PodName {
+    metadata: ObjectMeta,
+}

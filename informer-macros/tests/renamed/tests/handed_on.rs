@@ -1,0 +1,69 @@
+//! A crate that has informer-factory from another, and from nowhere else.
+
+use informer_testing::{ResourceKind, Simulator};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{CustomResource, Resource};
+use renamed::door::informers::{Informer, SharedIndexInformer, SharedInformerFactory};
+use renamed::{
+    Engine, EngineIndices, EngineInformers, PodNameIndices, PodNameInformers, RoundWheelInformers,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use renamed::WheelInformers as _;
+
+/// In a group of another crate.
+#[derive(Informer, Deserialize)]
+#[informer(crate = renamed::door::informers, group = "renamed.example.com", version = "v1", kind = "Door", namespaced)]
+#[informer(beside = Engine)]
+struct Door {
+    metadata: ObjectMeta,
+}
+
+#[derive(CustomResource, Informer, Deserialize, Serialize, Clone, Debug)]
+#[kube(group = "handed.example.com", version = "v1", kind = "Part", namespaced, schema = "disabled")]
+#[informer(crate = ::renamed::door::informers, index(name = "by_maker", path = "spec.maker"))]
+struct PartSpec {
+    maker: String,
+}
+
+/// A resource by kube's own derive.
+#[derive(Resource, Informer, Deserialize, Clone, Debug)]
+#[resource(inherit = k8s_openapi::api::core::v1::Node)]
+#[informer(crate = renamed::door::informers, own_resource, group = "", version = "v1", accessor = "machines")]
+struct Machine {
+    metadata: ObjectMeta,
+}
+
+fn description<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> String {
+    informer.status().description().to_owned()
+}
+
+#[tokio::test]
+async fn every_way_of_the_derive_works_where_the_front_door_is_elsewhere() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    simulator.register(ResourceKind::namespaced("renamed.example.com", "v1", "Engine", "engines"));
+    let engine = json!({
+        "apiVersion": "renamed.example.com/v1", "kind": "Engine", "metadata": { "namespace": "a", "name": "b" },
+        "spec": { "fuel": "wood", "power": 3 },
+    });
+    simulator.create(&engine).expect("a new object");
+    let factory = SharedInformerFactory::new(simulator.client().expect("a client"));
+    let engines = factory.renamed().v1().engines();
+    factory.start();
+    factory.wait_for_cache_sync().await.expect("it syncs");
+    let found = [engines.by_fuel("wood").len(), engines.by_name("b").len(), engines.by_power(&3).len()];
+    assert_eq!(found, [1, 1, 1]);
+    assert!(factory.core().v1().pod_names().by_app("web").is_empty());
+    for (description, plural) in [
+        (description(&factory.renamed().v1().wheels()), "wheels.renamed"),
+        (description(&factory.renamed().v1().doors()), "doors.renamed"),
+        (description(&factory.renamed().v2().wheels()), "wheels.renamed"),
+        (description(&factory.handed().v1().parts()), "parts.handed"),
+        (description(&factory.core().v1().machines()), "nodes"),
+    ] {
+        assert!(description.starts_with(plural), "{description}");
+    }
+    assert!(factory.handed().v1().parts().by_maker("x").is_empty());
+    factory.shutdown().await;
+}
