@@ -6,6 +6,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::status;
 
+/// Says by which `FlowSchema` flow control has classified a request.
+const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+
+/// Says in which `PriorityLevelConfiguration` it was to be served.
+const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+
 /// A complete HTTP response, prepared in advance.
 #[derive(Clone, Debug)]
 pub struct CannedResponse {
@@ -34,11 +40,17 @@ impl CannedResponse {
         Self::failure(StatusCode::GONE, "Expired", "The resourceVersion for the provided list is too old.")
     }
 
-    /// Answers as the server's flow control rejects: 429 in plain text, with `Retry-After` in seconds.
+    /// Answers as the server's flow control rejects: 429 in plain text, with `Retry-After` in seconds, and with the UIDs
+    /// of the flow schema and the priority level in `X-Kubernetes-PF-FlowSchema-UID` and
+    /// `X-Kubernetes-PF-PriorityLevel-UID`. They are made up; [`header`](Self::header) sets others.
+    #[doc(alias = "X-Kubernetes-PF-FlowSchema-UID")]
+    #[doc(alias = "X-Kubernetes-PF-PriorityLevel-UID")]
     #[must_use]
     pub fn too_many_requests(retry_after: u32) -> Self {
         Self::raw(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.\n")
             .header(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))
+            .header(FLOW_SCHEMA, HeaderValue::from_static("4b0c5d5e-7c1f-4b53-9d0e-6c5f1f3f2a01"))
+            .header(PRIORITY_LEVEL, HeaderValue::from_static("4b0c5d5e-7c1f-4b53-9d0e-6c5f1f3f2a02"))
             .retry_after(retry_after)
     }
 

@@ -109,6 +109,9 @@ async fn flow_control_rejects_in_plain_text_and_a_lost_state_as_expired() {
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(response.headers()["retry-after"], "7");
     assert_eq!(response.headers()["content-type"], "text/plain; charset=utf-8");
+    let uid = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+    let (schema, level) = (uid("X-Kubernetes-PF-FlowSchema-UID"), uid("X-Kubernetes-PF-PriorityLevel-UID"));
+    assert!(schema.len() == 36 && level.len() == 36 && schema != level, "{schema} {level}");
     simulator.fail_next(1, any(), CannedResponse::expired());
     let (code, status) = get(&simulator, MAPS).await;
     assert_eq!((code, status["reason"].as_str()), (StatusCode::GONE, Some("Expired")));
