@@ -61,6 +61,7 @@
 //! - History: [`compact`](Simulator::compact), [`restart`](Simulator::restart) with or
 //!   [without](Simulator::restart_without_history) it, and backups, [restored](Simulator::restore) so that resource
 //!   versions go back, or [moved ahead](Simulator::restore_ahead).
+//! - A watch cache that is not filled yet: [`set_watch_cache_ready`](Simulator::set_watch_cache_ready).
 //! - A second API server that is late: [`lagging_replica`](Simulator::lagging_replica).
 //! - All of this at random, the same each time: [`FaultPlan`].
 //!

@@ -157,6 +157,14 @@ pub(crate) fn too_large_resource_version(wanted: u64, current: u64) -> Refusal {
     refusal
 }
 
+/// The refusal of what a watch cache would serve that has not been filled yet.
+pub(crate) fn initializing(retry_after_seconds: u32) -> Refusal {
+    let message = "storage is (re)initializing";
+    let mut refusal = failure(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+    refusal.details = Some(StatusDetails { retry_after_seconds, ..details("", "", "") });
+    refusal
+}
+
 /// The refusal of a new object in a namespace that is being deleted.
 pub(crate) fn namespace_terminating(kind: &ResourceKind, name: &str, namespace: &str) -> Refusal {
     let message = format!(

@@ -6,7 +6,6 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine};
 use serde::{Deserialize, Serialize};
 
-use crate::resource::ResourceKind;
 use crate::selector::Filter;
 use crate::status::{self, Refusal};
 
@@ -25,16 +24,16 @@ pub(super) struct ContinueToken {
 
 impl ContinueToken {
     /// Continues behind a storage key, in the state of the page before.
-    pub(super) fn after(kind: &ResourceKind, filter: &Filter, last_key: &str, resource_version: u64) -> Self {
+    pub(super) fn after(cached: bool, filter: &Filter, last_key: &str, resource_version: u64) -> Self {
         // A zero byte makes the smallest key that is greater than the last one.
-        let start = format!("{}\0", relative(kind, filter, last_key));
+        let start = format!("{}\0", relative(cached, filter, last_key));
         let resource_version = i64::try_from(resource_version).unwrap_or(i64::MAX);
         Self { v: VERSION.to_owned(), resource_version, start }
     }
 
     /// Continues from a storage key, in whatever state is the latest then.
-    pub(super) fn inconsistent(kind: &ResourceKind, filter: &Filter, key: &str) -> Self {
-        Self { v: VERSION.to_owned(), resource_version: -1, start: relative(kind, filter, key) }
+    pub(super) fn inconsistent(cached: bool, filter: &Filter, key: &str) -> Self {
+        Self { v: VERSION.to_owned(), resource_version: -1, start: relative(cached, filter, key) }
     }
 
     pub(super) fn encode(&self) -> String {
@@ -74,9 +73,9 @@ impl ContinueToken {
 }
 
 /// The token's way of writing a key. The watch cache's begin with a slash, those that come from etcd don't.
-fn relative(kind: &ResourceKind, filter: &Filter, key: &str) -> String {
+fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
-    if kind.is_cached() { format!("/{relative}") } else { relative.to_owned() }
+    if cached { format!("/{relative}") } else { relative.to_owned() }
 }
 
 /// Where the base64 ends to be any.

@@ -45,16 +45,16 @@ pub(crate) async fn list(
     options: &ListOptions,
 ) -> Result<List, Refusal> {
     options.validate_for_list()?;
-    let kind = &table.kind;
-    let start = start(kind, revision, filter, options).await?;
+    let cached = comes_from_cache(&table.kind, revision, filter, options)?;
+    let start = start(cached, revision, filter, options).await?;
     let request = PageRequest { filter, at: start.at, start: &start.key, limit: start.limit };
     let page =
-        table.page(&request).map_err(|refusal| offer_remainder(refusal, kind, filter, &start, options))?;
+        table.page(&request).map_err(|refusal| offer_remainder(refusal, cached, filter, &start, options))?;
     let more = page.remaining > 0;
     let last = page.objects.last().map_or(start.key.as_str(), |object| object.key.as_str());
     Ok(List {
         continue_token: if more {
-            ContinueToken::after(kind, filter, last, page.resource_version).encode()
+            ContinueToken::after(cached, filter, last, page.resource_version).encode()
         } else {
             String::new()
         },
@@ -64,8 +64,26 @@ pub(crate) async fn list(
     })
 }
 
-async fn start(
+/// Tells whether a list comes from the watch cache, and not from etcd. While the cache is being filled, etcd takes what it
+/// can give in pages, and the rest is refused.
+fn comes_from_cache(
     kind: &ResourceKind,
+    revision: &Revision,
+    filter: &Filter,
+    options: &ListOptions,
+) -> Result<bool, Refusal> {
+    if !kind.is_cached() {
+        return Ok(false);
+    }
+    match revision.watch_cache().check() {
+        Ok(()) => Ok(true),
+        Err(_) if options.names_a_state() || (options.limit > 0 && !filter.selects()) => Ok(false),
+        Err(refusal) => options.parsed_resource_version().and(Err(refusal)),
+    }
+}
+
+async fn start(
+    cached: bool,
     revision: &Revision,
     filter: &Filter,
     options: &ListOptions,
@@ -73,18 +91,18 @@ async fn start(
     let limit = options.limit;
     let from_the_top = |at, limit| Start { at, key: filter.key_prefix(), limit };
     if !options.continue_token.is_empty() {
-        return resume(kind, revision, filter, options).await;
+        return resume(cached, revision, filter, options).await;
     }
     let Some(version) = options.parsed_resource_version()? else {
         return Ok(from_the_top(At::Latest, limit));
     };
     // What is not in the watch cache comes from etcd, which is never behind.
-    let at_hand = || if kind.is_cached() { revision.at_hand() } else { At::Latest };
+    let at_hand = || if cached { revision.at_hand() } else { At::Latest };
     if version == 0 {
         // The watch cache ignores the limit of a list that accepts any state; etcd does not.
-        return Ok(from_the_top(at_hand(), if kind.is_cached() { 0 } else { limit }));
+        return Ok(from_the_top(at_hand(), if cached { 0 } else { limit }));
     }
-    reach(kind, revision, version).await?;
+    reach(cached, revision, version).await?;
     Ok(match options.version_match {
         Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
         Some(VersionMatch::NotOlderThan) => from_the_top(at_hand(), limit),
@@ -95,7 +113,7 @@ async fn start(
 }
 
 async fn resume(
-    kind: &ResourceKind,
+    cached: bool,
     revision: &Revision,
     filter: &Filter,
     options: &ListOptions,
@@ -106,7 +124,7 @@ async fn resume(
     let token = ContinueToken::decode(&options.continue_token)?;
     let at = match u64::try_from(token.resource_version) {
         Ok(version) => {
-            reach(kind, revision, version).await?;
+            reach(cached, revision, version).await?;
             At::Exactly(version)
         }
         Err(_) => At::Latest,
@@ -115,32 +133,21 @@ async fn resume(
 }
 
 /// Waits for a resource version. The watch cache lags behind, so it is given time; etcd knows at once what it has not.
-async fn reach(kind: &ResourceKind, revision: &Revision, version: u64) -> Result<(), Refusal> {
-    if kind.is_cached() {
-        return revision.reach(version).await;
-    }
-    let current = revision.stored();
-    if version > current {
-        let mut refusal = status::too_large_resource_version(version, current);
-        if let Some(details) = &mut refusal.details {
-            details.retry_after_seconds = 0;
-        }
-        return Err(refusal);
-    }
-    Ok(())
+async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
+    if cached { revision.reach(version).await } else { revision.check_stored(version) }
 }
 
 /// When the state of a paged list is gone, offers the client the remainder at the latest state.
 fn offer_remainder(
     mut refusal: Refusal,
-    kind: &ResourceKind,
+    cached: bool,
     filter: &Filter,
     start: &Start,
     options: &ListOptions,
 ) -> Refusal {
     if !options.continue_token.is_empty() {
         refusal.message = CONTINUE_TOO_OLD.to_owned();
-        let token = ContinueToken::inconsistent(kind, filter, &start.key);
+        let token = ContinueToken::inconsistent(cached, filter, &start.key);
         refusal.metadata.get_or_insert_default().continue_ = Some(token.encode());
     }
     refusal

@@ -183,6 +183,16 @@ impl ListOptions {
         self.unknown_match = None;
     }
 
+    /// Tells whether a list is to show the state at one resource version, or goes on with such a list.
+    pub(crate) fn names_a_state(&self) -> bool {
+        let of_old = self.limit > 0 && !matches!(self.resource_version.as_str(), "" | "0");
+        match self.version_match {
+            Some(VersionMatch::Exact) => true,
+            Some(VersionMatch::NotOlderThan) => false,
+            None => of_old || !self.continue_token.is_empty(),
+        }
+    }
+
     fn has_match(&self) -> bool {
         self.version_match.is_some() || self.unknown_match.is_some()
     }

@@ -94,6 +94,28 @@ impl Simulator {
         self.server.end_watches();
     }
 
+    /// Says whether the watch cache is filled. If it is not, as after a start or when the server lost its connection to
+    /// etcd, all watches end, and until this is called with `true` again
+    ///
+    /// - watches are refused with 429 `TooManyRequests`, as HTTP statuses, and with a `Retry-After` that grows with the time
+    ///   from 1 second to 30;
+    /// - lists with a limit and no selector, and lists that name one state (exactly a version, or the next page), come from
+    ///   etcd, which honours the limit also for version `0`; all other lists are refused as watches are;
+    /// - gets come from etcd, and so do events, which are not in the cache. Writes go on.
+    ///
+    /// The history stays, for a test to see where the client goes on; a server that begins with an empty one is
+    /// [`restart_without_history`](Self::restart_without_history). [Lagging replicas](Self::lagging_replica) have a cache of
+    /// their own, which is always ready.
+    ///
+    /// From `ResilientWatchCacheInitialization` (KEP-4568), which servers have from 1.34 on for good.
+    #[doc(alias = "ResilientWatchCacheInitialization")]
+    pub fn set_watch_cache_ready(&self, ready: bool) {
+        self.server.revision.watch_cache().set_ready(ready);
+        if !ready {
+            self.server.end_watches();
+        }
+    }
+
     /// Puts all objects aside, as a backup of etcd does, for [`restore`](Self::restore).
     #[must_use]
     pub fn backup(&self) -> Backup {

@@ -10,6 +10,7 @@ mod past;
 mod revision;
 mod table;
 mod transaction;
+mod watch_cache;
 
 pub use backup::Backup;
 pub(crate) use bell::Listener;

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::bell::{Bell, Listener};
 use super::past::At;
+use super::watch_cache::WatchCache;
 use crate::status::{self, Refusal};
 
 /// How long a read waits for a resource version that has not been reached, as in the real server.
@@ -22,6 +23,8 @@ pub(crate) struct Revision {
     stored: Arc<Stored>,
     /// How far behind a second API server is; none for the first, which knows of each write at once.
     lag: Option<Arc<Mutex<Lag>>>,
+    /// The memory of this API server.
+    watch_cache: WatchCache,
 }
 
 /// The counter itself.
@@ -49,13 +52,19 @@ impl Lag {
 impl Revision {
     pub(crate) fn starting_at(revision: u64) -> Self {
         let stored = Stored { revision: AtomicU64::new(revision), bell: Bell::default() };
-        Self { stored: Arc::new(stored), lag: None }
+        Self { stored: Arc::new(stored), lag: None, watch_cache: WatchCache::default() }
     }
 
     /// The same counter, as another API server sees it that can fall behind.
     pub(crate) fn of_replica(&self) -> Self {
         let lag = Mutex::new(Lag { behind: 0, floor: 0 });
-        Self { stored: Arc::clone(&self.stored), lag: Some(Arc::new(lag)) }
+        let watch_cache = WatchCache::default();
+        Self { stored: Arc::clone(&self.stored), lag: Some(Arc::new(lag)), watch_cache }
+    }
+
+    /// The memory of this API server.
+    pub(crate) fn watch_cache(&self) -> &WatchCache {
+        &self.watch_cache
     }
 
     /// The newest revision that this API server knows of.
@@ -113,6 +122,19 @@ impl Revision {
             Ok(()) => Ok(()),
             Err(_) => Err(status::too_large_resource_version(wanted, self.current())),
         }
+    }
+
+    /// Refuses a revision that is not stored, at once: etcd knows what it has not, and there is nothing to wait for.
+    pub(crate) fn check_stored(&self, wanted: u64) -> Result<(), Refusal> {
+        let stored = self.stored();
+        if wanted <= stored {
+            return Ok(());
+        }
+        let mut refusal = status::too_large_resource_version(wanted, stored);
+        if let Some(details) = &mut refusal.details {
+            details.retry_after_seconds = 0;
+        }
+        Err(refusal)
     }
 
     /// Announces from now on that a server that can be behind knows more; the first server has nothing to announce,

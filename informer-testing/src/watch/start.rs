@@ -75,7 +75,7 @@ enum Start {
 /// Opens a watch, or refuses its parameters.
 ///
 /// As on the real server, what goes wrong after the parameters were accepted is not an HTTP error but an `ERROR`
-/// event in a stream that then ends.
+/// event in a stream that then ends; but for a watch cache that is not ready.
 pub(crate) async fn open(
     opening: Opening,
     options: &ListOptions,
@@ -88,6 +88,9 @@ pub(crate) async fn open(
     }
     options.validate_for_watch()?;
     let start = start(&opening.revision, &options)?;
+    if opening.table.kind.is_cached() {
+        opening.revision.watch_cache().check()?;
+    }
     if options.timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Ok(stream::empty().boxed());
     }

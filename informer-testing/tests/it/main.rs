@@ -18,6 +18,7 @@ mod restarts;
 mod serving;
 mod subresources;
 mod support;
+mod watch_cache;
 mod watching;
 mod websockets;
 mod writing;
