@@ -208,6 +208,13 @@ pub(crate) fn not_acceptable(accepted: &str) -> Refusal {
     failure(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
+/// The end of a watch of etcd that comes to the deletion of an object that can't be read.
+pub(crate) fn store_read_error() -> Refusal {
+    let message = "saw a DELETED event, but object data is corrupt - data from the storage is not transformable \
+                   revision=0: no matching prefix found";
+    failure(StatusCode::INTERNAL_SERVER_ERROR, "StoreReadError", message)
+}
+
 pub(crate) fn internal(message: impl Into<String>) -> Refusal {
     failure(StatusCode::INTERNAL_SERVER_ERROR, reason::UNKNOWN, message)
 }

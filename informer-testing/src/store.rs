@@ -12,7 +12,8 @@ use crate::error::Error;
 use crate::object::Object;
 use crate::server::Server;
 use crate::status;
-use crate::writes::{Body, DeleteOptions, Guard, WriteOptions, Writer};
+use crate::upkeep;
+use crate::writes::{Body, DeleteOptions, Guard, Outcome, WriteOptions, Writer};
 
 /// The stored objects of one kind. Cheap to clone.
 ///
@@ -101,6 +102,29 @@ impl ObjectStore {
         let (namespace, name) = self.served.kind.split_key(key);
         let outcome = self.writer(namespace).delete(name, &DeleteOptions::default())?;
         Ok(StoredObject(outcome.into_object()))
+    }
+
+    /// Deletes the object with this key as if its stored bytes could not be read any more, whatever finalizers it has, and
+    /// gives its last version; as a client does with `ignoreStoreReadErrorWithClusterBreakingPotential`.
+    ///
+    /// Watches of resources that are not in the watch cache (of the built-in ones: events) read it from etcd, and end with
+    /// an `ERROR` event of code 500 and reason `StoreReadError`, whatever their selectors; those that begin before the
+    /// deletion later on, too. Of other resources the watch cache begins anew: watches end, and can't be resumed from before
+    /// (410 `Expired`).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there is no such object.
+    #[doc(alias = "StoreReadError")]
+    pub fn delete_corrupt(&self, key: &str) -> Result<StoredObject, Error> {
+        let (table, kind) = (&self.served.table, &self.served.kind);
+        let last = table.write(|transaction| {
+            let name = kind.split_key(key).1;
+            let old = transaction.current(key).ok_or_else(|| status::not_found(kind, name))?;
+            Ok(transaction.remove_corrupt(key, old.decode()))
+        })?;
+        upkeep::after_write(&self.server, &self.served, &Outcome::Removed(last.clone()));
+        Ok(StoredObject(last))
     }
 
     /// Gives the object with this key: `namespace/name`, or the bare name in the cluster scope.

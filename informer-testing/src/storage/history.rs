@@ -14,16 +14,22 @@ pub(crate) struct Event {
     /// The version before; none for a creation.
     pub(crate) previous: Option<Arc<Object>>,
     pub(crate) is_deletion: bool,
+    /// Whether what was stored before can't be read, so that whoever follows etcd can't be told what was deleted.
+    pub(crate) is_corrupt: bool,
     departed: OnceLock<Arc<Object>>,
 }
 
 impl Event {
     pub(crate) fn stored(object: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
-        Self { object, previous, is_deletion: false, departed: OnceLock::new() }
+        Self { object, previous, is_deletion: false, is_corrupt: false, departed: OnceLock::new() }
     }
 
     pub(crate) fn deleted(last: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
         Self { is_deletion: true, ..Self::stored(last, previous) }
+    }
+
+    pub(crate) fn corrupt(last: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
+        Self { is_corrupt: true, ..Self::deleted(last, previous) }
     }
 
     pub(crate) fn resource_version(&self) -> u64 {

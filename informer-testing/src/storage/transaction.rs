@@ -37,10 +37,29 @@ impl<'a> Transaction<'a> {
 
     /// Removes an object. Its last version, given by `value`, gets the resource version of the deletion.
     pub(crate) fn remove(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
+        self.take_out(key, value, Event::deleted)
+    }
+
+    /// Removes an object that can't be read, whatever holds it. A watch cache that comes upon it begins anew, before anyone
+    /// hears of the deletion.
+    pub(crate) fn remove_corrupt(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
+        let last = self.take_out(key, value, Event::corrupt);
+        if self.kind.is_cached() {
+            self.state.history.begin_anew(last.resource_version);
+        }
+        last
+    }
+
+    fn take_out(
+        &mut self,
+        key: &str,
+        value: Map<String, Value>,
+        event: fn(Arc<Object>, Option<Arc<Object>>) -> Event,
+    ) -> Arc<Object> {
         let last = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.remove(key);
         self.state.note_owners(previous.as_deref(), None);
-        self.state.history.push(Arc::new(Event::deleted(last.clone(), previous)));
+        self.state.history.push(Arc::new(event(last.clone(), previous)));
         last
     }
 }

@@ -19,6 +19,7 @@ use super::injection::{Content, Ending, PlacedInjection, WatchInjection};
 use super::registry::Registration;
 use crate::object::Object;
 use crate::selector::Filter;
+use crate::status;
 use crate::storage::{Event, Lagging, Listener, Reader, Revision, Table};
 
 /// How long before its deadline a watch gets a last bookmark.
@@ -201,6 +202,12 @@ impl WatchStream {
 
     fn append(&mut self, buffer: &mut BytesMut, event: &Event) {
         if event.resource_version() <= self.after {
+            return;
+        }
+        // Whether a selector matches can't be known.
+        if event.is_corrupt && self.filter.in_namespace(&event.object) {
+            self.framing.append_error(buffer, &status::store_read_error());
+            self.ended = Some(Ending::Close);
             return;
         }
         let Some((kind, object)) = self.view(event) else {
