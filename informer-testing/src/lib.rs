@@ -61,7 +61,8 @@
 //! - History: [`compact`](Simulator::compact), [`restart`](Simulator::restart) with or
 //!   [without](Simulator::restart_without_history) it, and backups, [restored](Simulator::restore) so that resource
 //!   versions go back, or [moved ahead](Simulator::restore_ahead).
-//! - A watch cache that is not filled yet: [`set_watch_cache_ready`](Simulator::set_watch_cache_ready).
+//! - A server that is [shutting down](Simulator::begin_shutdown), a watch cache that is
+//!   [not filled yet](Simulator::set_watch_cache_ready), an object that [can't be read](ObjectStore::delete_corrupt).
 //! - A second API server that is late: [`lagging_replica`](Simulator::lagging_replica).
 //! - All of this at random, the same each time: [`FaultPlan`].
 //!
@@ -181,7 +182,8 @@ pub use builder::SimulatorBuilder;
 pub use cluster::{Change, Churn, Cluster, ClusterSpec};
 pub use error::Error;
 pub use fault::{
-    CannedResponse, Disturbance, Fault, FaultPlan, FaultPlanOptions, Gate, PlannedTrouble, Trouble,
+    CannedResponse, Disturbance, Fault, FaultPlan, FaultPlanOptions, Gate, PlannedTrouble, ShutdownAnswer,
+    Trouble,
 };
 pub use lagging_replica::LaggingReplica;
 pub use memory_source::MemorySource;

@@ -10,7 +10,7 @@ use crate::catalogue::{Catalogue, Served};
 use crate::clock::Clock;
 use crate::credentials::Credentials;
 use crate::custom;
-use crate::fault::FaultQueue;
+use crate::fault::{FaultQueue, ShutdownAnswer};
 use crate::request::RequestLog;
 use crate::resource::ResourceKind;
 use crate::storage::{Backup, Revision, Table};
@@ -59,6 +59,8 @@ pub(crate) struct Server {
     pub(crate) stop: CancellationToken,
     /// Ends the watches when the server restarts; a new one is made then.
     life: Mutex<CancellationToken>,
+    /// How new requests are refused, if the server is shutting down; other API servers go on.
+    shutdown: Mutex<Option<ShutdownAnswer>>,
     /// Other API servers in front of this storage.
     replicas: Mutex<Vec<Revision>>,
     pub(crate) clock: Clock,
@@ -77,6 +79,7 @@ impl Server {
             credentials: Credentials::default(),
             life: Mutex::new(stop.child_token()),
             stop,
+            shutdown: Mutex::default(),
             replicas: Mutex::default(),
             clock: Clock::starting_at(settings.begins_on),
             random: Mutex::new(fastrand::Rng::with_seed(settings.seed)),
@@ -107,6 +110,26 @@ impl Server {
     /// Ends when the server stops or restarts.
     pub(crate) fn life(&self) -> CancellationToken {
         self.life.lock().clone()
+    }
+
+    /// Begins a new life: all watches end, and a server that was shutting down takes requests again.
+    pub(crate) fn restart(&self) {
+        *self.shutdown.lock() = None;
+        self.end_watches();
+    }
+
+    /// Refuses new requests from now on, until the server restarts.
+    pub(crate) fn begin_shutdown(&self, answer: ShutdownAnswer) {
+        *self.shutdown.lock() = Some(answer);
+        self.end_watches();
+    }
+
+    /// How new requests are refused, if they are; some are exempt until the very end.
+    pub(crate) fn shutdown(&self, exempt: bool) -> Option<ShutdownAnswer> {
+        if self.stop.is_cancelled() {
+            return Some(ShutdownAnswer::ServiceUnavailable);
+        }
+        self.shutdown.lock().filter(|_| !exempt)
     }
 
     /// Ends all watches, as a restart does.

@@ -9,6 +9,7 @@ mod kind;
 mod plan;
 mod queue;
 mod response;
+mod shutdown;
 mod trouble;
 
 pub use gate::Gate;
@@ -17,4 +18,5 @@ pub use plan::{FaultPlan, FaultPlanOptions, PlannedTrouble};
 pub use queue::Disturbance;
 pub(crate) use queue::FaultQueue;
 pub use response::CannedResponse;
+pub use shutdown::ShutdownAnswer;
 pub use trouble::Trouble;

@@ -123,8 +123,9 @@ where
     let cbor = server.settings.habits.cbor;
     let refusals = accept::encoding_of_refusals(&recorded.headers, cbor);
     let refused = |refusal: &Refusal| respond::status(refusal, refusals);
-    if server.stop.is_cancelled() {
-        return refused(&shutting_down());
+    let exempt = revision.is_of_replica() || matches!(route, Route::Health);
+    if let Some(shutdown) = server.shutdown(exempt) {
+        return respond::canned(shutdown.response());
     }
     if !server.credentials.accept(&recorded.headers) {
         return refused(&status::unauthorized());
@@ -178,10 +179,6 @@ async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
             object::answer(&call, &target).await
         }
     }
-}
-
-fn shutting_down() -> Refusal {
-    status::failure(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "apiserver is shutting down")
 }
 
 fn too_large() -> Refusal {

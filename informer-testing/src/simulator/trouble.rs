@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Simulator;
-use crate::fault::{Disturbance, Fault};
+use crate::fault::{Disturbance, Fault, ShutdownAnswer};
 use crate::lagging_replica::LaggingReplica;
 use crate::request::RequestFilter;
 use crate::storage::Backup;
@@ -85,13 +85,13 @@ impl Simulator {
     /// Restarts the server in no time: all watches end, and everything else is as before. It is what a client sees that
     /// is handed over to another API server.
     pub fn restart(&self) {
-        self.server.end_watches();
+        self.server.restart();
     }
 
     /// Restarts the server, which forgets the past: watches and lists from before now are answered with 410 `Expired`.
     pub fn restart_without_history(&self) {
         self.server.forget_history();
-        self.server.end_watches();
+        self.server.restart();
     }
 
     /// Says whether the watch cache is filled. If it is not, as after a start or when the server lost its connection to
@@ -116,6 +116,18 @@ impl Simulator {
         }
     }
 
+    /// Begins to shut the server down: all watches end, and new requests are refused with `Retry-After` and
+    /// `Connection: close`, as `answer` says. It is over when the server [restarts](Self::restart), in whichever way.
+    ///
+    /// Health checks are answered all the same, though a real server's `/readyz` says no by then; a real server also ends
+    /// its watches one after another. There is no `GOAWAY`, because the simulator does not speak HTTP/2. The socket stays
+    /// open: a client that comes again is refused. That nobody listens any more is [`Fault::refuse`].
+    /// [Lagging replicas](Self::lagging_replica) lose their watches as in a restart, and serve on.
+    #[doc(alias = "shutdown-send-retry-after")]
+    pub fn begin_shutdown(&self, answer: ShutdownAnswer) {
+        self.server.begin_shutdown(answer);
+    }
+
     /// Puts all objects aside, as a backup of etcd does, for [`restore`](Self::restore).
     #[must_use]
     pub fn backup(&self) -> Backup {
@@ -131,7 +143,7 @@ impl Simulator {
     /// [moved ahead](Self::restore_ahead).
     pub fn restore(&self, backup: &Backup) {
         self.server.restore(backup, backup.resource_version());
-        self.server.end_watches();
+        self.server.restart();
     }
 
     /// Restarts the server with the objects of a backup, and with resource versions that go on this many after the
@@ -141,7 +153,7 @@ impl Simulator {
     /// does not, and watches from before are answered with 410 `Expired`.
     pub fn restore_ahead(&self, backup: &Backup, by: u64) {
         self.server.restore(backup, self.resource_version() + by.max(1));
-        self.server.end_watches();
+        self.server.restart();
     }
 
     /// Adds another API server in front of the same storage, whose watch cache can be late.

@@ -67,6 +67,11 @@ impl Revision {
         &self.watch_cache
     }
 
+    /// Tells whether it is a second API server's.
+    pub(crate) fn is_of_replica(&self) -> bool {
+        self.lag.is_some()
+    }
+
     /// The newest revision that this API server knows of.
     pub(crate) fn current(&self) -> u64 {
         let stored = self.stored();

@@ -3,6 +3,7 @@
 mod applying;
 mod cascades;
 mod clusters;
+mod corruption;
 mod definitions;
 mod discovery;
 mod disturbances;
@@ -16,6 +17,7 @@ mod protobuf;
 mod replicas;
 mod restarts;
 mod serving;
+mod shutdowns;
 mod subresources;
 mod support;
 mod watch_cache;

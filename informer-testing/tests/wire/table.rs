@@ -18,6 +18,10 @@ What a client can see of an API server, as scenarios in plain HTTP. Each is one 
 kube-apiserver in `cargo xtask e2e`. Those on CBOR run on a server that has its feature gate on:
 `cargo xtask e2e --apiserver-arg=--feature-gates=CBORServingAndStorage=true`. Where the two differ, the last column says how, and the scenario asserts both.
 
+What a server does only when it is in a bad way can't be had of a real one on demand: flow control that refuses, a watch
+cache that is not filled yet, a shutdown, objects that can't be read. In the simulator these are faults, after the server's
+source, with tests of their own in `informer-testing/tests/it` (`disturbances`, `watch_cache`, `shutdowns`, `corruption`).
+
 This file is written by `INFORMER_WRITE_WIRE_TABLE=1 cargo test -p informer-testing --test wire table`; without the
 variable the same command checks it.
 ";

@@ -1,0 +1,36 @@
+//! [`ShutdownAnswer`]: what a server that is shutting down answers to new requests.
+
+use http::header::{CONNECTION, CONTENT_TYPE};
+use http::{HeaderValue, StatusCode};
+
+use super::response::CannedResponse;
+
+/// How a server that is shutting down refuses new requests. With either answer it closes the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShutdownAnswer {
+    /// With 429 in plain text and a `Retry-After` of 5 seconds, as a server that was started with
+    /// `--shutdown-send-retry-after`.
+    TooManyRequests,
+    /// With 503 `ServiceUnavailable` and a `Retry-After` of 1 second, as a server that only waits for the requests under
+    /// way.
+    ServiceUnavailable,
+}
+
+impl ShutdownAnswer {
+    pub(crate) fn response(self) -> CannedResponse {
+        let response = match self {
+            Self::TooManyRequests => {
+                let text = "The apiserver is shutting down, please try again later.\n";
+                CannedResponse::raw(StatusCode::TOO_MANY_REQUESTS, text)
+                    .header(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))
+                    .retry_after(5)
+            }
+            Self::ServiceUnavailable => {
+                let (code, reason) = (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable");
+                CannedResponse::failure(code, reason, "apiserver is shutting down").retry_after(1)
+            }
+        };
+        response.header(CONNECTION, HeaderValue::from_static("close"))
+    }
+}
