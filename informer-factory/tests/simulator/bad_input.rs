@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::StatusCode;
 use informer_factory::{Health, SharedIndexInformer, SharedInformerFactory, WaitOutcome};
-use informer_testing::{CannedResponse, RequestFilter, Simulator, Verb};
+use informer_testing::{CannedResponse, RequestFilter, ShutdownAnswer, Simulator, Verb};
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::{PATIENCE, pod, simulator, within};
@@ -105,6 +105,32 @@ async fn a_client_that_repeats_requests_by_itself_hides_refusals_and_works_all_t
     within(factory.wait_for_cache_sync()).await.expect("it syncs");
     assert_eq!(failures.load(Ordering::Relaxed), 0, "it has heard of none");
     assert!(simulator.request_count(&of_pods) > 3);
+    let created = simulator.create(&pod("after", "n1")).expect("a new pod");
+    let outcome = pods.wait_for_write(&created.parse().expect("a pod"), PATIENCE).await;
+    assert_eq!((outcome, pods.indexer().len()), (WaitOutcome::Reached, 2));
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_whose_watch_cache_is_not_filled_yet_and_one_that_shuts_down_are_waited_for() {
+    let simulator = simulator().await;
+    simulator.create(&pod("before", "n1")).expect("a new pod");
+    simulator.set_watch_cache_ready(false);
+    // Lists of nothing less than everything need the cache.
+    let factory = SharedInformerFactory::builder(simulator.client().expect("a client"))
+        .tweak_list_options(|options| options.label_selector = "app!=cache".to_owned())
+        .build();
+    let pods = factory.core().v1().pods();
+    factory.start();
+    let health = health_with_error(&pods).await;
+    let message = health.error().map(ToString::to_string).unwrap_or_default();
+    assert!(message.contains("storage is (re)initializing"), "{message}");
+    simulator.set_watch_cache_ready(true);
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+
+    simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
+    health_with_error(&pods).await;
+    simulator.restart();
     let created = simulator.create(&pod("after", "n1")).expect("a new pod");
     let outcome = pods.wait_for_write(&created.parse().expect("a pod"), PATIENCE).await;
     assert_eq!((outcome, pods.indexer().len()), (WaitOutcome::Reached, 2));
