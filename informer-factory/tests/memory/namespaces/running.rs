@@ -55,17 +55,21 @@ impl Controller {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn i6_a_key_of_a_namespace_that_comes_later_waits_until_every_cache_has_listed_that_one() {
+/// Parents and children, both followed in `a`. There is a parent in `c`, whose children can't be listed at first.
+async fn with_children_refused_in_c() -> (Server, Running, Running) {
     let (of_parents, of_children) = (Server::new(), Server::new());
     of_parents.put("c", "late", "1");
     of_children.put("c", "child", "1");
     let refusal = kube::core::Status::failure("no", "Forbidden").with_code(403);
     of_children.of("c").fail_next_list(Box::new(refusal).into());
-    let (parents, children) =
-        (of_parents.start(&["a"]).synced().await, of_children.start(&["a"]).synced().await);
-    let mut controller = Controller::start(&parents, &children);
+    let (parents, children) = (of_parents.start(&["a"]), of_children.start(&["a"]));
+    (of_parents, parents.synced().await, children.synced().await)
+}
 
+#[tokio::test(start_paused = true)]
+async fn i6_a_key_of_a_namespace_that_comes_later_waits_until_every_cache_has_listed_that_one() {
+    let (of_parents, parents, children) = with_children_refused_in_c().await;
+    let mut controller = Controller::start(&parents, &children);
     children.informer.add_namespace("c").expect("a name");
     parents.informer.add_namespace("c").expect("a name").wait().await.expect("it is listed");
     assert!(!children.informer.synced_in("c").has_synced() && children.informer.synced_in("a").has_synced());
@@ -82,12 +86,7 @@ async fn i6_a_key_of_a_namespace_that_comes_later_waits_until_every_cache_has_li
 
 #[tokio::test(start_paused = true)]
 async fn a_key_waits_no_longer_for_a_namespace_that_a_cache_ceases_to_follow() {
-    let (of_parents, of_children) = (Server::new(), Server::new());
-    of_parents.put("c", "late", "1");
-    let refusal = kube::core::Status::failure("no", "Forbidden").with_code(403);
-    of_children.of("c").fail_next_list(Box::new(refusal).into());
-    let (parents, children) =
-        (of_parents.start(&["a"]).synced().await, of_children.start(&["a"]).synced().await);
+    let (_, parents, children) = with_children_refused_in_c().await;
     let mut controller = Controller::start(&parents, &children);
     children.informer.add_namespace("c").expect("a name");
     parents.informer.add_namespace("c").expect("a name").wait().await.expect("it is listed");
