@@ -36,7 +36,8 @@ pub struct RunnerStats {
     pub timed_out: u64,
     /// Calls that panicked.
     pub panicked: u64,
-    /// How often a key was parked, because the caches did not have what was written for it.
+    /// How often a key was parked, because the caches did not have what was written for it, or one of them was still listing
+    /// its namespace for the first time.
     pub parked: u64,
     /// How often that ended with a deadline, so that the caches may have been behind.
     pub parked_timed_out: u64,

@@ -94,8 +94,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Records a write that has happened: the key is held up until `informer` has the object in the version that the
-    /// server returned. Nothing is recorded if it will never hear of it, or if the version has no order, as that of a
-    /// dry run.
+    /// server returned, or has let go of it, where that is outside the selector. Nothing is recorded if it will never hear
+    /// of it, or if the version has no order, as that of a dry run.
     ///
     /// The answer to some requests is a `Status`, and not the object; it has no version, and must not be recorded.
     #[doc(alias = "WroteAt")]
