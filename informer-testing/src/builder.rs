@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use crate::built_in;
 use crate::error::Error;
 use crate::resource::ResourceKind;
-use crate::serve::{Listener, Service};
+use crate::serve::{Listener, Service, Tls};
 use crate::server::{Habits, Server, Settings};
 use crate::simulator::Simulator;
 use crate::watch::{StreamingLists, WatchRules};
@@ -29,6 +29,8 @@ impl Default for SimulatorBuilder {
                 watch_rules: WatchRules { patience: 10_000, streaming_lists: StreamingLists::default() },
                 bookmark_interval: Duration::from_secs(60),
                 seed: 0,
+                goaway_chance: 0.0,
+                tls: false,
                 habits: Habits {
                     controllers: true,
                     namespaces_required: false,
@@ -161,6 +163,29 @@ impl SimulatorBuilder {
         self
     }
 
+    /// Sets how likely a request over HTTP/2 is to be the last of its connection: the client is sent a `GOAWAY`, what is
+    /// under way over the connection goes on, and the next request needs another one. From 0 to 1. Default: 0.
+    ///
+    /// It is drawn from the [seed](Self::seed). From kube-apiserver's `--goaway-chance`, which is at most 0.02, and by which
+    /// a load balancer gets to spread old clients over new servers.
+    #[doc(alias = "goaway-chance")]
+    #[must_use]
+    pub fn goaway_chance(mut self, chance: f64) -> Self {
+        self.settings.goaway_chance = chance;
+        self
+    }
+
+    /// Serves TLS, as real servers do, with a certificate for `127.0.0.1` and `localhost` that is made when the simulator
+    /// starts. Clients that speak HTTP/2 when it is offered, such as kubectl and client-go, then do so.
+    /// [`Simulator::kube_config`] and [`Simulator::kubeconfig`] say whom to trust. By default connections are not secured,
+    /// and HTTP/2 is for clients that begin with it. The feature `tls` of this crate.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self) -> Self {
+        self.settings.tls = true;
+        self
+    }
+
     /// Sets the date on which the simulator's clock begins; it is put on what is created and deleted. From there it goes
     /// as tokio's clock does, so that it stands still while that is paused. Default: now.
     #[must_use]
@@ -173,27 +198,30 @@ impl SimulatorBuilder {
     /// [`Simulator::client`]. Its address has port 0, where nobody listens.
     #[must_use]
     pub fn start_in_process(self) -> Simulator {
-        Simulator::new(self.server(), None)
+        Simulator::new(self.server(None), None)
     }
 
     /// Starts the simulator on a free loopback port. It must be called within a tokio runtime with I/O and time.
     ///
     /// # Errors
     ///
-    /// [`Error::Listen`] if no port can be bound.
+    /// [`Error::Listen`] if no port can be bound, or no certificate made.
     ///
     /// # Cancel safety
     ///
     /// A dropped call leaves nothing behind.
     pub async fn start(self) -> Result<Simulator, Error> {
-        let server = self.server();
-        let service = Service::new(server.clone());
-        let listener = Listener::start(service, &server.stop).await.map_err(Error::Listen)?;
+        #[cfg(feature = "tls")]
+        let tls = self.settings.tls.then(Tls::new).transpose().map_err(Error::Listen)?;
+        #[cfg(not(feature = "tls"))]
+        let tls = None;
+        let server = self.server(tls);
+        let listener = Listener::start(Service::new(server.clone())).await.map_err(Error::Listen)?;
         Ok(Simulator::new(server, Some(listener)))
     }
 
-    fn server(self) -> Arc<Server> {
-        let server = Arc::new(Server::new(self.settings));
+    fn server(self, tls: Option<Tls>) -> Arc<Server> {
+        let server = Arc::new(Server::new(self.settings, tls));
         for kind in self.kinds {
             server.register(kind);
         }

@@ -1,6 +1,5 @@
 //! [`LaggingReplica`]: another API server in front of the same storage, whose watch cache is late.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::error::Error;
@@ -94,8 +93,7 @@ impl LaggingReplica {
     ///
     /// A dropped call leaves nothing behind.
     pub async fn listen(&self) -> Result<kube::Config, Error> {
-        let listener = Listener::start(self.service(), &self.server.stop).await.map_err(Error::Listen)?;
-        let address: SocketAddr = listener.address;
-        Ok(simulator::config_for(address))
+        let listener = Listener::start(self.service()).await.map_err(Error::Listen)?;
+        Ok(simulator::config_for(&self.server, listener.address))
     }
 }

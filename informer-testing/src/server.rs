@@ -13,6 +13,7 @@ use crate::custom;
 use crate::fault::{FaultQueue, ShutdownAnswer};
 use crate::request::RequestLog;
 use crate::resource::ResourceKind;
+use crate::serve::{Farewells, Tls};
 use crate::storage::{Backup, Revision, Table};
 use crate::upkeep;
 use crate::watch::{WatchRegistry, WatchRules};
@@ -26,6 +27,10 @@ pub(crate) struct Settings {
     pub(crate) watch_rules: WatchRules,
     pub(crate) bookmark_interval: Duration,
     pub(crate) seed: u64,
+    /// How likely a request over HTTP/2 is to be the last of its connection.
+    pub(crate) goaway_chance: f64,
+    /// Whether the port is secured.
+    pub(crate) tls: bool,
     /// The date on which the clock begins.
     pub(crate) begins_on: SystemTime,
     pub(crate) habits: Habits,
@@ -56,6 +61,8 @@ pub(crate) struct Server {
     pub(crate) faults: FaultQueue,
     pub(crate) requests: RequestLog,
     pub(crate) credentials: Credentials,
+    pub(crate) farewells: Farewells,
+    pub(crate) tls: Option<Tls>,
     pub(crate) stop: CancellationToken,
     /// Ends the watches when the server restarts; a new one is made then.
     life: Mutex<CancellationToken>,
@@ -68,7 +75,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings, tls: Option<Tls>) -> Self {
         let stop = CancellationToken::new();
         Self {
             catalogue: Catalogue::default(),
@@ -77,6 +84,8 @@ impl Server {
             faults: FaultQueue::default(),
             requests: RequestLog::default(),
             credentials: Credentials::default(),
+            farewells: Farewells::new(settings.goaway_chance, settings.seed),
+            tls,
             life: Mutex::new(stop.child_token()),
             stop,
             shutdown: Mutex::default(),
@@ -121,7 +130,19 @@ impl Server {
     /// Refuses new requests from now on, until the server restarts.
     pub(crate) fn begin_shutdown(&self, answer: ShutdownAnswer) {
         *self.shutdown.lock() = Some(answer);
-        self.end_watches();
+        match answer {
+            ShutdownAnswer::Usual => {}
+            ShutdownAnswer::TooManyRequests => self.end_watches(),
+            ShutdownAnswer::ServiceUnavailable => {
+                self.end_watches();
+                self.farewells.to_all();
+            }
+        }
+    }
+
+    /// Says whether it is shutting down, of which a server's health checks tell.
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.stop.is_cancelled() || self.shutdown.lock().is_some()
     }
 
     /// How new requests are refused, if they are; some are exempt until the very end.

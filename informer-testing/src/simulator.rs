@@ -5,8 +5,11 @@ mod trouble;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use crate::builder::SimulatorBuilder;
 use crate::error::Error;
@@ -56,10 +59,10 @@ impl Simulator {
 
 /// How clients get in.
 impl Simulator {
-    /// Gives the address of the API, such as `http://127.0.0.1:40123`.
+    /// Gives the address of the API, such as `http://127.0.0.1:40123`; `https`, if the builder says so.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        url(&self.server, self.address)
     }
 
     /// Gives the configuration of a client that talks to the simulator over its socket.
@@ -67,7 +70,28 @@ impl Simulator {
     /// kube's own retries are off: they would hide from a test what the server answered.
     #[must_use]
     pub fn kube_config(&self) -> kube::Config {
-        config_for(self.address)
+        config_for(&self.server, self.address)
+    }
+
+    /// Gives the content of a kubeconfig file with which other programs, such as kubectl, get in: one cluster, one context,
+    /// and whom to trust if the port is secured. It has no credentials, which nobody needs by default.
+    #[must_use]
+    pub fn kubeconfig(&self) -> String {
+        let mut cluster = json!({ "server": self.url() });
+        if let Some(tls) = &self.server.tls {
+            cluster["certificate-authority-data"] = BASE64_STANDARD.encode(tls.pem()).into();
+        }
+        let name = "simulator";
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{ "name": name, "cluster": cluster }],
+            "users": [{ "name": name, "user": {} }],
+            "contexts": [{ "name": name, "context": { "cluster": name, "user": name } }],
+            "current-context": name,
+        });
+        // JSON is YAML.
+        kubeconfig.to_string()
     }
 
     /// Makes a client that talks to the simulator over its socket, or in process if it has none. Its default namespace
@@ -241,11 +265,17 @@ impl Drop for Simulator {
     }
 }
 
+/// Where a server is that listens at this address.
+fn url(server: &Server, address: SocketAddr) -> String {
+    let scheme = if server.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{address}")
+}
+
 /// The configuration of a client for a server at this address.
-pub(crate) fn config_for(address: SocketAddr) -> kube::Config {
+pub(crate) fn config_for(server: &Server, address: SocketAddr) -> kube::Config {
     // A socket address always makes a URI, so the default is never taken.
-    let uri = http::Uri::builder().scheme("http").authority(address.to_string()).path_and_query("/").build();
-    let mut config = kube::Config::new(uri.unwrap_or_default());
+    let mut config = kube::Config::new(url(server, address).parse().unwrap_or_default());
     config.default_retry = false;
+    config.root_cert = server.tls.as_ref().map(|tls| vec![tls.der().to_vec()]);
     config
 }

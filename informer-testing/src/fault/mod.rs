@@ -18,5 +18,6 @@ pub use plan::{FaultPlan, FaultPlanOptions, PlannedTrouble};
 pub use queue::Disturbance;
 pub(crate) use queue::FaultQueue;
 pub use response::CannedResponse;
+pub(crate) use response::flow_control;
 pub use shutdown::ShutdownAnswer;
 pub use trouble::Trouble;

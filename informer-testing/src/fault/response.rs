@@ -12,6 +12,15 @@ const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowsch
 /// Says in which `PriorityLevelConfiguration` it was to be served.
 const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
+/// How flow control has classified a request: the same for all, and made up.
+pub(crate) fn flow_control() -> HeaderMap {
+    let uid = HeaderValue::from_static;
+    HeaderMap::from_iter([
+        (FLOW_SCHEMA, uid("4b0c5d5e-7c1f-4b53-9d0e-6c5f1f3f2a01")),
+        (PRIORITY_LEVEL, uid("4b0c5d5e-7c1f-4b53-9d0e-6c5f1f3f2a02")),
+    ])
+}
+
 /// A complete HTTP response, prepared in advance.
 #[derive(Clone, Debug)]
 pub struct CannedResponse {
@@ -49,8 +58,7 @@ impl CannedResponse {
     pub fn too_many_requests(retry_after: u32) -> Self {
         Self::raw(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.\n")
             .header(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))
-            .header(FLOW_SCHEMA, HeaderValue::from_static("4b0c5d5e-7c1f-4b53-9d0e-6c5f1f3f2a01"))
-            .header(PRIORITY_LEVEL, HeaderValue::from_static("4b0c5d5e-7c1f-4b53-9d0e-6c5f1f3f2a02"))
+            .headers(flow_control())
             .retry_after(retry_after)
     }
 
@@ -58,6 +66,11 @@ impl CannedResponse {
     #[must_use]
     pub fn retry_after(self, seconds: u32) -> Self {
         self.header(RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    fn headers(mut self, headers: HeaderMap) -> Self {
+        self.headers.extend(headers);
+        self
     }
 
     /// Adds a header, or replaces it.

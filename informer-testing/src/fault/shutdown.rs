@@ -5,10 +5,13 @@ use http::{HeaderValue, StatusCode};
 
 use super::response::CannedResponse;
 
-/// How a server that is shutting down refuses new requests. With either answer it closes the connection.
+/// How a server that is shutting down takes new requests. With whatever it refuses them, it closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShutdownAnswer {
+    /// As ever, as within a server's `--shutdown-delay-duration`: only `/readyz` says that it is about to go. Watches go
+    /// on.
+    Usual,
     /// With 429 in plain text and a `Retry-After` of 5 seconds, as a server that was started with
     /// `--shutdown-send-retry-after`.
     TooManyRequests,
@@ -18,8 +21,10 @@ pub enum ShutdownAnswer {
 }
 
 impl ShutdownAnswer {
-    pub(crate) fn response(self) -> CannedResponse {
+    /// The refusal, if it refuses.
+    pub(crate) fn response(self) -> Option<CannedResponse> {
         let response = match self {
+            Self::Usual => return None,
             Self::TooManyRequests => {
                 let text = "The apiserver is shutting down, please try again later.\n";
                 CannedResponse::raw(StatusCode::TOO_MANY_REQUESTS, text)
@@ -31,6 +36,6 @@ impl ShutdownAnswer {
                 CannedResponse::failure(code, reason, "apiserver is shutting down").retry_after(1)
             }
         };
-        response.header(CONNECTION, HeaderValue::from_static("close"))
+        Some(response.header(CONNECTION, HeaderValue::from_static("close")))
     }
 }

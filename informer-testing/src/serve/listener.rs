@@ -1,17 +1,22 @@
-//! The socket side: accepts connections on a loopback port and serves HTTP/1.1 on each, and a WebSocket where a watch is
-//! asked for in one.
+//! The socket side: accepts connections on a loopback port and serves HTTP/1.1 or HTTP/2 on each, over TLS if the builder
+//! says so, and a WebSocket where a watch is asked for in one.
 
-use std::future::Future;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use hyper::server::conn::http1;
+use http::header::CONNECTION;
+use http::{Request, Version};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::respond::HttpResponse;
 use super::service::Service;
 use super::websocket;
 
@@ -21,6 +26,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long the port rests after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How many requests may be under way at a time over one connection of HTTP/2, as in the real server.
+const STREAMS: u32 = 100;
+
 /// The tasks that serve a simulator's port.
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -29,13 +37,13 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Binds a free loopback port and serves it until `stop` is cancelled.
-    pub(crate) async fn start(service: Service, stop: &CancellationToken) -> std::io::Result<Self> {
+    /// Binds a free loopback port and serves it until the server stops.
+    pub(crate) async fn start(service: Service) -> io::Result<Self> {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = socket.local_addr()?;
         let tasks = TaskTracker::new();
-        let accepting = accept(socket, service, stop.clone(), tasks.clone());
-        tasks.spawn(accepting);
+        let port = Port { stop: service.server.stop.clone(), service, tasks: tasks.clone() };
+        tasks.spawn(port.accept(socket));
         Ok(Self { address, tasks })
     }
 
@@ -46,53 +54,102 @@ impl Listener {
     }
 }
 
-async fn accept(socket: TcpListener, service: Service, stop: CancellationToken, tasks: TaskTracker) {
-    loop {
-        let connection = tokio::select! {
-            () = stop.cancelled() => return,
-            accepted = socket.accept() => accepted,
+/// What the connections of a port have in common.
+#[derive(Clone)]
+struct Port {
+    service: Service,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Port {
+    async fn accept(self, socket: TcpListener) {
+        loop {
+            let connection = tokio::select! {
+                () = self.stop.cancelled() => return,
+                accepted = socket.accept() => accepted,
+            };
+            match connection {
+                Ok((stream, _)) => {
+                    self.tasks.spawn(self.clone().greet(stream));
+                }
+                // Out of file descriptors, or a client that gave up: the next one may fare better.
+                Err(error) => {
+                    tracing::warn!(%error, "could not accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Serves a connection, once its client has said how it wants to be served.
+    async fn greet(self, stream: TcpStream) {
+        // Watch events are small and must not wait for one another.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "could not set TCP_NODELAY");
+        }
+        let Some(tls) = self.service.server.tls.clone() else { return self.serve(stream).await };
+        let secured = tokio::select! {
+            secured = tls.accept(stream) => secured,
+            () = self.stop.cancelled() => return,
         };
-        match connection {
-            Ok((stream, _)) => {
-                tasks.spawn(serve(stream, service.clone(), stop.clone(), tasks.clone()));
+        match secured {
+            Ok(stream) => self.serve(stream).await,
+            Err(error) => tracing::debug!(%error, "a client did not agree on TLS"),
+        }
+    }
+
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let leave = self.service.server.farewells.new_connection();
+        let asked = Asked { port: self.clone(), leave: leave.clone() };
+        let service = service_fn(move |request| asked.clone().answer(request));
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder.http2().max_concurrent_streams(STREAMS);
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let mut is_leaving = false;
+        let outcome = loop {
+            tokio::select! {
+                outcome = connection.as_mut() => break outcome,
+                () = self.stop.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    break tokio::time::timeout(GRACE, connection).await.unwrap_or(Ok(()));
+                }
+                // What is under way goes on, for as long as it takes.
+                () = leave.cancelled(), if !is_leaving => {
+                    is_leaving = true;
+                    connection.as_mut().graceful_shutdown();
+                }
             }
-            // Out of file descriptors, or a client that gave up: the next one may fare better.
-            Err(error) => {
-                tracing::warn!(%error, "could not accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
+        };
+        if let Err(error) = outcome {
+            tracing::debug!(%error, "a connection ended with an error");
         }
     }
 }
 
-async fn serve(stream: TcpStream, service: Service, stop: CancellationToken, tasks: TaskTracker) {
-    // Watch events are small and must not wait for one another.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "could not set TCP_NODELAY");
-    }
-    let talks = stop.clone();
-    let service = service_fn(move |request| {
-        let (answer, tasks, stop) =
-            (websocket::answer(service.clone(), request), tasks.clone(), talks.clone());
-        async move {
-            let (response, conversation) = answer.await?;
-            if let Some(conversation) = conversation {
-                tasks.spawn(within_grace(conversation.hold(), stop));
-            }
-            std::io::Result::Ok(response)
+/// The requests of one connection.
+#[derive(Clone)]
+struct Asked {
+    port: Port,
+    /// Tells the client to send no more of them: `GOAWAY` on HTTP/2.
+    leave: CancellationToken,
+}
+
+impl Asked {
+    async fn answer(self, request: Request<Incoming>) -> io::Result<HttpResponse> {
+        let Self { port, leave } = self;
+        let is_http_2 = request.version() == Version::HTTP_2;
+        let is_last = is_http_2 && port.service.server.farewells.draw();
+        let (mut response, conversation) = websocket::answer(port.service, request).await?;
+        if let Some(conversation) = conversation {
+            port.tasks.spawn(within_grace(conversation.hold(), port.stop));
         }
-    });
-    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades();
-    let mut connection = std::pin::pin!(connection);
-    let outcome = tokio::select! {
-        outcome = connection.as_mut() => outcome,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            tokio::time::timeout(GRACE, connection).await.unwrap_or(Ok(()))
+        // As in Go: what the header says on HTTP/1.1, HTTP/2 has a frame for.
+        if is_http_2 && (response.headers_mut().remove(CONNECTION).is_some() || is_last) {
+            leave.cancel();
         }
-    };
-    if let Err(error) = outcome {
-        tracing::debug!(%error, "a connection ended with an error");
+        Ok(response)
     }
 }
 

@@ -5,16 +5,21 @@ mod body;
 mod call;
 mod collection;
 mod documents;
+mod farewell;
 mod gzip;
 mod listener;
 mod object;
 mod respond;
 mod route;
 mod service;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
+mod tls;
 mod unknown_fields;
 mod websocket;
 
 pub use body::ResponseBody;
+pub(crate) use farewell::Farewells;
 pub(crate) use listener::Listener;
 pub(crate) use respond::canned;
 pub use service::Service;
+pub(crate) use tls::Tls;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::body::ResponseBody;
 use super::gzip;
 use crate::encoding::Encoding;
-use crate::fault::CannedResponse;
+use crate::fault::{CannedResponse, flow_control};
 use crate::list::List;
 use crate::object::Object;
 use crate::shape::Shape;
@@ -82,6 +82,12 @@ pub(super) fn done(code: StatusCode, encoding: Encoding) -> HttpResponse {
 
 pub(super) fn value(code: StatusCode, encoding: Encoding, value: &Value) -> HttpResponse {
     whole(code, encoding, encoding.document(value.to_string().into_bytes()).into_owned(), false)
+}
+
+/// Says, as every answer does that flow control has let through, how it has classified the request.
+pub(super) fn classified(mut response: HttpResponse) -> HttpResponse {
+    response.headers_mut().extend(flow_control());
+    response
 }
 
 /// Answers a path that leads nowhere, which a real server does in plain text.

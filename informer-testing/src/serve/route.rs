@@ -28,11 +28,22 @@ pub(super) enum Route {
     /// A question about rights, which is asked by creating it.
     Review(&'static Review),
     Version,
-    Health,
+    Health(Health),
     /// Nothing, within a group of the server's own.
     Missing,
     /// Nothing at all.
     Unknown,
+}
+
+/// What is asked of the server's health.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    /// Whether it runs.
+    Alive,
+    /// Whether it is to be sent requests, which one that is about to go is not.
+    Ready,
+    /// Of what makes up the latter, that it is not about to go.
+    NotShuttingDown,
 }
 
 /// The side of an object that a path shows.
@@ -70,7 +81,9 @@ pub(super) fn route(server: &Server, path: &str) -> Route {
     let segments: Vec<&str> = decoded.iter().map(AsRef::as_ref).collect();
     let found = match segments.as_slice() {
         ["version"] => Some(Route::Version),
-        ["healthz" | "livez" | "readyz", ..] => Some(Route::Health),
+        ["readyz"] => Some(Route::Health(Health::Ready)),
+        ["readyz", "shutdown"] => Some(Route::Health(Health::NotShuttingDown)),
+        ["healthz" | "livez" | "readyz", ..] => Some(Route::Health(Health::Alive)),
         ["openapi", "v3"] => Some(Route::Document(Document::OpenApiIndex)),
         ["openapi", "v3", rest @ ..] => Some(Route::Document(Document::OpenApi(rest.join("/")))),
         [""] => Some(Route::Document(Document::Paths)),

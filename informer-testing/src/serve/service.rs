@@ -14,9 +14,10 @@ use super::accept::{self, Accepted, Endpoint};
 use super::body::ResponseBody;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
-use super::route::{Facet, Route, route};
+use super::route::{Facet, Health, Route, route};
 use super::{collection, documents, object};
 use crate::encoding::Encoding;
+use crate::fault::ShutdownAnswer;
 use crate::request::RecordedRequest;
 use crate::resource::ResourceKind;
 use crate::server::Server;
@@ -40,7 +41,7 @@ pub(super) struct OneByOne;
 /// connection to hand over.
 #[derive(Clone, Debug)]
 pub struct Service {
-    server: Arc<Server>,
+    pub(super) server: Arc<Server>,
     /// How far this API server knows of what is stored.
     revision: Revision,
 }
@@ -123,9 +124,9 @@ where
     let cbor = server.settings.habits.cbor;
     let refusals = accept::encoding_of_refusals(&recorded.headers, cbor);
     let refused = |refusal: &Refusal| respond::status(refusal, refusals);
-    let exempt = revision.is_of_replica() || matches!(route, Route::Health);
-    if let Some(shutdown) = server.shutdown(exempt) {
-        return respond::canned(shutdown.response());
+    let exempt = revision.is_of_replica() || matches!(route, Route::Health(_));
+    if let Some(refusal) = server.shutdown(exempt).and_then(ShutdownAnswer::response) {
+        return respond::canned(refusal);
     }
     if !server.credentials.accept(&recorded.headers) {
         return refused(&status::unauthorized());
@@ -143,7 +144,7 @@ where
         }
         // What is no object is there in JSON only.
         _ if accept::takes_json(&recorded.headers) => Ok(Accepted::JSON),
-        Route::Version | Route::Health | Route::Missing | Route::Unknown => Ok(Accepted::JSON),
+        Route::Version | Route::Health(_) | Route::Missing | Route::Unknown => Ok(Accepted::JSON),
         Route::Document(_) | Route::Review(_) => Err(status::not_acceptable(Encoding::Json.media_type())),
     };
     let answered = match accepted {
@@ -152,7 +153,7 @@ where
         }
         Err(refusal) => Err(refusal),
     };
-    answered.unwrap_or_else(|refusal| refused(&refusal))
+    respond::classified(answered.unwrap_or_else(|refusal| refused(&refusal)))
 }
 
 /// Says what can be had of a kind, or of a side of its objects.
@@ -166,7 +167,7 @@ async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
     match route {
         Route::Version if call.recorded.method != Method::GET => Err(status::method_not_allowed()),
         Route::Version => Ok(respond::whole(StatusCode::OK, Encoding::Json, VERSION, false)),
-        Route::Health => Ok(respond::text(StatusCode::OK, "ok")),
+        Route::Health(health) => Ok(health_of(&call, *health)),
         Route::Missing => Err(status::no_such_resource()),
         Route::Unknown => Ok(respond::page_not_found()),
         Route::Document(document) => documents::answer(&call, document),
@@ -178,6 +179,22 @@ async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
             let target = object::Target { served, namespace: namespace.as_deref(), name, facet: *facet };
             object::answer(&call, &target).await
         }
+    }
+}
+
+fn health_of(call: &Call, asked: Health) -> HttpResponse {
+    // Other API servers stay.
+    let is_leaving = call.server.is_shutting_down() && !call.revision.is_of_replica();
+    match asked {
+        Health::Ready if is_leaving => respond::text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "[+]ping ok\n[-]shutdown failed: reason withheld\nreadyz check failed\n",
+        ),
+        Health::NotShuttingDown if is_leaving => respond::text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal server error: process is shutting down\n",
+        ),
+        _ => respond::text(StatusCode::OK, "ok"),
     }
 }
 

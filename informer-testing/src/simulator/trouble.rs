@@ -116,16 +116,23 @@ impl Simulator {
         }
     }
 
-    /// Begins to shut the server down: all watches end, and new requests are refused with `Retry-After` and
-    /// `Connection: close`, as `answer` says. It is over when the server [restarts](Self::restart), in whichever way.
+    /// Begins to shut the server down: `/readyz` says no from now on, and new requests are taken as `answer` says. If they
+    /// are refused, that is with `Retry-After` and `Connection: close`, or `GOAWAY` on HTTP/2; all watches end, cleanly and at
+    /// once, as on a server with a `--shutdown-watch-termination-grace-period` and fewer than two hundred of them; and
+    /// requests under way are finished. It is over when the server [restarts](Self::restart), in whichever way.
     ///
-    /// Health checks are answered all the same, though a real server's `/readyz` says no by then; a real server also ends
-    /// its watches one after another. There is no `GOAWAY`, because the simulator does not speak HTTP/2. The socket stays
-    /// open: a client that comes again is refused. That nobody listens any more is [`Fault::refuse`].
+    /// Health checks are always answered. The socket stays open: a client that comes again is refused. That nobody listens
+    /// any more is [`Fault::refuse`].
     /// [Lagging replicas](Self::lagging_replica) lose their watches as in a restart, and serve on.
     #[doc(alias = "shutdown-send-retry-after")]
     pub fn begin_shutdown(&self, answer: ShutdownAnswer) {
         self.server.begin_shutdown(answer);
+    }
+
+    /// Has all clients move to new connections, as a load balancer does that lets a server go: over HTTP/2 they are sent a
+    /// `GOAWAY`, and connections of HTTP/1.1 are closed when nothing is under way. What is under way goes on, watches too.
+    pub fn drain_connections(&self) {
+        self.server.farewells.to_all();
     }
 
     /// Puts all objects aside, as a backup of etcd does, for [`restore`](Self::restore).

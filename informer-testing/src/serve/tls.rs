@@ -1,0 +1,61 @@
+//! [`Tls`]: a certificate for loopback, and the handshake with it, over which clients say whether they speak HTTP/2.
+
+use std::io;
+use std::sync::Arc;
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// What the certificate is for.
+const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
+
+/// How connections are secured. Clones have the same certificate.
+#[derive(Clone)]
+pub(crate) struct Tls {
+    acceptor: TlsAcceptor,
+    certificate: CertificateDer<'static>,
+    pem: Arc<str>,
+}
+
+impl Tls {
+    /// Makes a certificate, which is its own authority.
+    pub(crate) fn new() -> io::Result<Self> {
+        let made = generate_simple_self_signed(NAMES.map(str::to_owned)).map_err(io::Error::other)?;
+        let CertifiedKey { cert, signing_key } = made;
+        let key = PrivatePkcs8KeyDer::from(signing_key.serialize_der());
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_no_client_auth()
+            .with_single_cert(vec![cert.der().clone()], key.into())
+            .map_err(io::Error::other)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        Ok(Self { acceptor, certificate: cert.der().clone(), pem: cert.pem().into() })
+    }
+
+    /// The certificate, in DER.
+    pub(crate) fn der(&self) -> &[u8] {
+        &self.certificate
+    }
+
+    /// The certificate, in PEM.
+    pub(crate) fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        self.acceptor.accept(stream).await
+    }
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
