@@ -19,6 +19,12 @@ use crate::upkeep;
 use crate::watch::{WatchRegistry, WatchRules};
 use crate::writes::{Stamp, in_seconds};
 
+/// Between the ends of two watches, when they end one after another: two hundred a second.
+const BETWEEN_ENDS: Duration = Duration::from_millis(5);
+
+/// How long watches go on of a server that does not wait for them when it shuts down: its `--request-timeout`.
+const LINGER: Duration = Duration::from_secs(60);
+
 /// What the builder decides.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -132,9 +138,9 @@ impl Server {
         *self.shutdown.lock() = Some(answer);
         match answer {
             ShutdownAnswer::Usual => {}
-            ShutdownAnswer::TooManyRequests => self.end_watches(),
+            ShutdownAnswer::TooManyRequests => self.watches.end_all(Duration::ZERO, BETWEEN_ENDS),
             ShutdownAnswer::ServiceUnavailable => {
-                self.end_watches();
+                self.watches.end_all(LINGER, Duration::ZERO);
                 self.farewells.to_all();
             }
         }

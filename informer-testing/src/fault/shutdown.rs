@@ -13,10 +13,12 @@ pub enum ShutdownAnswer {
     /// on.
     Usual,
     /// With 429 in plain text and a `Retry-After` of 5 seconds, as a server that was started with
-    /// `--shutdown-send-retry-after`.
+    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period`. Its watches end in good order, two
+    /// hundred of them a second, so that their clients don't all come to another server at once.
     TooManyRequests,
-    /// With 503 `ServiceUnavailable` and a `Retry-After` of 1 second, as a server that only waits for the requests under
-    /// way.
+    /// With 503 `ServiceUnavailable` and a `Retry-After` of 1 second, as a server without these flags, which only waits for
+    /// the requests under way, and has its clients leave their connections. Its watches go on for a minute, and end in good
+    /// order.
     ServiceUnavailable,
 }
 

@@ -117,9 +117,8 @@ impl Simulator {
     }
 
     /// Begins to shut the server down: `/readyz` says no from now on, and new requests are taken as `answer` says. If they
-    /// are refused, that is with `Retry-After` and `Connection: close`, or `GOAWAY` on HTTP/2; all watches end, cleanly and at
-    /// once, as on a server with a `--shutdown-watch-termination-grace-period` and fewer than two hundred of them; and
-    /// requests under way are finished. It is over when the server [restarts](Self::restart), in whichever way.
+    /// are refused, that is with `Retry-After` and `Connection: close`, or `GOAWAY` on HTTP/2; requests under way are finished,
+    /// and watches end as [`ShutdownAnswer`] says. It is over when the server [restarts](Self::restart), in whichever way.
     ///
     /// Health checks are always answered. The socket stays open: a client that comes again is refused. That nobody listens
     /// any more is [`Fault::refuse`].

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use super::injection::PlacedInjection;
 use crate::request::{RecordedRequest, RequestFilter};
@@ -31,7 +32,15 @@ pub(crate) struct BookmarkRule {
 #[derive(Debug)]
 struct OpenWatch {
     request: Arc<RecordedRequest>,
-    injections: mpsc::UnboundedSender<PlacedInjection>,
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+/// What an open stream is told to do.
+#[derive(Debug)]
+pub(super) enum Order {
+    Inject(PlacedInjection),
+    /// To end in good order, once it has come to this time.
+    EndBy(Instant),
 }
 
 /// Keeps a stream in the registry for as long as it lives.
@@ -58,11 +67,11 @@ impl WatchRegistry {
     pub(super) fn register(
         self: &Arc<Self>,
         request: Arc<RecordedRequest>,
-    ) -> (Registration, mpsc::UnboundedReceiver<PlacedInjection>) {
-        let (injections, receiver) = mpsc::unbounded_channel();
+    ) -> (Registration, mpsc::UnboundedReceiver<Order>) {
+        let (orders, receiver) = mpsc::unbounded_channel();
         let mut open = self.open.lock();
         let id = open.last_key_value().map_or(0, |(id, _)| id + 1);
-        open.insert(id, OpenWatch { request, injections });
+        open.insert(id, OpenWatch { request, orders });
         drop(open);
         self.changed.send_replace(());
         (Registration { registry: self.clone(), id }, receiver)
@@ -77,7 +86,18 @@ impl WatchRegistry {
     pub(crate) fn inject(&self, filter: &RequestFilter, injection: &PlacedInjection) -> usize {
         let open = self.open.lock();
         let matching = open.values().filter(|watch| filter.matches(&watch.request));
-        matching.filter(|watch| watch.injections.send(injection.clone()).is_ok()).count()
+        let inject = || Order::Inject(injection.clone());
+        matching.filter(|watch| watch.orders.send(inject()).is_ok()).count()
+    }
+
+    /// Has all streams end, each so long after the one that was opened before it, and the first `after` so long.
+    pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
+        let mut end = Instant::now() + after;
+        for watch in self.open.lock().values() {
+            // One that is not there any more has ended.
+            let _ = watch.orders.send(Order::EndBy(end));
+            end += apart;
+        }
     }
 
     /// Waits until `enough` holds for the number of matching streams.

@@ -163,7 +163,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
     // Only the watch cache has a clock for bookmarks.
     let with_bookmarks = options.allow_bookmarks && opening.table.kind.is_cached();
     let bookmarks = with_bookmarks.then(|| Bookmarks::new(rule.interval, deadline));
-    let (registration, injections) = opening.registry.register(opening.request.clone());
+    let (registration, orders) = opening.registry.register(opening.request.clone());
     Ok(WatchStream {
         table: opening.table,
         progress: opening.revision.progress(),
@@ -171,7 +171,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
         filter: opening.filter,
         framing: opening.framing,
         changes,
-        injections,
+        orders,
         stop: opening.stop,
         gone: opening.gone,
         deadline,

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::framing::Framing;
 use super::injection::{Content, Ending, PlacedInjection, WatchInjection};
-use super::registry::Registration;
+use super::registry::{Order, Registration};
 use crate::object::Object;
 use crate::selector::Filter;
 use crate::status;
@@ -44,7 +44,7 @@ pub(super) struct WatchStream {
     pub(super) filter: Filter,
     pub(super) framing: Framing,
     pub(super) changes: Listener,
-    pub(super) injections: mpsc::UnboundedReceiver<PlacedInjection>,
+    pub(super) orders: mpsc::UnboundedReceiver<Order>,
     pub(super) stop: CancellationToken,
     /// Cancelled when the resource is not served any more.
     pub(super) gone: CancellationToken,
@@ -171,8 +171,8 @@ impl WatchStream {
     }
 
     fn fill_events(&mut self, buffer: &mut BytesMut) {
-        while let Ok(placed) = self.injections.try_recv() {
-            self.inbox.push_back(placed);
+        while let Ok(order) = self.orders.try_recv() {
+            self.obey(order);
         }
         while !self.framing.is_full(buffer) && self.ended.is_none() {
             if self.pending.is_empty() {
@@ -236,6 +236,13 @@ impl WatchStream {
         }
     }
 
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Inject(placed) => self.inbox.push_back(placed),
+            Order::EndBy(time) => self.deadline = self.deadline.min(time),
+        }
+    }
+
     /// Obeys the injections that were made before the event with this resource version.
     fn obey_before(&mut self, version: u64, buffer: &mut BytesMut) {
         while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
@@ -296,7 +303,7 @@ impl WatchStream {
         tokio::select! {
             biased;
             () = self.changes.heard() => {}
-            placed = self.injections.recv() => self.inbox.extend(placed),
+            Some(order) = self.orders.recv() => self.obey(order),
             () = progress(self.progress.as_ref()) => {}
             () = self.stop.cancelled() => self.ended = Some(Ending::Close),
             // The events up to here are still sent; then `fill` ends the stream.

@@ -208,6 +208,10 @@ async fn a_server_that_only_waits_for_what_is_under_way_has_clients_leave_before
     let mut connection = Connection::open(&simulator).await;
     let mut watch = connection.get(WATCH).await.into_body();
     simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
+    connection.is_left().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    assert_eq!(next_name(&mut watch).await.unwrap(), "one", "what is under way goes on");
+    simulator.restart();
     assert_eq!(next_name(&mut watch).await, None);
     connection.has_ended().await;
 }

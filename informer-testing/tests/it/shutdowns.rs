@@ -1,10 +1,14 @@
 //! A server that is shutting down: what it answers, and that it is there again after a restart.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
+use http_body_util::BodyExt;
 use informer_testing::{RequestFilter, ShutdownAnswer, Simulator};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tower::Service as _;
 
 use crate::support::{Lines, body_of, config_map, get, request, send, simulator};
@@ -41,8 +45,7 @@ async fn a_server_that_is_shutting_down_refuses_new_requests_until_it_restarts()
         (Some("Status"), Some("ServiceUnavailable"))
     );
     assert_eq!(status["message"], "apiserver is shutting down");
-    let alive = send(&simulator, request(Method::GET, "/livez", &Value::Null)).await;
-    assert_eq!(alive.status(), StatusCode::OK);
+    assert_eq!(health(&simulator, "/livez").await.0, StatusCode::OK);
 
     simulator.restart();
     let (code, list) = get(&simulator, MAPS).await;
@@ -51,6 +54,65 @@ async fn a_server_that_is_shutting_down_refuses_new_requests_until_it_restarts()
         (StatusCode::OK, Some(0)),
         "refused is not done"
     );
+}
+
+async fn health(simulator: &Simulator, path: &str) -> (StatusCode, String) {
+    let response = send(simulator, request(Method::GET, path, &Value::Null)).await;
+    let code = response.status();
+    let text = response.into_body().collect().await.unwrap().to_bytes();
+    (code, String::from_utf8(text.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_server_that_is_about_to_go_serves_on_and_is_not_ready() {
+    let simulator = simulator().await;
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
+    for (path, told) in [("/readyz", "[-]shutdown failed"), ("/readyz/shutdown", "process is shutting down")] {
+        assert_eq!(health(&simulator, path).await, (StatusCode::OK, "ok".to_owned()));
+        simulator.begin_shutdown(ShutdownAnswer::Usual);
+        let (code, text) = health(&simulator, path).await;
+        assert!(code == StatusCode::INTERNAL_SERVER_ERROR && text.contains(told), "{code} {text}");
+        assert_eq!(health(&simulator, "/readyz/ping").await.0, StatusCode::OK);
+        assert_eq!(health(&simulator, "/healthz").await.0, StatusCode::OK);
+        simulator.create(&config_map("a", told.split(' ').next_back().unwrap())).unwrap();
+        assert_eq!(watch.brief().await.unwrap().0, "ADDED");
+        if path == "/readyz" {
+            simulator.restart();
+            assert_eq!(watch.next().await, None);
+            watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1001")).await;
+        }
+    }
+    let other = simulator.lagging_replica().service().call(request(Method::GET, "/readyz", &Value::Null)).await;
+    assert_eq!(other.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watches_of_a_server_that_shuts_down_end_one_after_another() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let mut watches = Vec::new();
+    for _ in 0..3 {
+        watches.push(Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await);
+    }
+    simulator.create(&config_map("a", "one")).unwrap();
+    simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
+    let began = Instant::now();
+    for (mut watch, milliseconds) in watches.into_iter().zip([0, 5, 10]) {
+        assert_eq!(watch.brief().await.unwrap().1, "one", "what has happened is still told");
+        assert_eq!(watch.next().await, None);
+        assert_eq!(began.elapsed(), Duration::from_millis(milliseconds));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_waits_for_no_watch_lets_them_go_on_for_a_minute() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
+    simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
+    let began = Instant::now();
+    simulator.create(&config_map("a", "one")).unwrap();
+    assert_eq!(watch.brief().await.unwrap().1, "one");
+    assert_eq!(watch.next().await, None);
+    assert_eq!(began.elapsed(), Duration::from_secs(60));
 }
 
 #[tokio::test]
