@@ -30,6 +30,7 @@ impl Default for SimulatorBuilder {
                 bookmark_interval: Duration::from_secs(60),
                 seed: 0,
                 goaway_chance: 0.0,
+                #[cfg(feature = "tls")]
                 tls: false,
                 habits: Habits {
                     controllers: true,

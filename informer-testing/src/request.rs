@@ -40,6 +40,8 @@ pub enum Verb {
 pub struct RecordedRequest {
     /// What the request wants.
     pub verb: Verb,
+    /// The version of HTTP in which it came.
+    pub version: http::Version,
     /// The HTTP method.
     pub method: Method,
     /// The path, such as `/api/v1/namespaces/default/pods`.

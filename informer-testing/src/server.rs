@@ -36,6 +36,7 @@ pub(crate) struct Settings {
     /// How likely a request over HTTP/2 is to be the last of its connection.
     pub(crate) goaway_chance: f64,
     /// Whether the port is secured.
+    #[cfg(feature = "tls")]
     pub(crate) tls: bool,
     /// The date on which the clock begins.
     pub(crate) begins_on: SystemTime,

@@ -212,7 +212,7 @@ pub(crate) fn not_acceptable(accepted: &str) -> Refusal {
 pub(crate) fn store_read_error() -> Refusal {
     let message = "saw a DELETED event, but object data is corrupt - data from the storage is not transformable \
                    revision=0: no matching prefix found";
-    failure(StatusCode::INTERNAL_SERVER_ERROR, "StoreReadError", message)
+    failure(StatusCode::INTERNAL_SERVER_ERROR, "StorageReadError", message)
 }
 
 pub(crate) fn internal(message: impl Into<String>) -> Refusal {

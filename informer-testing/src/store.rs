@@ -108,14 +108,14 @@ impl ObjectStore {
     /// gives its last version; as a client does with `ignoreStoreReadErrorWithClusterBreakingPotential`.
     ///
     /// Watches of resources that are not in the watch cache (of the built-in ones: events) read it from etcd, and end with
-    /// an `ERROR` event of code 500 and reason `StoreReadError`, whatever their selectors; those that begin before the
+    /// an `ERROR` event of code 500 and reason `StorageReadError`, whatever their selectors; those that begin before the
     /// deletion later on, too. Of other resources the watch cache begins anew: watches end, and can't be resumed from before
     /// (410 `Expired`).
     ///
     /// # Errors
     ///
     /// [`Error::Refused`] if there is no such object.
-    #[doc(alias = "StoreReadError")]
+    #[doc(alias = "StorageReadError")]
     pub fn delete_corrupt(&self, key: &str) -> Result<StoredObject, Error> {
         let (table, kind) = (&self.served.table, &self.served.kind);
         let last = table.write(|transaction| {

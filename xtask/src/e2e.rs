@@ -20,6 +20,12 @@ const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 /// Tells the wire scenarios where the server's etcd is, which they make forget the past.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
+/// Tells the wire scenarios of another API server before that etcd: how to reach it, and whom to tell to leave.
+const LEAVING: [&str; 2] = ["INFORMER_E2E_LEAVING_KUBECONFIG", "INFORMER_E2E_LEAVING_PID"];
+
+/// Has the servers send a `GOAWAY` now and then, as those do that want their load spread, and delete what they can't read.
+const HABITS: [&str; 2] = ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
+
 /// Tells the wire scenarios that the server speaks CBOR, which is behind a feature gate.
 const CBOR: (&str, &str) = ("INFORMER_E2E_CBOR", "CBORServingAndStorage=true");
 
@@ -60,12 +66,15 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let on_client_go = CLIENT_GO.map(|(variable, package, name)| {
         client_go::build(package, name, signals).map(|path| path.map(|path| (variable, path)))
     });
-    let options = with_kubectl(&args.options);
+    let options = for_tests(&args.options);
     let programs = Programs::find(&options, signals)?;
     let mut cluster = apiserver::start(&options, &programs, signals)?;
     let mut command = tests();
     command.args(["--", "--ignored"]).args(&args.filter);
     command.env(KUBECONFIG, cluster.kubeconfig()).env(ETCD, cluster.etcd());
+    if let Some((kubeconfig, process)) = cluster.leaving() {
+        command.env(LEAVING[0], kubeconfig).env(LEAVING[1], process.to_string());
+    }
     if args.options.apiserver_arg.iter().any(|argument| argument.contains(CBOR.1)) {
         command.env(CBOR.0, "1");
     }
@@ -97,9 +106,10 @@ fn tests() -> Command {
     command
 }
 
-/// The tests run kubectl.
-fn with_kubectl(options: &Options) -> Options {
-    let mut options = options.clone();
+/// The tests run kubectl, make a server leave, and have others leave their connections.
+fn for_tests(options: &Options) -> Options {
+    let mut options = Options { leaving: true, ..options.clone() };
+    options.apiserver_arg.extend(HABITS.map(str::to_owned));
     if !options.wants(Extra::Kubectl) {
         options.with.push(Extra::Kubectl);
     }

@@ -15,6 +15,7 @@ mod factory;
 mod following;
 mod forms;
 mod groups;
+mod http2;
 mod interruptions;
 mod journal;
 mod kinds;

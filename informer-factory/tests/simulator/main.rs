@@ -3,6 +3,7 @@
 mod bad_input;
 mod factory;
 mod groups;
+mod http2;
 mod kinds;
 mod late_cache;
 mod namespaces;

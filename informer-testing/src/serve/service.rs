@@ -91,6 +91,7 @@ where
     let watch = collection::asks_to_watch(&query);
     let recorded = Arc::new(RecordedRequest {
         verb: route.verb(&head.method, watch),
+        version: head.version,
         method: head.method,
         path: head.uri.path().to_owned(),
         query,

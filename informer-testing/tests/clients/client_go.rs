@@ -4,10 +4,12 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use http::Version;
 use informer_testing::{CannedResponse, ClusterSpec, RequestFilter, Simulator, StreamingLists, Verb};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::Value;
+use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
@@ -29,12 +31,16 @@ const PODS: &str = "/api/v1/pods";
 struct Follower {
     process: Child,
     states: Lines<BufReader<ChildStdout>>,
+    _kubeconfig: NamedTempFile,
 }
 
 impl Follower {
     fn start(simulator: &Simulator, accept: &str) -> Self {
+        let kubeconfig = NamedTempFile::new().expect("a temporary file");
+        std::fs::write(&kubeconfig, simulator.kubeconfig()).expect("a file");
         let mut process = Command::new(program(FOLLOW))
-            .args([&simulator.url(), accept])
+            .arg(kubeconfig.path())
+            .arg(accept)
             // client-go has a gate of its own.
             .env("KUBE_FEATURE_ClientsAllowCBOR", "true")
             .stdin(Stdio::null())
@@ -43,7 +49,7 @@ impl Follower {
             .spawn()
             .expect("the program can be run");
         let states = BufReader::new(process.stdout.take().expect("piped")).lines();
-        Self { process, states }
+        Self { process, states, _kubeconfig: kubeconfig }
     }
 
     /// Waits until the replica that its handler keeps is what the simulator has. It prints its replica after each
@@ -140,6 +146,27 @@ async fn client_go_follows_by_lists_where_there_are_no_streaming_ones() {
         let simulator = builder.serve_cbor().start().await.expect("a loopback port");
         follow_through_trouble(simulator, accept, Verb::List).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs client-go: cargo xtask e2e"]
+async fn client_go_follows_over_http_2_and_leaves_connections_when_it_is_told_to() {
+    let builder = Simulator::builder().built_in_kinds().tls().goaway_chance(0.5);
+    let simulator = builder.start().await.expect("a loopback port");
+    let mut follower = Follower::start(&simulator, PROTOBUF);
+    for n in 0..20 {
+        simulator.create(&pod(&format!("pod-{n:02}"))).expect("a new pod");
+        follower.reaches(&simulator).await;
+        simulator.drain_connections();
+        // client-go waits longer after each watch that has not lasted.
+        if n % 7 == 6 {
+            simulator.close_watches();
+        }
+    }
+    let requests = simulator.requests(&RequestFilter::any().path(PODS));
+    assert!(requests.iter().all(|request| request.version == Version::HTTP_2));
+    assert!(requests.len() > 2, "each watch that ends has one after it");
+    follower.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

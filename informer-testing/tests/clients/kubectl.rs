@@ -16,16 +16,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A simulator that is as strict about namespaces as the real server.
 pub(crate) async fn simulator() -> Simulator {
-    Simulator::builder().built_in_kinds().require_namespaces().start().await.expect("a loopback port")
+    let builder = Simulator::builder().built_in_kinds().require_namespaces();
+    // kubectl then speaks HTTP/2.
+    builder.tls().goaway_chance(0.02).start().await.expect("a loopback port")
 }
 
 /// `kubectl`, set to talk to one server about one namespace.
 #[derive(Debug)]
 pub(crate) struct Kubectl {
-    server: Vec<String>,
     pub(crate) namespace: String,
-    /// Where it keeps what it has discovered.
-    cache: TempDir,
+    /// Where its kubeconfig is, and where it keeps what it has discovered.
+    folder: TempDir,
 }
 
 /// What one run of `kubectl` came to.
@@ -39,26 +40,27 @@ pub(crate) struct Answer {
 impl Kubectl {
     /// Talks to a simulator.
     pub(crate) async fn of(simulator: &Simulator, namespace: &str) -> Self {
-        Self::new(vec!["--server".to_owned(), simulator.url(), "--kubeconfig=".to_owned()], namespace).await
+        Self::new(&simulator.kubeconfig(), namespace).await
     }
 
     /// Talks to the real server.
     pub(crate) async fn real(namespace: &str) -> Self {
         let path = std::env::var(KUBECONFIG)
             .unwrap_or_else(|_| panic!("{KUBECONFIG} must name a kubeconfig: run `cargo xtask e2e`"));
-        Self::new(vec!["--kubeconfig".to_owned(), path], namespace).await
+        Self::new(&std::fs::read_to_string(path).expect("a kubeconfig"), namespace).await
     }
 
-    async fn new(server: Vec<String>, namespace: &str) -> Self {
-        let cache = TempDir::new().expect("a temporary folder");
-        let kubectl = Self { server, namespace: namespace.to_owned(), cache };
+    async fn new(kubeconfig: &str, namespace: &str) -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        std::fs::write(folder.path().join("kubeconfig"), kubeconfig).expect("a file");
+        let kubectl = Self { namespace: namespace.to_owned(), folder };
         // As kubectl would create it, but in JSON.
         let manifest = serde_json::json!({
             "apiVersion": "v1",
             "kind": "Namespace",
             "metadata": { "name": namespace },
         });
-        let path = kubectl.cache.path().join("namespace.json");
+        let path = kubectl.folder.path().join("namespace.json");
         std::fs::write(&path, manifest.to_string()).expect("a file");
         kubectl.run(&["create", "-f", &path.to_string_lossy()]).await.expect_success();
         kubectl
@@ -88,10 +90,11 @@ impl Kubectl {
         let manifests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/clients/manifests");
         let mut command = Command::new("kubectl");
         command
-            .args(&self.server)
+            .arg("--kubeconfig")
+            .arg(self.folder.path().join("kubeconfig"))
             .args(["--namespace", &self.namespace])
             .arg("--cache-dir")
-            .arg(self.cache.path())
+            .arg(self.folder.path())
             .args(args)
             .current_dir(manifests)
             .env_remove("KUBECONFIG")

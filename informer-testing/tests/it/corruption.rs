@@ -43,7 +43,7 @@ async fn a_watch_of_events_ends_with_an_error_where_a_corrupt_one_is_deleted() {
         assert_eq!(error["type"], "ERROR");
         let status = &error["object"];
         assert_eq!((&status["kind"], &status["code"]), (&json!("Status"), &json!(500)));
-        assert_eq!(status["reason"], "StoreReadError");
+        assert_eq!(status["reason"], "StorageReadError");
         let message = status["message"].as_str().unwrap();
         assert!(message.starts_with("saw a DELETED event, but object data is corrupt"), "{message}");
         assert_eq!(watch.next().await, None, "and the stream ends");

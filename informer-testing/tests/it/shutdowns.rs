@@ -67,7 +67,8 @@ async fn health(simulator: &Simulator, path: &str) -> (StatusCode, String) {
 async fn a_server_that_is_about_to_go_serves_on_and_is_not_ready() {
     let simulator = simulator().await;
     let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
-    for (path, told) in [("/readyz", "[-]shutdown failed"), ("/readyz/shutdown", "process is shutting down")] {
+    for (path, told) in [("/readyz", "[-]shutdown failed"), ("/readyz/shutdown", "process is shutting down")]
+    {
         assert_eq!(health(&simulator, path).await, (StatusCode::OK, "ok".to_owned()));
         simulator.begin_shutdown(ShutdownAnswer::Usual);
         let (code, text) = health(&simulator, path).await;
@@ -82,7 +83,8 @@ async fn a_server_that_is_about_to_go_serves_on_and_is_not_ready() {
             watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1001")).await;
         }
     }
-    let other = simulator.lagging_replica().service().call(request(Method::GET, "/readyz", &Value::Null)).await;
+    let other =
+        simulator.lagging_replica().service().call(request(Method::GET, "/readyz", &Value::Null)).await;
     assert_eq!(other.unwrap().status(), StatusCode::OK);
 }
 

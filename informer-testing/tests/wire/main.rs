@@ -9,6 +9,7 @@
 
 mod answer;
 mod cbor;
+mod connection;
 mod custom;
 mod objects;
 mod protobuf;
@@ -16,6 +17,7 @@ mod scenario;
 mod server;
 mod subjects;
 mod table;
+mod trouble;
 mod watch;
 mod websocket;
 

@@ -45,6 +45,8 @@ pub(crate) struct Scenario {
     pub(crate) cbor: Option<bool>,
     /// Whether it needs a connection of its own, which the simulator has only over a socket.
     over_a_socket: bool,
+    /// Whether it makes its server leave, for which there is one beside the real one.
+    leaves: bool,
 }
 
 /// Says that the real server speaks CBOR, which is behind a feature gate that is off by default.
@@ -69,6 +71,7 @@ where
         alone: false,
         cbor: None,
         over_a_socket: false,
+        leaves: false,
     }
 }
 
@@ -98,6 +101,11 @@ impl Scenario {
         Self { over_a_socket: true, ..self }
     }
 
+    /// Runs on a server that it makes leave. There is one for the whole suite.
+    pub(crate) fn on_a_leaving_server(self) -> Self {
+        Self { leaves: true, ..self.over_a_socket() }
+    }
+
     pub(crate) fn runs_on(&self, place: Place) -> bool {
         self.left_out.is_none_or(|(left_out, _)| left_out != place)
     }
@@ -112,7 +120,7 @@ impl Scenario {
         {
             return None;
         }
-        let (run, alone) = (self.run.clone(), self.alone);
+        let (run, alone, leaves) = (self.run.clone(), self.alone, self.leaves);
         let (cbor, over_a_socket) = (self.cbor == Some(true), self.over_a_socket);
         let (prefix, on_the_server) = match place {
             Place::Simulator => ("simulator", false),
@@ -126,6 +134,7 @@ impl Scenario {
                         let _nobody_else = REAL_SERVER.write().await;
                         in_time(run(Server::real().await)).await;
                     }
+                    Place::Server if leaves => in_time(run(Server::leaving().await)).await,
                     Place::Server => {
                         let _shared = REAL_SERVER.read().await;
                         in_time(run(Server::real().await)).await;

@@ -16,8 +16,8 @@ use crate::watch::Watch;
 /// Names the kubeconfig of a server that is there to be tested.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// Names the URL of that server's etcd.
-const ETCD: &str = "INFORMER_E2E_ETCD";
+/// Names the kubeconfig of another API server before the same etcd, which may be told to leave.
+const LEAVING: &str = "INFORMER_E2E_LEAVING_KUBECONFIG";
 
 /// How often to ask again where no event tells.
 pub(crate) const AGAIN: Duration = Duration::from_millis(50);
@@ -35,7 +35,9 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) struct Server {
     client: Client,
     pub(crate) namespace: String,
-    simulator: Option<Simulator>,
+    pub(crate) simulator: Option<Simulator>,
+    /// The variable that names the real server's kubeconfig.
+    pub(crate) kubeconfig: &'static str,
 }
 
 impl Server {
@@ -43,31 +45,37 @@ impl Server {
     /// of short tests it is not by default.
     pub(crate) async fn simulator(cbor: bool, over_a_socket: bool) -> Self {
         let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
+        let builder = builder.goaway_chance(0.02);
         let builder = if cbor { builder.serve_cbor() } else { builder };
         let simulator = builder.start().await.expect("a loopback port");
         let client = match over_a_socket {
             true => simulator.client().expect("a client"),
             false => Client::new(simulator.service(), "default"),
         };
-        Self::in_a_namespace(client, Some(simulator)).await
+        Self::in_a_namespace(client, Some(simulator), KUBECONFIG).await
     }
 
     /// The kube-apiserver that `cargo xtask e2e` has started.
     pub(crate) async fn real() -> Self {
-        let path = std::env::var(KUBECONFIG)
-            .unwrap_or_else(|_| panic!("{KUBECONFIG} must name a kubeconfig: run `cargo xtask e2e`"));
-        let kubeconfig = Kubeconfig::read_from(path).expect("a readable kubeconfig");
-        let options = KubeConfigOptions { context: Some("admin".to_owned()), ..KubeConfigOptions::default() };
-        let mut config =
-            Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a usable kubeconfig");
-        // A refusal is what scenarios want to see.
-        config.default_retry = false;
-        let client = Client::try_from(config).expect("a well-formed configuration");
-        Self::in_a_namespace(client, None).await
+        Self::in_a_namespace(client_of(config(KUBECONFIG, "admin").await), None, KUBECONFIG).await
     }
 
-    async fn in_a_namespace(client: Client, simulator: Option<Simulator>) -> Self {
-        let mut server = Self { client, namespace: String::new(), simulator };
+    /// The one that it has started beside that, to be told to leave.
+    pub(crate) async fn leaving() -> Self {
+        Self::in_a_namespace(client_of(config(LEAVING, "admin").await), None, LEAVING).await
+    }
+
+    /// The same server, asked by somebody who has no rights; in the simulator everybody has.
+    pub(crate) async fn as_nobody(&self) -> Self {
+        let client = match self.is_real() {
+            false => self.client.clone(),
+            true => client_of(config(self.kubeconfig, "nobody").await),
+        };
+        Self { client, namespace: self.namespace.clone(), simulator: None, kubeconfig: self.kubeconfig }
+    }
+
+    async fn in_a_namespace(client: Client, simulator: Option<Simulator>, kubeconfig: &'static str) -> Self {
+        let mut server = Self { client, namespace: String::new(), simulator, kubeconfig };
         server.namespace = server.new_namespace().await;
         server
     }
@@ -81,20 +89,6 @@ impl Server {
     /// Tells a real server from the simulator, where they differ.
     pub(crate) fn is_real(&self) -> bool {
         self.simulator.is_none()
-    }
-
-    /// Forgets what was before this resource version, as etcd is made to every few minutes.
-    pub(crate) async fn compact(&self, version: u64) {
-        if let Some(simulator) = &self.simulator {
-            return simulator.compact();
-        }
-        let url =
-            std::env::var(ETCD).unwrap_or_else(|_| panic!("{ETCD} must be a URL: run `cargo xtask e2e`"));
-        let etcd = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client for etcd");
-        let body = json!({ "revision": version.to_string(), "physical": true });
-        let request = Request::post("/v3/kv/compaction").body(Body::from(body.to_string().into_bytes()));
-        let answer = Answer::read(etcd.send(request.expect("a request")).await.expect("etcd answers")).await;
-        answer.expect(200);
     }
 }
 
@@ -184,6 +178,12 @@ impl Server {
         Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[("accept", accept)], &[]).await)
     }
 
+    /// Sends a request once, whatever the server answers.
+    pub(crate) async fn ask_once(&self, path: &str) -> Answer {
+        let request = Request::get(path).body(Body::empty()).expect("a request");
+        Answer::read(self.client.send(request).await.expect("the server answers")).await
+    }
+
     /// Sends a request, and again while the server is filling its memory of the resource: it does so anew whenever a
     /// definition has changed.
     pub(crate) async fn send(
@@ -239,6 +239,21 @@ impl Server {
         let patch = json!({ "metadata": { "labels": { label: value } } });
         self.patch(&self.secret_path(secret), MERGE, &patch).await.expect(200)
     }
+}
+
+/// Reads the kubeconfig that this variable names.
+pub(crate) async fn config(variable: &str, context: &str) -> Config {
+    let path = std::env::var(variable)
+        .unwrap_or_else(|_| panic!("{variable} must name a kubeconfig: run `cargo xtask e2e`"));
+    let kubeconfig = Kubeconfig::read_from(path).expect("a readable kubeconfig");
+    let options = KubeConfigOptions { context: Some(context.to_owned()), ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a usable kubeconfig")
+}
+
+fn client_of(mut config: Config) -> Client {
+    // A refusal is what scenarios want to see.
+    config.default_retry = false;
+    Client::try_from(config).expect("a well-formed configuration")
 }
 
 /// Appends encoded parameters to a path.

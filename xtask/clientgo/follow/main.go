@@ -1,5 +1,5 @@
-// Command follow runs a shared informer of client-go, with its defaults, on the pods of the API server at the given URL,
-// which it asks for the given media types, and prints after each event the replica that its handler keeps: keys and resource versions, in order.
+// Command follow runs a shared informer of client-go, with its defaults, on the pods of the API server that the given
+// kubeconfig names, which it asks for the given media types, and prints after each event the replica that its handler keeps: keys and resource versions, in order.
 //
 // The end-to-end tests of informer-testing run it against the simulator.
 package main
@@ -13,8 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 type replica map[string]string
@@ -34,7 +34,8 @@ func (r replica) print() {
 }
 
 func main() {
-	config := &rest.Config{Host: os.Args[1]}
+	config, err := clientcmd.BuildConfigFromFlags("", os.Args[1])
+	must(err)
 	config.AcceptContentTypes = os.Args[2]
 	config.ContentType = strings.Split(os.Args[2], ",")[0]
 	client, err := kubernetes.NewForConfig(config)

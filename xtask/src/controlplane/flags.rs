@@ -10,7 +10,7 @@ use super::{Extra, Options};
 use crate::workspace;
 
 /// What the command lines are made of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flags {
     /// The folder of this control plane.
     pub(crate) dir: PathBuf,
@@ -67,6 +67,19 @@ impl Flags {
             flags.push("--disable-admission-plugins=ServiceAccount".to_owned());
         }
         flags.extend(options.apiserver_arg.iter().cloned());
+        flags
+    }
+
+    /// Another one before the same etcd, which is to be told to leave, and takes its time for it: it serves on, then
+    /// refuses, and ends its watches one after another.
+    pub(crate) fn leaving_apiserver(&self, options: &Options, port: u16) -> Vec<String> {
+        let other = Self { api_port: port, ..self.clone() };
+        let mut flags = other.apiserver(options);
+        flags.extend([
+            "--shutdown-delay-duration=10s".to_owned(),
+            "--shutdown-send-retry-after=true".to_owned(),
+            "--shutdown-watch-termination-grace-period=10s".to_owned(),
+        ]);
         flags
     }
 

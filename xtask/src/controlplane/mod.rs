@@ -64,6 +64,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     pub(crate) apiserver_arg: Vec<String>,
 
+    /// Whether there is to be another API server before the same etcd, to be told to leave.
+    #[arg(skip)]
+    pub(crate) leaving: bool,
+
     /// A further argument for etcd.
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     pub(crate) etcd_arg: Vec<String>,
@@ -82,6 +86,8 @@ pub(crate) struct Cluster {
     // Dropped in this order: first what would act on our death, then the servers, newest first,
     // and their folder last.
     watchdog: Watchdog,
+    /// May end whenever somebody tells it to.
+    leaving: Option<Server>,
     servers: Vec<Server>,
     kubeconfig: PathBuf,
     etcd_port: u16,
@@ -107,6 +113,15 @@ impl Cluster {
     /// `nobody` nothing.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// The kubeconfig file of another API server before the same etcd, and its process, which may be told to leave.
+    pub(crate) fn leaving(&self) -> Option<(PathBuf, u32)> {
+        self.leaving.as_ref().map(|server| (self.leaving_kubeconfig(), server.id()))
+    }
+
+    fn leaving_kubeconfig(&self) -> PathBuf {
+        self.dir.path().join("leaving.kubeconfig")
     }
 
     /// The URL of etcd.
@@ -137,6 +152,7 @@ impl Cluster {
         let mut cluster = Self {
             watchdog: Watchdog::start(dir.path())?,
             servers: Vec::new(),
+            leaving: None,
             kubeconfig,
             etcd_port: 0,
             dir,
@@ -153,7 +169,7 @@ impl Cluster {
     }
 
     fn bring_up(&mut self, options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<()> {
-        let [etcd_port, etcd_peer_port, api_port] = free_ports()?;
+        let [etcd_port, etcd_peer_port, api_port, leaving_port] = free_ports()?;
         self.etcd_port = etcd_port;
         let credentials = Credentials::generate(self.dir.path())?;
         kubeconfig::write(&self.kubeconfig, api_port, &credentials)?;
@@ -173,6 +189,14 @@ impl Cluster {
         self.await_ready("kube-apiserver", signals, || {
             Ok(client.has("/readyz") && client.has("/api/v1/namespaces/default"))
         })?;
+        if options.leaving {
+            let arguments = flags.leaving_apiserver(options, leaving_port);
+            self.leaving =
+                Some(self.spawn_one("leaving-apiserver", "kube-apiserver", programs, arguments)?);
+            kubeconfig::write(&self.leaving_kubeconfig(), leaving_port, &credentials)?;
+            let client = Client::new(leaving_port, &credentials)?;
+            self.await_ready("leaving-apiserver", signals, || Ok(client.has("/readyz")))?;
+        }
         if options.wants(Extra::ControllerManager) {
             let name = "kube-controller-manager";
             self.spawn(name, programs, flags.controller_manager())?;
@@ -192,10 +216,22 @@ impl Cluster {
     }
 
     fn spawn(&mut self, name: &str, programs: &Programs, args: Vec<String>) -> anyhow::Result<()> {
-        let server = Server::spawn(name, programs.path(name)?, args, self.dir.path())?;
+        let server = self.spawn_one(name, name, programs, args)?;
         // Newest first: what is dropped first must not miss what it talks to.
         self.servers.insert(0, server);
-        self.watchdog.guard(self.servers[0].id())
+        Ok(())
+    }
+
+    fn spawn_one(
+        &mut self,
+        name: &str,
+        program: &str,
+        programs: &Programs,
+        args: Vec<String>,
+    ) -> anyhow::Result<Server> {
+        let server = Server::spawn(name, programs.path(program)?, args, self.dir.path())?;
+        self.watchdog.guard(server.id())?;
+        Ok(server)
     }
 
     fn await_ready(

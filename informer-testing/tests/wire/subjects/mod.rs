@@ -1,6 +1,7 @@
 //! The scenarios, a file per subject. Rows come in the order in which the table shows them.
 
 mod applying;
+mod bad_ways;
 mod cbor;
 mod compression;
 mod creating;
@@ -12,6 +13,7 @@ mod events;
 mod evictions;
 mod field_selectors;
 mod forms;
+mod http2;
 mod label_selectors;
 mod leases;
 mod list_options;
@@ -26,6 +28,7 @@ mod scaling;
 mod streaming_lists;
 mod subresources;
 mod tables;
+mod unready_caches;
 mod updating;
 mod versions;
 mod watch_options;
@@ -68,5 +71,8 @@ pub(crate) fn all() -> Vec<Vec<Scenario>> {
         compression::scenarios(),
         discovery::scenarios(),
         paths::scenarios(),
+        http2::scenarios(),
+        unready_caches::scenarios(),
+        bad_ways::scenarios(),
     ]
 }

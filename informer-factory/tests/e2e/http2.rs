@@ -1,0 +1,57 @@
+//! Informers over HTTP/2, on a server that tells its clients now and then to leave their connections.
+
+use futures::StreamExt;
+use futures::stream;
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy;
+use hyper_util::rt::TokioExecutor;
+use informer_factory::{InformerOptions, KubeListWatch};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube::Client;
+use kube::api::ListParams;
+use kube::client::{Body, ConfigExt};
+use tower::ServiceBuilder;
+
+use crate::cluster::{Cluster, config, create, run};
+use crate::objects::{LABEL, config_map};
+use crate::within;
+use crate::witnesses::Witnesses;
+
+/// A client of HTTP/2 alone. kube's own knows HTTP/1.1 only.
+async fn client() -> Client {
+    let config = config("admin").await;
+    let tls = config.rustls_client_config().expect("a configuration of TLS");
+    let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http2().build();
+    let http = legacy::Client::builder(TokioExecutor::new()).http2_only(true).build::<_, Body>(https);
+    let user = config.auth_layer().expect("usable credentials");
+    let service = ServiceBuilder::new().layer(config.base_uri_layer()).option_layer(user);
+    Client::new(service.map_err(tower::BoxError::from).service(http), "default")
+}
+
+#[tokio::test]
+#[ignore = "needs a kube-apiserver: cargo xtask e2e"]
+async fn informers_that_share_a_connection_follow_a_server_that_has_them_leave_it() {
+    let cluster = Cluster::connect("http2").await;
+    let (server, client) = (cluster.api::<ConfigMap>(), client().await);
+    let maps = KubeListWatch::<ConfigMap>::namespaced(client.clone(), &cluster.namespace);
+    let (informer, _running) = run(maps.label_selector(LABEL), InformerOptions::new());
+    let (nodes, _nodes) = run(KubeListWatch::<Node>::all(client.clone()), InformerOptions::new());
+    let (pods, _pods) = run(KubeListWatch::<Pod>::all(client.clone()), InformerOptions::new());
+    for synced in [informer.synced(), nodes.synced(), pods.synced()] {
+        within(synced.wait()).await.expect("it syncs");
+    }
+    let witnesses = Witnesses::new(&informer, &server, ListParams::default().labels(LABEL));
+    // So many requests on the same connection that the server has it left several times meanwhile.
+    let others = kube::Api::<ConfigMap>::namespaced(client, &cluster.namespace);
+    stream::iter(0..400)
+        .for_each_concurrent(8, async |number| {
+            if number % 10 == 0 {
+                create(&server, &config_map(&format!("map-{number}"))).await;
+            }
+            // One that comes too late is not answered.
+            let _ = others.list_metadata(&ListParams::default().limit(1)).await;
+        })
+        .await;
+    witnesses.agree().await;
+    assert_eq!(informer.indexer().len(), 40);
+}

@@ -1,0 +1,95 @@
+//! [`Connection`]: one connection of HTTP/2, by hand, where it matters over which a request goes, or when its parts do.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest, handshake};
+use h2::{RecvStream, SendStream};
+use http::{Method, Request, Response};
+use kube::client::ConfigExt;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::server::{self, JSON, Server};
+
+/// A connection to the server of a scenario.
+pub(crate) struct Connection {
+    sender: SendRequest<Bytes>,
+    origin: String,
+    /// Who asks, on a real server.
+    token: Option<String>,
+}
+
+impl Connection {
+    pub(crate) async fn open(server: &Server) -> Self {
+        Self::open_as(server, "admin").await
+    }
+
+    /// Opens one as a user of the real server; in the simulator everybody is the same.
+    pub(crate) async fn open_as(server: &Server, user: &str) -> Self {
+        if let Some(simulator) = &server.simulator {
+            let stream = connect(&simulator.url()).await;
+            return Self { sender: begin(stream).await, origin: simulator.url(), token: None };
+        }
+        let config = server::config(server.kubeconfig, "admin").await;
+        let mut tls = config.rustls_client_config().expect("a configuration of TLS");
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        let origin = config.cluster_url.to_string().trim_end_matches('/').to_owned();
+        let host = config.cluster_url.host().expect("a host").to_owned();
+        let name = host.try_into().expect("a name");
+        let stream = TlsConnector::from(Arc::new(tls)).connect(name, connect(&origin).await).await;
+        let sender = begin(stream.expect("both agree on TLS")).await;
+        Self { sender, origin, token: Some(token_of(server.kubeconfig, user)) }
+    }
+
+    /// Sends a request; none if it was not answered, because it came too late.
+    pub(crate) async fn get(&mut self, path: &str) -> Option<Response<RecvStream>> {
+        let mut sender = self.sender.clone().ready().await.ok()?;
+        let (response, _) = sender.send_request(self.request(Method::GET, path), true).ok()?;
+        response.await.ok()
+    }
+
+    /// Sends the head of a request whose body comes later.
+    pub(crate) async fn begin_to_post(&mut self, path: &str) -> (ResponseFuture, SendStream<Bytes>) {
+        let mut sender = self.sender.clone().ready().await.expect("the connection is open");
+        sender.send_request(self.request(Method::POST, path), false).expect("a request")
+    }
+
+    fn request(&self, method: Method, path: &str) -> Request<()> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.origin));
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        request.header("content-type", JSON).body(()).expect("a request")
+    }
+}
+
+async fn begin(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> SendRequest<Bytes> {
+    let (sender, connection) = handshake(stream).await.expect("both speak HTTP/2");
+    tokio::spawn(connection);
+    sender
+}
+
+async fn connect(origin: &str) -> TcpStream {
+    let (_, address) = origin.split_once("://").expect("a URL");
+    TcpStream::connect(address).await.expect("somebody listens")
+}
+
+/// By what a user of the kubeconfig is known; it is JSON.
+fn token_of(variable: &str, user: &str) -> String {
+    let path = std::env::var(variable).expect("it has been read before");
+    let kubeconfig: Value =
+        serde_json::from_slice(&std::fs::read(path).expect("a readable file")).expect("JSON");
+    let users = kubeconfig["users"].as_array().expect("users");
+    let user = users.iter().find(|known| known["name"] == user).expect("such a user");
+    user["user"]["token"].as_str().expect("a token").to_owned()
+}
+
+/// The name of the object in a watch's next event, if there is one.
+pub(crate) async fn next_name(watch: &mut RecvStream) -> Option<String> {
+    let line = watch.data().await?.expect("no transport error");
+    let event: Value = serde_json::from_slice(&line).ok().filter(|_| !line.is_empty())?;
+    Some(event["object"]["metadata"]["name"].as_str().expect("a name").to_owned())
+}

@@ -1,0 +1,46 @@
+//! HTTP/2, by hand: a watch that shares its connection, and a server that has its client leave it.
+
+use http::StatusCode;
+
+use crate::connection::{Connection, next_name};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{Server, with_query};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    vec![
+        scenario(a_watch_and_other_requests_share_a_connection).over_a_socket(),
+        scenario(after_a_goaway_the_watch_goes_on_and_other_requests_need_another_connection).over_a_socket(),
+    ]
+}
+
+/// How many requests there may be before one is the last of its connection, which has a chance of 2 %.
+const MANY: usize = 2_000;
+
+async fn a_watch_and_other_requests_share_a_connection(server: Server) {
+    let mut connection = Connection::open(&server).await;
+    let watch = with_query(&server.secrets(), &[("watch", "1"), ("resourceVersion", "0")]);
+    let watch = connection.get(&watch).await.expect("an answer");
+    assert_eq!(watch.status(), StatusCode::OK);
+    server.create_secrets(&["a"]).await;
+    assert_eq!(next_name(&mut watch.into_body()).await.expect("an event"), "a");
+    // The chance is that this request comes too late.
+    if let Some(answer) = connection.get(&server.secret_path("a")).await {
+        assert_eq!(answer.status(), StatusCode::OK);
+    }
+}
+
+async fn after_a_goaway_the_watch_goes_on_and_other_requests_need_another_connection(server: Server) {
+    let mut connection = Connection::open(&server).await;
+    let watch = with_query(&server.secrets(), &[("watch", "1"), ("resourceVersion", "0")]);
+    let mut watch = connection.get(&watch).await.expect("an answer").into_body();
+    let mut answered = 0;
+    while let Some(answer) = connection.get("/version").await {
+        assert_eq!(answer.status(), StatusCode::OK);
+        answered += 1;
+        assert!(answered < MANY, "no connection lasts so long");
+    }
+    server.create_secrets(&["a"]).await;
+    assert_eq!(next_name(&mut watch).await.expect("an event"), "a");
+    let mut other = Connection::open(&server).await;
+    assert_eq!(other.get("/version").await.expect("an answer").status(), StatusCode::OK);
+}

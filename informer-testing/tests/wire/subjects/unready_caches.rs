@@ -1,0 +1,113 @@
+//! A watch cache that is not filled yet: what the server refuses until it is, and what etcd answers in its place.
+
+use serde_json::json;
+
+use crate::objects::{names, token, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{MERGE, Server, with_query};
+use crate::trouble::UnreadyWidgets;
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    // Alone, because a real server's controllers wait for such a cache, too.
+    vec![
+        scenario(an_unready_cache_refuses_what_it_would_serve).alone(),
+        scenario(what_is_wrong_with_a_request_is_said_before_that_a_cache_is_unready).alone(),
+        scenario(in_the_place_of_an_unready_cache_etcd_gives_pages).alone(),
+        scenario(in_the_place_of_an_unready_cache_etcd_gives_single_objects_and_takes_writes).alone(),
+        scenario(in_the_place_of_an_unready_cache_etcd_refuses_the_future_at_once).alone(),
+        scenario(a_cache_that_has_become_ready_has_everything).alone(),
+    ]
+}
+
+const THREE: [&str; 3] = ["a", "b", "c"];
+
+async fn an_unready_cache_refuses_what_it_would_serve(server: Server) {
+    let widgets = UnreadyWidgets::with(&server, &THREE).await;
+    let not_older = ("resourceVersionMatch", "NotOlderThan");
+    let watch = ("watch", "1");
+    for parameters in [
+        &[][..],
+        &[("resourceVersion", "0")],
+        &[("resourceVersion", "0"), not_older],
+        &[("resourceVersion", "1")],
+        &[("resourceVersion", "1"), not_older],
+        &[("limit", "2"), ("labelSelector", "x")],
+        &[("limit", "2"), ("fieldSelector", "spec.color=red"), ("resourceVersion", "0")],
+        &[watch],
+        &[watch, ("resourceVersion", "0")],
+        &[watch, ("resourceVersion", "1")],
+        &[watch, ("sendInitialEvents", "true"), not_older, ("allowWatchBookmarks", "true")],
+    ] {
+        let answer = widgets.ask(&with_query("", parameters)).await;
+        let after = answer.header("retry-after").to_owned();
+        let refusal = answer.refused_with(429, "TooManyRequests", "storage is (re)initializing");
+        assert_eq!(refusal.details()["retryAfterSeconds"].to_string(), after, "{parameters:?}");
+        assert_eq!(refusal.details().as_object().expect("details").len(), 1);
+    }
+    widgets.become_ready().await;
+}
+
+async fn what_is_wrong_with_a_request_is_said_before_that_a_cache_is_unready(server: Server) {
+    let widgets = UnreadyWidgets::with(&server, &THREE).await;
+    let wrong = widgets.ask("?watch=1&resourceVersionMatch=NotOlderThan").await;
+    wrong.refused_with(422, "Invalid", "resourceVersionMatch is forbidden for watch");
+    widgets.ask("?resourceVersion=x").await.refused_with(400, "BadRequest", "invalid resource version");
+    widgets.become_ready().await;
+}
+
+async fn in_the_place_of_an_unready_cache_etcd_gives_pages(server: Server) {
+    let widgets = UnreadyWidgets::with(&server, &THREE).await;
+    for parameters in [
+        "limit=2",
+        "limit=2&resourceVersion=0",
+        "limit=2&resourceVersion=1&resourceVersionMatch=NotOlderThan",
+    ] {
+        let page = widgets.ask(&format!("?{parameters}")).await.expect(200);
+        assert_eq!(names(&page), ["a", "b"], "{parameters}");
+        let next = format!("?limit=1&continue={}", token(&page));
+        let second = widgets.ask(&next).await.expect(200);
+        assert_eq!((names(&second), version(&second)), (vec!["c"], version(&page)));
+        let exactly = format!("?limit=2&resourceVersion={}", version(&page));
+        for query in [exactly.clone(), format!("{exactly}&resourceVersionMatch=Exact")] {
+            let again = widgets.ask(&query).await.expect(200);
+            assert_eq!((names(&again), version(&again)), (vec!["a", "b"], version(&page)));
+        }
+    }
+    widgets.become_ready().await;
+}
+
+async fn in_the_place_of_an_unready_cache_etcd_gives_single_objects_and_takes_writes(server: Server) {
+    let widgets = UnreadyWidgets::with(&server, &THREE).await;
+    for query in ["", "?resourceVersion=0", "?resourceVersion=1"] {
+        let widget = widgets.ask(&format!("/a{query}")).await.expect(200);
+        assert_eq!(widget["spec"]["color"], "red");
+    }
+    let path = format!("{}/a", widgets.path);
+    let blue = json!({ "spec": { "color": "blue" } });
+    server.patch(&path, MERGE, &blue).await.expect(200);
+    assert_eq!(server.get(&path).await.expect(200)["spec"]["color"], "blue");
+    server.delete(&path).await.expect(200);
+    assert_eq!(widgets.ask("/a").await.code, 404);
+    widgets.become_ready().await;
+}
+
+async fn in_the_place_of_an_unready_cache_etcd_refuses_the_future_at_once(server: Server) {
+    let widgets = UnreadyWidgets::with(&server, &THREE).await;
+    for query in
+        ["/a?resourceVersion=99999999", "?limit=1&resourceVersion=99999999&resourceVersionMatch=NotOlderThan"]
+    {
+        let refusal = widgets.ask(query).await.refused_with(504, "Timeout", "Too large resource version");
+        assert_eq!(refusal.details()["causes"][0]["reason"], "ResourceVersionTooLarge");
+        assert!(refusal.details()["retryAfterSeconds"].is_null(), "{}", refusal.0);
+    }
+    widgets.become_ready().await;
+}
+
+async fn a_cache_that_has_become_ready_has_everything(server: Server) {
+    let widgets = UnreadyWidgets::with(&server, &THREE).await;
+    widgets.become_ready().await;
+    let list = server.get(&widgets.path).await.expect(200);
+    assert_eq!(names(&list), THREE);
+    let mut watch = server.watch_path(&widgets.path, &[("resourceVersion", "0")]).await;
+    assert_eq!(watch.briefs(3).await, ["ADDED a", "ADDED b", "ADDED c"]);
+}

@@ -1,0 +1,211 @@
+//! What a server does only when it is in a bad way, and how a scenario gets it there: the simulator by a word, a real one
+//! through its etcd, its flow control, or a signal.
+
+use std::process::Command;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::Request;
+use informer_testing::{CannedResponse, RequestFilter, ShutdownAnswer};
+use kube::client::Body;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::connection::Connection;
+use crate::custom::{DEFINITIONS, Widgets};
+use crate::objects::uid;
+use crate::server::{AGAIN, Server};
+
+/// Names the URL of the real server's etcd.
+const ETCD: &str = "INFORMER_E2E_ETCD";
+
+/// Names the process of the server that may be told to leave.
+const LEAVING: &str = "INFORMER_E2E_LEAVING_PID";
+
+/// Says how flow control has classified a request.
+pub(crate) const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
+
+/// Where flow control is set up.
+const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
+
+/// Trouble with what is stored.
+impl Server {
+    /// Forgets what was before this resource version, as etcd is made to every few minutes.
+    pub(crate) async fn compact(&self, version: u64) {
+        if let Some(simulator) = &self.simulator {
+            return simulator.compact();
+        }
+        etcd("compaction", &json!({ "revision": version.to_string(), "physical": true })).await;
+    }
+
+    /// Deletes an event of the scenario's namespace that nobody can read any more, when `watch` has begun.
+    pub(crate) async fn delete_unreadable_event<W>(&self, name: &str, watch: impl Future<Output = W>) -> W {
+        let key = format!("/registry/events/{}/{name}", self.namespace);
+        if self.is_real() {
+            store_nonsense(&key).await;
+        }
+        let watch = watch.await;
+        match &self.simulator {
+            Some(simulator) => {
+                let events = simulator.objects("v1", "Event").expect("events are served");
+                events.delete_corrupt(&format!("{}/{name}", self.namespace)).expect("it is there");
+            }
+            None => {
+                let path = format!("{}/{name}", self.core("events"));
+                let options = json!({ "ignoreStoreReadErrorWithClusterBreakingPotential": true });
+                self.delete_with(&path, &options).await.expect(200);
+            }
+        }
+        watch
+    }
+}
+
+/// Widgets of which the server's watch cache is not filled.
+pub(crate) struct UnreadyWidgets<'a> {
+    server: &'a Server,
+    pub(crate) path: String,
+    nonsense: String,
+}
+
+impl<'a> UnreadyWidgets<'a> {
+    /// Defines them and creates some. A real server can't fill its cache while one that is stored can't be read; it is
+    /// behind the others, in the order of a list.
+    pub(crate) async fn with(server: &'a Server, names: &[&str]) -> Self {
+        let widgets = Widgets::of(server);
+        let nonsense = format!("/registry/{}/widgets/{}/zzz", widgets.group, server.namespace);
+        match &server.simulator {
+            Some(simulator) => simulator.set_watch_cache_ready(false),
+            None => store_nonsense(&nonsense).await,
+        }
+        server.create(DEFINITIONS, &widgets.definition()).await;
+        let mut ticks = tokio::time::interval(AGAIN);
+        while server.post(&widgets.path(), &widgets.widget(names[0], "red")).await.code != 201 {
+            ticks.tick().await;
+        }
+        for name in &names[1..] {
+            widgets.create(name, "red").await;
+        }
+        Self { server, path: widgets.path(), nonsense }
+    }
+
+    /// Asks for them, once, with these parameters.
+    pub(crate) async fn ask(&self, query: &str) -> Answer {
+        self.server.ask_once(&format!("{}{query}", self.path)).await
+    }
+
+    /// Lets the cache be filled, and waits until it is.
+    pub(crate) async fn become_ready(&self) {
+        match &self.server.simulator {
+            Some(simulator) => simulator.set_watch_cache_ready(true),
+            None => delete(&self.nonsense).await,
+        }
+        let mut ticks = tokio::time::interval(AGAIN);
+        while self.ask("?resourceVersion=0").await.code != 200 {
+            ticks.tick().await;
+        }
+    }
+}
+
+/// Trouble with requests.
+impl Server {
+    /// Asks for the namespace's secrets as somebody whom flow control turns away.
+    pub(crate) async fn ask_and_be_turned_away(&self) -> Answer {
+        let nobody = self.as_nobody().await;
+        if let Some(simulator) = &self.simulator {
+            simulator.fail_next(1, RequestFilter::any(), CannedResponse::too_many_requests(1));
+            return nobody.ask_once(&self.secrets()).await;
+        }
+        let (levels, schemas) = ("prioritylevelconfigurations", "flowschemas");
+        let [rights, level, schema] = self.one_at_a_time();
+        self.create(&self.group("rbac.authorization.k8s.io/v1", "rolebindings"), &rights).await;
+        self.create(&format!("{FLOW_CONTROL}/{levels}"), &level).await;
+        let schema = self.create(&format!("{FLOW_CONTROL}/{schemas}"), &schema).await;
+        nobody.until(|answer| answer.code == 200 && answer.header(FLOW_SCHEMA) == uid(&schema)).await;
+        // This one takes the only place, for its body does not come.
+        let _under_way = Connection::open_as(self, "nobody").await.begin_to_post(&self.secrets()).await;
+        let answer = nobody.until(|answer| answer.code == 429).await;
+        for kind in [schemas, levels] {
+            self.delete(&format!("{FLOW_CONTROL}/{kind}/{}", self.namespace)).await.expect(200);
+        }
+        answer
+    }
+
+    /// Asks for the namespace's secrets until the answer is what is wanted.
+    async fn until(&self, is_wanted: impl Fn(&Answer) -> bool) -> Answer {
+        let mut ticks = tokio::time::interval(AGAIN);
+        loop {
+            ticks.tick().await;
+            let answer = self.ask_once(&self.secrets()).await;
+            if is_wanted(&answer) {
+                return answer;
+            }
+        }
+    }
+
+    /// Lets nobody do everything in the scenario's namespace, and gives a level with one place, and a schema that leads there.
+    fn one_at_a_time(&self) -> [Value; 3] {
+        let metadata = json!({ "name": self.namespace });
+        let rights = json!({
+            "metadata": metadata,
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "nobody" }],
+        });
+        let reject = json!({ "type": "Reject" });
+        let limited =
+            json!({ "nominalConcurrencyShares": 0, "borrowingLimitPercent": 0, "limitResponse": reject });
+        let level = json!({ "metadata": metadata, "spec": { "type": "Limited", "limited": limited } });
+        let rules = json!([{
+            "subjects": [{ "kind": "User", "user": { "name": "nobody" } }],
+            "resourceRules": [{
+                "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": [self.namespace],
+            }],
+        }]);
+        let leads_to = json!({ "name": self.namespace });
+        let spec = json!({ "matchingPrecedence": 2, "priorityLevelConfiguration": leads_to, "rules": rules });
+        [rights, level, json!({ "metadata": metadata, "spec": spec })]
+    }
+
+    /// Tells the server to leave: it serves on for some seconds, and is not ready.
+    pub(crate) fn begin_to_leave(&self) {
+        match &self.simulator {
+            Some(simulator) => simulator.begin_shutdown(ShutdownAnswer::Usual),
+            None => {
+                let process =
+                    std::env::var(LEAVING).unwrap_or_else(|_| panic!("{LEAVING} must be a process"));
+                let status = Command::new("kill").arg(&process).status().expect("there is a `kill`");
+                assert!(status.success());
+            }
+        }
+    }
+
+    /// Waits until the server that was told to leave takes no more requests; a real one has seconds for those under way.
+    pub(crate) async fn takes_no_more(&self) -> Answer {
+        if let Some(simulator) = &self.simulator {
+            simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
+        }
+        self.until(|answer| answer.code != 200).await
+    }
+}
+
+/// Puts what is no object in the place of one: it is encrypted, as far as the server can tell, and it has no key.
+async fn store_nonsense(key: &str) {
+    etcd("put", &json!({ "key": encoded(key), "value": encoded("k8s:enc:nonsense") })).await;
+}
+
+async fn delete(key: &str) {
+    etcd("deleterange", &json!({ "key": encoded(key) })).await;
+}
+
+fn encoded(text: &str) -> String {
+    BASE64_STANDARD.encode(text)
+}
+
+/// Calls etcd, whose gateway takes JSON.
+async fn etcd(call: &str, body: &Value) {
+    let url = std::env::var(ETCD).unwrap_or_else(|_| panic!("{ETCD} must be a URL: run `cargo xtask e2e`"));
+    let etcd = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client for etcd");
+    let request = Request::post(format!("/v3/kv/{call}")).body(Body::from(body.to_string().into_bytes()));
+    let answer = Answer::read(etcd.send(request.expect("a request")).await.expect("etcd answers")).await;
+    answer.expect(200);
+}
