@@ -1,4 +1,5 @@
-//! An API server to test controllers with: it speaks Kubernetes over real HTTP, and keeps its objects in memory.
+//! An API server to test controllers with: it speaks Kubernetes over real HTTP/1.1 and HTTP/2, and keeps its objects in
+//! memory.
 //!
 //! A [`Simulator`] is not a mock that plays back what a test recorded. It has storage with a history, resource
 //! versions, lists in pages, watches that replay, bookmarks, selectors, conflicts and expired resource versions;
@@ -61,10 +62,17 @@
 //! - History: [`compact`](Simulator::compact), [`restart`](Simulator::restart) with or
 //!   [without](Simulator::restart_without_history) it, and backups, [restored](Simulator::restore) so that resource
 //!   versions go back, or [moved ahead](Simulator::restore_ahead).
-//! - A server that is [shutting down](Simulator::begin_shutdown), a watch cache that is
+//! - A server that is [shutting down](Simulator::begin_shutdown), or has its clients
+//!   [leave their connections](Simulator::drain_connections), as HTTP/2 does with a `GOAWAY`; a watch cache that is
 //!   [not filled yet](Simulator::set_watch_cache_ready), an object that [can't be read](ObjectStore::delete_corrupt).
 //! - A second API server that is late: [`lagging_replica`](Simulator::lagging_replica).
 //! - All of this at random, the same each time: [`FaultPlan`].
+//!
+//! # Connections
+//!
+//! The port takes HTTP/1.1, and HTTP/2 of clients that begin with it. With the feature `tls` it can be secured
+//! (`SimulatorBuilder::tls`), which has kubectl and client-go speak HTTP/2; [`Simulator::kubeconfig`] is how they get in.
+//! kube's own client speaks HTTP/1.1 only.
 //!
 //! # Without a server
 //!
