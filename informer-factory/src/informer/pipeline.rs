@@ -35,9 +35,15 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
     pub(super) fn process(&mut self, batch: &Batch<K>) {
         let count = batch.items().len();
         let mut outcome = Outcome { changes: Vec::with_capacity(count), events: Vec::with_capacity(count) };
-        for pending in batch.items() {
-            outcome.add(pending, self.indexer.get(&pending.key));
+        // All are looked up before the first is followed: that is one lock, and the processor fetches what lies far apart in
+        // memory side by side, which the counting of references in between would keep it from.
+        let state = self.indexer.snapshot();
+        let stored: Vec<_> = batch.items().iter().map(|pending| state.get(&pending.key)).collect();
+        for (pending, stored) in batch.items().iter().zip(stored) {
+            outcome.add(pending, stored);
         }
+        // A state that somebody holds is copied where it changes.
+        drop(state);
         let Outcome { changes, events } = outcome;
         let events = EventBatch { events, completes_initial_list: batch.completes_initial_list() };
         let mut published = None;
@@ -66,8 +72,8 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
 
 impl<K> Outcome<K> {
     /// Follows one object through its deltas, from what the store has of it.
-    fn add(&mut self, pending: &Pending<K>, stored: Option<Cached<K>>) {
-        let mut current = stored.clone();
+    fn add(&mut self, pending: &Pending<K>, stored: Option<&Cached<K>>) {
+        let mut current = stored.cloned();
         for delta in &pending.deltas {
             current = match delta {
                 Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
