@@ -131,6 +131,7 @@ impl Server {
     /// Begins a new life: all watches end, and a server that was shutting down takes requests again.
     pub(crate) fn restart(&self) {
         *self.shutdown.lock() = None;
+        self.watches.may_stay();
         self.end_watches();
     }
 

@@ -14,17 +14,21 @@ use informer_core::{
     WatchOptions, WatchStream,
 };
 use kube::Resource;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::list::{stated, version_is_unavailable};
 use super::listing::Listing;
 use super::status::Health;
-use super::watch::OpenWatch;
+use super::watch::{GRACE, OpenWatch};
 use super::{PATIENCE, Reflector, Request, Step};
 
 /// How much longer than the pause that is allowed a stream may take for each object it brings: only a stream that brings
 /// fewer than ten a second, for long, has to end. An ordinary watch of a busy resource is one.
 const PER_OBJECT: Duration = Duration::from_millis(100);
+
+/// What objects have earned is kept up to so many times the pause: a burst at the beginning says nothing of what comes
+/// an hour later.
+const MOST_SAVED: u32 = 3;
 
 /// After so many streams in a row that broke off, what exists is asked for in pages.
 const MOST_BROKEN: u32 = 2;
@@ -65,7 +69,8 @@ impl Allowance {
 
     fn earn(&mut self, objects: usize) {
         if self.earns {
-            self.left += PER_OBJECT.saturating_mul(objects.try_into().unwrap_or(u32::MAX));
+            let earned = PER_OBJECT.saturating_mul(objects.try_into().unwrap_or(u32::MAX));
+            self.left = self.left.saturating_add(earned).min(self.pause.saturating_mul(MOST_SAVED));
         }
     }
 
@@ -148,7 +153,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             .map_err(NoStream::Failed)?;
         let opened = Instant::now();
         let mut listing = Listing::new();
-        let (version, rest) = self.receive_initial(&mut events, &mut listing).await?;
+        // A server that does not end it by then ends nothing: however much comes, it is no list.
+        let initial = timeout_at(opened + lifetime + GRACE, self.receive_initial(&mut events, &mut listing));
+        let (version, rest) =
+            initial.await.map_err(|_| unsupported("a streaming list that went on and on".to_owned()))??;
         self.hand_on(listing, stated(version));
         let events = if rest.is_empty() { events } else { stream::iter([Ok(rest)]).chain(events).boxed() };
         Ok(OpenWatch { events, opened, lifetime })

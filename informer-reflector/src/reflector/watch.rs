@@ -23,7 +23,7 @@ const VERY_SHORT: Duration = Duration::from_secs(1);
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// How much later than agreed the server may end a watch, before the connection is taken for dead.
-const GRACE: Duration = Duration::from_secs(30);
+pub(super) const GRACE: Duration = Duration::from_secs(30);
 
 /// After so many failures in a row it may be the version, or what comes next after it, that the server stumbles over.
 const MOST_FAILURES: u32 = 3;

@@ -185,6 +185,31 @@ async fn an_ordinary_watch_that_never_ends_the_list_is_given_up_within_seconds_a
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_burst_at_the_beginning_buys_no_long_wait_for_an_end_that_does_not_come() {
+    let (events, line) = stream_of(vec![]);
+    let mut run = Run::streaming(vec![line, page(vec![], "200")]);
+    run.expect_requests(&["stream newest"]).await;
+    send(&events, (0..10_000).map(|n| added(&format!("burst-{n}"), "3")).collect());
+    let dripping = tokio::spawn(async move {
+        for n in 0..1_000 {
+            tokio::time::sleep(Duration::from_secs(9)).await;
+            let _ = events.unbounded_send(Ok(vec![added(&n.to_string(), "4")]));
+        }
+    });
+    run.expect_after(29.0..32.0, "list newest 500").await;
+    dripping.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_additions_that_goes_on_beyond_its_time_is_given_up() {
+    let additions = trickle(50, |n| added(&n.to_string(), &n.to_string()));
+    let mut run = Run::streaming(vec![additions, page(vec![], "200")]);
+    run.expect_requests(&["stream newest"]).await;
+    // It was to last five to ten minutes, and has half a minute more.
+    run.expect_after(329.0..631.0, "list newest 500").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_long_stream_lives_as_long_as_it_keeps_coming() {
     let (events, line) = stream_of(vec![]);
     let mut run = Run::streaming(vec![line]);

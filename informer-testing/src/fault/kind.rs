@@ -46,8 +46,8 @@ impl Fault {
     }
 
     /// Answers nothing, as if nobody listened: in process the call fails with
-    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused), over a socket the connection is closed. The request has
-    /// no effect.
+    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused), over a socket the connection is closed, or
+    /// over HTTP/2 the request's stream reset. The request has no effect.
     #[must_use]
     pub fn refuse() -> Self {
         Self(What::Refuse)
@@ -65,7 +65,7 @@ impl Fault {
         Self(What::Cut(bytes, Then::Close))
     }
 
-    /// Breaks the connection off after so many bytes of the true answer's body.
+    /// Breaks the connection off after so many bytes of the true answer's body, or over HTTP/2 the request's stream.
     #[must_use]
     pub fn abort_body_after(bytes: u64) -> Self {
         Self(What::Cut(bytes, Then::Abort))

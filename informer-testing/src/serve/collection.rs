@@ -54,7 +54,8 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
     call.accepted.check_stream(server.settings.habits.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
-        revision: call.revision.clone(),
+        // What is not in the watch cache comes from etcd, which is never behind.
+        revision: if served.kind.is_cached() { &call.revision } else { &server.revision }.clone(),
         registry: server.watches.clone(),
         request: call.recorded.clone(),
         filter: filter(served, namespace, &options)?,

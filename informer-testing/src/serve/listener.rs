@@ -8,8 +8,9 @@ use std::time::Duration;
 use http::header::CONNECTION;
 use http::{Request, Version};
 use hyper::body::Incoming;
+use hyper::rt::Executor;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -103,13 +104,15 @@ impl Port {
         let leave = self.service.server.farewells.new_connection();
         let asked = Asked { port: self.clone(), leave: leave.clone() };
         let service = service_fn(move |request| asked.clone().answer(request));
-        let mut builder = auto::Builder::new(TokioExecutor::new());
+        let mut builder = auto::Builder::new(Tracked(self.tasks.clone()));
         builder.http2().max_concurrent_streams(STREAMS);
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         let mut connection = std::pin::pin!(connection);
         let mut is_leaving = false;
         let outcome = loop {
             tokio::select! {
+                // First, so that what has come already is not taken for nothing.
+                biased;
                 outcome = connection.as_mut() => break outcome,
                 () = self.stop.cancelled() => {
                     connection.as_mut().graceful_shutdown();
@@ -150,6 +153,16 @@ impl Asked {
             leave.cancel();
         }
         Ok(response)
+    }
+}
+
+/// Runs what HTTP/2 has for each request among the port's tasks.
+#[derive(Clone)]
+struct Tracked(TaskTracker);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tracked {
+    fn execute(&self, future: F) {
+        self.0.spawn(future);
     }
 }
 

@@ -56,8 +56,8 @@ async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> 
     let version = ListOptions::version_of_get(&call.recorded.query)?;
     let (table, key) = (&target.served.table, target.served.kind.key(target.namespace, target.name));
     let found = match version {
-        // As long as the watch cache is not ready, etcd answers in its place.
-        Some(version) if call.revision.watch_cache().check().is_err() => {
+        // Where there is no watch cache, or it is not ready, etcd answers.
+        Some(version) if !target.served.kind.is_cached() || call.revision.watch_cache().check().is_err() => {
             call.revision.check_stored(version)?;
             table.get(&key)
         }

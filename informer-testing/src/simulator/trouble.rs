@@ -117,19 +117,20 @@ impl Simulator {
     }
 
     /// Begins to shut the server down: `/readyz` says no from now on, and new requests are taken as `answer` says. If they
-    /// are refused, that is with `Retry-After` and `Connection: close`, or `GOAWAY` on HTTP/2; requests under way are finished,
+    /// are refused, that is with `Retry-After`; requests under way are finished,
     /// and watches end as [`ShutdownAnswer`] says. It is over when the server [restarts](Self::restart), in whichever way.
     ///
     /// Health checks are always answered. The socket stays open: a client that comes again is refused. That nobody listens
     /// any more is [`Fault::refuse`].
-    /// [Lagging replicas](Self::lagging_replica) lose their watches as in a restart, and serve on.
+    /// [Lagging replicas](Self::lagging_replica) lose their watches and connections as the server does, and serve on.
     #[doc(alias = "shutdown-send-retry-after")]
     pub fn begin_shutdown(&self, answer: ShutdownAnswer) {
         self.server.begin_shutdown(answer);
     }
 
     /// Has all clients move to new connections, as a load balancer does that lets a server go: over HTTP/2 they are sent a
-    /// `GOAWAY`, and connections of HTTP/1.1 are closed when nothing is under way. What is under way goes on, watches too.
+    /// `GOAWAY`, and connections of HTTP/1.1 are closed when nothing is under way, as are those over which nothing has come
+    /// yet. What is under way goes on, watches too. The connections of [lagging replicas](Self::lagging_replica) are among them.
     pub fn drain_connections(&self) {
         self.server.farewells.to_all();
     }

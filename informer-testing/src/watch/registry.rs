@@ -14,10 +14,18 @@ use crate::request::{RecordedRequest, RequestFilter};
 /// Knows all open watch streams.
 #[derive(Debug)]
 pub(crate) struct WatchRegistry {
-    open: Mutex<BTreeMap<u64, OpenWatch>>,
+    open: Mutex<Open>,
     /// Told after each opening and closing.
     changed: watch::Sender<()>,
     bookmarks: Mutex<BookmarkRule>,
+}
+
+/// The open streams, by their order.
+#[derive(Debug, Default)]
+struct Open {
+    streams: BTreeMap<u64, OpenWatch>,
+    /// When streams that open now are to end, of a server that is shutting down.
+    end: Option<Instant>,
 }
 
 /// How bookmarks are sent, to all watches. It takes effect for each when its next one is due.
@@ -70,8 +78,12 @@ impl WatchRegistry {
     ) -> (Registration, mpsc::UnboundedReceiver<Order>) {
         let (orders, receiver) = mpsc::unbounded_channel();
         let mut open = self.open.lock();
-        let id = open.last_key_value().map_or(0, |(id, _)| id + 1);
-        open.insert(id, OpenWatch { request, orders });
+        let id = open.streams.last_key_value().map_or(0, |(id, _)| id + 1);
+        if let Some(end) = open.end {
+            // Its receiver is here.
+            let _ = orders.send(Order::EndBy(end));
+        }
+        open.streams.insert(id, OpenWatch { request, orders });
         drop(open);
         self.changed.send_replace(());
         (Registration { registry: self.clone(), id }, receiver)
@@ -79,25 +91,32 @@ impl WatchRegistry {
 
     /// Counts the open streams whose requests match.
     pub(crate) fn count(&self, filter: &RequestFilter) -> usize {
-        self.open.lock().values().filter(|watch| filter.matches(&watch.request)).count()
+        self.open.lock().streams.values().filter(|watch| filter.matches(&watch.request)).count()
     }
 
     /// Injects into all streams whose requests match, and counts them.
     pub(crate) fn inject(&self, filter: &RequestFilter, injection: &PlacedInjection) -> usize {
         let open = self.open.lock();
-        let matching = open.values().filter(|watch| filter.matches(&watch.request));
+        let matching = open.streams.values().filter(|watch| filter.matches(&watch.request));
         let inject = || Order::Inject(injection.clone());
         matching.filter(|watch| watch.orders.send(inject()).is_ok()).count()
     }
 
-    /// Has all streams end, each so long after the one that was opened before it, and the first `after` so long.
+    /// Has all streams end, each so long after the one that was opened before it, and the first `after` so long; and those
+    /// that open later with the last of them, until they [may stay](Self::may_stay) again.
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
+        let mut open = self.open.lock();
         let mut end = Instant::now() + after;
-        for watch in self.open.lock().values() {
+        for watch in open.streams.values() {
             // One that is not there any more has ended.
             let _ = watch.orders.send(Order::EndBy(end));
             end += apart;
         }
+        open.end = Some(end);
+    }
+
+    pub(crate) fn may_stay(&self) {
+        self.open.lock().end = None;
     }
 
     /// Waits until `enough` holds for the number of matching streams.
@@ -120,7 +139,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.registry.open.lock().remove(&self.id);
+        self.registry.open.lock().streams.remove(&self.id);
         self.registry.changed.send_replace(());
     }
 }

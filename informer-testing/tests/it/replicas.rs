@@ -120,3 +120,25 @@ async fn a_replica_has_an_address_of_its_own() {
     simulator.hold_replicas(0);
     assert_eq!(late.list(&any).await.unwrap().items.len(), 1);
 }
+
+#[tokio::test]
+async fn events_are_never_late_because_they_come_from_the_storage() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    let mut event = config_map("a", "late");
+    event["kind"] = "Event".into();
+    let created = simulator.create(&event).unwrap();
+    let events = "/api/v1/namespaces/a/events";
+    for path in [format!("{events}?resourceVersion=0"), format!("{events}/late?resourceVersion=0")] {
+        assert_eq!(get(&replica, &path).await.0, StatusCode::OK, "{path}");
+    }
+    let before = created.resource_version() - 1;
+    for query in [
+        format!("watch=1&resourceVersion={before}"),
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned(),
+    ] {
+        let mut watch = send(&replica, &format!("{events}?{query}")).await.into_body();
+        assert_eq!(next_names(&mut watch).await, ["late"], "{query}");
+    }
+}

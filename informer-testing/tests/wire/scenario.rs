@@ -13,7 +13,7 @@ use tokio::sync::RwLock;
 use crate::server::Server;
 use crate::subjects;
 
-/// Long enough for any scenario; the longest wait that a server has by itself is 3 seconds.
+/// Long enough for any scenario; the longest wait that a server has by itself is 20 seconds, before it leaves.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Held for reading by each scenario on the real server, and for writing by those that need it for themselves.

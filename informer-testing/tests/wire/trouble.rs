@@ -21,7 +21,7 @@ use crate::server::{AGAIN, Server};
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
 /// Names the process of the server that may be told to leave.
-const LEAVING: &str = "INFORMER_E2E_LEAVING_PID";
+const LEAVING_PID: &str = "INFORMER_E2E_LEAVING_PID";
 
 /// Says how flow control has classified a request.
 pub(crate) const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
@@ -172,7 +172,7 @@ impl Server {
             Some(simulator) => simulator.begin_shutdown(ShutdownAnswer::Usual),
             None => {
                 let process =
-                    std::env::var(LEAVING).unwrap_or_else(|_| panic!("{LEAVING} must be a process"));
+                    std::env::var(LEAVING_PID).unwrap_or_else(|_| panic!("{LEAVING_PID} must be a process"));
                 let status = Command::new("kill").arg(&process).status().expect("there is a `kill`");
                 assert!(status.success());
             }

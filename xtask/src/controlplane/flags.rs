@@ -76,7 +76,7 @@ impl Flags {
         let other = Self { api_port: port, ..self.clone() };
         let mut flags = other.apiserver(options);
         flags.extend([
-            "--shutdown-delay-duration=10s".to_owned(),
+            "--shutdown-delay-duration=20s".to_owned(),
             "--shutdown-send-retry-after=true".to_owned(),
             "--shutdown-watch-termination-grace-period=10s".to_owned(),
         ]);

@@ -240,16 +240,16 @@ impl Cluster {
         signals: &Signals,
         mut ready: impl FnMut() -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
-        let servers = &mut self.servers;
+        let (servers, leaving) = (&mut self.servers, &mut self.leaving);
         let in_time = wait_until(signals, READY_DEADLINE, || {
-            servers.iter_mut().try_for_each(Server::check)?;
+            servers.iter_mut().chain(leaving.as_mut()).try_for_each(Server::check)?;
             ready()
         })?;
         if in_time {
             return Ok(());
         }
-        let log =
-            servers.iter().find(|server| server.name() == name).map(Server::log_tail).unwrap_or_default();
+        let mut all = servers.iter().chain(leaving.as_ref());
+        let log = all.find(|server| server.name() == name).map(Server::log_tail).unwrap_or_default();
         bail!("{name} was not ready within {READY_DEADLINE:?}; {log}")
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use informer_factory::{
@@ -264,12 +264,15 @@ async fn handlers_beside_the_controllers_hear_everything_as_ever() {
     running.stop().await;
 }
 
-/// The handler is held up in its first call, until the sender is dropped.
+/// The handler says that it has been called, and is held up in its first call, until the sender is dropped.
 fn values_once_released(
+    called: Sender<()>,
     release: Receiver<()>,
 ) -> impl Fn(&Cached<ConfigMap>) -> [ObjectKey; 1] + Send + Sync + 'static {
-    let release = Mutex::new(release);
+    let (called, release) = (Mutex::new(called), Mutex::new(release));
     move |map| {
+        // Nobody listens for long.
+        _ = called.lock().send(());
         _ = release.lock().recv();
         [crate::key(value_of(map))]
     }
@@ -280,10 +283,13 @@ async fn no_change_is_passed_over_however_many_wait_though_a_later_one_has_undon
     let source = source();
     create(&source, "first", "first");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
-    let (sender, release) = channel();
-    let runner = ControllerRunner::new(queue()).watches(&running.informer, values_once_released(release));
+    let ((sender, release), (calls, is_called)) = (channel(), channel());
+    let values = values_once_released(calls, release);
+    let runner = ControllerRunner::new(queue()).watches(&running.informer, values);
     let (reconcile, mut called) = done();
     let controller = Controller::start(runner, reconcile);
+    // What comes and goes before there is a handler, no handler hears of.
+    is_called.recv().expect("it is called");
     create(&source, "changing", "before");
     update(&source, "changing", "between");
     update(&source, "changing", "after");

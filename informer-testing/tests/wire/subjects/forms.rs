@@ -35,7 +35,13 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 
 async fn json_is_what_one_gets_who_does_not_care(server: Server) {
     server.create_secrets(&["a"]).await;
-    for accept in ["*/*", "", "application/json;charset=utf-8", "application/json;pretty=1"] {
+    for accept in [
+        "*/*",
+        "",
+        "application/json;charset=utf-8",
+        "application/json;pretty=1",
+        "application/json;drop=metadata.managedFields",
+    ] {
         let answer = server.get_as(&server.secret_path("a"), accept).await;
         assert_eq!(answer.header("content-type"), JSON, "{accept}");
         assert_eq!(answer.expect(200)["kind"], "Secret", "{accept}");
