@@ -144,6 +144,11 @@
 //!   says so. What is no object, such as discovery, is there in JSON only. As built-in kinds have no schemas, one can be
 //!   stored that is none: what of it is not of its field's type is left out of protobuf, with a warning in the log.
 //!   JSON is never indented. A watch over a WebSocket needs the socket; there is none in process.
+//! - **History and patience** are counts, so that tests need not wait: the last 20,000 events of a resource
+//!   ([`history_limit`](SimulatorBuilder::history_limit)), where a real server keeps those of 75 seconds, 100 to 102,400 of
+//!   them; and 10,000 events that a watch may be behind ([`watch_buffer`](SimulatorBuilder::watch_buffer)), where it is a
+//!   full channel and a budget of milliseconds. Nothing is compacted until the test says so. Bookmarks come to the second.
+//!   A [`LaggingReplica`] that is asked for the newest list does not wait for its cache before it asks the storage.
 //! - **Rights.** Everyone may do everything. There is no admission but what is said above.
 //! - **`OpenAPI`** is there for custom resources in full, for built-in kinds only as far as `kubectl apply` needs it.
 
