@@ -74,7 +74,8 @@ impl Simulator {
     }
 
     /// Gives the content of a kubeconfig file with which other programs, such as kubectl, get in: one cluster, one context,
-    /// and whom to trust if the port is secured. It has no credentials, which nobody needs by default.
+    /// and whom to trust if the port is secured. Its token is `simulator`, which is as good as any unless the test
+    /// [requires](Self::require_token) another.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         let mut cluster = json!({ "server": self.url() });
@@ -86,7 +87,8 @@ impl Simulator {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{ "name": name, "cluster": cluster }],
-            "users": [{ "name": name, "user": {} }],
+            // kubectl asks its user where there is nothing, if the port is secured.
+            "users": [{ "name": name, "user": { "token": name } }],
             "contexts": [{ "name": name, "context": { "cluster": name, "user": name } }],
             "current-context": name,
         });
