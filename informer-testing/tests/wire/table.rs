@@ -19,8 +19,8 @@ kube-apiserver in `cargo xtask e2e`. Those on CBOR run on a server that has its 
 `cargo xtask e2e --apiserver-arg=--feature-gates=CBORServingAndStorage=true`. Where the two differ, the last column says how, and the scenario asserts both.
 
 What a server does only when it is in a bad way is brought about on the real one, too (`informer-testing/tests/wire/trouble.rs`):
-its watch cache is kept from being filled, and an object made unreadable, through its etcd; flow control has one place, which
-is taken; and a second API server before the same etcd is told to leave. That one is needed once for the whole suite.
+its watch cache is kept from being filled, and an object made unreadable, through its etcd; flow control has few places, which
+are taken; and a second API server before the same etcd is told to leave. That one is needed once for the whole suite.
 
 This file is written by `INFORMER_WRITE_WIRE_TABLE=1 cargo test -p informer-testing --test wire table`; without the
 variable the same command checks it.
