@@ -9,7 +9,8 @@ use crate::resource::ResourceKind;
 use crate::serve::{Listener, Service, Tls};
 use crate::server::{Habits, Server, Settings};
 use crate::simulator::Simulator;
-use crate::watch::{StreamingLists, WatchRules};
+use crate::storage::Retention;
+use crate::watch::{SlowWatches, StreamingLists, WatchRules};
 use crate::writes::{Body, Guard, WriteOptions, Writer};
 
 /// Configures a [`Simulator`].
@@ -24,9 +25,13 @@ impl Default for SimulatorBuilder {
         Self {
             kinds: Vec::new(),
             settings: Settings {
-                history_limit: 20_000,
+                retention: Retention::Fresh,
+                compaction_interval: Duration::from_secs(5 * 60),
                 first_revision: 1_000,
-                watch_rules: WatchRules { patience: 10_000, streaming_lists: StreamingLists::default() },
+                watch_rules: WatchRules {
+                    slow_watches: SlowWatches::Counted(10_000),
+                    streaming_lists: StreamingLists::default(),
+                },
                 bookmark_interval: Duration::from_secs(60),
                 seed: 0,
                 goaway_chance: 0.0,
@@ -70,10 +75,25 @@ impl SimulatorBuilder {
         self.resource(ResourceKind::of::<K>())
     }
 
-    /// Sets how many events each resource keeps for watches and lists of the past. Default: 20,000; at least 1.
+    /// Keeps so many events of each resource for watches and lists of the past, however old they are; at least 1.
+    ///
+    /// By default it is as in a real server: watches can begin with the last 100 events, and with more, up to 102,400, as long
+    /// as those are not older than 75 seconds; exact lists, and watches of events, which are not in the watch cache, reach back
+    /// to the last [compaction](Self::compaction_interval), over at most 102,400 events.
+    #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {
-        self.settings.history_limit = events.max(1);
+        self.settings.retention = Retention::Latest(events);
+        self
+    }
+
+    /// Sets the time between two compactions of the storage, of which each forgets what was written before the last one: so
+    /// one to two such times can be looked back on. Watches from the watch cache have their own
+    /// [memory](Self::history_limit). Default: 5 minutes, as in the real server; zero for none.
+    #[doc(alias = "etcd-compaction-interval")]
+    #[must_use]
+    pub fn compaction_interval(mut self, interval: Duration) -> Self {
+        self.settings.compaction_interval = interval;
         self
     }
 
@@ -81,7 +101,18 @@ impl SimulatorBuilder {
     /// it was opened does not count. Default: 10,000.
     #[must_use]
     pub fn watch_buffer(mut self, events: usize) -> Self {
-        self.settings.watch_rules.patience = events.max(1) as u64;
+        self.settings.watch_rules.slow_watches = SlowWatches::Counted(events.max(1) as u64);
+        self
+    }
+
+    /// Closes watches that are behind when a real server does: when more events wait than its channels hold, which are 20 to
+    /// 2,000, depending on how much happens and what is watched, and they have done so for longer than there is patience: 50
+    /// milliseconds for each second that has gone by, and never more than 100, for all watches of a resource together.
+    ///
+    /// It is not so by default, because a test can write faster than a server, without a break in which a watch could be read.
+    #[must_use]
+    pub fn close_slow_watches_in_time(mut self) -> Self {
+        self.settings.watch_rules.slow_watches = SlowWatches::Timed;
         self
     }
 
@@ -139,7 +170,8 @@ impl SimulatorBuilder {
 
     /// Has scheduled pods wait for their kubelet when they are deleted: they are marked, and gone only after a second
     /// delete with a grace period of 0 seconds, which the test sends in the kubelet's place. In between the period can be
-    /// shortened, but not made longer. By default they are gone at once.
+    /// shortened, but not made longer. Other pods are marked, too, before they go, which watches are told of. By default all
+    /// are gone at once.
     #[must_use]
     pub fn graceful_pod_deletion(mut self) -> Self {
         self.settings.habits.graceful_pods = true;

@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use kube::core::Status;
 use serde_json::{Map, Value};
 
+use crate::indent::indent;
 use crate::resource::ResourceKind;
 use crate::{cbor, protobuf, status};
 
@@ -14,6 +15,8 @@ use crate::{cbor, protobuf, status};
 pub(crate) enum Encoding {
     #[default]
     Json,
+    /// JSON for people. Watches are never indented.
+    Indented,
     /// Not for watches.
     Yaml,
     /// Only what there are messages for: the stable versions of built-in kinds, metadata, and statuses.
@@ -32,7 +35,7 @@ impl Encoding {
     /// Gives the media type of a document.
     pub(crate) fn media_type(self) -> &'static str {
         match self {
-            Self::Json => "application/json",
+            Self::Json | Self::Indented => "application/json",
             Self::Yaml => "application/yaml",
             Self::Protobuf => protobuf::MEDIA_TYPE,
             Self::Cbor => cbor::MEDIA_TYPE,
@@ -43,7 +46,7 @@ impl Encoding {
     pub(crate) fn stream_media_type(self) -> Option<&'static str> {
         match self {
             // As it was before there were others.
-            Self::Json => Some("application/json"),
+            Self::Json | Self::Indented => Some("application/json"),
             Self::Yaml => None,
             Self::Protobuf => Some("application/vnd.kubernetes.protobuf;stream=watch"),
             Self::Cbor => Some(cbor::SEQUENCE),
@@ -52,7 +55,7 @@ impl Encoding {
 
     /// Tells whether events are text where they are messages of a WebSocket.
     pub(crate) fn is_text(self) -> bool {
-        matches!(self, Self::Json | Self::Yaml)
+        matches!(self, Self::Json | Self::Indented | Self::Yaml)
     }
 
     /// Tells whether whole objects of a kind can be sent.
@@ -65,6 +68,7 @@ impl Encoding {
         let json = json.into();
         match self {
             Self::Json => json,
+            Self::Indented => Cow::Owned(indent(&json)),
             Self::Yaml => {
                 let value: Value = serde_json::from_slice(&json).unwrap_or_default();
                 // There is nothing in JSON that YAML has not.
@@ -83,7 +87,7 @@ impl Encoding {
     /// Encodes an event of a watch about an object in JSON. How long it is, is not said.
     pub(crate) fn event(self, kind: &str, json: &[u8]) -> Vec<u8> {
         match self {
-            Self::Json | Self::Yaml => {
+            Self::Json | Self::Indented | Self::Yaml => {
                 [b"{\"type\":\"", kind.as_bytes(), b"\",\"object\":", json, b"}\n"].concat()
             }
             Self::Protobuf => protobuf::event(kind, &self.document(json)),
@@ -94,7 +98,7 @@ impl Encoding {
     /// Gives what can be told from other events, and is none.
     pub(crate) fn no_event(self) -> &'static [u8] {
         match self {
-            Self::Json | Self::Yaml => b"{\"type\":7}\n",
+            Self::Json | Self::Indented | Self::Yaml => b"{\"type\":7}\n",
             // A field 1 that is a number, and no text.
             Self::Protobuf => &[0x08, 7],
             Self::Cbor => b"\xd9\xd9\xf7\xa1\x44type\x07",

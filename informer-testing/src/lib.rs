@@ -143,12 +143,12 @@
 //!   but for `apiextensions.k8s.io` and `certificates.k8s.io`; and in CBOR if the [builder](SimulatorBuilder::serve_cbor)
 //!   says so. What is no object, such as discovery, is there in JSON only. As built-in kinds have no schemas, one can be
 //!   stored that is none: what of it is not of its field's type is left out of protobuf, with a warning in the log.
-//!   JSON is never indented. A watch over a WebSocket needs the socket; there is none in process.
-//! - **History and patience** are counts, so that tests need not wait: the last 20,000 events of a resource
-//!   ([`history_limit`](SimulatorBuilder::history_limit)), where a real server keeps those of 75 seconds, 100 to 102,400 of
-//!   them; and 10,000 events that a watch may be behind ([`watch_buffer`](SimulatorBuilder::watch_buffer)), where it is a
-//!   full channel and a budget of milliseconds. Nothing is compacted until the test says so. Bookmarks come to the second.
-//!   A [`LaggingReplica`] that is asked for the newest list does not wait for its cache before it asks the storage.
+//!   A watch over a WebSocket needs the socket; there is none in process.
+//! - **History.** Of each resource at most the last 102,400 events are kept for exact lists of the past, however soon that is
+//!   after the last compaction; and what is [compacted](Simulator::compact) on demand is forgotten by the watch cache, too.
+//! - **Slow watches** are closed when they are 10,000 events behind, so that a test may write as fast as it likes;
+//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) has them closed as a real server does. A
+//!   watch whose client takes nothing at all is closed when it goes on reading: it can't tell the difference.
 //! - **Rights.** Everyone may do everything. There is no admission but what is said above.
 //! - **`OpenAPI`** is there for custom resources in full, for built-in kinds only as far as `kubectl apply` needs it.
 
@@ -164,6 +164,7 @@ mod discovery;
 mod encoding;
 mod error;
 mod fault;
+mod indent;
 mod lagging_replica;
 mod list;
 mod memory_source;

@@ -262,6 +262,15 @@ impl ResourceKind {
         !(self.plural == "events" && matches!(self.group.as_str(), "" | "events.k8s.io"))
     }
 
+    /// Names the field by which the watch cache finds those watches that want an event, if it does so.
+    pub(crate) fn trigger_field(&self) -> Option<&'static str> {
+        match (self.group.as_str(), self.plural.as_str()) {
+            ("", "pods") => Some("spec.nodeName"),
+            ("resource.k8s.io", "resourceslices") => Some("spec.nodeName"),
+            _ => None,
+        }
+    }
+
     /// Gives the storage key of an object: `namespace/name`, or the bare name in the cluster scope.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {

@@ -14,7 +14,7 @@ use crate::fault::{FaultQueue, ShutdownAnswer};
 use crate::request::RequestLog;
 use crate::resource::ResourceKind;
 use crate::serve::{Farewells, Tls};
-use crate::storage::{Backup, Revision, Table};
+use crate::storage::{Backup, Retention, Revision, Table};
 use crate::upkeep;
 use crate::watch::{WatchRegistry, WatchRules};
 use crate::writes::{Stamp, in_seconds};
@@ -28,7 +28,9 @@ const LINGER: Duration = Duration::from_secs(60);
 /// What the builder decides.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub(crate) history_limit: usize,
+    pub(crate) retention: Retention,
+    /// Between two compactions of etcd; none if zero.
+    pub(crate) compaction_interval: Duration,
     pub(crate) first_revision: u64,
     pub(crate) watch_rules: WatchRules,
     pub(crate) bookmark_interval: Duration,
@@ -86,7 +88,7 @@ impl Server {
         let stop = CancellationToken::new();
         Self {
             catalogue: Catalogue::default(),
-            revision: Revision::starting_at(settings.first_revision),
+            revision: Revision::starting_at(settings.first_revision, settings.compaction_interval),
             watches: Arc::new(WatchRegistry::new(settings.bookmark_interval)),
             faults: FaultQueue::default(),
             requests: RequestLog::default(),
@@ -113,7 +115,7 @@ impl Server {
 
     /// Makes the storage of a resource, whose objects are kept in the version that `kind` says.
     pub(crate) fn new_table(&self, kind: ResourceKind) -> Arc<Table> {
-        Arc::new(Table::new(kind, self.settings.history_limit, self.revision.clone()))
+        Arc::new(Table::new(kind, self.settings.retention, self.revision.clone()))
     }
 
     /// Forgets the history of all resources.
@@ -213,6 +215,11 @@ impl Server {
     /// What the server adds of its own to a new object.
     pub(crate) fn stamp(&self) -> Stamp {
         Stamp::new(&mut self.random.lock(), self.clock.now())
+    }
+
+    /// Gives a source of chance of its own to whoever draws later on.
+    pub(crate) fn draw_random(&self) -> fastrand::Rng {
+        self.random.lock().fork()
     }
 
     /// Draws how long a watch lasts that does not say: 30 to 60 minutes, so that watches do not end all at once.

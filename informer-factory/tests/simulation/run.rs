@@ -149,13 +149,22 @@ fn simulator(random: &mut fastrand::Rng) -> Simulator {
         StreamingLists::Refused,
         StreamingLists::Ignored,
     ];
-    Simulator::builder()
+    let builder = Simulator::builder();
+    // What a real server does, or what leads to more trouble.
+    let builder = match random.u8(..4) {
+        0 => builder,
+        _ => builder.history_limit(random.usize(5..500)),
+    };
+    let builder = match random.u8(..4) {
+        0 => builder.close_slow_watches_in_time(),
+        _ => builder.watch_buffer(random.usize(5..500)),
+    };
+    builder
+        .compaction_interval(Duration::from_secs([0, 7, 60, 300][random.usize(..4)]))
         .resource_of::<Item>()
         .seed(random.u64(..))
         .begins_on(std::time::UNIX_EPOCH)
         .bookmark_interval(Duration::from_secs(random.u64(5..61)))
-        .history_limit(random.usize(5..500))
-        .watch_buffer(random.usize(5..500))
         .streaming_lists(ways[random.usize(..4)])
         .start_in_process()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+use super::shutdown::ShutdownAnswer;
 use super::trouble::{Ongoing, Trouble};
 use crate::request::RequestFilter;
 use crate::simulator::Simulator;
@@ -52,7 +53,12 @@ impl Default for FaultPlanOptions {
                 Trouble::AbortBodies(0),
                 Trouble::ExpireTokens,
                 Trouble::LoseBookmarks,
+                Trouble::DelayBookmarks,
                 Trouble::HoldReplicas,
+                Trouble::EmptyWatchCache,
+                Trouble::ShutDown(ShutdownAnswer::TooManyRequests),
+                Trouble::ShutDown(ShutdownAnswer::ServiceUnavailable),
+                Trouble::DrainConnections,
             ],
         }
     }

@@ -8,6 +8,7 @@ use super::gate::Gate;
 use super::kind::Fault;
 use super::queue::Disturbance;
 use super::response::CannedResponse;
+use super::shutdown::ShutdownAnswer;
 use crate::request::RequestFilter;
 use crate::simulator::Simulator;
 use crate::storage::Backup;
@@ -36,6 +37,8 @@ pub enum Trouble {
     Restart,
     /// At once: the server restarts without its history.
     RestartWithoutHistory,
+    /// At once: clients are to leave their connections ([`Simulator::drain_connections`]); nothing for those in process.
+    DrainConnections,
     /// For a while: requests are not answered at all.
     Refuse,
     /// For a while: requests are answered with this code, and with `Retry-After` in seconds if it is not 0. The 429 is
@@ -58,6 +61,13 @@ pub enum Trouble {
     ExpireTokens,
     /// For a while: no bookmarks come.
     LoseBookmarks,
+    /// For a while: bookmarks come a tenth as often ([`Simulator::delay_bookmarks`]).
+    DelayBookmarks,
+    /// For a while: the watch cache is being filled; all watches end at its beginning
+    /// ([`Simulator::set_watch_cache_ready`]).
+    EmptyWatchCache,
+    /// For a while: the server shuts down in this way; then it has restarted.
+    ShutDown(ShutdownAnswer),
     /// For a while: all [lagging replicas](Simulator::lagging_replica) learn of nothing new.
     HoldReplicas,
     /// For a while nothing seems wrong; then all that was written since is undone, and the resource versions go on
@@ -80,7 +90,10 @@ enum What {
     Stalled { _ends: Disturbance, gate: Gate },
     Tokens,
     Bookmarks,
+    DelayedBookmarks,
     Replicas,
+    WatchCache,
+    Shutdown,
     Writes(Backup),
 }
 
@@ -99,6 +112,7 @@ impl Trouble {
                 | Self::Compact
                 | Self::Restart
                 | Self::RestartWithoutHistory
+                | Self::DrainConnections
         )
     }
 
@@ -137,6 +151,7 @@ impl Trouble {
             Self::Compact => simulator.compact(),
             Self::Restart => simulator.restart(),
             Self::RestartWithoutHistory => simulator.restart_without_history(),
+            Self::DrainConnections => simulator.drain_connections(),
             Self::Refuse => return What::Requests { _ends: disturb(Fault::refuse()) },
             Self::Respond { code, retry_after } => {
                 return What::Requests { _ends: disturb(refusal(code, retry_after).into()) };
@@ -158,6 +173,18 @@ impl Trouble {
             Self::LoseBookmarks => {
                 simulator.lose_bookmarks(true);
                 return What::Bookmarks;
+            }
+            Self::DelayBookmarks => {
+                simulator.delay_bookmarks(true);
+                return What::DelayedBookmarks;
+            }
+            Self::EmptyWatchCache => {
+                simulator.set_watch_cache_ready(false);
+                return What::WatchCache;
+            }
+            Self::ShutDown(answer) => {
+                simulator.begin_shutdown(answer);
+                return What::Shutdown;
             }
             Self::HoldReplicas => {
                 simulator.hold_replicas(u64::MAX);
@@ -202,7 +229,10 @@ impl Drop for Ongoing<'_> {
             What::Stalled { gate, .. } => gate.release(),
             What::Tokens => self.simulator.accept_everybody(),
             What::Bookmarks => self.simulator.lose_bookmarks(false),
+            What::DelayedBookmarks => self.simulator.delay_bookmarks(false),
             What::Replicas => self.simulator.hold_replicas(0),
+            What::WatchCache => self.simulator.set_watch_cache_ready(true),
+            What::Shutdown => self.simulator.restart(),
             What::Writes(backup) => self.simulator.restore_ahead(backup, JUMP),
         }
     }
@@ -220,6 +250,7 @@ impl fmt::Display for Trouble {
             Self::Compact => "compact",
             Self::Restart => "restart",
             Self::RestartWithoutHistory => "restart without history",
+            Self::DrainConnections => "drain connections",
             Self::Refuse => "refuse",
             Self::Respond { code, retry_after: 0 } => return write!(f, "respond {code}"),
             Self::Respond { code, retry_after } => {
@@ -231,6 +262,11 @@ impl fmt::Display for Trouble {
             Self::AbortBodies(bytes) => return write!(f, "abort bodies after {bytes} bytes"),
             Self::ExpireTokens => "expire tokens",
             Self::LoseBookmarks => "lose bookmarks",
+            Self::DelayBookmarks => "delay bookmarks",
+            Self::EmptyWatchCache => "empty the watch cache",
+            Self::ShutDown(ShutdownAnswer::TooManyRequests) => "shut down with 429",
+            Self::ShutDown(ShutdownAnswer::ServiceUnavailable) => "shut down with 503",
+            Self::ShutDown(ShutdownAnswer::Usual) => "announce a shutdown",
             Self::HoldReplicas => "hold replicas",
             Self::UndoWrites => "undo writes",
         };

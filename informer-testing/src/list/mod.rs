@@ -93,11 +93,12 @@ async fn start(
     if !options.continue_token.is_empty() {
         return resume(cached, revision, filter, options).await;
     }
-    let Some(version) = options.parsed_resource_version()? else {
-        return Ok(from_the_top(At::Latest, limit));
-    };
     // What is not in the watch cache comes from etcd, which is never behind.
     let at_hand = || if cached { revision.at_hand() } else { At::Latest };
+    let Some(version) = options.parsed_resource_version()? else {
+        let is_in_time = !cached || revision.reach(revision.stored()).await.is_ok();
+        return Ok(from_the_top(if is_in_time { at_hand() } else { At::Latest }, limit));
+    };
     if version == 0 {
         // The watch cache ignores the limit of a list that accepts any state; etcd does not.
         return Ok(from_the_top(at_hand(), if cached { 0 } else { limit }));

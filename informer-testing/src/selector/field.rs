@@ -42,6 +42,15 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
+    /// Tells whether only one value of a selectable field is selected.
+    pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
+        let index = kind.selectable_fields.iter().position(|known| known == field);
+        let wanted = index.map(Field::Selectable);
+        self.requirements
+            .iter()
+            .any(|requirement| requirement.equal && Some(&requirement.field) == wanted.as_ref())
+    }
+
     pub(crate) fn matches(&self, object: &Object) -> bool {
         self.requirements.iter().all(|requirement| {
             let value = match requirement.field {

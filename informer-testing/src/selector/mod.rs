@@ -39,6 +39,11 @@ impl Filter {
         !(self.labels.is_everything() && self.fields.is_everything())
     }
 
+    /// Tells whether only one value of a selectable field is selected.
+    pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
+        self.fields.names_one(kind, field)
+    }
+
     pub(crate) fn matches(&self, object: &Object) -> bool {
         self.in_namespace(object) && self.labels.matches(object) && self.fields.matches(object)
     }

@@ -3,10 +3,11 @@
 //! Follows `NegotiateMediaTypeOptions` of the API server (`pkg/endpoints/handlers/negotiation`), with its parser of
 //! `Accept` headers: offers are sorted by `q`, but those with a `*` come behind those without.
 
-use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, StatusCode};
 
 use crate::encoding::Encoding;
+use crate::request::RecordedRequest;
 use crate::resource::ResourceKind;
 use crate::shape::Form;
 use crate::status::{self, Refusal};
@@ -41,8 +42,8 @@ struct Offer<'a> {
 }
 
 /// Picks form and encoding of the response: the best offer that can be met.
-pub(super) fn negotiate(headers: &HeaderMap, endpoint: Endpoint) -> Result<Accepted, Refusal> {
-    let offers = offers(headers);
+pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result<Accepted, Refusal> {
+    let offers = offers(&request.headers);
     let encodings = Encoding::served(endpoint.cbor);
     let is_exact = |offer: &Offer<'_>| {
         offer.media_type == "*/*"
@@ -50,13 +51,26 @@ pub(super) fn negotiate(headers: &HeaderMap, endpoint: Endpoint) -> Result<Accep
     };
     let mut met = offers.iter().flat_map(|offer| encodings.iter().filter_map(|e| offer.meet(*e, endpoint)));
     let found = if endpoint.exact && !offers.iter().any(is_exact) { None } else { met.next() };
-    found.ok_or_else(|| status::not_acceptable(&media_types(endpoint.cbor)))
+    let mut found = found.ok_or_else(|| status::not_acceptable(&media_types(endpoint.cbor)))?;
+    if found.encoding == Encoding::Json && is_for_people(request) {
+        found.encoding = Encoding::Indented;
+    }
+    Ok(found)
+}
+
+/// Tells whether JSON is to be indented: the parameter `pretty` says it, or else the program that asks.
+fn is_for_people(request: &RecordedRequest) -> bool {
+    if let Some(said) = request.parameter("pretty").filter(|said| !said.is_empty()) {
+        return ["1", "t", "T", "TRUE", "true", "True"].contains(&said.as_str());
+    }
+    let agent = request.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| agent.starts_with(known))
 }
 
 /// Picks the encoding of a refusal, which has no other form than its own.
-pub(super) fn encoding_of_refusals(headers: &HeaderMap, cbor: bool) -> Encoding {
+pub(super) fn encoding_of_refusals(request: &RecordedRequest, cbor: bool) -> Encoding {
     let endpoint = Endpoint { protobuf: true, cbor, forms: false, exact: false };
-    negotiate(headers, endpoint).map_or(Encoding::Json, |accepted| accepted.encoding)
+    negotiate(request, endpoint).map_or(Encoding::Json, |accepted| accepted.encoding)
 }
 
 /// Lists the media types that are sent and taken.
@@ -103,7 +117,10 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
 
 impl Accepted {
     /// JSON, for what is there in nothing else.
-    pub(super) const JSON: Self = Self { form: Form::Full, encoding: Encoding::Json, of_list: false };
+    pub(super) fn json(request: &RecordedRequest) -> Self {
+        let encoding = if is_for_people(request) { Encoding::Indented } else { Encoding::Json };
+        Self { form: Form::Full, encoding, of_list: false }
+    }
 
     /// Refuses what can't be had in a stream.
     pub(super) fn check_stream(self, cbor: bool) -> Result<(), Refusal> {
@@ -112,7 +129,7 @@ impl Accepted {
         }
         let streams = Encoding::served(cbor).iter().filter_map(|encoding| match encoding {
             // In lists of what there is, the real server says so of JSON, too.
-            Encoding::Json => Some("application/json;stream=watch"),
+            Encoding::Json | Encoding::Indented => Some("application/json;stream=watch"),
             other => other.stream_media_type(),
         });
         Err(status::not_acceptable(&streams.collect::<Vec<_>>().join(", ")))
@@ -173,6 +190,8 @@ impl<'a> Offer<'a> {
             Form::Metadata => endpoint.forms,
             Form::Table(_) => endpoint.forms && encoding.is_text(),
         };
+        let is_indented = encoding == Encoding::Json && self.parameter("pretty") == Some("1");
+        let encoding = if is_indented { Encoding::Indented } else { encoding };
         let of_list = self.parameter("as") == Some("PartialObjectMetadataList");
         is_there.then_some(Accepted { form, encoding, of_list })
     }

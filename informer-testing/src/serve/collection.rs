@@ -62,6 +62,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
         framing: Framing::new(call.shape(served)?, call.one_by_one),
         rules: server.settings.watch_rules,
         default_timeout: server.draw_watch_timeout(),
+        random: server.draw_random(),
         stop: server.life(),
         gone: served.gone.clone(),
     };

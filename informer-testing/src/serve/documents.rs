@@ -38,8 +38,12 @@ pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, R
             return Ok(found.map_or_else(respond::page_not_found, |document| tagged(&document)));
         }
     };
-    Ok(found
-        .map_or_else(respond::page_not_found, |found| respond::value(StatusCode::OK, Encoding::Json, &found)))
+    let encoding = match document {
+        Document::Paths => Encoding::Indented,
+        Document::OpenApiIndex => Encoding::Json,
+        _ => call.accepted.encoding,
+    };
+    Ok(found.map_or_else(respond::page_not_found, |found| respond::value(StatusCode::OK, encoding, &found)))
 }
 
 /// Answers a review: everyone may do everything.
@@ -50,13 +54,16 @@ pub(super) fn review(call: &Call, review: &Review) -> Result<HttpResponse, Refus
     // The answer does not depend on the question, so it may as well be one that can't be read here: kubectl asks in
     // protobuf.
     let question = call.object("Review").unwrap_or_default();
-    Ok(respond::value(StatusCode::CREATED, Encoding::Json, &review.grant(Value::Object(question))))
+    Ok(respond::value(StatusCode::CREATED, call.accepted.encoding, &review.grant(Value::Object(question))))
 }
 
 fn aggregated(call: &Call, document: &Document, version: &'static str) -> HttpResponse {
     let core = matches!(document, Document::CoreVersions);
-    let mut response =
-        respond::value(StatusCode::OK, Encoding::Json, &discovery::aggregated(&call.server, core, version));
+    let mut response = respond::value(
+        StatusCode::OK,
+        call.accepted.encoding,
+        &discovery::aggregated(&call.server, core, version),
+    );
     let content_type = match version {
         "v2" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
         _ => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",

@@ -18,6 +18,7 @@ use super::route::{Facet, Health, Route, route};
 use super::{collection, documents, object};
 use crate::encoding::Encoding;
 use crate::fault::ShutdownAnswer;
+use crate::indent::indent;
 use crate::request::RecordedRequest;
 use crate::resource::ResourceKind;
 use crate::server::Server;
@@ -123,7 +124,7 @@ where
 {
     let Asked { server, revision, recorded, one_by_one } = asked;
     let cbor = server.settings.habits.cbor;
-    let refusals = accept::encoding_of_refusals(&recorded.headers, cbor);
+    let refusals = accept::encoding_of_refusals(&recorded, cbor);
     let refused = |refusal: &Refusal| respond::status(refusal, refusals);
     let exempt = revision.is_of_replica() || matches!(route, Route::Health(_));
     if let Some(refusal) = server.shutdown(exempt).and_then(ShutdownAnswer::response) {
@@ -137,15 +138,13 @@ where
         Err(_) => return refused(&too_large()),
     };
     let accepted = match &route {
-        Route::Collection { served, .. } => {
-            accept::negotiate(&recorded.headers, endpoint(&served.kind, None, cbor))
-        }
+        Route::Collection { served, .. } => accept::negotiate(&recorded, endpoint(&served.kind, None, cbor)),
         Route::Object { served, facet, .. } => {
-            accept::negotiate(&recorded.headers, endpoint(&served.kind, Some(*facet), cbor))
+            accept::negotiate(&recorded, endpoint(&served.kind, Some(*facet), cbor))
         }
         // What is no object is there in JSON only.
-        _ if accept::takes_json(&recorded.headers) => Ok(Accepted::JSON),
-        Route::Version | Route::Health(_) | Route::Missing | Route::Unknown => Ok(Accepted::JSON),
+        _ if accept::takes_json(&recorded.headers) => Ok(Accepted::json(&recorded)),
+        Route::Version | Route::Health(_) | Route::Missing | Route::Unknown => Ok(Accepted::json(&recorded)),
         Route::Document(_) | Route::Review(_) => Err(status::not_acceptable(Encoding::Json.media_type())),
     };
     let answered = match accepted {
@@ -167,7 +166,10 @@ fn endpoint(kind: &ResourceKind, facet: Option<Facet>, cbor: bool) -> Endpoint {
 async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
     match route {
         Route::Version if call.recorded.method != Method::GET => Err(status::method_not_allowed()),
-        Route::Version => Ok(respond::whole(StatusCode::OK, Encoding::Json, VERSION, false)),
+        // Always for people, as is the list of paths.
+        Route::Version => {
+            Ok(respond::whole(StatusCode::OK, Encoding::Json, indent(VERSION.as_bytes()), false))
+        }
         Route::Health(health) => Ok(health_of(&call, *health)),
         Route::Missing => Err(status::no_such_resource()),
         Route::Unknown => Ok(respond::page_not_found()),

@@ -67,6 +67,11 @@ impl Simulator {
         self.server.watches.change_bookmarks(|rule| rule.lost = lost);
     }
 
+    /// Has bookmarks come a tenth as often, or as often as ever again. It takes effect for each watch after its next one.
+    pub fn delay_bookmarks(&self, delayed: bool) {
+        self.server.watches.change_bookmarks(|rule| rule.delayed = delayed);
+    }
+
     /// Sets the time between two bookmarks of a watch, at least a millisecond; what is longer than a year counts as one.
     /// It takes effect for each watch after its next one.
     pub fn set_bookmark_interval(&self, interval: Duration) {

@@ -3,6 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
+use tokio::time::Instant;
+
+use super::patience::{Budget, Patience};
+use super::window::{Retention, Window};
 use crate::object::Object;
 use crate::resource::ResourceKind;
 
@@ -16,12 +20,15 @@ pub(crate) struct Event {
     pub(crate) is_deletion: bool,
     /// Whether what was stored before can't be read, so that whoever follows etcd can't be told what was deleted.
     pub(crate) is_corrupt: bool,
+    /// When it was written.
+    pub(super) written: Instant,
     departed: OnceLock<Arc<Object>>,
 }
 
 impl Event {
     pub(crate) fn stored(object: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
-        Self { object, previous, is_deletion: false, is_corrupt: false, departed: OnceLock::new() }
+        let written = Instant::now();
+        Self { object, previous, is_deletion: false, is_corrupt: false, written, departed: OnceLock::new() }
     }
 
     pub(crate) fn deleted(last: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
@@ -57,64 +64,89 @@ pub(crate) struct Reader {
     pub(crate) cursor: u64,
     /// The number that the next event had when it began. What is older does not count as being behind.
     pub(crate) joined: u64,
-    /// How many events it may be behind.
-    pub(crate) patience: u64,
+    pub(crate) patience: Patience,
 }
 
-/// A ring of the latest events of one resource.
+/// The latest events of one resource: what etcd remembers of them, and within that what the API server does.
 ///
 /// Events are numbered without gaps; a reader's cursor is the number of the next event that it wants.
 #[derive(Debug)]
 pub(crate) struct History {
     events: VecDeque<Arc<Event>>,
-    limit: usize,
     /// The number of the oldest event still held.
     first: u64,
-    /// The lowest resource version from which a new reader may start.
-    floor: u64,
     /// The lowest resource version whose state can still be computed. A compaction does not change it.
     reachable: u64,
+    /// Those of the events that the API server remembers.
+    window: Window,
+    /// No new reader may start from before this resource version, whoever remembers what.
+    forgotten: u64,
+    /// How long all watches together may still hold up the others.
+    budget: Budget,
 }
 
 impl History {
-    pub(crate) fn new(limit: usize, floor: u64) -> Self {
-        Self { events: VecDeque::new(), limit: limit.max(1), first: 0, floor, reachable: floor }
-    }
-
-    pub(crate) fn push(&mut self, event: Arc<Event>) {
-        self.events.push_back(event);
-        if self.events.len() > self.limit {
-            let dropped = self.events.pop_front();
-            self.reachable = dropped.map_or(self.reachable, |event| event.resource_version());
-            self.first += 1;
-            // The real watch cache counts from the oldest event that it holds, not from the newest it has dropped.
-            let oldest = self.events.front().map_or(self.floor, |event| event.resource_version() - 1);
-            self.floor = self.floor.max(oldest);
+    pub(crate) fn new(retention: Retention, floor: u64) -> Self {
+        Self {
+            events: VecDeque::new(),
+            first: 0,
+            reachable: floor,
+            window: Window::new(retention, floor),
+            forgotten: floor,
+            budget: Budget::new(),
         }
     }
 
-    /// The lowest resource version from which a watch may start.
-    pub(crate) fn floor(&self) -> u64 {
-        self.floor
+    pub(crate) fn push(&mut self, event: Arc<Event>, compacted: u64) {
+        self.window.make_room(&self.events, event.written);
+        self.events.push_back(event);
+        self.window.count_one(&self.events);
+        while self.events.len() > self.window.len() && self.oldest_can_go(compacted) {
+            let dropped = self.events.pop_front();
+            self.reachable = dropped.map_or(self.reachable, |event| event.resource_version());
+            self.first += 1;
+        }
+    }
+
+    /// What is older than the API server remembers goes when etcd has forgotten it, or when it gets too much.
+    fn oldest_can_go(&self, compacted: u64) -> bool {
+        let is_compacted = self.events.front().is_some_and(|event| event.resource_version() <= compacted);
+        is_compacted || self.events.len() > self.window.most()
+    }
+
+    /// The lowest resource version from which the API server's memory lets a watch start.
+    pub(crate) fn remembered(&self) -> u64 {
+        self.window.floor().max(self.forgotten)
+    }
+
+    /// The lowest resource version from which etcd lets a watch start, and whose state it can list.
+    pub(crate) fn stored(&self, compacted: u64) -> u64 {
+        self.reachable.max(self.forgotten).max(compacted)
     }
 
     /// Refuses new readers from before `revision`. Readers that are already open keep their place, as the watches
     /// of a real server survive a compaction.
-    pub(crate) fn compact(&mut self, revision: u64) {
-        self.floor = self.floor.max(revision);
+    pub(crate) fn forget(&mut self, revision: u64) {
+        self.forgotten = self.forgotten.max(revision);
     }
 
     /// Forgets everything, as a server does that starts anew at this revision. Readers from before lose their place.
     pub(crate) fn begin_anew(&mut self, revision: u64) {
         self.first = self.end() + 1;
         self.events.clear();
-        self.floor = revision;
+        self.window.begin_anew(revision);
+        self.forgotten = revision;
         self.reachable = revision;
     }
 
     /// The lowest resource version whose state can still be computed.
     pub(crate) fn reachable(&self) -> u64 {
         self.reachable
+    }
+
+    /// How many events a real server would let pile up for one watch.
+    pub(crate) fn channel(&self, most: usize) -> u64 {
+        self.window.channel(most)
     }
 
     /// The number that the next event will get.
@@ -133,9 +165,13 @@ impl History {
         let skip = reader.cursor.checked_sub(self.first).ok_or(Lagging)?;
         let end = self.events.partition_point(|event| event.resource_version() <= up_to);
         let skip = usize::try_from(skip).map_err(|_| Lagging)?.min(end);
-        let behind = (self.first + end as u64).saturating_sub(reader.cursor.max(reader.joined));
-        if behind > reader.patience {
-            return Err(Lagging);
+        let room = reader.cursor.max(reader.joined) + reader.patience.room;
+        if room < self.first + end as u64 {
+            let first_without = usize::try_from(room - self.first).map_err(|_| Lagging)?;
+            let since = self.events.get(first_without).ok_or(Lagging)?.written;
+            if !(reader.patience.is_timed && self.budget.spend(since.elapsed())) {
+                return Err(Lagging);
+            }
         }
         Ok(self.events.range(skip..end).cloned().collect())
     }

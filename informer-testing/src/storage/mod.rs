@@ -1,21 +1,26 @@
 //! The simulator's etcd and watch cache: current objects, and the history of how they came about.
 //!
-//! Lock order: a table's lock, then what is behind the revision counter (a replica's lag, a bell). Nothing else is taken while a table's lock is held, and
-//! no lock is held across an await.
+//! Lock order: a table's lock, then what is behind the revision counter (a replica's lag, the compaction, a bell) or the
+//! patience of a history. Nothing else is taken while a table's lock is held, and no lock is held across an await.
 
 mod backup;
 mod bell;
+mod compaction;
 mod history;
 mod past;
+mod patience;
 mod revision;
 mod table;
 mod transaction;
 mod watch_cache;
+mod window;
 
 pub use backup::Backup;
 pub(crate) use bell::Listener;
 pub(crate) use history::{Event, Lagging, Reader};
 pub(crate) use past::{At, PageRequest};
+pub(crate) use patience::Patience;
 pub(crate) use revision::Revision;
 pub(crate) use table::Table;
 pub(crate) use transaction::Transaction;
+pub(crate) use window::Retention;

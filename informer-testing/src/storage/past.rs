@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::revision::Revision;
 use super::table::State;
 use crate::object::Object;
 use crate::selector::Filter;
@@ -47,7 +48,7 @@ pub(crate) struct Page {
 /// The objects as they were: a version for each key that has changed since, none if it did not exist.
 type Undone<'a> = BTreeMap<&'a str, Option<&'a Arc<Object>>>;
 
-pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: u64) -> Result<Page, Refusal> {
+pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision) -> Result<Page, Refusal> {
     let (undone, resource_version) = undo(state, request.at, revision)?;
     let mut page = Page { objects: Vec::new(), resource_version, remaining: 0 };
     let in_scope = |object: &&Arc<Object>| request.filter.in_namespace(object);
@@ -62,7 +63,11 @@ pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: u64) -> R
 }
 
 /// Gives all objects, and the resource version at which they are the truth.
-pub(super) fn everything(state: &State, at: At, revision: u64) -> Result<(Vec<Arc<Object>>, u64), Refusal> {
+pub(super) fn everything(
+    state: &State,
+    at: At,
+    revision: &Revision,
+) -> Result<(Vec<Arc<Object>>, u64), Refusal> {
     let (undone, resource_version) = undo(state, at, revision)?;
     Ok((in_key_order(state, &undone, "").cloned().collect(), resource_version))
 }
@@ -72,7 +77,7 @@ pub(super) fn object(
     state: &State,
     key: &str,
     at: At,
-    revision: u64,
+    revision: &Revision,
 ) -> Result<Option<Arc<Object>>, Refusal> {
     let (undone, _) = undo(state, at, revision)?;
     let now = || state.objects.get(key);
@@ -80,10 +85,10 @@ pub(super) fn object(
 }
 
 /// Gives what has to be undone to get to a state, and its resource version.
-fn undo(state: &State, at: At, revision: u64) -> Result<(Undone<'_>, u64), Refusal> {
+fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(Undone<'a>, u64), Refusal> {
     let version = match at {
-        At::Latest => return Ok((Undone::new(), revision)),
-        At::Exactly(version) if version < state.history.floor() => {
+        At::Latest => return Ok((Undone::new(), revision.current())),
+        At::Exactly(version) if version < state.history.stored(revision.compacted()) => {
             return Err(status::expired("The resourceVersion for the provided list is too old."));
         }
         At::Exactly(version) => version,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::bell::{Bell, Listener};
+use super::compaction::Compaction;
 use super::past::At;
 use super::watch_cache::WatchCache;
 use crate::status::{self, Refusal};
@@ -33,6 +34,7 @@ struct Stored {
     revision: AtomicU64,
     /// Rung when some API server knows more than before.
     bell: Bell,
+    compaction: Mutex<Compaction>,
 }
 
 /// How far the watch cache of an API server is behind: as many revisions as this, but never before the floor, because
@@ -50,8 +52,10 @@ impl Lag {
 }
 
 impl Revision {
-    pub(crate) fn starting_at(revision: u64) -> Self {
-        let stored = Stored { revision: AtomicU64::new(revision), bell: Bell::default() };
+    /// Begins to count, and to forget what is older than one or two of the intervals; nothing, if it is zero.
+    pub(crate) fn starting_at(revision: u64, compaction_interval: Duration) -> Self {
+        let compaction = Mutex::new(Compaction::every(compaction_interval));
+        let stored = Stored { revision: AtomicU64::new(revision), bell: Bell::default(), compaction };
         Self { stored: Arc::new(stored), lag: None, watch_cache: WatchCache::default() }
     }
 
@@ -83,6 +87,11 @@ impl Revision {
         self.stored.revision.load(Ordering::SeqCst)
     }
 
+    /// The revision before which etcd has forgotten everything by now.
+    pub(crate) fn compacted(&self) -> u64 {
+        self.stored.compaction.lock().up_to(self.stored())
+    }
+
     /// The state that this API server gives to whoever takes any.
     pub(crate) fn at_hand(&self) -> At {
         if self.lag.is_some() { At::Cached(self.current()) } else { At::Latest }
@@ -100,6 +109,8 @@ impl Revision {
     /// Takes the next revision. The caller must hold the lock of the table that it writes to, so that whoever
     /// reads a revision and then locks the table finds every event up to that revision.
     pub(crate) fn advance(&self) -> u64 {
+        // What is due by now knows nothing of this write.
+        self.compacted();
         let taken = self.stored.revision.fetch_add(1, Ordering::SeqCst) + 1;
         self.stored.bell.ring();
         taken
@@ -108,6 +119,7 @@ impl Revision {
     /// Goes on from another revision, which may be an earlier one.
     pub(crate) fn reset(&self, revision: u64) {
         self.stored.revision.store(revision, Ordering::SeqCst);
+        self.stored.compaction.lock().begin_anew();
         self.stored.bell.ring();
     }
 
@@ -153,18 +165,18 @@ impl Revision {
 mod tests {
     //! Waiting for a revision.
 
-    use super::{Bell, Revision};
+    use super::{Bell, Duration, Revision};
 
     #[tokio::test]
     async fn whoever_need_not_wait_does_not_listen() {
-        let revision = Revision::starting_at(7);
+        let revision = Revision::starting_at(7, Duration::ZERO);
         revision.reach(7).await.unwrap();
         assert_eq!(format!("{:?}", revision.stored.bell), format!("{:?}", Bell::default()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_hears_of_the_revision_or_is_refused_in_the_end() {
-        let revision = Revision::starting_at(7);
+        let revision = Revision::starting_at(7, Duration::ZERO);
         let (reached, _) = tokio::join!(revision.reach(8), async { revision.advance() });
         assert!(reached.is_ok());
         assert!(revision.reach(9).await.is_err());

@@ -9,8 +9,10 @@ use parking_lot::RwLock;
 use super::bell::{Bell, Listener};
 use super::history::{Event, History, Lagging, Reader};
 use super::past::{self, At, Page, PageRequest};
+use super::patience::Patience;
 use super::revision::Revision;
 use super::transaction::Transaction;
+use super::window::Retention;
 use crate::object::Object;
 use crate::resource::ResourceKind;
 use crate::status::Refusal;
@@ -34,8 +36,8 @@ pub(crate) struct State {
 }
 
 impl Table {
-    pub(crate) fn new(kind: ResourceKind, history_limit: usize, revision: Revision) -> Self {
-        let history = History::new(history_limit, revision.current());
+    pub(crate) fn new(kind: ResourceKind, retention: Retention, revision: Revision) -> Self {
+        let history = History::new(retention, revision.current());
         let state = RwLock::new(State { objects: BTreeMap::new(), history, dependants: BTreeMap::new() });
         Self { kind, revision, state, changed: Bell::default() }
     }
@@ -70,7 +72,7 @@ impl Table {
     /// Gives an object as an API server knows it that may be behind.
     pub(crate) fn get_known(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, Refusal> {
         let state = self.state.read();
-        past::object(&state, key, at, self.revision.current())
+        past::object(&state, key, at, &self.revision)
     }
 
     /// Counts the objects.
@@ -87,7 +89,7 @@ impl Table {
     /// Gives one page of objects, now or at a past resource version.
     pub(crate) fn page(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
         let state = self.state.read();
-        past::page(&state, request, self.revision.current())
+        past::page(&state, request, &self.revision)
     }
 
     /// Runs a write. Watchers hear of it after the lock is gone.
@@ -107,7 +109,7 @@ impl Table {
     pub(crate) fn compact(&self) {
         let mut state = self.state.write();
         let revision = self.revision.current();
-        state.history.compact(revision);
+        state.history.forget(revision);
     }
 
     /// Forgets the history also for those who follow it now, and puts other objects in the place of those that there
@@ -136,20 +138,30 @@ impl Table {
     }
 
     /// Gives the lowest resource version to watch from, and a reader of what comes after a resource version.
-    pub(crate) fn start_after(&self, resource_version: u64, patience: u64) -> (u64, Reader) {
+    pub(crate) fn start_after(&self, resource_version: u64, patience: Patience) -> (u64, Reader) {
         let state = self.state.read();
         let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
-        (state.history.floor(), Reader { cursor, joined, patience })
+        let floor = if self.kind.is_cached() {
+            state.history.remembered()
+        } else {
+            state.history.stored(self.revision.compacted())
+        };
+        (floor, Reader { cursor, joined, patience })
+    }
+
+    /// Gives how many events a real server would let pile up for one watch, which is at most so many.
+    pub(crate) fn channel(&self, most: usize) -> u64 {
+        self.state.read().history.channel(most)
     }
 
     /// Gives all objects that an API server knows of together with their revision, and a reader of what comes after.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
-        patience: u64,
+        patience: Patience,
     ) -> Result<(Vec<Arc<Object>>, u64, Reader), Refusal> {
         let state = self.state.read();
-        let (objects, version) = past::everything(&state, known.at_hand(), self.revision.current())?;
+        let (objects, version) = past::everything(&state, known.at_hand(), &self.revision)?;
         let (cursor, joined) = (state.history.cursor_after(version), state.history.end());
         Ok((objects, version, Reader { cursor, joined, patience }))
     }

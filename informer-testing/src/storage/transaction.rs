@@ -31,7 +31,7 @@ impl<'a> Transaction<'a> {
         let object = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.insert(key.to_owned(), object.clone());
         self.state.note_owners(previous.as_deref(), Some(&object));
-        self.state.history.push(Arc::new(Event::stored(object.clone(), previous)));
+        self.state.history.push(Arc::new(Event::stored(object.clone(), previous)), self.revision.compacted());
         object
     }
 
@@ -59,7 +59,7 @@ impl<'a> Transaction<'a> {
         let last = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.remove(key);
         self.state.note_owners(previous.as_deref(), None);
-        self.state.history.push(Arc::new(event(last.clone(), previous)));
+        self.state.history.push(Arc::new(event(last.clone(), previous)), self.revision.compacted());
         last
     }
 }

@@ -11,4 +11,4 @@ pub(crate) use injection::PlacedInjection;
 pub use injection::WatchInjection;
 pub(crate) use registry::WatchRegistry;
 pub use start::StreamingLists;
-pub(crate) use start::{Opening, WatchRules, open};
+pub(crate) use start::{Opening, SlowWatches, WatchRules, open};

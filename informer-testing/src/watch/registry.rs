@@ -33,8 +33,16 @@ struct Open {
 pub(crate) struct BookmarkRule {
     /// Between two of them.
     pub(crate) interval: Duration,
+    /// Whether they come a tenth as often.
+    pub(crate) delayed: bool,
     /// Whether those that are due are dropped without a word.
     pub(crate) lost: bool,
+}
+
+impl BookmarkRule {
+    pub(super) fn interval(self) -> Duration {
+        if self.delayed { self.interval.saturating_mul(10) } else { self.interval }
+    }
 }
 
 #[derive(Debug)]
@@ -60,7 +68,7 @@ pub(crate) struct Registration {
 
 impl WatchRegistry {
     pub(crate) fn new(bookmark_interval: Duration) -> Self {
-        let bookmarks = Mutex::new(BookmarkRule { interval: bookmark_interval, lost: false });
+        let bookmarks = Mutex::new(BookmarkRule { interval: bookmark_interval, delayed: false, lost: false });
         Self { open: Mutex::default(), changed: watch::Sender::new(()), bookmarks }
     }
 

@@ -14,9 +14,10 @@ use super::registry::WatchRegistry;
 use super::stream::{Bookmarks, EndBookmark, Initial, WatchStream, ahead};
 use crate::list::ListOptions;
 use crate::request::RecordedRequest;
+use crate::resource::ResourceKind;
 use crate::selector::Filter;
 use crate::status::{self, Refusal};
-use crate::storage::{Revision, Table};
+use crate::storage::{Patience, Revision, Table};
 
 /// How often older servers look whether a bookmark is due.
 const TICK: Duration = Duration::from_secs(1);
@@ -37,11 +38,19 @@ pub enum StreamingLists {
     Ignored,
 }
 
+/// When a watch is ended that is read too slowly.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SlowWatches {
+    /// When it is more events behind than this.
+    Counted(u64),
+    /// When a real server would.
+    Timed,
+}
+
 /// What holds for all watches of a simulator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchRules {
-    /// The largest number of events that a watch may be behind.
-    pub(crate) patience: u64,
+    pub(crate) slow_watches: SlowWatches,
     pub(crate) streaming_lists: StreamingLists,
 }
 
@@ -57,6 +66,8 @@ pub(crate) struct Opening {
     pub(crate) rules: WatchRules,
     /// How long the watch lasts if the client does not say.
     pub(crate) default_timeout: Duration,
+    /// Draws how late its bookmarks come.
+    pub(crate) random: fastrand::Rng,
     pub(crate) stop: CancellationToken,
     /// Cancelled when the resource is not served any more; what has happened until then is still sent.
     pub(crate) gone: CancellationToken,
@@ -127,10 +138,33 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
     "The resourceVersion for the provided watch is too old.".to_owned()
 }
 
+/// How many events of a kind a server lets pile up for one watch at most: few where it finds the watches that want an event
+/// without asking each, many where it could and the watch wants them all.
+fn most_piled_up(kind: &ResourceKind, filter: &Filter) -> usize {
+    match kind.trigger_field() {
+        None => 100,
+        Some(field) if filter.names_one(kind, field) => 10,
+        Some(_) => 1_000,
+    }
+}
+
+impl Opening {
+    fn patience(&self) -> Patience {
+        match self.rules.slow_watches {
+            SlowWatches::Counted(room) => Patience { room, is_timed: false },
+            SlowWatches::Timed => {
+                let channel = self.table.channel(most_piled_up(&self.table.kind, &self.filter));
+                // There is one before what is encoded, and one behind.
+                Patience { room: 2 * channel, is_timed: true }
+            }
+        }
+    }
+}
+
 async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<WatchStream, Refusal> {
     let changes = opening.table.changes();
     let mut initial = Initial::default();
-    let patience = opening.rules.patience;
+    let patience = opening.patience();
     let (reader, after) = match start {
         Start::After(version) => {
             let (floor, reader) = opening.table.start_after(version, patience);
@@ -162,7 +196,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
     let rule = opening.registry.bookmarks();
     // Only the watch cache has a clock for bookmarks.
     let with_bookmarks = options.allow_bookmarks && opening.table.kind.is_cached();
-    let bookmarks = with_bookmarks.then(|| Bookmarks::new(rule.interval, deadline));
+    let bookmarks = with_bookmarks.then(|| Bookmarks::new(rule.interval(), deadline, opening.random));
     let (registration, orders) = opening.registry.register(opening.request.clone());
     Ok(WatchStream {
         table: opening.table,

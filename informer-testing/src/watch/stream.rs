@@ -25,6 +25,10 @@ use crate::storage::{Event, Lagging, Listener, Reader, Revision, Table};
 /// How long before its deadline a watch gets a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
+/// How often a server looks which bookmarks are due, and how many times as long that may take.
+const TICK: Duration = Duration::from_secs(1);
+const SLOWEST_TICK: f64 = 1.25;
+
 /// The furthest ahead that anything is planned. A clock can't count to the end of any time that somebody may give.
 const FURTHEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -89,21 +93,26 @@ pub(super) struct Bookmarks {
     interval: Duration,
     deadline: Instant,
     next: Instant,
+    random: fastrand::Rng,
 }
 
 impl Bookmarks {
-    pub(super) fn new(interval: Duration, deadline: Instant) -> Self {
-        let mut bookmarks = Self { interval, deadline, next: deadline };
+    pub(super) fn new(interval: Duration, deadline: Instant, random: fastrand::Rng) -> Self {
+        let mut bookmarks = Self { interval, deadline, next: deadline, random };
         bookmarks.schedule();
         bookmarks
     }
 
-    /// Sets the next bookmark one interval from now, or shortly before the deadline if that is sooner.
+    /// Sets the next bookmark one interval from now, or shortly before the deadline if that is sooner; and then as much later
+    /// as it takes a server to look again.
     fn schedule(&mut self) {
         let now = Instant::now();
         let regular = ahead(self.interval);
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
-        self.next = last.map_or(regular, |last| last.min(regular));
+        let due = last.map_or(regular, |last| last.min(regular));
+        // Whoever wants bookmarks more often does not want them to be off by as much.
+        let tick = (self.interval / 60).min(TICK);
+        self.next = due + tick.mul_f64(self.random.f64() * SLOWEST_TICK);
     }
 }
 
@@ -286,7 +295,7 @@ impl WatchStream {
         let announced = self.initial.end_bookmark.is_none();
         if let Some(bookmarks) = self.bookmarks.as_mut().filter(|bookmarks| now >= bookmarks.next) {
             let rule = self.registration.bookmarks();
-            bookmarks.interval = rule.interval;
+            bookmarks.interval = rule.interval();
             bookmarks.schedule();
             if caught_up && announced && !rule.lost {
                 self.framing.append_bookmark(buffer, self.complete_to, false);

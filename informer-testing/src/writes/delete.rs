@@ -162,17 +162,24 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
         hold(kind, &mut body, options);
         let waits = ending.waits || !finalizers(&body).is_empty() || waits_for_content(writer, &body);
         let dry_run = writer.options.dry_run;
-        if !waits {
-            return Ok(Outcome::Removed(if dry_run { old } else { transaction.remove(&key, body) }));
+        if waits || ending.is_told {
+            mark(kind, &mut body, &ending);
         }
-        if dry_run {
-            return Ok(Outcome::Stored(old));
+        let is_changed = body != old.decode();
+        match (waits, dry_run) {
+            (true, _) if !is_changed => Ok(Outcome::Stored(old)),
+            (true, true) => {
+                Ok(Outcome::Stored(Object::encode(kind, key.clone(), body, old.resource_version)))
+            }
+            (true, false) => Ok(Outcome::Stored(transaction.put(&key, body))),
+            (false, true) => Ok(Outcome::Removed(old)),
+            (false, false) => {
+                if ending.is_told && is_changed {
+                    transaction.put(&key, body.clone());
+                }
+                Ok(Outcome::Removed(transaction.remove(&key, body)))
+            }
         }
-        mark(kind, &mut body, &ending);
-        if body == old.decode() {
-            return Ok(Outcome::Stored(old));
-        }
-        Ok(Outcome::Stored(transaction.put(&key, body)))
     })
 }
 
@@ -215,6 +222,8 @@ struct Ending {
     seconds: i64,
     /// Whether it is somebody else's turn to end it.
     waits: bool,
+    /// Whether the object is marked with it before it goes, even if it goes at once.
+    is_told: bool,
 }
 
 impl Ending {
@@ -224,7 +233,8 @@ impl Ending {
         let wanted = options.grace_period_seconds.map(positive);
         let Some(marked) = metadata_str(body, "deletionTimestamp") else {
             let seconds = grace(writer, body, wanted);
-            return Some(Self { at: Some(later(now, seconds)), seconds, waits: seconds > 0 });
+            let is_told = ends_gracefully(writer);
+            return Some(Self { at: Some(later(now, seconds)), seconds, waits: seconds > 0, is_told });
         };
         let end: Timestamp = marked.parse().unwrap_or(now);
         let running = body
@@ -232,13 +242,13 @@ impl Ending {
             .and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64())
             .unwrap_or(0);
         if running == 0 {
-            return Some(Self { at: (end > now).then_some(now), seconds: 0, waits: false });
+            return Some(Self { at: (end > now).then_some(now), seconds: 0, waits: false, is_told: false });
         }
         let wanted = wanted.filter(|seconds| *seconds < running)?;
         let earlier = later(end, wanted.saturating_sub(running));
         // Where all the time is over already, only that is left which a kubelet needs to see it.
         let seconds = if earlier < now { wanted.min(1) } else { wanted };
-        Some(Self { at: Some(earlier.max(now)), seconds, waits: wanted > 0 })
+        Some(Self { at: Some(earlier.max(now)), seconds, waits: wanted > 0, is_told: true })
     }
 }
 
@@ -252,15 +262,20 @@ fn later(time: Timestamp, seconds: i64) -> Timestamp {
     moved.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
+/// Tells whether objects of the kind end in two steps, as pods do if the builder asks for it.
+fn ends_gracefully(writer: &Writer<'_>) -> bool {
+    let kind = &writer.served.kind;
+    writer.server.settings.habits.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
+}
+
 /// Gives how many seconds the object is given to end. Only scheduled pods are, and only if the builder asks for it.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =
         spec.and_then(|spec| spec.get("nodeName")?.as_str()).is_some_and(|node| !node.is_empty());
-    let is_pod = writer.served.kind.kind == "Pod" && writer.served.kind.group.is_empty();
     let phase = body.get("status").and_then(|status| status.get("phase")?.as_str());
     let is_over = matches!(phase, Some("Succeeded" | "Failed"));
-    if !(writer.server.settings.habits.graceful_pods && is_pod && is_scheduled) || is_over {
+    if !(ends_gracefully(writer) && is_scheduled) || is_over {
         return 0;
     }
     let usual = || spec.and_then(|spec| spec.get("terminationGracePeriodSeconds")?.as_i64()).unwrap_or(30);

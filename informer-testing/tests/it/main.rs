@@ -10,6 +10,7 @@ mod disturbances;
 mod encodings;
 mod faults;
 mod forms;
+mod history;
 mod http2;
 mod listing;
 mod memory_source;

@@ -6,6 +6,7 @@ use informer_testing::{LaggingReplica, ResponseBody};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
 use serde_json::Value;
+use tokio::time::Instant;
 use tower::Service as _;
 
 use crate::support::{config_map, names, request, simulator};
@@ -31,7 +32,7 @@ async fn next_names(body: &mut ResponseBody) -> Vec<String> {
     lines.map(|line| line.unwrap()["object"]["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_held_replica_shows_the_past_to_who_takes_any_state_and_the_truth_to_who_asks_for_it() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();
@@ -45,12 +46,30 @@ async fn a_held_replica_shows_the_past_to_who_takes_any_state_and_the_truth_to_w
     let (_, any) = get(&replica, &format!("{MAPS}?resourceVersion=0")).await;
     assert_eq!(names(&any), ["one", "two"]);
     assert_eq!(any["metadata"]["resourceVersion"], held_at.to_string());
+    let asked = Instant::now();
     let (_, newest) = get(&replica, MAPS).await;
     assert_eq!(names(&newest), ["three", "two"]);
+    let waited = asked.elapsed();
+    assert!((3_000..3_010).contains(&waited.as_millis()), "it has waited for its memory: {waited:?}");
     assert_eq!(get(&replica, &format!("{MAPS}/one?resourceVersion=0")).await.0, StatusCode::OK);
     assert_eq!(get(&replica, &format!("{MAPS}/one")).await.0, StatusCode::NOT_FOUND);
     replica.catch_up();
     assert_eq!(names(&get(&replica, &format!("{MAPS}?resourceVersion=0")).await.1), ["three", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_list_comes_from_memory_as_soon_as_that_has_it() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    simulator.create(&config_map("a", "one")).unwrap();
+    let asked = Instant::now();
+    let (newest, ()) = tokio::join!(get(&replica, MAPS), async {
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        replica.catch_up();
+    });
+    assert_eq!(names(&newest.1), ["one"]);
+    assert!(asked.elapsed().as_millis() < 1_010, "{:?}", asked.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

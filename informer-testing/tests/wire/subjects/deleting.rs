@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::objects::{deployment, labelled, names, pod, secret, token, uid, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{JSON, MERGE, Server, with_query};
+use crate::watch::Watch;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -17,6 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_delete_whose_preconditions_hold_succeeds),
         scenario(a_dry_run_of_a_delete_deletes_nothing),
         scenario(a_dry_run_of_a_delete_is_all_or_nothing),
+        scenario(a_dry_run_of_a_delete_shows_how_what_is_held_back_would_be_marked),
         scenario(delete_options_that_are_no_json_are_refused),
         scenario(delete_options_of_another_kind_are_refused),
         scenario(a_grace_period_must_be_a_number),
@@ -27,6 +29,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(what_is_held_back_goes_with_its_last_finalizer),
         scenario(what_is_held_back_takes_no_new_finalizers),
         scenario(a_pod_without_node_goes_at_once),
+        scenario(a_pod_that_goes_at_once_is_marked_before),
+        scenario(a_pod_whose_kubelet_is_done_is_marked_once_more),
         scenario(a_pod_on_a_node_has_30_seconds),
         scenario(a_grace_period_can_only_be_shortened),
         scenario(a_negative_grace_period_is_a_second),
@@ -124,6 +128,18 @@ async fn a_dry_run_of_a_delete_is_all_or_nothing(server: Server) {
     server.get(&server.secret_path("a")).await.expect(200);
 }
 
+async fn a_dry_run_of_a_delete_shows_how_what_is_held_back_would_be_marked(server: Server) {
+    let mut object = secret("a");
+    object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
+    let created = server.create(&server.secrets(), &object).await;
+    let shown = delete(&server, &json!({ "dryRun": ["All"] })).await.expect(200);
+    assert_eq!(shown["metadata"]["deletionGracePeriodSeconds"], 0);
+    assert!(shown["metadata"]["deletionTimestamp"].is_string(), "{shown}");
+    assert_eq!(version(&shown), version(&created));
+    let stored = server.get(&server.secret_path("a")).await.expect(200);
+    assert_eq!(stored, created);
+}
+
 async fn delete_options_that_are_no_json_are_refused(server: Server) {
     server.create_secrets(&["a"]).await;
     let headers = [("content-type", JSON)];
@@ -207,6 +223,41 @@ async fn a_pod_without_node_goes_at_once(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     server.delete(&server.core("pods/a")).await.expect(200);
     server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
+}
+
+/// Asserts that the next events are a pod with this grace period, and then its deletion.
+async fn is_marked_and_goes(watch: &mut Watch, seconds: i64) {
+    let marked = watch.expect("MODIFIED").await;
+    assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], seconds, "{marked}");
+    let gone = watch.expect("DELETED").await;
+    assert_eq!(gone["metadata"]["deletionGracePeriodSeconds"], seconds);
+    assert_eq!(gone["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
+    assert!(version(&gone) > version(&marked));
+    // Who is marked has changed once in being marked.
+    assert_eq!((&marked["metadata"]["generation"], &gone["metadata"]["generation"]), (&json!(2), &json!(2)));
+}
+
+/// Watches pods from this one on.
+async fn watch_from(server: &Server, pod: &Value) -> Watch {
+    server.watch_path(&server.core("pods"), &[("resourceVersion", &version(pod).to_string())]).await
+}
+
+async fn a_pod_that_goes_at_once_is_marked_before(server: Server) {
+    let created = server.create(&server.core("pods"), &pod("a")).await;
+    let mut watch = watch_from(&server, &created).await;
+    let answered = server.delete(&server.core("pods/a")).await.expect(200);
+    assert!(answered["metadata"]["deletionTimestamp"].is_string(), "{answered}");
+    is_marked_and_goes(&mut watch, 0).await;
+}
+
+async fn a_pod_whose_kubelet_is_done_is_marked_once_more(server: Server) {
+    let mut pod = pod("a");
+    pod["spec"]["nodeName"] = "wire-no-such-node".into();
+    server.create(&server.core("pods"), &pod).await;
+    let marked = server.delete(&server.core("pods/a")).await.expect(200);
+    let mut watch = watch_from(&server, &marked).await;
+    server.delete_with(&server.core("pods/a"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
+    is_marked_and_goes(&mut watch, 0).await;
 }
 
 async fn a_pod_on_a_node_has_30_seconds(server: Server) {

@@ -23,6 +23,7 @@ mod owners;
 mod paging;
 mod patching;
 mod paths;
+mod pretty;
 mod protobuf;
 mod scaling;
 mod streaming_lists;
@@ -68,6 +69,7 @@ pub(crate) fn all() -> Vec<Vec<Scenario>> {
         cbor::scenarios(),
         websockets::scenarios(),
         tables::scenarios(),
+        pretty::scenarios(),
         compression::scenarios(),
         discovery::scenarios(),
         paths::scenarios(),

@@ -1,0 +1,52 @@
+//! [`Patience`]: how far a watch may be behind before it is ended without a word.
+//!
+//! From `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`): events pile up in the channels of a watch;
+//! when they are full, all watches of the resource wait for it, and they have so many milliseconds to wait in all.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// The longest wait.
+const MOST: Duration = Duration::from_millis(100);
+
+/// How much of a second's wait may be spent in each second.
+const REFILL: f64 = 0.05;
+
+/// How far one watch may be behind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// How many events may be waiting for it.
+    pub(crate) room: u64,
+    /// Whether it may have more than that waiting for as long as the budget lasts.
+    pub(crate) is_timed: bool,
+}
+
+/// How long the watches of a resource may still be waited for.
+#[derive(Debug)]
+pub(super) struct Budget(Mutex<Filling>);
+
+#[derive(Debug)]
+struct Filling {
+    left: Duration,
+    filled: Instant,
+}
+
+impl Budget {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Filling { left: Duration::ZERO, filled: Instant::now() }))
+    }
+
+    /// Takes so much, and tells whether there was so much.
+    pub(super) fn spend(&self, wait: Duration) -> bool {
+        let mut filling = self.0.lock();
+        let now = Instant::now();
+        let refilled = now.duration_since(filling.filled).mul_f64(REFILL);
+        filling.filled = now;
+        filling.left = filling.left.saturating_add(refilled).min(MOST);
+        let is_enough = wait <= filling.left;
+        filling.left = filling.left.saturating_sub(wait);
+        is_enough
+    }
+}

@@ -1,0 +1,221 @@
+//! How far back a server remembers, and how long it waits for those who read slowly: its watch cache, its compactions, and
+//! its patience with watches.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use informer_testing::{Simulator, SimulatorBuilder};
+use serde_json::Value;
+use tokio::time::{Instant, advance};
+
+use crate::support::{Lines, config_map, get, names, pod};
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// Longer than a server tries to remember an event.
+const LONG: Duration = Duration::from_secs(76);
+
+fn start(configure: impl FnOnce(SimulatorBuilder) -> SimulatorBuilder) -> Simulator {
+    configure(Simulator::builder().built_in_kinds()).start_in_process()
+}
+
+/// Writes so many times to one object, and gives the first and the last resource version of that.
+fn write(simulator: &Simulator, times: u64) -> (u64, u64) {
+    let write = || simulator.apply(&config_map("a", "often")).unwrap().resource_version();
+    let first = write();
+    let last = (1..times).fold(first, |_, _| write());
+    assert_eq!(last, first + times - 1, "nothing else is written");
+    (first, last)
+}
+
+/// Says whether a watch can begin after this resource version: the first event that it is sent says it.
+async fn can_watch(simulator: &Simulator, path: &str, version: u64) -> bool {
+    let mut watch = Lines::open(simulator, &format!("{path}?watch=1&resourceVersion={version}")).await;
+    let first = watch.next().await.expect("an event");
+    if first["type"] == "ERROR" {
+        assert_eq!(first["object"]["code"], 410, "{first}");
+        return false;
+    }
+    assert_eq!(first["object"]["metadata"]["resourceVersion"], (version + 1).to_string());
+    true
+}
+
+async fn list_exactly(simulator: &Simulator, path: &str, version: u64) -> (StatusCode, Value) {
+    get(simulator, &format!("{path}?resourceVersionMatch=Exact&resourceVersion={version}")).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_forgotten_that_is_not_old() {
+    let simulator = start(|builder| builder);
+    let before = simulator.resource_version();
+    write(&simulator, 5_000);
+    assert!(can_watch(&simulator, MAPS, before).await);
+    advance(LONG).await;
+    write(&simulator, 100);
+    assert!(can_watch(&simulator, MAPS, before).await, "there is room for 6,400 by now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_old_is_forgotten_when_there_is_no_room() {
+    let simulator = start(|builder| builder);
+    let before = simulator.resource_version();
+    let (first, _) = write(&simulator, 150);
+    advance(LONG).await;
+    let (_, last) = write(&simulator, 100);
+    // It has grown to 200, and doesn't grow any more for the sake of what is old.
+    let oldest = last - 199;
+    assert!(can_watch(&simulator, MAPS, oldest - 1).await);
+    assert!(!can_watch(&simulator, MAPS, oldest - 2).await);
+    assert!(!can_watch(&simulator, MAPS, before).await);
+    let (code, list) = list_exactly(&simulator, MAPS, first).await;
+    assert_eq!((code, names(&list).len()), (StatusCode::OK, 1), "the storage has forgotten nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_resource_is_remembered_less_but_never_less_than_a_hundred_events() {
+    let simulator = start(|builder| builder);
+    write(&simulator, 400);
+    advance(LONG).await;
+    // Each time that it is full of what is old, it shrinks by half.
+    let (_, last) = write(&simulator, 1);
+    assert!(can_watch(&simulator, MAPS, last - 200).await && !can_watch(&simulator, MAPS, last - 201).await);
+    let (_, last) = write(&simulator, 1);
+    assert!(can_watch(&simulator, MAPS, last - 100).await && !can_watch(&simulator, MAPS, last - 101).await);
+    let (_, last) = write(&simulator, 1);
+    assert!(can_watch(&simulator, MAPS, last - 100).await && !can_watch(&simulator, MAPS, last - 101).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_storage_forgets_every_five_minutes_what_was_before_the_last_time() {
+    let simulator = start(|builder| builder);
+    let before = simulator.resource_version();
+    let (first, _) = write(&simulator, 1);
+    let mut event = config_map("a", "happened");
+    event["kind"] = "Event".into();
+    simulator.create(&event).unwrap();
+    advance(Duration::from_secs(301)).await;
+    let (second, _) = write(&simulator, 1);
+    let events = "/api/v1/namespaces/a/events";
+    assert_eq!(list_exactly(&simulator, MAPS, before).await.0, StatusCode::OK);
+    assert!(can_watch(&simulator, events, first).await);
+
+    advance(Duration::from_secs(300)).await;
+    assert_eq!(list_exactly(&simulator, MAPS, before).await.0, StatusCode::GONE);
+    assert_eq!(
+        list_exactly(&simulator, MAPS, second - 1).await.0,
+        StatusCode::OK,
+        "the newest of five minutes ago"
+    );
+    assert!(!can_watch(&simulator, events, before).await, "events are in no watch cache");
+    assert!(can_watch(&simulator, MAPS, before).await, "the watch cache remembers");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_not_to_compact_forgets_nothing() {
+    let simulator = start(|builder| builder.compaction_interval(Duration::ZERO));
+    let before = simulator.resource_version();
+    write(&simulator, 1);
+    advance(Duration::from_secs(86_400)).await;
+    assert_eq!(list_exactly(&simulator, MAPS, before).await.0, StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_has_waited_for_ten_minutes_has_expired() {
+    let simulator = start(|builder| builder);
+    for name in ["one", "two"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    let (_, page) = get(&simulator, &format!("{MAPS}?limit=1")).await;
+    let next = format!("{MAPS}?limit=1&continue={}", page["metadata"]["continue"].as_str().unwrap());
+    advance(Duration::from_secs(299)).await;
+    write(&simulator, 1);
+    advance(Duration::from_secs(300)).await;
+    assert_eq!(get(&simulator, &next).await.0, StatusCode::OK);
+    advance(Duration::from_secs(2)).await;
+    assert_eq!(get(&simulator, &next).await.0, StatusCode::GONE);
+}
+
+/// Opens a watch on a server that has been up for a while, and writes so many times.
+async fn behind(simulator: &Simulator, events: u64) -> Lines {
+    advance(Duration::from_secs(10)).await;
+    let now = simulator.resource_version();
+    let watch = Lines::open(simulator, &format!("{MAPS}?watch=1&resourceVersion={now}")).await;
+    write(simulator, events);
+    watch
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_channels_hold_what_has_happened_may_take_its_time() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    let mut watch = behind(&simulator, 20).await;
+    advance(Duration::from_secs(5)).await;
+    assert!(watch.next().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_channels_are_full_is_closed_without_a_word_after_a_tenth_of_a_second() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    let mut watch = behind(&simulator, 21).await;
+    advance(Duration::from_millis(101)).await;
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_patience_with_slow_watches_is_used_up_and_grows_again() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    let mut first = behind(&simulator, 21).await;
+    advance(Duration::from_millis(60)).await;
+    assert!(first.next().await.is_some());
+    let now = simulator.resource_version();
+    let path = format!("{MAPS}?watch=1&resourceVersion={now}");
+    let open = || Lines::open(&simulator, &path);
+    let (mut second, mut third) = (open().await, open().await);
+    write(&simulator, 21);
+    advance(Duration::from_millis(60)).await;
+    assert_eq!(second.next().await, None, "there were 100 milliseconds for all");
+    assert_eq!(third.next().await, None);
+    let mut fourth = behind(&simulator, 21).await;
+    advance(Duration::from_millis(60)).await;
+    assert!(fourth.next().await.is_some(), "ten seconds later there is patience again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_watches_pods_of_one_node_has_shorter_channels_than_who_watches_all() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    // So much happens that a hundred events or so are a second's.
+    for _ in 0..6_401 {
+        simulator.apply(&pod("a", "n1", "web")).unwrap();
+    }
+    advance(Duration::from_secs(10)).await;
+    let now = simulator.resource_version();
+    let open = |more: &str| format!("{PODS}?watch=1&resourceVersion={now}{more}");
+    let mut all = Lines::open(&simulator, &open("")).await;
+    let mut of_a_node = Lines::open(&simulator, &open("&fieldSelector=spec.nodeName%3Dn1")).await;
+    for _ in 0..341 {
+        simulator.apply(&pod("a", "n1", "web")).unwrap();
+    }
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(of_a_node.next().await, None);
+    assert!(all.next().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_about_every_minute_and_not_all_at_once() {
+    let simulator = start(|builder| builder);
+    let began = Instant::now();
+    let mut delays = Vec::new();
+    for _ in 0..20 {
+        let since = Instant::now();
+        let query = "watch=1&resourceVersion=1000&allowWatchBookmarks=true";
+        let mut watch = Lines::open(&simulator, &format!("{MAPS}?{query}")).await;
+        assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
+        delays.push(since.elapsed());
+    }
+    let tolerated = Duration::from_secs(60)..Duration::from_millis(61_252);
+    assert!(delays.iter().all(|delay| tolerated.contains(delay)), "{delays:?}");
+    delays.sort_unstable();
+    delays.dedup();
+    assert!(delays.len() > 15, "{delays:?}");
+    assert!(began.elapsed() > Duration::from_secs(60 * 20));
+}
