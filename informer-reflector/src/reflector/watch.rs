@@ -165,7 +165,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 let error = format!("nothing came for {silence:?}, not even a bookmark");
                 return Ending::Failed(ListWatchError::Interrupted(error.into()));
             }
-            if now >= next_check {
+            // Where something was heard meanwhile, the silence has begun then, and it's not time yet.
+            if now >= self.pulse.heard + silence {
                 checked = now;
             }
         }

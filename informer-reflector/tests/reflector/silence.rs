@@ -21,6 +21,18 @@ async fn a_watch_on_which_even_bookmarks_cease_is_resumed_after_a_minute_and_a_h
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_minute_and_a_half_counts_from_the_last_bookmark_whenever_that_came() {
+    for last in [5, 40, 89, 91, 170] {
+        let (events, line) = watch();
+        let mut run = Run::new(vec![page(vec![], "7"), line, watch().1]);
+        run.expect_requests(&["list 0 500", "watch 7"]).await;
+        tokio::time::sleep(Duration::from_secs(last)).await;
+        send(&events, vec![bookmark("8")]);
+        run.expect_after(89.9..90.1, "watch 8").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn where_bookmarks_do_not_come_again_silence_means_nothing_again() {
     let (events, line) = watch();
     let (_quiet, quiet_line) = watch();
