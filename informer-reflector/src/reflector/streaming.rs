@@ -22,9 +22,11 @@ use super::status::Health;
 use super::watch::{GRACE, OpenWatch};
 use super::{PATIENCE, Reflector, Request, Step};
 
-/// How much longer than the pause that is allowed a stream may take for each object it brings: only a stream that brings
-/// fewer than ten a second, for long, has to end. An ordinary watch of a busy resource is one.
-const PER_OBJECT: Duration = Duration::from_millis(100);
+/// How much longer than the pause that is allowed a stream may take for each object it brings: one that brings fewer than
+/// 500 a second of waiting for it has to end soon. An ordinary watch of a busy resource brings fewer, as no cluster goes
+/// on creating objects of one type at that rate. So does a slow link, but there pages are the better way anyway: lists are
+/// compressed, and watches are not (before 1.37).
+const PER_OBJECT: Duration = Duration::from_millis(2);
 
 /// What objects have earned is kept up to so many times the pause: a burst at the beginning says nothing of what comes
 /// an hour later.
