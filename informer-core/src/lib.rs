@@ -19,6 +19,7 @@
 //! Nothing here is bound to Kubernetes' own objects: [`Cached::keyed`] takes any object under any key.
 
 mod cached;
+mod continue_tokens;
 mod delta;
 mod delta_fifo;
 mod error;
@@ -39,6 +40,7 @@ mod uid;
 mod watermarks;
 
 pub use cached::Cached;
+pub use continue_tokens::ContinueTokens;
 pub use delta::{Deleted, Delta, Deltas};
 pub use delta_fifo::{Batch, DeltaFifo, NamespaceFeed, Pending};
 pub use error::{KeyError, ListWatchError, SelectorError};

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use informer_core::{
-    Cached, ListOptions, ListPart, ListWatchError, ListerWatcher, ObjectKey, ResourceVersion,
+    Cached, ContinueTokens, ListOptions, ListPart, ListWatchError, ListerWatcher, ObjectKey, ResourceVersion,
     ResourceVersionMatch,
 };
 use informer_store::{Indexer, Objects, Snapshot};
@@ -320,7 +320,7 @@ async fn list_exactly<T: Resource + 'static>(
     lister: &dyn ListerWatcher<T>,
     resource_version: &ResourceVersion,
 ) -> Result<Listed, ListWatchError> {
-    let mut listed = Listed::new();
+    let (mut listed, mut tokens) = (Listed::new(), ContinueTokens::new());
     let mut options = ListOptions {
         resource_version: Some(resource_version.clone()),
         resource_version_match: Some(ResourceVersionMatch::Exact),
@@ -328,7 +328,6 @@ async fn list_exactly<T: Resource + 'static>(
         ..ListOptions::default()
     };
     loop {
-        let asked_with = options.continue_token.clone();
         let mut parts = in_time(lister.list(options)).await??;
         let end = loop {
             match in_time(parts.next()).await?.transpose()? {
@@ -353,9 +352,7 @@ async fn list_exactly<T: Resource + 'static>(
             }
         };
         let Some(token) = end.continue_token else { return Ok(listed) };
-        if asked_with.as_ref() == Some(&token) {
-            return Err(ListWatchError::Protocol("a continue token of the list leads to itself".into()));
-        }
+        tokens.note(&token)?;
         // The token stands for the version too.
         options =
             ListOptions { limit: Some(PAGE_SIZE), continue_token: Some(token), ..ListOptions::default() };

@@ -231,8 +231,12 @@ async fn a_store_can_be_verified_as_rarely_as_one_likes() {
     }
 }
 
-/// A server all of whose pages of a list at an exact version lead to the same page.
-struct Circular(MemorySource<ConfigMap>);
+/// A server whose pages of a list at an exact version lead to each other.
+struct Circular {
+    source: MemorySource<ConfigMap>,
+    /// What the page has at its end that is asked for by each token, and the first page.
+    next: fn(Option<&str>) -> &'static str,
+}
 
 #[async_trait]
 impl ListerWatcher<ConfigMap> for Circular {
@@ -242,12 +246,13 @@ impl ListerWatcher<ConfigMap> for Circular {
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
         let is_exact = options.resource_version_match.is_some() || options.continue_token.is_some();
-        let resource_version = self.0.resource_version();
-        let list = self.0.list(ListOptions { continue_token: None, ..options }).await?;
+        let resource_version = self.source.resource_version();
+        let next = (self.next)(options.continue_token.as_deref());
+        let list = self.source.list(ListOptions { continue_token: None, ..options }).await?;
         Ok(list
             .map_ok(move |part| match part {
                 ListPart::End(end) if is_exact => ListPart::End(ListEnd {
-                    continue_token: Some("on and on".into()),
+                    continue_token: Some(next.into()),
                     resource_version: resource_version.clone(),
                     ..end
                 }),
@@ -257,17 +262,22 @@ impl ListerWatcher<ConfigMap> for Circular {
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
-        self.0.watch(options).await
+        self.source.watch(options).await
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_whose_pages_lead_in_a_circle_says_nothing_about_the_store() {
-    let source = source();
-    create(&source, "a", "1");
-    let running = Running::over(Arc::new(Circular(source.clone())), InformerOptions::new()).synced().await;
-    source.wait_for_watches(1).await;
-    let error = running.informer.verify().await.expect_err("it never ends");
-    assert!(error.to_string().contains("leads to itself"), "{error}");
-    running.stop().await;
+    let to_itself = |_: Option<&str>| "on and on";
+    let round = |token: Option<&str>| if token == Some("there") { "and back" } else { "there" };
+    for next in [to_itself as fn(Option<&str>) -> &'static str, round] {
+        let source = source();
+        create(&source, "a", "1");
+        let circular = Circular { source: source.clone(), next };
+        let running = Running::over(Arc::new(circular), InformerOptions::new()).synced().await;
+        source.wait_for_watches(1).await;
+        let error = running.informer.verify().await.expect_err("it never ends");
+        assert!(error.to_string().contains("the same continue token"), "{error}");
+        running.stop().await;
+    }
 }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use informer_core::{
-    Fresh, ListEnd, ListOptions, ListPart, ListWatchError, Malformed, ResourceVersion, ResourceVersionMatch,
+    ContinueTokens, Fresh, ListEnd, ListOptions, ListPart, ListWatchError, Malformed, ResourceVersion,
+    ResourceVersionMatch,
 };
 use kube::Resource;
 use tokio::time::timeout;
@@ -113,23 +114,21 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     async fn list_all_pages(&mut self) -> Result<(Listing<K>, ResourceVersion), ListWatchError> {
         let mut options = self.history.first_page(self.config.page_size);
         let asks_for_memory = options.resource_version.as_ref().is_some_and(|version| *version == "0".into());
-        let mut listing = Listing::new();
+        let (mut listing, mut tokens) = (Listing::new(), ContinueTokens::new());
         let mut is_second_try = false;
         loop {
-            let (limit, asked_with) = (options.limit, options.continue_token.clone());
+            let (limit, is_continued) = (options.limit, options.continue_token.is_some());
             match self.list_page(options, &mut listing).await {
                 Ok(ListEnd { continue_token: None, resource_version, .. }) => {
                     return Ok((listing, stated(resource_version)));
                 }
-                // The same question about the same state has the same answer, this token among it.
-                Ok(end) if end.continue_token == asked_with => return Err(leads_nowhere()),
-                Ok(end) => {
+                Ok(ListEnd { continue_token: Some(token), .. }) => {
+                    tokens.note(&token)?;
                     self.history.pages_from_memory |= asks_for_memory;
                     // The token stands for the version too, and the server refuses to be told it twice.
-                    options =
-                        ListOptions { limit, continue_token: end.continue_token, ..ListOptions::default() };
+                    options = ListOptions { limit, continue_token: Some(token), ..ListOptions::default() };
                 }
-                Err(error) if asked_with.is_some() && error.is_expired() => {
+                Err(error) if is_continued && error.is_expired() => {
                     // A server that pages unasked may say so each time, and lists must not follow each other without
                     // a wait.
                     if std::mem::replace(&mut is_second_try, true) {
@@ -137,7 +136,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                     }
                     // The state that the first pages are from is gone, so all is asked for again in one piece.
                     self.tell(&error, Request::Pages, Default::default());
-                    listing = Listing::new();
+                    (listing, tokens) = (Listing::new(), ContinueTokens::new());
                     options = ListOptions { limit: None, ..self.history.first_page(None) };
                 }
                 Err(error) => return Err(error),
@@ -204,14 +203,6 @@ pub(super) fn stated(resource_version: ResourceVersion) -> ResourceVersion {
 
 fn fell_silent() -> ListWatchError {
     ListWatchError::Interrupted(format!("nothing came for {PATIENCE:?}").into())
-}
-
-fn leads_nowhere() -> ListWatchError {
-    ListWatchError::Protocol(
-        "the server answered a continue token with the same continue token again, so its list would never end; \
-         whatever serves this resource has to be mended"
-            .into(),
-    )
 }
 
 /// That it has expired is told in other words: another version or the newest state, which are the remedies for what has

@@ -167,6 +167,22 @@ async fn a_continue_token_that_leads_to_itself_is_not_followed_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pages_that_lead_in_a_circle_are_not_followed_for_ever() {
+    let to = |token| Line::Page(vec![item("a", "1")], "7", Some(token));
+    let round = || ["t1", "t2", "t3", "t2"].map(to);
+    let lines = round().into_iter().chain(round()).chain([page(vec![item("a", "1")], "7")]).collect();
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "list newest 500 from t1", "list newest 500 from t2"]).await;
+    run.expect_requests(&["list newest 500 from t3"]).await;
+    run.expect_after(0.8..1.6, "list newest 500").await;
+    // They count for their list only.
+    run.expect_requests(&["list newest 500 from t1", "list newest 500 from t2"]).await;
+    run.expect_requests(&["list newest 500 from t3"]).await;
+    run.expect_after(1.6..3.2, "list newest 500").await;
+    run.expect_requests(&["watch 7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resource_that_is_no_longer_served_is_listed_again_when_it_is() {
     let lines =
         vec![page(vec![], "7"), Line::WatchFails(failure(404, "NotFound")), page(vec![], "50"), watch().1];
