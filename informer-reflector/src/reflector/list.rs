@@ -76,7 +76,7 @@ impl ListHistory {
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// Lists everything in pages and hands it on.
     pub(super) async fn list(&mut self) -> Step {
-        self.reporter.set(Health::Syncing { received: 0, remaining: None });
+        self.reporter.list_begins();
         match self.list_all_pages().await {
             Ok((listing, resource_version)) => {
                 self.hand_on(listing, resource_version);
@@ -99,11 +99,12 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     /// Hands on a complete list, as one step (I9).
     pub(super) fn hand_on(&mut self, listing: Listing<K>, resource_version: ResourceVersion) {
-        let set_aside = listing.all_set_aside().clone();
+        let (received, set_aside) = (listing.received(), listing.all_set_aside().clone());
         // The store first: what the status says has been handed on has been.
         self.store.replace(listing.into_replacement(resource_version.clone()));
         self.reporter.synced_to(&resource_version);
         self.reporter.only_set_aside(&set_aside);
+        self.reporter.listed(received);
         self.history.unavailable = false;
         self.history.is_partly_known = false;
         self.history.broken_streams = 0;

@@ -169,13 +169,17 @@ pub(super) struct Reporter {
     logged: Option<String>,
     /// Whether anything is set aside; it mostly isn't, and then nobody has to look.
     has_set_aside: bool,
+    list_began: Instant,
 }
+
+/// A list that takes longer is told of when it is complete.
+const LONG_LIST: Duration = Duration::from_secs(10);
 
 impl Reporter {
     pub(super) fn new(description: &str) -> Self {
         let (sender, health) = watch::channel(Health::Connecting);
         let status = ReflectorStatus { description: description.into(), health, notes: Arc::default() };
-        Self { status, health: sender, logged: None, has_set_aside: false }
+        Self { status, health: sender, logged: None, has_set_aside: false, list_began: Instant::now() }
     }
 
     pub(super) fn status(&self) -> ReflectorStatus {
@@ -184,6 +188,20 @@ impl Reporter {
 
     pub(super) fn set(&self, health: Health) {
         self.health.send_replace(health);
+    }
+
+    /// A list is asked for, in a stream or in pages.
+    pub(super) fn list_begins(&mut self) {
+        self.list_began = Instant::now();
+        self.set(Health::Syncing { received: 0, remaining: None });
+    }
+
+    /// A list has been handed on as a whole.
+    pub(super) fn listed(&self, objects: usize) {
+        let took = self.list_began.elapsed();
+        if took > LONG_LIST {
+            tracing::info!("{}: a list of {objects} objects took {took:.1?}", self.status.description);
+        }
     }
 
     /// A watch is of use: all is well. A list alone doesn't say so, because where only the watch is refused, the same

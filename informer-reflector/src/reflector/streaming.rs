@@ -92,7 +92,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     /// Asks for everything in one stream, hands it on, and keeps the stream for the watch.
     pub(super) async fn stream_list(&mut self) -> Step {
-        self.reporter.set(Health::Syncing { received: 0, remaining: None });
+        self.reporter.list_begins();
         match self.try_stream_list().await {
             Ok(open) => {
                 self.open = Some(open);

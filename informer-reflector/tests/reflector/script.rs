@@ -20,6 +20,7 @@ use kube::core::Status;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub(super) type Item = Result<ConfigMap, Malformed>;
@@ -38,6 +39,8 @@ pub(super) enum Line {
     StreamFails(ListWatchError),
     /// It doesn't answer, and doesn't hang up either.
     Silence,
+    /// It takes its time, until it's told.
+    Held(oneshot::Receiver<()>, Box<Line>),
 }
 
 /// A server that follows a script, then leaves requests unanswered.
@@ -61,9 +64,16 @@ impl Script {
         Self { can_stream: true, ..self }
     }
 
-    fn next(&self, request: String) -> Option<Line> {
+    async fn next(&self, request: String) -> Option<Line> {
         _ = self.requests.send(request);
-        self.lines.lock().pop_front()
+        let line = self.lines.lock().pop_front();
+        match line {
+            Some(Line::Held(told, line)) => {
+                told.await.expect("the test holds the other end");
+                Some(*line)
+            }
+            line => line,
+        }
     }
 }
 
@@ -84,7 +94,7 @@ impl ListerWatcher<ConfigMap> for Script {
         assert_eq!(options.resource_version_match, not_older, "at {version}");
         let limit = options.limit.map_or("all".into(), |limit| limit.to_string());
         let page = options.continue_token.map_or(String::new(), |token| format!(" from {token}"));
-        match self.next(format!("list {version} {limit}{page}")) {
+        match self.next(format!("list {version} {limit}{page}")).await {
             Some(Line::Page(items, version, continue_token)) => {
                 let end = ListEnd {
                     resource_version: version.into(),
@@ -112,14 +122,14 @@ impl ListerWatcher<ConfigMap> for Script {
         if options.send_initial_events {
             let version = options.resource_version.to_string();
             let version = if version.is_empty() { "newest" } else { &version };
-            return match self.next(format!("stream {version}")) {
+            return match self.next(format!("stream {version}")).await {
                 Some(Line::Stream(events)) => Ok(events.boxed()),
                 Some(Line::StreamFails(error)) => Err(error),
                 Some(Line::Silence) | None => std::future::pending().await,
                 Some(_) => panic!("the script expects no streaming list"),
             };
         }
-        match self.next(format!("watch {}", options.resource_version)) {
+        match self.next(format!("watch {}", options.resource_version)).await {
             Some(Line::Watch(events)) => Ok(events.boxed()),
             Some(Line::WatchFails(error)) => Err(error),
             Some(Line::Silence) | None => std::future::pending().await,
@@ -262,6 +272,12 @@ pub(super) fn malformed(name: Option<&str>, version: &str) -> Malformed {
 
 pub(super) fn page(items: Vec<Item>, version: &'static str) -> Line {
     Line::Page(items, version, None)
+}
+
+/// A line that is held back until it is sent for.
+pub(super) fn held(line: Line) -> (oneshot::Sender<()>, Line) {
+    let (sender, receiver) = oneshot::channel();
+    (sender, Line::Held(receiver, Box::new(line)))
 }
 
 /// A streaming list that goes on.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use informer_core::ListWatchError;
-use informer_reflector::{Health, ReflectorStatus};
+use informer_reflector::{Health, ReflectorConfig, ReflectorStatus};
 use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 
@@ -163,4 +163,41 @@ async fn a_change_from_one_refusal_to_another_is_logged_once_each() {
     let expected = ["needs the verbs list and watch", "does not serve", "listing and watching again"];
     assert_eq!(lines.len(), expected.len(), "{lines:?}");
     assert!(lines.iter().zip(expected).all(|(line, expected)| line.contains(expected)), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_takes_longer_than_ten_seconds_is_logged_when_it_is_complete() {
+    let (first, first_page) = held(Line::Page(vec![item("a", "1")], "7", Some("t1")));
+    let (second, second_page) = held(page(vec![item("b", "2"), Err(malformed(None, ""))], "7"));
+    let (third, later_list) = held(page(vec![], "9"));
+    let (events, watch_line) = watch();
+    let (_quiet, quiet_line) = watch();
+    let lines = vec![first_page, second_page, watch_line, later_list, quiet_line];
+    let (mut run, log) = (Run::new(lines), Log::default());
+    let _logging = log.start(&run);
+    send(&events, vec![bookmark("8"), error(410, "Expired")]);
+    let requests: [&[_]; 3] = [&["list 0 500"], &["list newest 500 from t1"], &["watch 7", "list 8 500"]];
+    for (requests, answer) in requests.into_iter().zip([first, second, third]) {
+        run.expect_requests(requests).await;
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        answer.send(()).expect("it is waited for");
+    }
+    run.expect_requests(&["watch 9"]).await;
+    let lines: Vec<_> = log.lines.lock().iter().filter(|line| line.contains("took")).cloned().collect();
+    assert_eq!(lines, ["configmaps: a list of 3 objects took 12.0s"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_that_takes_longer_than_ten_seconds_is_logged_when_its_end_has_come() {
+    let (events, line) = stream_of(vec![vec![added("a", "1"), added("b", "2")]]);
+    let config = ReflectorConfig::new().stream_pause(Duration::from_secs(60));
+    let (mut run, log) = (Run::streaming_with(vec![line], config), Log::default());
+    let _logging = log.start(&run);
+    run.health(|health| matches!(health, Health::Syncing { received: 2, .. })).await;
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert!(log.lines.lock().is_empty(), "{:?}", log.lines);
+    send(&events, vec![end("7")]);
+    run.expect_notes(&["[a b]@7"]).await;
+    run.health(Health::is_live).await;
+    assert_eq!(*log.lines.lock(), ["configmaps: a list of 2 objects took 11.0s"]);
 }
