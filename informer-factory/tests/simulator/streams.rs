@@ -58,16 +58,12 @@ async fn what_exists_comes_in_the_stream_that_is_the_watch() {
 
 #[tokio::test]
 async fn a_server_without_streaming_lists_is_asked_for_pages_at_once() {
-    let events = format!("{}\n", json!({ "type": "ADDED", "object": pod("gone-by-now", "n1") }));
     let refusals = [
         CannedResponse::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", "sendInitialEvents: Forbidden"),
         CannedResponse::failure(StatusCode::BAD_REQUEST, "BadRequest", "unknown parameter"),
         CannedResponse::failure(StatusCode::FORBIDDEN, "Forbidden", "no watches"),
         CannedResponse::raw(StatusCode::OK, "<html>It works!</html>"),
         CannedResponse::raw(StatusCode::OK, r#"{"kind":"PodList","items":[]}"#),
-        // An ordinary watch, which knows of no end; it was closed, or this would take ten seconds.
-        CannedResponse::raw(StatusCode::OK, events),
-        CannedResponse::raw(StatusCode::OK, ""),
     ];
     for refusal in refusals {
         let simulator = with_pods(3).await;
@@ -76,6 +72,25 @@ async fn a_server_without_streaming_lists_is_asked_for_pages_at_once() {
         assert_eq!(versions(&pods), versions_of_pods(&simulator));
         within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
         assert_eq!(asked(&simulator), (1, 2));
+        factory.shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_closes_two_streaming_lists_before_their_end_is_asked_for_pages() {
+    // Ordinary watches, which know of no end.
+    let events = format!("{}\n", json!({ "type": "ADDED", "object": pod("gone-by-now", "n1") }));
+    for watch in [events, String::new()] {
+        let simulator = with_pods(3).await;
+        simulator.fail_next(2, RequestFilter::verb(Verb::Watch), CannedResponse::raw(StatusCode::OK, watch));
+        let builder = SharedInformerFactory::builder(simulator.client().expect("a client"));
+        let factory = builder.backoff(Duration::from_millis(10), Duration::from_millis(10)).build();
+        let pods = factory.core().v1().pods();
+        factory.start();
+        within(factory.wait_for_cache_sync()).await.expect("it syncs");
+        assert_eq!(versions(&pods), versions_of_pods(&simulator));
+        within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+        assert_eq!(asked(&simulator), (1, 3));
         factory.shutdown().await;
     }
 }

@@ -37,6 +37,8 @@ pub(super) struct ListHistory {
     pub(super) is_partly_known: bool,
     /// Streaming lists in a row that broke off.
     pub(super) broken_streams: u32,
+    /// One of them was closed in good order.
+    pub(super) was_stream_closed: bool,
     /// A list from memory came in pages, so there is no memory, and pages spare the database.
     pages_from_memory: bool,
 }
@@ -108,6 +110,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         self.history.unavailable = false;
         self.history.is_partly_known = false;
         self.history.broken_streams = 0;
+        self.history.was_stream_closed = false;
         self.history.last_seen = resource_version;
         self.setbacks.failures = 0;
     }

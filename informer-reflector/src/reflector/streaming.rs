@@ -38,6 +38,8 @@ const MOST_BROKEN: u32 = 2;
 /// Why there is no streaming list.
 enum NoStream {
     Failed(ListWatchError),
+    /// It was closed in good order before its end.
+    Closed,
     /// What came was not a streaming list.
     Unsupported(ListWatchError),
 }
@@ -99,6 +101,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 Step::Now(Request::Watch)
             }
             Err(NoStream::Failed(error)) => self.after_broken_stream(error),
+            Err(NoStream::Closed) => self.after_closed_stream(),
             Err(NoStream::Unsupported(error)) => self.without_streams(error),
         }
     }
@@ -107,6 +110,16 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     fn without_streams(&self, error: ListWatchError) -> Step {
         self.config.server.shun_streams(self.lister_watcher.resource());
         Step::AtOnce(Request::Pages, error)
+    }
+
+    /// A server that shuts down closes a stream early as one does that takes it for an ordinary watch. But it has done so
+    /// by the next try.
+    fn after_closed_stream(&mut self) -> Step {
+        let message = "the server closed a streaming list before its end";
+        if std::mem::replace(&mut self.history.was_stream_closed, true) {
+            return self.without_streams(ListWatchError::Protocol(message.into()));
+        }
+        self.after_broken_stream(ListWatchError::Interrupted(message.into()))
     }
 
     fn after_broken_stream(&mut self, error: ListWatchError) -> Step {
@@ -155,10 +168,13 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             .map_err(NoStream::Failed)?;
         let opened = Instant::now();
         let mut listing = Listing::new();
-        // A server that does not end it by then ends nothing: however much comes, it is no list.
         let initial = timeout_at(opened + lifetime + GRACE, self.receive_initial(&mut events, &mut listing));
-        let (version, rest) =
-            initial.await.map_err(|_| unsupported("a streaming list that went on and on".to_owned()))??;
+        let (version, rest) = match initial.await {
+            // However much came in that time, it was no list; or one for which the next stream would be too short as well.
+            Err(_) => Err(out_of_time()),
+            Ok(Err(NoStream::Closed)) if opened.elapsed() >= lifetime => Err(out_of_time()),
+            Ok(initial) => initial,
+        }?;
         self.hand_on(listing, stated(version));
         let events = if rest.is_empty() { events } else { stream::iter([Ok(rest)]).chain(events).boxed() };
         Ok(OpenWatch { events, opened, lifetime })
@@ -178,10 +194,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 unsupported(format!("a streaming list without end: {} objects so far", listing.received()))
             })?;
             allowance.spend(since.elapsed());
-            let Some(batch) = next else {
-                return Err(unsupported("a streaming list was closed before its end".to_owned()));
-            };
             let before = listing.received();
+            let batch = next.ok_or(NoStream::Closed)?;
             let progress = self.take_initial(batch.map_err(NoStream::Failed)?, listing, &mut allowance)?;
             if let Progress::Ended(version, rest) = progress {
                 return Ok((version, rest));
@@ -272,6 +286,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         self.reporter.set_aside(malformed);
         listing.set_aside(malformed);
     }
+}
+
+fn out_of_time() -> NoStream {
+    unsupported("a streaming list had no end when its time was up".to_owned())
 }
 
 fn unsupported(error: String) -> NoStream {

@@ -41,7 +41,7 @@ async fn what_is_asked_for_during_a_stream_that_comes_to_nothing_is_answered_by_
     let mut run = Run::streaming(vec![line, page(vec![item("a", "3")], "7"), watch_line]);
     run.health(|health| matches!(health, Health::Syncing { received: 1, .. })).await;
     run.relist.request();
-    drop(events);
+    send(&events, vec![error(400, "BadRequest")]);
     run.expect_requests(&["stream newest", "list newest 500", "watch 7"]).await;
     run.expect_notes(&["[a]@7"]).await;
     run.health(Health::is_live).await;

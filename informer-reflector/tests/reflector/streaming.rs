@@ -81,23 +81,20 @@ fn broken_stream(error: ListWatchError) -> Line {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_refuses_streams_is_asked_for_pages_at_once_and_not_for_streams_again_for_a_while() {
-    let refusals: [fn() -> Line; 7] = [
+    let refusals: [fn() -> Line; 6] = [
         || Line::StreamFails(failure(422, "Invalid")),
         || Line::StreamFails(failure(400, "BadRequest")),
         || Line::StreamFails(failure(405, "MethodNotAllowed")),
         || Line::StreamFails(failure(406, "NotAcceptable")),
         || broken_stream(failure(400, "BadRequest")),
         || broken_stream(ListWatchError::Protocol("that is a list".into())),
-        || stream_of(vec![vec![added("a", "3")]]).1,
     ];
     for refused in refusals {
         let (events, watch_line) = watch();
         let lines = vec![refused(), page(vec![], "7"), watch_line, page(vec![], "9"), watch().1];
         let mut run = Run::streaming(lines);
         run.expect_requests(&["stream newest"]).await;
-        let next = run.requests.recv().await.expect("it goes on");
-        // What the broken stream brought is known, and only the newest state is sure not to be older.
-        assert!(next == "list 0 500" || next == "list newest 500", "{next}");
+        run.expect_after(0.0..0.1, "list 0 500").await;
         run.expect_requests(&["watch 7"]).await;
         send(&events, vec![bookmark("8"), error(410, "Expired")]);
         run.expect_requests(&["list 8 all", "watch 9"]).await;
@@ -265,6 +262,64 @@ async fn streams_that_break_off_twice_lead_to_pages_once_and_are_not_held_agains
     run.expect_requests(&["watch 7"]).await;
     send(&events, vec![bookmark("8"), error(410, "Expired")]);
     run.expect_requests(&["stream 8"]).await;
+}
+
+/// A streaming list that is closed in good order, and has not ended.
+fn closed_stream() -> Line {
+    stream_of(vec![vec![added("a", "3")]]).1
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_closed_before_its_end_is_asked_for_again_and_the_second_leads_to_pages_for_a_while()
+{
+    let (events, watch_line) = watch();
+    let lines =
+        vec![closed_stream(), closed_stream(), page(vec![], "7"), watch_line, page(vec![], "9"), watch().1];
+    let mut run = Run::streaming(lines);
+    run.expect_requests(&["stream newest"]).await;
+    run.expect_after(0.8..1.6, "stream newest").await;
+    // What the streams brought is known, and only the newest state is sure not to be older.
+    run.expect_after(0.0..0.1, "list newest 500").await;
+    run.expect_requests(&["watch 7"]).await;
+    send(&events, vec![bookmark("8"), error(410, "Expired")]);
+    run.expect_requests(&["list 8 all", "watch 9"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_stream_that_is_closed_before_its_end_is_not_held_against_the_server() {
+    // A list in between makes each of two the first.
+    let (events, line) = stream_of(vec![vec![end("7")]]);
+    let mut run =
+        Run::streaming(vec![closed_stream(), line, closed_stream(), stream_of(vec![vec![end("9")]]).1]);
+    run.expect_requests(&["stream newest"]).await;
+    run.expect_after(0.8..1.6, "stream newest").await;
+    send(&events, vec![bookmark("8"), error(410, "Expired")]);
+    run.expect_requests(&["stream 8"]).await;
+    run.expect_after(0.8..1.6, "stream 8").await;
+    run.expect_notes(&["[]@7", "@8", "[]@9"]).await;
+    // With one that broke off it makes two that lead to pages, once.
+    let broken = || broken_stream(ListWatchError::Interrupted("reset".into()));
+    for lines in [[broken(), closed_stream()], [closed_stream(), broken()]] {
+        let (events, watch_line) = watch();
+        let mut run = Run::streaming(lines.into_iter().chain([page(vec![], "7"), watch_line]).collect());
+        run.expect_requests(&["stream newest", "stream newest", "list newest 500", "watch 7"]).await;
+        send(&events, vec![bookmark("8"), error(410, "Expired")]);
+        run.expect_requests(&["stream 8"]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_the_server_ends_when_its_time_is_up_leads_to_pages_at_once() {
+    let (events, line) = stream_of(vec![]);
+    let mut run = Run::streaming(vec![line, page(vec![], "200")]);
+    run.expect_requests(&["stream newest"]).await;
+    let end = tokio::time::Instant::now() + run.lifetimes.lock()[0];
+    while tokio::time::Instant::now() < end {
+        send(&events, many());
+        tokio::time::sleep_until(end.min(tokio::time::Instant::now() + Duration::from_secs(9))).await;
+    }
+    drop(events);
+    run.expect_after(0.0..0.1, "list 0 500").await;
 }
 
 #[tokio::test(start_paused = true)]
