@@ -12,6 +12,7 @@ use kube::Client;
 use super::SharedInformerFactory;
 use super::namespaces::Followed;
 use super::scope::{Scope, Where};
+use super::times::Times;
 use super::type_options::{OptionsByType, TypeOptions};
 use crate::NamespaceError;
 
@@ -44,6 +45,7 @@ pub(super) struct FactoryConfig {
     pub(super) verify_period: Option<Duration>,
     pub(super) page_size: Option<u32>,
     pub(super) backoff: Option<(Duration, Duration)>,
+    pub(super) times: Times,
     pub(super) only_pages: bool,
     pub(super) tweak_list_options: Option<TweakListOptions>,
     pub(super) transform_metadata: Option<TransformMetadata>,
@@ -113,8 +115,8 @@ impl FactoryBuilder {
         Ok(self)
     }
 
-    /// Changes what is different for the informers of one type: resync period, page size, pruned fields, transform, name.
-    /// Where this is called again for the same type, that adds to what was said before.
+    /// Changes what is different for the informers of one type: resync period, page size, times, pruned fields, transform,
+    /// name. Where this is called again for the same type, that adds to what was said before.
     ///
     /// A type is what objects become: settings for `Pod` don't concern `PartialObjectMeta<Pod>` or a slim view, and those
     /// for `DynamicObject` are for dynamic objects of every resource.
@@ -171,6 +173,31 @@ impl FactoryBuilder {
     #[doc(alias = "BackoffManager")]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.config.backoff = Some((first, longest));
+        self
+    }
+
+    /// Sets how long watches last at least before the server ends them, as
+    /// [`ReflectorConfig::watch_timeout`](crate::ReflectorConfig::watch_timeout) says; for servers on which many informers
+    /// open new ones too often. Default: 5 minutes.
+    #[doc(alias = "MinWatchTimeout")]
+    pub fn watch_timeout(mut self, at_least: Duration) -> Self {
+        self.config.times.watch_timeout = Some(at_least);
+        self
+    }
+
+    /// Sets how long a watch may be silent until its connection is taken for dead, as
+    /// [`ReflectorConfig::watch_silence`](crate::ReflectorConfig::watch_silence) says; for networks on which bookmarks are
+    /// often late. Default: 90 seconds.
+    pub fn watch_silence(mut self, at_most: Duration) -> Self {
+        self.config.times.watch_silence = Some(at_most);
+        self
+    }
+
+    /// Sets how long a streaming list may pause until it is given up for a list in pages, as
+    /// [`ReflectorConfig::stream_pause`](crate::ReflectorConfig::stream_pause) says: longer for servers that are slow to
+    /// begin, shorter in tests with one that can't stream. Default: 10 seconds.
+    pub fn stream_pause(mut self, at_most: Duration) -> Self {
+        self.config.times.stream_pause = Some(at_most);
         self
     }
 
@@ -268,6 +295,7 @@ impl fmt::Debug for FactoryConfig {
             .field("resync_period", &self.resync_period)
             .field("page_size", &self.page_size)
             .field("backoff", &self.backoff)
+            .field("times", &self.times)
             .field("stop_idle_after", &self.stop_idle_after)
             .field("tweak_list_options", &self.tweak_list_options.is_some())
             .finish_non_exhaustive()

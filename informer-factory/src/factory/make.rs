@@ -110,6 +110,7 @@ impl SharedInformerFactory {
         if let Some((first, longest)) = config.backoff {
             reflector = reflector.backoff(first, longest);
         }
+        reflector = of_type.map_or(config.times, |options| options.times.or(config.times)).set(reflector);
         if let Some(hears) = config.on_failure.clone() {
             reflector = reflector.on_failure(move |failure| hears(failure));
         }

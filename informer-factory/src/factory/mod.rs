@@ -13,6 +13,7 @@ mod registry;
 mod report;
 mod scope;
 mod stop;
+mod times;
 mod type_options;
 mod wait;
 

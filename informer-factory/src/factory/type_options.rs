@@ -10,6 +10,8 @@ use informer_reflector::{PrunePaths, ReflectorConfig, Storage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::times::Times;
+
 /// What is different for the informers of one type of objects, whatever their scope; see
 /// [`FactoryBuilder::configure`](crate::FactoryBuilder::configure).
 #[must_use]
@@ -17,6 +19,7 @@ pub struct TypeOptions<K> {
     pub(super) name: Option<String>,
     pub(super) resync_period: Option<Duration>,
     pub(super) page_size: Option<u32>,
+    pub(super) times: Times,
     pub(super) prune: Option<PrunePaths>,
     pub(super) transform: Option<Transform<K>>,
     pub(super) storage: Option<SetStorage<K>>,
@@ -29,7 +32,15 @@ pub(super) type SetStorage<K> = Arc<dyn Fn(ReflectorConfig<K>) -> ReflectorConfi
 
 impl<K> TypeOptions<K> {
     fn new() -> Self {
-        Self { name: None, resync_period: None, page_size: None, prune: None, transform: None, storage: None }
+        Self {
+            name: None,
+            resync_period: None,
+            page_size: None,
+            times: Times::default(),
+            prune: None,
+            transform: None,
+            storage: None,
+        }
     }
 
     /// Sets a name that messages have before the resource, after the factory's [own](crate::FactoryBuilder::name):
@@ -53,6 +64,28 @@ impl<K> TypeOptions<K> {
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items);
+        self
+    }
+
+    /// Sets how long watches last at least before the server ends them, as
+    /// [`FactoryBuilder::watch_timeout`](crate::FactoryBuilder::watch_timeout) does for all types. Default: the factory's.
+    #[doc(alias = "MinWatchTimeout")]
+    pub fn watch_timeout(mut self, at_least: Duration) -> Self {
+        self.times.watch_timeout = Some(at_least);
+        self
+    }
+
+    /// Sets how long a watch may be silent until its connection is taken for dead, as
+    /// [`FactoryBuilder::watch_silence`](crate::FactoryBuilder::watch_silence) does for all types. Default: the factory's.
+    pub fn watch_silence(mut self, at_most: Duration) -> Self {
+        self.times.watch_silence = Some(at_most);
+        self
+    }
+
+    /// Sets how long a streaming list may pause until it is given up for a list in pages, as
+    /// [`FactoryBuilder::stream_pause`](crate::FactoryBuilder::stream_pause) does for all types. Default: the factory's.
+    pub fn stream_pause(mut self, at_most: Duration) -> Self {
+        self.times.stream_pause = Some(at_most);
         self
     }
 
@@ -108,6 +141,7 @@ impl<K> fmt::Debug for TypeOptions<K> {
             .field("name", &self.name)
             .field("resync_period", &self.resync_period)
             .field("page_size", &self.page_size)
+            .field("times", &self.times)
             .field("prune", &self.prune)
             .field("transform", &self.transform.is_some())
             .field("storage", &self.storage.is_some())

@@ -9,7 +9,7 @@ use informer_factory::{
     Event, HandlerOptions, Informer, InformerOptions, KubeListWatch, PrunePaths, SharedIndexInformer,
     SharedInformerFactory, Storage,
 };
-use informer_testing::{CannedResponse, RequestFilter, Verb};
+use informer_testing::{CannedResponse, RequestFilter, Simulator, StreamingLists, Verb};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
@@ -176,6 +176,71 @@ async fn the_waits_after_failures_are_as_is_said() {
     synced(&factory).await;
     assert_eq!(keys(&pods).len(), 3);
     assert!(started.elapsed() < wait * 30, "{:?} for ten waits", started.elapsed());
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_last_as_long_as_is_said_for_all_or_for_a_type() {
+    let simulator = with_pods();
+    let factory = builder(&simulator)
+        .watch_timeout(Duration::from_secs(1_200))
+        .configure::<Node>(|nodes| nodes.watch_timeout(Duration::from_secs(3_600)))
+        .build();
+    drop((factory.core().v1().pods(), factory.core().v1().nodes()));
+    synced(&factory).await;
+    for (path, least) in [("/api/v1/pods", 1_200), ("/api/v1/nodes", 3_600)] {
+        let watches = simulator.requests(&crate::watches().path(path));
+        let seconds: u64 = watches[0].parameter("timeoutSeconds").expect("a time").parse().expect("seconds");
+        assert!((least..=2 * least).contains(&seconds), "{path} for {seconds} s");
+    }
+    factory.shutdown().await;
+}
+
+/// How many seconds after `started` there were so many requests.
+async fn after(simulator: &Simulator, started: Instant, filter: RequestFilter, count: usize) -> u64 {
+    within(simulator.wait_for_requests(&filter, count)).await;
+    started.elapsed().as_secs()
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_may_be_silent_as_long_as_is_said_for_all_or_for_a_type() {
+    let simulator = with_pods();
+    let factory = builder(&simulator)
+        .streaming_lists(false)
+        .watch_timeout(Duration::from_secs(3_600))
+        .watch_silence(Duration::from_secs(200))
+        .configure::<Node>(|nodes| nodes.watch_silence(Duration::from_secs(300)))
+        .build();
+    let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
+    synced(&factory).await;
+    let silent = Instant::now() + Duration::from_secs(60);
+    tokio::time::sleep_until(silent + Duration::from_secs(1)).await;
+    // Each has had one, so that they count on more.
+    simulator.lose_bookmarks(true);
+    for (path, expected) in [("/api/v1/pods", 200), ("/api/v1/nodes", 300)] {
+        let waited = after(&simulator, silent, crate::watches().path(path), 2).await;
+        assert!((expected - 1..=expected + 1).contains(&waited), "{path} after {waited} s");
+    }
+    drop((pods, nodes));
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn streaming_lists_may_pause_as_long_as_is_said_for_all_or_for_a_type() {
+    let simulator =
+        Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Ignored).start_in_process();
+    let factory = builder(&simulator)
+        .stream_pause(Duration::from_secs(2))
+        .configure::<Node>(|nodes| nodes.stream_pause(Duration::from_secs(30)))
+        .build();
+    let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
+    let started = Instant::now();
+    factory.start();
+    for (path, expected) in [("/api/v1/pods", 2), ("/api/v1/nodes", 30)] {
+        let lists = RequestFilter::verb(Verb::List).path(path);
+        assert_eq!(after(&simulator, started, lists, 1).await, expected, "{path}");
+    }
+    drop((pods, nodes));
     factory.shutdown().await;
 }
 
