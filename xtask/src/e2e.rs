@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use crate::apiserver;
 use crate::client_go;
-use crate::controlplane::{Extra, Options, Programs};
+use crate::controlplane::{Extra, Further, Options, Programs};
 use crate::examples;
 use crate::process;
 use crate::signals::Signals;
@@ -20,14 +20,8 @@ const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 /// Tells the wire scenarios where the server's etcd is, which they make forget the past.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
-/// Tells the wire scenarios of another API server before that etcd: how to reach it, and whom to tell to leave.
-const LEAVING: [&str; 2] = ["INFORMER_E2E_LEAVING_KUBECONFIG", "INFORMER_E2E_LEAVING_PID"];
-
 /// Has the servers send a `GOAWAY` now and then, as those do that want their load spread, and delete what they can't read.
 const HABITS: [&str; 2] = ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
-
-/// Tells the wire scenarios that the server speaks CBOR, which is behind a feature gate.
-const CBOR: (&str, &str) = ("INFORMER_E2E_CBOR", "CBORServingAndStorage=true");
 
 /// Tells the tests where the programs are that use client-go: one follows pods, one compares encodings, and one wants to
 /// lead.
@@ -72,11 +66,9 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut command = tests();
     command.args(["--", "--ignored"]).args(&args.filter);
     command.env(KUBECONFIG, cluster.kubeconfig()).env(ETCD, cluster.etcd());
-    if let Some((kubeconfig, process)) = cluster.leaving() {
-        command.env(LEAVING[0], kubeconfig).env(LEAVING[1], process.to_string());
-    }
-    if args.options.apiserver_arg.iter().any(|argument| argument.contains(CBOR.1)) {
-        command.env(CBOR.0, "1");
+    for (which, kubeconfig, process) in cluster.further() {
+        let [for_kubeconfig, for_process] = variables(which);
+        command.env(for_kubeconfig, kubeconfig).env(for_process, process.to_string());
     }
     let mut programs_in_go = 0;
     for (variable, path) in
@@ -106,9 +98,15 @@ fn tests() -> Command {
     command
 }
 
-/// The tests run kubectl, make a server leave, and have others leave their connections.
+/// Tell the wire scenarios of a further API server: how to reach it, and whom to tell to leave.
+fn variables(which: Further) -> [String; 2] {
+    let name = which.name().replace('-', "_").to_uppercase();
+    ["KUBECONFIG", "PID"].map(|what| format!("INFORMER_E2E_{name}_{what}"))
+}
+
+/// The tests run kubectl, compare what a server does with other flags, and have clients leave their connections.
 fn for_tests(options: &Options) -> Options {
-    let mut options = Options { leaving: true, ..options.clone() };
+    let mut options = Options { further: Further::ALL.to_vec(), ..options.clone() };
     options.apiserver_arg.extend(HABITS.map(str::to_owned));
     if !options.wants(Extra::Kubectl) {
         options.with.push(Extra::Kubectl);

@@ -12,7 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::server::{self, JSON, Server};
+use crate::server::{self, AGAIN, JSON, Server};
+use crate::target::Target;
 
 /// A connection to the server of a scenario.
 pub(crate) struct Connection {
@@ -33,7 +34,7 @@ impl Connection {
             let stream = connect(&simulator.url()).await;
             return Self { sender: begin(stream).await, origin: simulator.url(), token: None };
         }
-        let config = server::config(server.kubeconfig, "admin").await;
+        let config = server::config(server.target, "admin").await;
         let mut tls = config.rustls_client_config().expect("a configuration of TLS");
         tls.alpn_protocols = vec![b"h2".to_vec()];
         let origin = config.cluster_url.to_string().trim_end_matches('/').to_owned();
@@ -41,7 +42,7 @@ impl Connection {
         let name = host.try_into().expect("a name");
         let stream = TlsConnector::from(Arc::new(tls)).connect(name, connect(&origin).await).await;
         let sender = begin(stream.expect("both agree on TLS")).await;
-        Self { sender, origin, token: Some(token_of(server.kubeconfig, user)) }
+        Self { sender, origin, token: Some(token_of(server.target, user)) }
     }
 
     /// Sends a request; none if it was not answered, because it came too late.
@@ -49,6 +50,14 @@ impl Connection {
         let mut sender = self.sender.clone().ready().await.ok()?;
         let (response, _) = sender.send_request(self.request(Method::GET, path), true).ok()?;
         response.await.ok()
+    }
+
+    /// Waits until the server has ended it.
+    pub(crate) async fn is_over(&mut self) {
+        let mut ticks = tokio::time::interval(AGAIN);
+        while self.get("/version").await.is_some() {
+            ticks.tick().await;
+        }
     }
 
     /// Sends the head of a request whose body comes later.
@@ -78,8 +87,8 @@ async fn connect(origin: &str) -> TcpStream {
 }
 
 /// By what a user of the kubeconfig is known; it is JSON.
-fn token_of(variable: &str, user: &str) -> String {
-    let path = std::env::var(variable).expect("it has been read before");
+fn token_of(target: Target, user: &str) -> String {
+    let path = std::env::var(target.kubeconfig()).expect("it has been read before");
     let kubeconfig: Value =
         serde_json::from_slice(&std::fs::read(path).expect("a readable file")).expect("JSON");
     let users = kubeconfig["users"].as_array().expect("users");

@@ -17,6 +17,7 @@ mod scenario;
 mod server;
 mod subjects;
 mod table;
+mod target;
 mod trouble;
 mod watch;
 mod websocket;

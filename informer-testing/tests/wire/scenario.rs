@@ -12,11 +12,13 @@ use tokio::sync::RwLock;
 
 use crate::server::Server;
 use crate::subjects;
+use crate::target::Target;
 
 /// Long enough for any scenario; the longest wait that a server has by itself is 20 seconds, before it leaves.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Held for reading by each scenario on the real server, and for writing by those that need it for themselves.
+/// Held for reading by each scenario on the usual real server, and for writing by those that need it for themselves.
+/// Others have the same etcd, but nothing there asks for what it has been made to forget.
 static REAL_SERVER: RwLock<()> = RwLock::const_new(());
 
 /// Where a scenario runs.
@@ -41,16 +43,11 @@ pub(crate) struct Scenario {
     pub(crate) left_out: Option<(Place, &'static str)>,
     /// Whether it does to the server what other scenarios would notice.
     alone: bool,
-    /// Whether it needs a server that speaks CBOR, or one that does not.
-    pub(crate) cbor: Option<bool>,
     /// Whether it needs a connection of its own, which the simulator has only over a socket.
     over_a_socket: bool,
-    /// Whether it makes its server leave, for which there is one beside the real one.
-    leaves: bool,
+    /// The server that it is for.
+    pub(crate) target: Target,
 }
-
-/// Says that the real server speaks CBOR, which is behind a feature gate that is off by default.
-const CBOR: &str = "INFORMER_E2E_CBOR";
 
 /// Makes a row of a function.
 pub(crate) fn scenario<F, R>(run: F) -> Scenario
@@ -69,9 +66,8 @@ where
         difference: None,
         left_out: None,
         alone: false,
-        cbor: None,
         over_a_socket: false,
-        leaves: false,
+        target: Target::Usual,
     }
 }
 
@@ -91,9 +87,9 @@ impl Scenario {
         Self { alone: true, ..self }
     }
 
-    /// Runs on servers that speak CBOR, or on those that do not.
-    pub(crate) fn with_cbor(self, speaks: bool) -> Self {
-        Self { cbor: Some(speaks), ..self }
+    /// Runs on a server with other feature gates.
+    pub(crate) fn with_other_gates(self) -> Self {
+        Self { target: Target::OtherGates, ..self }
     }
 
     /// Runs on the simulator's socket, on a clock that is not paused: bytes that are under way take real time.
@@ -101,9 +97,14 @@ impl Scenario {
         Self { over_a_socket: true, ..self }
     }
 
-    /// Runs on a server that it makes leave. There is one for the whole suite.
+    /// Runs on a server that it makes leave.
     pub(crate) fn on_a_leaving_server(self) -> Self {
-        Self { leaves: true, ..self.over_a_socket() }
+        Self { target: Target::Leaving, ..self.over_a_socket() }
+    }
+
+    /// Runs on a server that it makes leave at once.
+    pub(crate) fn on_a_server_that_leaves_at_once(self) -> Self {
+        Self { target: Target::LeavingAtOnce, ..self.over_a_socket() }
     }
 
     pub(crate) fn runs_on(&self, place: Place) -> bool {
@@ -115,13 +116,8 @@ impl Scenario {
         if !self.runs_on(place) {
             return None;
         }
-        if place == Place::Server
-            && self.cbor.is_some_and(|speaks| speaks != std::env::var_os(CBOR).is_some())
-        {
-            return None;
-        }
-        let (run, alone, leaves) = (self.run.clone(), self.alone, self.leaves);
-        let (cbor, over_a_socket) = (self.cbor == Some(true), self.over_a_socket);
+        let (run, target) = (self.run.clone(), self.target);
+        let (alone, over_a_socket) = (self.alone, self.over_a_socket);
         let (prefix, on_the_server) = match place {
             Place::Simulator => ("simulator", false),
             Place::Server => ("server", true),
@@ -129,15 +125,17 @@ impl Scenario {
         let test = move || {
             runtime(place == Place::Simulator && !over_a_socket).block_on(async {
                 match place {
-                    Place::Simulator => in_time(run(Server::simulator(cbor, over_a_socket).await)).await,
+                    Place::Simulator => in_time(run(Server::simulator(target, over_a_socket).await)).await,
                     Place::Server if alone => {
                         let _nobody_else = REAL_SERVER.write().await;
-                        in_time(run(Server::real().await)).await;
+                        in_time(run(Server::real(target).await)).await;
                     }
-                    Place::Server if leaves => in_time(run(Server::leaving().await)).await,
+                    Place::Server if target != Target::Usual => {
+                        in_time(run(Server::real(target).await)).await;
+                    }
                     Place::Server => {
                         let _shared = REAL_SERVER.read().await;
-                        in_time(run(Server::real().await)).await;
+                        in_time(run(Server::real(target).await)).await;
                     }
                 }
             });

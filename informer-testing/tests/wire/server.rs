@@ -11,13 +11,8 @@ use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::objects::{name, secret};
+use crate::target::Target;
 use crate::watch::Watch;
-
-/// Names the kubeconfig of a server that is there to be tested.
-const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
-
-/// Names the kubeconfig of another API server before the same etcd, which may be told to leave.
-const LEAVING: &str = "INFORMER_E2E_LEAVING_KUBECONFIG";
 
 /// How often to ask again where no event tells.
 pub(crate) const AGAIN: Duration = Duration::from_millis(50);
@@ -36,46 +31,52 @@ pub(crate) struct Server {
     client: Client,
     pub(crate) namespace: String,
     pub(crate) simulator: Option<Simulator>,
-    /// The variable that names the real server's kubeconfig.
-    pub(crate) kubeconfig: &'static str,
+    pub(crate) target: Target,
 }
 
 impl Server {
     /// A simulator for this scenario alone, called in process or over its socket. It is as strict as can be: for the sake
     /// of short tests it is not by default.
-    pub(crate) async fn simulator(cbor: bool, over_a_socket: bool) -> Self {
+    pub(crate) async fn simulator(target: Target, over_a_socket: bool) -> Self {
         let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
-        let builder = builder.goaway_chance(0.02);
-        let builder = if cbor { builder.serve_cbor() } else { builder };
+        let builder = target.simulated(builder.goaway_chance(0.02));
         let simulator = builder.start().await.expect("a loopback port");
         let client = match over_a_socket {
             true => simulator.client().expect("a client"),
             false => Client::new(simulator.service(), "default"),
         };
-        Self::in_a_namespace(client, Some(simulator), KUBECONFIG).await
+        Self::in_a_namespace(client, Some(simulator), target).await
     }
 
-    /// The kube-apiserver that `cargo xtask e2e` has started.
-    pub(crate) async fn real() -> Self {
-        Self::in_a_namespace(client_of(config(KUBECONFIG, "admin").await), None, KUBECONFIG).await
-    }
-
-    /// The one that it has started beside that, to be told to leave.
-    pub(crate) async fn leaving() -> Self {
-        Self::in_a_namespace(client_of(config(LEAVING, "admin").await), None, LEAVING).await
+    /// The kube-apiserver that `cargo xtask e2e` has started for such scenarios.
+    pub(crate) async fn real(target: Target) -> Self {
+        Self::in_a_namespace(client_of(config(target, "admin").await), None, target).await
     }
 
     /// The same server, asked by somebody who has no rights; in the simulator everybody has.
     pub(crate) async fn as_nobody(&self) -> Self {
         let client = match self.is_real() {
             false => self.client.clone(),
-            true => client_of(config(self.kubeconfig, "nobody").await),
+            true => client_of(config(self.target, "nobody").await),
         };
-        Self { client, namespace: self.namespace.clone(), simulator: None, kubeconfig: self.kubeconfig }
+        self.asked_by(client, self.target)
     }
 
-    async fn in_a_namespace(client: Client, simulator: Option<Simulator>, kubeconfig: &'static str) -> Self {
-        let mut server = Self { client, namespace: String::new(), simulator, kubeconfig };
+    /// Another server before the same storage, which stays when this one leaves.
+    pub(crate) async fn another(&self) -> Self {
+        let client = match &self.simulator {
+            Some(simulator) => simulator.lagging_replica().client(),
+            None => client_of(config(Target::Usual, "admin").await),
+        };
+        self.asked_by(client, Target::Usual)
+    }
+
+    fn asked_by(&self, client: Client, target: Target) -> Self {
+        Self { client, namespace: self.namespace.clone(), simulator: None, target }
+    }
+
+    async fn in_a_namespace(client: Client, simulator: Option<Simulator>, target: Target) -> Self {
+        let mut server = Self { client, namespace: String::new(), simulator, target };
         server.namespace = server.new_namespace().await;
         server
     }
@@ -241,8 +242,9 @@ impl Server {
     }
 }
 
-/// Reads the kubeconfig that this variable names.
-pub(crate) async fn config(variable: &str, context: &str) -> Config {
+/// Reads a real server's kubeconfig.
+pub(crate) async fn config(target: Target, context: &str) -> Config {
+    let variable = target.kubeconfig();
     let path = std::env::var(variable)
         .unwrap_or_else(|_| panic!("{variable} must name a kubeconfig: run `cargo xtask e2e`"));
     let kubeconfig = Kubeconfig::read_from(path).expect("a readable kubeconfig");

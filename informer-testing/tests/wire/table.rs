@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use libtest_mimic::{Failed, Trial};
 
 use crate::scenario::{Place, Scenario};
+use crate::target::Target;
 
 /// Set, the file is written instead of compared.
 const WRITE: &str = "INFORMER_WRITE_WIRE_TABLE";
@@ -15,12 +16,14 @@ const HEAD: &str = "\
 
 What a client can see of an API server, as scenarios in plain HTTP. Each is one function in
 `informer-testing/tests/wire/subjects`, which runs against the simulator in `cargo test`, and against a real
-kube-apiserver in `cargo xtask e2e`. Those on CBOR run on a server that has its feature gate on:
-`cargo xtask e2e --apiserver-arg=--feature-gates=CBORServingAndStorage=true`. Where the two differ, the last column says how, and the scenario asserts both.
+kube-apiserver in `cargo xtask e2e`. Where the two differ, the last column says how, and the scenario asserts both.
+
+What a server does only with other feature gates is compared with one of its own, which has `CBORServingAndStorage` on and
+`WatchList` off, and other objects.
 
 What a server does only when it is in a bad way is brought about on the real one, too (`informer-testing/tests/wire/trouble.rs`):
 its watch cache is kept from being filled, and an object made unreadable, through its etcd; flow control has few places, which
-are taken; and a second API server before the same etcd is told to leave. That one is needed once for the whole suite.
+are taken; and further API servers before the same etcd are told to leave. Each of these serves for one scenario.
 
 This file is written by `INFORMER_WRITE_WIRE_TABLE=1 cargo test -p informer-testing --test wire table`; without the
 variable the same command checks it.
@@ -90,10 +93,10 @@ fn summary(scenarios: &[Scenario]) -> String {
 
 fn row(scenario: &Scenario) -> String {
     let ran = |place| if scenario.runs_on(place) { "yes" } else { "no" };
-    let remark = match (scenario.difference, scenario.left_out, scenario.cbor) {
+    let remark = match (scenario.difference, scenario.left_out, scenario.target) {
         (Some(difference), ..) => difference.to_owned(),
         (_, Some((_, why)), _) => format!("Left out: {why}."),
-        (_, _, Some(true)) => "With the feature gate `CBORServingAndStorage`.".to_owned(),
+        (_, _, Target::OtherGates) => "With other feature gates.".to_owned(),
         _ => String::new(),
     };
     let (simulator, server) = (ran(Place::Simulator), ran(Place::Server));

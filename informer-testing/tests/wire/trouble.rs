@@ -2,6 +2,7 @@
 //! through its etcd, its flow control, or a signal.
 
 use std::process::Command;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -10,18 +11,17 @@ use informer_testing::{CannedResponse, RequestFilter, ShutdownAnswer};
 use kube::client::Body;
 use kube::{Client, Config};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use crate::answer::Answer;
 use crate::connection::Connection;
 use crate::custom::{DEFINITIONS, Widgets};
 use crate::objects::uid;
-use crate::server::{AGAIN, Server};
+use crate::server::{AGAIN, Server, config};
+use crate::target::Target;
 
 /// Names the URL of the real server's etcd.
 const ETCD: &str = "INFORMER_E2E_ETCD";
-
-/// Names the process of the server that may be told to leave.
-const LEAVING_PID: &str = "INFORMER_E2E_LEAVING_PID";
 
 /// Says how flow control has classified a request.
 pub(crate) const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
@@ -41,7 +41,7 @@ impl Server {
 
     /// Deletes an event of the scenario's namespace that nobody can read any more, when `watch` has begun.
     pub(crate) async fn delete_unreadable_event<W>(&self, name: &str, watch: impl Future<Output = W>) -> W {
-        let key = format!("/registry/events/{}/{name}", self.namespace);
+        let key = format!("{}/events/{}/{name}", self.target.prefix(), self.namespace);
         if self.is_real() {
             store_nonsense(&key).await;
         }
@@ -73,7 +73,8 @@ impl<'a> UnreadyWidgets<'a> {
     /// behind the others, in the order of a list.
     pub(crate) async fn with(server: &'a Server, names: &[&str]) -> Self {
         let widgets = Widgets::of(server);
-        let nonsense = format!("/registry/{}/widgets/{}/zzz", widgets.group, server.namespace);
+        let (prefix, group) = (server.target.prefix(), &widgets.group);
+        let nonsense = format!("{prefix}/{group}/widgets/{}/zzz", server.namespace);
         match &server.simulator {
             Some(simulator) => simulator.set_watch_cache_ready(false),
             None => store_nonsense(&nonsense).await,
@@ -170,13 +171,19 @@ impl Server {
         [rights, level, json!({ "metadata": metadata, "spec": spec })]
     }
 
-    /// Tells the server to leave: it serves on for some seconds, and is not ready.
+    /// Tells the server to leave: it does so at once, or serves on for some seconds, and is not ready.
     pub(crate) fn begin_to_leave(&self) {
+        let answer = match self.target {
+            Target::LeavingAtOnce => ShutdownAnswer::ServiceUnavailable,
+            _ => ShutdownAnswer::Usual,
+        };
         match &self.simulator {
-            Some(simulator) => simulator.begin_shutdown(ShutdownAnswer::Usual),
+            Some(simulator) => simulator.begin_shutdown(answer),
             None => {
+                assert!(self.target.leaves(), "other scenarios need it");
+                let variable = self.target.process();
                 let process =
-                    std::env::var(LEAVING_PID).unwrap_or_else(|_| panic!("{LEAVING_PID} must be a process"));
+                    std::env::var(&variable).unwrap_or_else(|_| panic!("{variable} must be a process"));
                 let status = Command::new("kill").arg(&process).status().expect("there is a `kill`");
                 assert!(status.success());
             }
@@ -189,6 +196,34 @@ impl Server {
             simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
         }
         self.until(|answer| answer.code != 200).await
+    }
+}
+
+/// A server that leaves at once.
+impl Server {
+    /// Waits until nobody listens at its port any more.
+    pub(crate) async fn is_deaf(&self) {
+        let url = config(self.target, "admin").await.cluster_url;
+        let address = url.authority().expect("a host and a port").as_str().to_owned();
+        let mut ticks = tokio::time::interval(AGAIN);
+        while TcpStream::connect(&address).await.is_ok() {
+            ticks.tick().await;
+        }
+    }
+
+    /// How long its watches go on. That is a server's `--request-timeout`, which is a minute by default, but short for the
+    /// one that there is for this.
+    pub(crate) fn last_watches(&self) -> Duration {
+        Duration::from_secs(if self.is_real() { 10 } else { 60 })
+    }
+
+    /// Has the simulator's clock be so much later; a real one's goes as it goes.
+    pub(crate) async fn pass(&self, time: Duration) {
+        if !self.is_real() {
+            tokio::time::pause();
+            tokio::time::advance(time).await;
+            tokio::time::resume();
+        }
     }
 }
 

@@ -70,19 +70,6 @@ impl Flags {
         flags
     }
 
-    /// Another one before the same etcd, which is to be told to leave, and takes its time for it: it serves on, then
-    /// refuses, and ends its watches one after another.
-    pub(crate) fn leaving_apiserver(&self, options: &Options, port: u16) -> Vec<String> {
-        let other = Self { api_port: port, ..self.clone() };
-        let mut flags = other.apiserver(options);
-        flags.extend([
-            "--shutdown-delay-duration=20s".to_owned(),
-            "--shutdown-send-retry-after=true".to_owned(),
-            "--shutdown-watch-termination-grace-period=10s".to_owned(),
-        ]);
-        flags
-    }
-
     pub(crate) fn controller_manager(&self) -> Vec<String> {
         let mut flags = self.controller();
         flags.extend([

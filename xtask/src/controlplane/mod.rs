@@ -5,6 +5,7 @@
 mod client;
 mod credentials;
 mod flags;
+mod further;
 mod go_build;
 mod kubeconfig;
 mod nodes;
@@ -20,6 +21,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use tempfile::TempDir;
 
+pub(crate) use self::further::Further;
 pub(crate) use self::programs::Programs;
 
 use self::client::Client;
@@ -64,9 +66,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     pub(crate) apiserver_arg: Vec<String>,
 
-    /// Whether there is to be another API server before the same etcd, to be told to leave.
+    /// Further API servers before the same etcd.
     #[arg(skip)]
-    pub(crate) leaving: bool,
+    pub(crate) further: Vec<Further>,
 
     /// A further argument for etcd.
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
@@ -86,8 +88,7 @@ pub(crate) struct Cluster {
     // Dropped in this order: first what would act on our death, then the servers, newest first,
     // and their folder last.
     watchdog: Watchdog,
-    /// May end whenever somebody tells it to.
-    leaving: Option<Server>,
+    further: Vec<(Further, Server)>,
     servers: Vec<Server>,
     kubeconfig: PathBuf,
     etcd_port: u16,
@@ -115,13 +116,13 @@ impl Cluster {
         &self.kubeconfig
     }
 
-    /// The kubeconfig file of another API server before the same etcd, and its process, which may be told to leave.
-    pub(crate) fn leaving(&self) -> Option<(PathBuf, u32)> {
-        self.leaving.as_ref().map(|server| (self.leaving_kubeconfig(), server.id()))
+    /// The further API servers, each with its kubeconfig file and its process.
+    pub(crate) fn further(&self) -> impl Iterator<Item = (Further, PathBuf, u32)> {
+        self.further.iter().map(|(which, server)| (*which, self.kubeconfig_of(*which), server.id()))
     }
 
-    fn leaving_kubeconfig(&self) -> PathBuf {
-        self.dir.path().join("leaving.kubeconfig")
+    fn kubeconfig_of(&self, further: Further) -> PathBuf {
+        self.dir.path().join(further.name()).with_extension("kubeconfig")
     }
 
     /// The URL of etcd.
@@ -131,7 +132,9 @@ impl Cluster {
 
     /// An error with the end of its log if one of the servers has ended.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
-        let checked = self.servers.iter_mut().try_for_each(Server::check);
+        let must_last = self.further.iter_mut().filter(|(which, _)| !which.may_end());
+        let mut all = self.servers.iter_mut().chain(must_last.map(|(_, server)| server));
+        let checked = all.try_for_each(Server::check);
         if checked.is_err() {
             self.keep_logs();
         }
@@ -152,7 +155,7 @@ impl Cluster {
         let mut cluster = Self {
             watchdog: Watchdog::start(dir.path())?,
             servers: Vec::new(),
-            leaving: None,
+            further: Vec::new(),
             kubeconfig,
             etcd_port: 0,
             dir,
@@ -169,7 +172,7 @@ impl Cluster {
     }
 
     fn bring_up(&mut self, options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<()> {
-        let [etcd_port, etcd_peer_port, api_port, leaving_port] = free_ports()?;
+        let [etcd_port, etcd_peer_port, api_port] = free_ports()?;
         self.etcd_port = etcd_port;
         let credentials = Credentials::generate(self.dir.path())?;
         kubeconfig::write(&self.kubeconfig, api_port, &credentials)?;
@@ -189,14 +192,7 @@ impl Cluster {
         self.await_ready("kube-apiserver", signals, || {
             Ok(client.has("/readyz") && client.has("/api/v1/namespaces/default"))
         })?;
-        if options.leaving {
-            let arguments = flags.leaving_apiserver(options, leaving_port);
-            self.leaving =
-                Some(self.spawn_one("leaving-apiserver", "kube-apiserver", programs, arguments)?);
-            kubeconfig::write(&self.leaving_kubeconfig(), leaving_port, &credentials)?;
-            let client = Client::new(leaving_port, &credentials)?;
-            self.await_ready("leaving-apiserver", signals, || Ok(client.has("/readyz")))?;
-        }
+        self.bring_up_further(&flags, &credentials, options, programs, signals)?;
         if options.wants(Extra::ControllerManager) {
             let name = "kube-controller-manager";
             self.spawn(name, programs, flags.controller_manager())?;
@@ -213,6 +209,31 @@ impl Cluster {
             self.await_ready("kwok", signals, || Ok(nodes::ready(&client)? >= options.nodes))?;
         }
         Ok(())
+    }
+
+    /// Starts the further API servers, all at once.
+    fn bring_up_further(
+        &mut self,
+        flags: &Flags,
+        credentials: &Credentials,
+        options: &Options,
+        programs: &Programs,
+        signals: &Signals,
+    ) -> anyhow::Result<()> {
+        let ports: [u16; Further::ALL.len()] = free_ports()?;
+        let mut clients = Vec::new();
+        for (which, port) in options.further.iter().copied().zip(ports) {
+            kubeconfig::write(&self.kubeconfig_of(which), port, credentials)?;
+            let flags = which.flags(flags, options, port);
+            let server = self.spawn_one(which.name(), "kube-apiserver", programs, flags)?;
+            self.further.push((which, server));
+            clients.push((which.name(), Client::new(port, credentials)?));
+        }
+        clients.iter().try_for_each(|(name, client)| {
+            self.await_ready(name, signals, || {
+                Ok(client.has("/readyz") && client.has("/api/v1/namespaces/default"))
+            })
+        })
     }
 
     fn spawn(&mut self, name: &str, programs: &Programs, args: Vec<String>) -> anyhow::Result<()> {
@@ -240,17 +261,20 @@ impl Cluster {
         signals: &Signals,
         mut ready: impl FnMut() -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
-        let (servers, leaving) = (&mut self.servers, &mut self.leaving);
         let in_time = wait_until(signals, READY_DEADLINE, || {
-            servers.iter_mut().chain(leaving.as_mut()).try_for_each(Server::check)?;
+            self.all().try_for_each(Server::check)?;
             ready()
         })?;
         if in_time {
             return Ok(());
         }
-        let mut all = servers.iter().chain(leaving.as_ref());
-        let log = all.find(|server| server.name() == name).map(Server::log_tail).unwrap_or_default();
+        let server = self.all().find(|server| server.name() == name);
+        let log = server.map(|server| server.log_tail()).unwrap_or_default();
         bail!("{name} was not ready within {READY_DEADLINE:?}; {log}")
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Server> {
+        self.servers.iter_mut().chain(self.further.iter_mut().map(|(_, server)| server))
     }
 }
 

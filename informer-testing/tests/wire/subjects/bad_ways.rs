@@ -1,7 +1,13 @@
 //! A server in a bad way: objects that can't be read, flow control that turns requests away, and a shutdown.
 
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::SendStream;
+use h2::client::ResponseFuture;
 use http::StatusCode;
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::objects::secret;
@@ -15,6 +21,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(flow_control_turns_away_in_plain_text).alone(),
         scenario(what_flow_control_has_let_through_says_how_it_was_classified),
         scenario(a_server_that_leaves_is_not_ready_then_refuses_and_ends_its_watches).on_a_leaving_server(),
+        scenario(a_server_without_flags_leaves_at_once_and_finishes_what_is_under_way)
+            .on_a_server_that_leaves_at_once()
+            .differs("Nobody listens at a real server's port any more; the simulator's refuses with 503."),
     ]
 }
 
@@ -62,11 +71,8 @@ async fn a_server_that_leaves_is_not_ready_then_refuses_and_ends_its_watches(ser
     let mut watch = server.watch(&[]).await;
     server.create_secrets(&["a"]).await;
     assert_eq!(watch.briefs(1).await, ["ADDED a"]);
-    // A request that is under way until its body has come. A real server does not go before.
-    let slow = secret("slow").to_string();
-    let (first, second) = slow.split_at(slow.len() / 2);
-    let (answer, mut body) = Connection::open(&server).await.begin_to_post(&server.secrets()).await;
-    body.send_data(first.to_owned().into(), false).expect("the connection is open");
+    // A real server does not go before it.
+    let slow = SlowPost::begin(&server).await;
 
     server.begin_to_leave();
     let mut ticks = tokio::time::interval(AGAIN);
@@ -95,6 +101,60 @@ async fn a_server_that_leaves_is_not_ready_then_refuses_and_ends_its_watches(ser
     assert_eq!(last.status(), StatusCode::TOO_MANY_REQUESTS);
     assert!(last.headers().get("connection").is_none(), "HTTP/2 has no such header");
 
-    body.send_data(second.to_owned().into(), true).expect("the connection is open");
-    assert_eq!(answer.await.expect("an answer").status(), StatusCode::CREATED, "it has been waited for");
+    assert_eq!(slow.end().await, StatusCode::CREATED, "it has been waited for");
+}
+
+/// A request that is under way until the rest of its body comes.
+struct SlowPost {
+    answer: ResponseFuture,
+    body: SendStream<Bytes>,
+    rest: Bytes,
+}
+
+impl SlowPost {
+    async fn begin(server: &Server) -> Self {
+        let mut first = Bytes::from(secret("slow").to_string());
+        let rest = first.split_off(first.len() / 2);
+        let (answer, mut body) = Connection::open(server).await.begin_to_post(&server.secrets()).await;
+        body.send_data(first, false).expect("the connection is open");
+        Self { answer, body, rest }
+    }
+
+    async fn end(mut self) -> StatusCode {
+        self.body.send_data(self.rest, true).expect("the connection is open");
+        self.answer.await.expect("an answer").status()
+    }
+}
+
+async fn a_server_without_flags_leaves_at_once_and_finishes_what_is_under_way(server: Server) {
+    let another = server.another().await;
+    let mut watch = server.watch(&[]).await;
+    server.create_secrets(&["a"]).await;
+    assert_eq!(watch.briefs(1).await, ["ADDED a"]);
+    let slow = SlowPost::begin(&server).await;
+    let mut idle = Connection::open(&server).await;
+
+    let begun = Instant::now();
+    server.begin_to_leave();
+    idle.is_over().await;
+    match &server.simulator {
+        None => server.is_deaf().await,
+        Some(_) => {
+            let refused = server.ask_once(&server.secrets()).await;
+            assert_eq!(refused.header("retry-after"), "1");
+            refused.refused(503, "ServiceUnavailable", "apiserver is shutting down");
+        }
+    }
+    assert_eq!(slow.end().await, StatusCode::CREATED);
+    assert_eq!(watch.briefs(1).await, ["ADDED slow"]);
+
+    another.create_secrets(&["b"]).await;
+    assert_eq!(watch.briefs(1).await, ["ADDED b"], "watches go on for a while");
+    let last = Duration::from_secs(2);
+    server.pass(server.last_watches() - last).await;
+    another.create_secrets(&["c"]).await;
+    assert_eq!(watch.briefs(1).await, ["ADDED c"], "and for as long as that");
+    server.pass(last).await;
+    watch.ends().await;
+    assert!(begun.elapsed() >= server.last_watches(), "{:?}", begun.elapsed());
 }

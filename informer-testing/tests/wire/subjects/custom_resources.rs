@@ -25,7 +25,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(the_scale_of_a_custom_object),
         scenario(a_custom_object_is_selected_by_its_fields),
         scenario(a_custom_object_takes_merge_and_json_patches),
-        scenario(a_custom_object_takes_no_strategic_patches).with_cbor(false),
+        scenario(a_custom_object_takes_no_strategic_patches),
         scenario(a_custom_object_is_deleted_with_a_status),
         scenario(a_watch_of_custom_objects),
         scenario(a_version_older_than_the_servers_memory_is_an_error_within_the_stream),
