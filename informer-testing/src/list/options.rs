@@ -133,7 +133,8 @@ impl ListOptions {
         refuse(errors)
     }
 
-    pub(crate) fn validate_for_watch(&self) -> Result<(), Refusal> {
+    /// Refuses what makes no sense for a watch, and streaming lists where the server does not know them.
+    pub(crate) fn validate_for_watch(&self, knows_streaming: bool) -> Result<(), Refusal> {
         let mut errors = Vec::new();
         let not_older_than = self.version_match == Some(VersionMatch::NotOlderThan);
         match self.send_initial_events {
@@ -146,6 +147,10 @@ impl ListOptions {
                 errors.push(FieldError::forbidden("resourceVersionMatch", why));
             }
             _ => {}
+        }
+        if self.send_initial_events.is_some() && !knows_streaming {
+            let why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+            errors.push(FieldError::forbidden("sendInitialEvents", why));
         }
         if self.version_match == Some(VersionMatch::Exact) || self.unknown_match.is_some() {
             let given = self.unknown_match.as_deref().unwrap_or("Exact");
@@ -165,15 +170,6 @@ impl ListOptions {
             self.send_initial_events = Some(true);
             self.version_match = Some(VersionMatch::NotOlderThan);
         }
-    }
-
-    /// Refuses a streaming list, as servers do that do not know them.
-    pub(crate) fn refuse_streaming(&self) -> Result<(), Refusal> {
-        if self.send_initial_events.is_none() {
-            return Ok(());
-        }
-        let why = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
-        refuse(vec![FieldError::forbidden("sendInitialEvents", why)])
     }
 
     /// Makes of a streaming list the plain watch that it would be without its two parameters.

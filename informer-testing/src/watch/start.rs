@@ -32,7 +32,8 @@ pub enum StreamingLists {
     /// As older servers do: the objects, and only with the next tick of a second the bookmark; what happens until then
     /// comes before it.
     ServedLate,
-    /// As a server without the feature does: with 422 `Invalid`.
+    /// As a server without the feature does (feature gate `WatchList`): with 422 `Invalid`. A watch from nowhere begins with
+    /// the objects all the same, those that the server knows of, but nothing says where they end.
     Refused,
     /// As some aggregated API servers do: as if it had not been asked for, so the bookmark never comes.
     Ignored,
@@ -92,12 +93,13 @@ pub(crate) async fn open(
     options: &ListOptions,
 ) -> Result<BoxStream<'static, std::io::Result<Bytes>>, Refusal> {
     let mut options = options.clone();
-    match opening.rules.streaming_lists {
+    let streaming_lists = opening.rules.streaming_lists;
+    match streaming_lists {
         StreamingLists::Served | StreamingLists::ServedLate => options.default_to_streaming(),
-        StreamingLists::Refused => options.refuse_streaming()?,
+        StreamingLists::Refused => {}
         StreamingLists::Ignored => options.ignore_streaming(),
     }
-    options.validate_for_watch()?;
+    options.validate_for_watch(streaming_lists != StreamingLists::Refused)?;
     let start = start(&opening.revision, &options)?;
     if opening.table.kind.is_cached() {
         opening.revision.watch_cache().check()?;
@@ -118,13 +120,13 @@ pub(crate) async fn open(
 
 fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
     let version = options.watched_resource_version()?;
-    // A watch from nowhere in particular gets the current objects first, even if it does not ask for them.
-    let unspecified = version == 0 && options.version_match.is_none();
     // Without a version they are the newest there are, for which a server that is behind has to wait.
     let not_before = if options.resource_version.is_empty() { revision.stored() } else { version };
     Ok(match options.send_initial_events {
         Some(true) => Start::Everything { not_before },
-        None if unspecified => Start::Everything { not_before },
+        // A watch from nowhere in particular gets the objects first that the server knows of, even if it does not ask for
+        // them, and even if there are newer ones.
+        None if version == 0 => Start::Everything { not_before: 0 },
         _ if version == 0 => Start::Now,
         _ => Start::After(version),
     })

@@ -2,7 +2,7 @@
 
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
-use informer_testing::{LaggingReplica, ResponseBody};
+use informer_testing::{LaggingReplica, ResponseBody, Simulator, StreamingLists};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams};
 use serde_json::Value;
@@ -160,4 +160,18 @@ async fn events_are_never_late_because_they_come_from_the_storage() {
         let mut watch = send(&replica, &format!("{events}?{query}")).await.into_body();
         assert_eq!(next_names(&mut watch).await, ["late"], "{query}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_replica_without_streaming_lists_begins_a_watch_from_nowhere_with_what_it_knows() {
+    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
+    let simulator = builder.start_in_process();
+    let replica = simulator.lagging_replica();
+    simulator.create(&config_map("a", "one")).unwrap();
+    replica.hold();
+    simulator.create(&config_map("a", "two")).unwrap();
+    let mut watch = send(&replica, &format!("{MAPS}?watch=1")).await.into_body();
+    assert_eq!(next_names(&mut watch).await, ["one"]);
+    replica.catch_up();
+    assert_eq!(next_names(&mut watch).await, ["two"]);
 }

@@ -19,6 +19,7 @@ mod leases;
 mod list_options;
 mod lists;
 mod namespaces;
+mod no_streaming_lists;
 mod owners;
 mod paging;
 mod patching;
@@ -48,6 +49,7 @@ pub(crate) fn all() -> Vec<Vec<Scenario>> {
         watch_options::scenarios(),
         watches::scenarios(),
         streaming_lists::scenarios(),
+        no_streaming_lists::scenarios(),
         label_selectors::scenarios(),
         field_selectors::scenarios(),
         creating::scenarios(),

@@ -21,14 +21,17 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 }
 
 /// Asserts that a watch with these parameters is refused for this reason.
-async fn is_invalid(server: &Server, parameters: &[(&str, &str)], message: &str) {
+pub(super) async fn is_invalid(server: &Server, parameters: &[(&str, &str)], message: &str) {
     let parameters = [&[("watch", "true"), ("timeoutSeconds", "1")], parameters].concat();
     let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {message}");
     let refusal = server.list(&parameters).await.refused(422, "Invalid", &message);
     refusal.is_about("meta.k8s.io", "ListOptions", "");
 }
 
-const NEEDS_MATCH: &str = "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+pub(super) const NEEDS_MATCH: &str = "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+
+pub(super) const NEEDS_INITIAL_EVENTS: &str = "resourceVersionMatch: Forbidden: \
+    resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
 
 async fn initial_events_need_a_match(server: Server) {
     is_invalid(&server, &[("sendInitialEvents", "true")], NEEDS_MATCH).await;
@@ -36,11 +39,9 @@ async fn initial_events_need_a_match(server: Server) {
 }
 
 async fn a_match_needs_initial_events(server: Server) {
-    let message = "resourceVersionMatch: Forbidden: \
-        resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-    is_invalid(&server, &[("resourceVersionMatch", "NotOlderThan")], message).await;
+    is_invalid(&server, &[("resourceVersionMatch", "NotOlderThan")], NEEDS_INITIAL_EVENTS).await;
     let parameters = [("resourceVersion", "0"), ("resourceVersionMatch", "NotOlderThan")];
-    is_invalid(&server, &parameters, message).await;
+    is_invalid(&server, &parameters, NEEDS_INITIAL_EVENTS).await;
 }
 
 async fn initial_events_are_never_exact(server: Server) {

@@ -1,0 +1,138 @@
+//! A server whose feature gate `WatchList` is off: how it refuses streaming lists, and what becomes of the watches that are
+//! some to other servers, though they don't ask for them.
+
+use serde_json::json;
+
+use super::watch_options::{NEEDS_INITIAL_EVENTS, NEEDS_MATCH, is_invalid};
+use crate::custom::Widgets;
+use crate::objects::{labelled, version};
+use crate::scenario::{Scenario, scenario};
+use crate::server::Server;
+use crate::watch::Watch;
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    let rows = vec![
+        scenario(without_the_gate_initial_events_are_refused),
+        scenario(without_the_gate_a_match_needs_initial_events_that_there_are_not),
+        scenario(without_the_gate_all_that_is_wrong_is_said_at_once),
+        scenario(without_the_gate_events_and_custom_objects_are_not_streamed_either),
+        scenario(without_the_gate_a_watch_from_nowhere_begins_with_what_is_there),
+        scenario(without_the_gate_a_watch_from_version_0_begins_with_what_is_there),
+        scenario(without_the_gate_a_watch_from_nowhere_does_not_say_where_its_list_ends),
+        scenario(without_the_gate_a_watch_of_events_begins_with_what_is_there),
+        scenario(without_the_gate_a_watch_from_the_beginning_ignores_limit_and_token),
+        scenario(without_the_gate_a_watch_from_a_version_is_what_it_was),
+    ];
+    rows.into_iter().map(Scenario::with_other_gates).collect()
+}
+
+const NO_GATE: &str = "sendInitialEvents: Forbidden: \
+    sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+
+const NOT_OLDER: (&str, &str) = ("resourceVersionMatch", "NotOlderThan");
+
+async fn without_the_gate_initial_events_are_refused(server: Server) {
+    for yes_or_no in ["true", "false"] {
+        let wish = ("sendInitialEvents", yes_or_no);
+        is_invalid(&server, &[wish, NOT_OLDER], NO_GATE).await;
+        is_invalid(&server, &[wish, NOT_OLDER, ("allowWatchBookmarks", "true")], NO_GATE).await;
+        is_invalid(&server, &[wish, NOT_OLDER, ("resourceVersion", "0")], NO_GATE).await;
+        is_invalid(&server, &[wish, NOT_OLDER, ("resourceVersion", "1")], NO_GATE).await;
+    }
+}
+
+async fn without_the_gate_a_match_needs_initial_events_that_there_are_not(server: Server) {
+    is_invalid(&server, &[NOT_OLDER], NEEDS_INITIAL_EVENTS).await;
+    is_invalid(&server, &[NOT_OLDER, ("resourceVersion", "1")], NEEDS_INITIAL_EVENTS).await;
+}
+
+async fn without_the_gate_all_that_is_wrong_is_said_at_once(server: Server) {
+    let wish = ("sendInitialEvents", "true");
+    is_invalid(&server, &[wish], &format!("[{NEEDS_MATCH}, {NO_GATE}]")).await;
+    let message = format!(
+        "[{NEEDS_MATCH}, {NO_GATE}, \
+         resourceVersionMatch: Unsupported value: \"Exact\": supported values: \"NotOlderThan\"]"
+    );
+    is_invalid(&server, &[wish, ("resourceVersionMatch", "Exact")], &message).await;
+}
+
+async fn without_the_gate_events_and_custom_objects_are_not_streamed_either(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    for path in [server.core("events"), widgets.path()] {
+        let wish =
+            "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+        server.get(&format!("{path}?{wish}")).await.refused_with(422, "Invalid", NO_GATE);
+    }
+}
+
+/// Asserts that a watch begins with what is there, in order, and goes on.
+async fn begins_with_what_is_there(server: &Server, parameters: &[(&str, &str)]) -> Watch {
+    server.create_secrets(&["b", "a"]).await;
+    // So that they have been seen by what serves the watch.
+    server.list(&[]).await.expect(200);
+    let mut watch = server.watch(parameters).await;
+    assert_eq!(watch.briefs(2).await, ["ADDED a", "ADDED b"]);
+    server.label("a", "x", "1").await;
+    assert_eq!(watch.briefs(1).await, ["MODIFIED a"]);
+    watch
+}
+
+async fn without_the_gate_a_watch_from_nowhere_begins_with_what_is_there(server: Server) {
+    begins_with_what_is_there(&server, &[]).await;
+}
+
+async fn without_the_gate_a_watch_from_version_0_begins_with_what_is_there(server: Server) {
+    begins_with_what_is_there(&server, &[("resourceVersion", "0")]).await;
+}
+
+async fn without_the_gate_a_watch_from_nowhere_does_not_say_where_its_list_ends(server: Server) {
+    server.create(&server.secrets(), &labelled("a", "in", "view")).await;
+    server.list(&[]).await.expect(200);
+    for version in ["", "0"] {
+        let parameters = [
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", version),
+            ("labelSelector", "in=view"),
+            ("timeoutSeconds", "5"),
+        ];
+        let mut watch = server.watch(&parameters).await;
+        assert_eq!(watch.event().await.expect("an event")["type"], "ADDED");
+        // Shortly before its end it gets a bookmark, like any other watch, if there is something to tell.
+        server.create_secrets(&[&format!("unseen{version}")]).await;
+        let mut bookmarks = vec![watch.bookmark().await];
+        while let Some(event) = watch.event().await {
+            assert_eq!(event["type"], "BOOKMARK");
+            bookmarks.push(event["object"].clone());
+        }
+        for bookmark in bookmarks {
+            assert!(bookmark["metadata"]["annotations"].is_null(), "{bookmark}");
+        }
+    }
+}
+
+/// They come from etcd.
+async fn without_the_gate_a_watch_of_events_begins_with_what_is_there(server: Server) {
+    let events = server.core("events");
+    let about = json!({ "kind": "Secret", "namespace": server.namespace, "name": "none" });
+    let event = json!({ "metadata": { "name": "a" }, "involvedObject": about });
+    server.create(&events, &event).await;
+    for version in ["", "0"] {
+        let parameters =
+            [("allowWatchBookmarks", "true"), ("resourceVersion", version), ("timeoutSeconds", "2")];
+        let mut watch = server.watch_path(&events, &parameters).await;
+        assert_eq!(watch.event().await.expect("an event")["type"], "ADDED");
+        watch.ends().await;
+    }
+}
+
+/// Where it is a streaming list, the token is refused.
+async fn without_the_gate_a_watch_from_the_beginning_ignores_limit_and_token(server: Server) {
+    begins_with_what_is_there(&server, &[("limit", "1"), ("continue", "x")]).await;
+}
+
+async fn without_the_gate_a_watch_from_a_version_is_what_it_was(server: Server) {
+    let from = version(&server.create_secrets(&["a"]).await).to_string();
+    server.create_secrets(&["b"]).await;
+    let mut watch = server.watch(&[("resourceVersion", &from), ("allowWatchBookmarks", "true")]).await;
+    assert_eq!(watch.briefs(1).await, ["ADDED b"]);
+}
