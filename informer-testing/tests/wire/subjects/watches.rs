@@ -1,6 +1,9 @@
 //! Watches: where they begin, what they tell, and how they end.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::answer::Refusal;
 use crate::objects::{labelled, pod, secret, uid, version};
@@ -291,27 +294,48 @@ async fn a_forgotten_version_is_an_error_within_the_stream(server: Server) {
 
 async fn the_timeout_ends_a_watch_cleanly(server: Server) {
     server.create_secrets(&["a"]).await;
-    let mut watch = server.watch(&[("timeoutSeconds", "1")]).await;
+    let begun = Instant::now();
+    let mut watch = server.watch(&[("timeoutSeconds", "2")]).await;
     assert_eq!(watch.rest().await, ["ADDED a"]);
+    assert!(begun.elapsed() >= seconds(2), "{:?}", begun.elapsed());
 }
 
-/// Watches until the bookmark before the end.
-async fn bookmark(server: &Server, path: &str) -> Value {
-    let from = now(server).await;
+/// So many seconds, but for what two clocks differ in that time.
+fn seconds(number: u64) -> Duration {
+    Duration::from_secs(number) - Duration::from_millis(50)
+}
+
+/// Watches until the bookmark before the end, which is about an object out of view: a real server sends none that would say
+/// nothing new.
+async fn bookmark(server: &Server, path: &str, unseen: &Value) -> Value {
+    let from = version(&server.get(path).await.expect(200)).to_string();
     let parameters =
-        [("resourceVersion", from.as_str()), ("allowWatchBookmarks", "true"), ("timeoutSeconds", "5")];
+        [&[("resourceVersion", &*from), ("labelSelector", "in=view")], &NEARLY_OVER[..]].concat();
     let mut watch = server.watch_path(path, &parameters).await;
+    let created = server.create(path, unseen).await;
     let bookmark = watch.bookmark().await;
-    assert!(version(&bookmark) >= from.parse().expect("a number"));
+    assert!(version(&bookmark) >= version(&created));
     bookmark
 }
 
+const NEARLY_OVER: [(&str, &str); 2] = [("allowWatchBookmarks", "true"), ("timeoutSeconds", "5")];
+
 async fn a_watch_that_nears_its_end_gets_a_bookmark(server: Server) {
-    bookmark(&server, &server.secrets()).await;
+    let from = now(&server).await;
+    let begun = Instant::now();
+    let parameters =
+        [&[("resourceVersion", &*from), ("labelSelector", "in=view")], &NEARLY_OVER[..]].concat();
+    let mut watch = server.watch(&parameters).await;
+    server.create_secrets(&["unseen"]).await;
+    watch.bookmark().await;
+    // Two seconds before, by a real server's clock for bookmarks, which has whole seconds.
+    assert!(begun.elapsed() >= seconds(2), "{:?}", begun.elapsed());
+    assert_eq!(watch.rest().await, [""; 0]);
+    assert!(begun.elapsed() >= seconds(5), "{:?}", begun.elapsed());
 }
 
 async fn a_bookmark_has_only_a_version(server: Server) {
-    let bookmark = bookmark(&server, &server.secrets()).await;
+    let bookmark = bookmark(&server, &server.secrets(), &secret("unseen")).await;
     let version = &bookmark["metadata"]["resourceVersion"];
     let expected =
         json!({ "kind": "Secret", "apiVersion": "v1", "metadata": { "resourceVersion": version } });
@@ -319,7 +343,7 @@ async fn a_bookmark_has_only_a_version(server: Server) {
 }
 
 async fn a_bookmark_of_a_pod_is_no_valid_pod(server: Server) {
-    let bookmark = bookmark(&server, &server.core("pods")).await;
+    let bookmark = bookmark(&server, &server.core("pods"), &pod("unseen")).await;
     assert_eq!((&bookmark["spec"], &bookmark["status"]), (&json!({ "containers": null }), &json!({})));
 }
 
@@ -330,7 +354,7 @@ async fn nobody_gets_bookmarks_who_does_not_ask(server: Server) {
 
 async fn a_bookmark_is_as_good_a_start_as_an_event(server: Server) {
     server.create_secrets(&["a"]).await;
-    let bookmark = bookmark(&server, &server.secrets()).await;
+    let bookmark = bookmark(&server, &server.secrets(), &secret("unseen")).await;
     let mut watch = server.watch(&[("resourceVersion", &version(&bookmark).to_string())]).await;
     server.label("a", "x", "1").await;
     assert_eq!(watch.briefs(1).await, ["MODIFIED a"]);
