@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use crate::answer::Refusal;
+use crate::custom::Widgets;
 use crate::objects::{labelled, names, secret, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{JSON, Server};
@@ -24,6 +26,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(metadata_alone_is_paged_like_any_list),
         scenario(a_refusal_is_a_status_in_any_form),
         scenario(what_a_delete_answers_is_a_status_in_any_form),
+        scenario(an_error_within_a_watch_is_a_status_in_any_form),
+        scenario(an_error_within_a_watch_of_etcd_is_a_status_in_any_form).alone(),
         scenario(a_list_is_no_single_object_of_metadata),
         scenario(an_object_is_no_list_of_metadata),
         scenario(protobuf_comes_before_json_where_both_are_acceptable),
@@ -148,6 +152,32 @@ async fn what_a_delete_answers_is_a_status_in_any_form(server: Server) {
     let headers = [("accept", METADATA)];
     let answer = server.call(http::Method::DELETE, &server.secret_path("a"), &headers, "").await;
     assert_eq!(answer.expect(200)["kind"], "Status");
+}
+
+/// Asserts that a watch which begins in the past is told so in a plain status, whatever form its objects have.
+async fn is_told_in_a_status(server: &Server, path: &str, from: &str) {
+    for form in [METADATA, "application/json;as=Table;g=meta.k8s.io;v=v1"] {
+        let mut watch = server.watch_as(path, form, &[("resourceVersion", from)]).await;
+        let refusal = Refusal(watch.expect("ERROR").await);
+        refusal.is_status(410, "Expired");
+        assert!(refusal.message().contains("too old"), "{}", refusal.message());
+        watch.ends().await;
+    }
+}
+
+async fn an_error_within_a_watch_is_a_status_in_any_form(server: Server) {
+    let widgets = Widgets::define(&server).await;
+    let then = version(&widgets.create("a", "red").await).to_string();
+    widgets.create("b", "red").await;
+    widgets.forget_history().await;
+    is_told_in_a_status(&server, &widgets.path(), &then).await;
+}
+
+async fn an_error_within_a_watch_of_etcd_is_a_status_in_any_form(server: Server) {
+    let then = version(&server.create_secrets(&["a"]).await).to_string();
+    let now = version(&server.create_secrets(&["b", "c"]).await);
+    server.compact(now).await;
+    is_told_in_a_status(&server, &server.core("events"), &then).await;
 }
 
 async fn a_list_is_no_single_object_of_metadata(server: Server) {
