@@ -1,10 +1,14 @@
 //! Compressed answers to those who take them.
 
+use std::io::Read;
+
+use flate2::read::GzDecoder;
 use serde_json::json;
 
-use crate::objects::secret;
+use crate::answer::Answer;
+use crate::objects::{secret, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::Server;
+use crate::server::{JSON, MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -12,6 +16,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_long_list_is_compressed_for_those_who_take_it),
         scenario(a_short_answer_is_not_compressed),
         scenario(nobody_gets_compressed_answers_who_does_not_take_them),
+        scenario(what_is_longer_than_128_kib_by_a_byte_is_compressed),
     ]
 }
 
@@ -24,8 +29,12 @@ async fn long(server: &Server) {
     server.create(&server.secrets(), &object).await;
 }
 
-async fn get(server: &Server, path: &str, encoding: &str) -> crate::answer::Answer {
-    let headers = [("accept-encoding", encoding)];
+async fn get(server: &Server, path: &str, encoding: &str) -> Answer {
+    get_as(server, path, JSON, encoding).await
+}
+
+async fn get_as(server: &Server, path: &str, accept: &str, encoding: &str) -> Answer {
+    let headers = [("accept", accept), ("accept-encoding", encoding)];
     let answer = server.call(http::Method::GET, path, &headers, "").await;
     assert_eq!(answer.code, 200);
     answer
@@ -57,4 +66,38 @@ async fn nobody_gets_compressed_answers_who_does_not_take_them(server: Server) {
     let answer = get(&server, &server.secret_path("long"), "identity").await;
     assert_eq!(answer.header("content-encoding"), "");
     assert!(answer.bytes.len() > 128 * 1024);
+}
+
+async fn what_is_longer_than_128_kib_by_a_byte_is_compressed(server: Server) {
+    server.create_secrets(&["a"]).await;
+    for accept in [JSON, "application/vnd.kubernetes.protobuf"] {
+        for list in [false, true] {
+            let path = answer_of_length(&server, accept, list, 128 * 1024).await;
+            let answer = get_as(&server, &path, accept, "gzip").await;
+            assert_eq!((answer.header("content-encoding"), answer.bytes.len()), ("", 128 * 1024), "{path}");
+            let path = answer_of_length(&server, accept, list, 128 * 1024 + 1).await;
+            let answer = get_as(&server, &path, accept, "gzip").await;
+            assert_eq!(answer.header("content-encoding"), "gzip", "{path}");
+            let mut whole = Vec::new();
+            GzDecoder::new(&*answer.bytes).read_to_end(&mut whole).expect("gzip");
+            assert_eq!(whole.len(), 128 * 1024 + 1, "{path}");
+        }
+    }
+}
+
+/// Makes the secret such that it, or the list of it, is an answer of this many bytes, and gives the path to ask for that.
+async fn answer_of_length(server: &Server, accept: &str, list: bool, wanted: usize) -> String {
+    let mut filling = 120 * 1024;
+    loop {
+        let patch = json!({ "metadata": { "annotations": { "filling": "x".repeat(filling) } } });
+        let secret = server.patch(&server.secret_path("a"), MERGE, &patch).await.expect(200);
+        // Exactly, so that a list says the same version whenever it is asked for.
+        let version = format!("?resourceVersion={}&resourceVersionMatch=Exact", version(&secret));
+        let path = if list { format!("{}{version}", server.secrets()) } else { server.secret_path("a") };
+        let length = get_as(server, &path, accept, "identity").await.bytes.len();
+        if length == wanted {
+            return path;
+        }
+        filling = (filling + wanted).checked_sub(length).expect("there is more in it than its filling");
+    }
 }
