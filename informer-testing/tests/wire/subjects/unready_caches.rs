@@ -1,10 +1,11 @@
 //! A watch cache that is not filled yet: what the server refuses until it is, and what etcd answers in its place.
 
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::objects::{names, token, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{MERGE, Server, with_query};
+use crate::server::{AGAIN, MERGE, Server, with_query};
 use crate::trouble::UnreadyWidgets;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
@@ -16,6 +17,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(in_the_place_of_an_unready_cache_etcd_gives_single_objects_and_takes_writes).alone(),
         scenario(in_the_place_of_an_unready_cache_etcd_refuses_the_future_at_once).alone(),
         scenario(a_cache_that_has_become_ready_has_everything).alone(),
+        // There are no controllers that would wait.
+        scenario(the_longer_a_cache_is_unready_the_later_clients_are_to_come_again).with_other_gates(),
     ]
 }
 
@@ -110,4 +113,23 @@ async fn a_cache_that_has_become_ready_has_everything(server: Server) {
     assert_eq!(names(&list), THREE);
     let mut watch = server.watch_path(&widgets.path, &[("resourceVersion", "0")]).await;
     assert_eq!(watch.briefs(3).await, ["ADDED a", "ADDED b", "ADDED c"]);
+}
+
+/// It grows as e^(0.06 t), t in seconds, so that it is 2 after 11.6 seconds and 3 after 18.4.
+async fn the_longer_a_cache_is_unready_the_later_clients_are_to_come_again(server: Server) {
+    let begun = Instant::now();
+    let widgets = UnreadyWidgets::with(&server, &THREE).await;
+    let (mut last, mut ticks) = (1_u32, tokio::time::interval(AGAIN));
+    while last < 3 {
+        ticks.tick().await;
+        let refused = widgets.ask("?resourceVersion=0").await;
+        let after = refused.header("retry-after").parse().expect("a number of seconds");
+        refused.refused_with(429, "TooManyRequests", "storage is (re)initializing");
+        assert!(after >= last, "{after} after {last}");
+        // It can't have been unready for longer than this.
+        let most = (0.06 * begun.elapsed().as_secs_f64()).exp();
+        assert!(f64::from(after) <= most, "{after} after {:?}", begun.elapsed());
+        last = after;
+    }
+    widgets.become_ready().await;
 }
