@@ -146,6 +146,7 @@
 //!   A watch over a WebSocket needs the socket; there is none in process.
 //! - **History.** Of each resource at most the last 102,400 events are kept for exact lists of the past, however soon that is
 //!   after the last compaction; and what is [compacted](Simulator::compact) on demand is forgotten by the watch cache, too.
+//! - **Bookmarks** come also where nothing has been written at all. A real server has something new to tell by then.
 //! - **Slow watches** are closed when they are 10,000 events behind, so that a test may write as fast as it likes;
 //!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) has them closed as a real server does. A
 //!   watch whose client takes nothing at all is closed when it goes on reading: it can't tell the difference.
