@@ -172,6 +172,11 @@ impl ListOptions {
         }
     }
 
+    /// Tells whether a watch is to begin with all objects, and to say where they end.
+    pub(crate) fn asks_for_streaming_list(&self) -> bool {
+        self.send_initial_events == Some(true) && self.allow_bookmarks
+    }
+
     /// Makes of a streaming list the plain watch that it would be without its two parameters.
     pub(crate) fn ignore_streaming(&mut self) {
         self.send_initial_events = None;

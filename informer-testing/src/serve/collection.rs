@@ -49,8 +49,11 @@ async fn list(call: &Call, served: &Served, namespace: Option<&str>) -> Result<H
 }
 
 async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
-    let options = ListOptions::parse(&call.recorded.query)?;
+    let mut options = ListOptions::parse(&call.recorded.query)?;
     let server = &call.server;
+    if server.settings.watch_rules.streaming_lists.are_served() {
+        options.default_to_streaming();
+    }
     call.accepted.check_stream(server.settings.habits.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
@@ -66,9 +69,8 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
         stop: server.life(),
         gone: served.gone.clone(),
     };
-    let is_streaming_list = options.send_initial_events == Some(true) && options.allow_bookmarks;
     let compresses = server.settings.habits.compressed_streams && !call.one_by_one;
-    let compressed = is_streaming_list && compresses && call.takes_gzip();
+    let compressed = options.asks_for_streaming_list() && compresses && call.takes_gzip();
     Ok(respond::watch(watch::open(opening, &options).await?, call.accepted.encoding, compressed))
 }
 

@@ -39,6 +39,13 @@ pub enum StreamingLists {
     Ignored,
 }
 
+impl StreamingLists {
+    /// Whether the server knows them, and so takes a watch from nowhere for one, too.
+    pub(crate) fn are_served(self) -> bool {
+        matches!(self, Self::Served | Self::ServedLate)
+    }
+}
+
 /// When a watch is ended that is read too slowly.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SlowWatches {
@@ -94,10 +101,8 @@ pub(crate) async fn open(
 ) -> Result<BoxStream<'static, std::io::Result<Bytes>>, Refusal> {
     let mut options = options.clone();
     let streaming_lists = opening.rules.streaming_lists;
-    match streaming_lists {
-        StreamingLists::Served | StreamingLists::ServedLate => options.default_to_streaming(),
-        StreamingLists::Refused => {}
-        StreamingLists::Ignored => options.ignore_streaming(),
+    if streaming_lists == StreamingLists::Ignored {
+        options.ignore_streaming();
     }
     options.validate_for_watch(streaming_lists != StreamingLists::Refused)?;
     let start = start(&opening.revision, &options)?;

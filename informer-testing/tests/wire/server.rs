@@ -39,7 +39,7 @@ impl Server {
     /// of short tests it is not by default.
     pub(crate) async fn simulator(target: Target, over_a_socket: bool) -> Self {
         let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
-        let builder = target.simulated(builder.goaway_chance(0.02));
+        let builder = target.simulated(builder.goaway_chance(0.02).compress_streaming_lists());
         let simulator = builder.start().await.expect("a loopback port");
         let client = match over_a_socket {
             true => simulator.client().expect("a client"),

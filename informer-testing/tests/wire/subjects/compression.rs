@@ -3,12 +3,13 @@
 use std::io::Read;
 
 use flate2::read::GzDecoder;
+use http_body_util::BodyExt;
 use serde_json::json;
 
 use crate::answer::Answer;
 use crate::objects::{secret, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{JSON, MERGE, Server};
+use crate::server::{JSON, MERGE, Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -17,6 +18,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_short_answer_is_not_compressed),
         scenario(nobody_gets_compressed_answers_who_does_not_take_them),
         scenario(what_is_longer_than_128_kib_by_a_byte_is_compressed),
+        scenario(a_streaming_list_is_compressed_piece_by_piece_for_those_who_take_it)
+            .differs("a server before 1.37 compresses no streams"),
+        scenario(a_watch_that_is_no_streaming_list_is_not_compressed),
     ]
 }
 
@@ -99,5 +103,68 @@ async fn answer_of_length(server: &Server, accept: &str, list: bool, wanted: usi
             return path;
         }
         filling = (filling + wanted).checked_sub(length).expect("there is more in it than its filling");
+    }
+}
+
+/// Opens a watch for somebody who takes gzip, has something happen, and reads it to its end.
+async fn watch(server: &Server, parameters: &[(&str, &str)]) -> Answer {
+    server.create_secrets(&["a"]).await;
+    let parameters = [&[("watch", "true"), ("timeoutSeconds", "2")], parameters].concat();
+    let path = with_query(&server.secrets(), &parameters);
+    let mut open = server.send(http::Method::GET, &path, &[("accept-encoding", "gzip")], &[]).await;
+    let first =
+        open.body_mut().frame().await.expect("a beginning").expect("no error").into_data().expect("data");
+    server.create_secrets(&["b"]).await;
+    let mut answer = Answer::read(open).await;
+    server.delete(&server.secrets()).await.expect(200);
+    answer.bytes = [first, answer.bytes].concat().into();
+    answer
+}
+
+/// Takes gzip apart, member by member.
+fn members(mut rest: &[u8]) -> Vec<String> {
+    let mut members = Vec::new();
+    while !rest.is_empty() {
+        let mut decoder = flate2::bufread::GzDecoder::new(rest);
+        let mut member = String::new();
+        decoder.read_to_string(&mut member).expect("gzip");
+        members.push(member);
+        rest = decoder.into_inner();
+    }
+    members
+}
+
+async fn a_streaming_list_is_compressed_piece_by_piece_for_those_who_take_it(server: Server) {
+    let streaming_list = [
+        ("sendInitialEvents", "true"),
+        ("resourceVersionMatch", "NotOlderThan"),
+        ("allowWatchBookmarks", "true"),
+    ];
+    let version = server.get("/version").await.expect(200);
+    let minor: u32 = version["minor"].as_str().expect("text").parse().expect("a number");
+    let is_older = server.is_real() && minor < 37;
+    // A watch from nowhere is one as well.
+    for parameters in [&streaming_list[..], &streaming_list[2..]] {
+        let answer = watch(&server, parameters).await;
+        if is_older {
+            assert_eq!(answer.header("content-encoding"), "");
+            continue;
+        }
+        assert_eq!(answer.header("content-encoding"), "gzip");
+        let members = members(&answer.bytes);
+        // What comes later is a member of its own, so that it can be read when it comes.
+        assert!(members.len() > 1 && members.iter().all(|member| member.ends_with('\n')), "{members:?}");
+        let events = members.concat();
+        let kinds: Vec<_> = events.lines().filter_map(|line| line.split('"').nth(3)).collect();
+        assert_eq!(kinds[..3], ["ADDED", "BOOKMARK", "ADDED"], "{events}");
+    }
+}
+
+async fn a_watch_that_is_no_streaming_list_is_not_compressed(server: Server) {
+    let only_initial = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")];
+    for parameters in [&only_initial[..], &[("resourceVersion", "0")]] {
+        let answer = watch(&server, parameters).await;
+        assert_eq!(answer.header("content-encoding"), "");
+        assert!(answer.bytes.starts_with(b"{\"type\":\"ADDED\""), "{}", answer.text());
     }
 }
