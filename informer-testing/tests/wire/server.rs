@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::objects::{name, secret};
 use crate::target::Target;
+use crate::trouble::COMPACTION;
 use crate::watch::Watch;
 
 /// How often to ask again where no event tells.
@@ -39,7 +40,9 @@ impl Server {
     /// of short tests it is not by default.
     pub(crate) async fn simulator(target: Target, over_a_socket: bool) -> Self {
         let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
-        let builder = target.simulated(builder.goaway_chance(0.02).compress_streaming_lists());
+        let builder = target.simulated(
+            builder.goaway_chance(0.02).compress_streaming_lists().compaction_interval(COMPACTION),
+        );
         let simulator = builder.start().await.expect("a loopback port");
         let client = match over_a_socket {
             true => simulator.client().expect("a client"),

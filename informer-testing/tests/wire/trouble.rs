@@ -23,6 +23,9 @@ use crate::target::Target;
 /// Names the URL of the real server's etcd.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
+/// How often the simulator is compacted: a scenario has no ten minutes.
+pub(crate) const COMPACTION: Duration = Duration::from_secs(30);
+
 /// Says how flow control has classified a request.
 pub(crate) const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
 
@@ -37,6 +40,17 @@ impl Server {
             return simulator.compact();
         }
         etcd("compaction", &json!({ "revision": version.to_string(), "physical": true })).await;
+    }
+
+    /// Forgets what was before this resource version, and says so to all API servers, as the one that has etcd compacted every
+    /// few minutes does. They look every 15 seconds.
+    pub(crate) async fn compact_for_all(&self, version: u64) {
+        if self.simulator.is_some() {
+            // By the clock: what was before the last compaction is forgotten with the next.
+            return tokio::time::advance(COMPACTION * 2).await;
+        }
+        self.compact(version).await;
+        put("compact_rev_key", &version.to_string()).await;
     }
 
     /// Deletes an event of the scenario's namespace that nobody can read any more, when `watch` has begun.
@@ -229,7 +243,11 @@ impl Server {
 
 /// Puts what is no object in the place of one: it is encrypted, as far as the server can tell, and it has no key.
 async fn store_nonsense(key: &str) {
-    etcd("put", &json!({ "key": encoded(key), "value": encoded("k8s:enc:nonsense") })).await;
+    put(key, "k8s:enc:nonsense").await;
+}
+
+async fn put(key: &str, value: &str) {
+    etcd("put", &json!({ "key": encoded(key), "value": encoded(value) })).await;
 }
 
 async fn delete(key: &str) {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::answer::Answer;
 use crate::objects::{names, token, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::Server;
+use crate::server::{AGAIN, Server};
 
 /// A resource version that no server reaches while it is tested.
 const FUTURE: &str = "9000000000";
@@ -23,6 +23,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(exactly_goes_with_pages),
         scenario(exactly_before_the_first_object_is_empty),
         scenario(exactly_a_forgotten_version_has_expired).alone(),
+        scenario(what_has_been_compacted_is_listed_no_more_and_watched_from_all_the_same).alone(),
         scenario(a_version_that_has_not_come_times_out),
         scenario(an_exact_version_that_has_not_come_times_out),
         scenario(a_version_that_has_not_come_times_out_with_a_limit),
@@ -147,6 +148,33 @@ async fn exactly_a_forgotten_version_has_expired(server: Server) {
     let path = format!("{}?resourceVersionMatch=Exact&resourceVersion={then}", server.core("events"));
     let message = "The resourceVersion for the provided list is too old.";
     server.get(&path).await.refused(410, "Expired", message);
+}
+
+/// The server remembers more than etcd does: states until it hears that etcd has forgotten them, and events.
+async fn what_has_been_compacted_is_listed_no_more_and_watched_from_all_the_same(server: Server) {
+    let then = version(&server.create_secrets(&["a"]).await).to_string();
+    server.create_secrets(&["b"]).await;
+    let page = server.list(&[("limit", "1")]).await.expect(200);
+    let now = version(&server.label("a", "color", "red").await);
+    let exactly_then = [("resourceVersion", then.as_str()), ("resourceVersionMatch", "Exact")];
+    server.list(&exactly_then).await.expect(200);
+    server.compact_for_all(now).await;
+
+    let mut ticks = tokio::time::interval(AGAIN);
+    let forgotten = loop {
+        ticks.tick().await;
+        let answer = server.list(&exactly_then).await;
+        if answer.code != 200 {
+            break answer;
+        }
+    };
+    forgotten.refused(410, "Expired", "The resourceVersion for the provided list is too old.");
+    let answer = server.list(&[("limit", "1"), ("continue", token(&page))]).await;
+    let message = "The provided continue parameter is too old to display a consistent list result. ";
+    let rest = token(&answer.refused_with(410, "Expired", message).0).to_owned();
+    assert_eq!(names(&server.list(&[("continue", &rest)]).await.expect(200)), ["b"]);
+    let mut watch = server.watch(&[("resourceVersion", &then)]).await;
+    assert_eq!(watch.briefs(2).await, ["ADDED b", "MODIFIED a"]);
 }
 
 fn is_too_large(answer: Answer) {
