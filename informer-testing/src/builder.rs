@@ -75,11 +75,13 @@ impl SimulatorBuilder {
         self.resource(ResourceKind::of::<K>())
     }
 
-    /// Keeps so many events of each resource for watches and lists of the past, however old they are; at least 1.
+    /// Keeps so many events of each resource for watches and lists of the past, at least 1, however old they are if nothing
+    /// is [compacted](Self::compaction_interval).
     ///
     /// By default it is as in a real server: watches can begin with the last 100 events, and with more, up to 102,400, as long
     /// as those are not older than 75 seconds; exact lists, and watches of events, which are not in the watch cache, reach back
-    /// to the last [compaction](Self::compaction_interval), over at most 102,400 events.
+    /// to the last [compaction](Self::compaction_interval), over at most 102,400 events, of which each may hold two versions of
+    /// its object.
     #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {
@@ -89,7 +91,8 @@ impl SimulatorBuilder {
 
     /// Sets the time between two compactions of the storage, of which each forgets what was written before the last one: so
     /// one to two such times can be looked back on. Watches from the watch cache have their own
-    /// [memory](Self::history_limit). Default: 5 minutes, as in the real server; zero for none.
+    /// [memory](Self::history_limit). Default: 5 minutes, as in the real server; zero for none, else from a millisecond to a
+    /// year.
     #[doc(alias = "etcd-compaction-interval")]
     #[must_use]
     pub fn compaction_interval(mut self, interval: Duration) -> Self {
@@ -107,7 +110,8 @@ impl SimulatorBuilder {
 
     /// Closes watches that are behind when a real server does: when more events wait than its channels hold, which are 20 to
     /// 2,000, depending on how much happens and what is watched, and they have done so for longer than there is patience: 50
-    /// milliseconds for each second that has gone by, and never more than 100, for all watches of a resource together.
+    /// milliseconds for each second that has gone by, and never more than 100, for all watches of a resource together. Those of
+    /// [lagging replicas](crate::Simulator::lagging_replica) are not closed.
     ///
     /// It is not so by default, because a test can write faster than a server, without a break in which a watch could be read.
     #[must_use]

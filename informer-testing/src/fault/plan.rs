@@ -56,6 +56,7 @@ impl Default for FaultPlanOptions {
                 Trouble::DelayBookmarks,
                 Trouble::HoldReplicas,
                 Trouble::EmptyWatchCache,
+                Trouble::ShutDown(ShutdownAnswer::Usual),
                 Trouble::ShutDown(ShutdownAnswer::TooManyRequests),
                 Trouble::ShutDown(ShutdownAnswer::ServiceUnavailable),
                 Trouble::DrainConnections,
@@ -77,7 +78,8 @@ pub struct PlannedTrouble {
 }
 
 /// A sequence of trouble, drawn from a seed: the same seed and options give the same plan. Printed, it is its history,
-/// a line for each trouble.
+/// a line for each trouble. Where two of the same kind overlap that are about the server as a whole, such as two shutdowns,
+/// the first to end ends both.
 ///
 /// ```
 /// use informer_testing::{Error, FaultPlan, FaultPlanOptions, Simulator};

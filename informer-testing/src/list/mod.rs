@@ -96,8 +96,7 @@ async fn start(
     // What is not in the watch cache comes from etcd, which is never behind.
     let at_hand = || if cached { revision.at_hand() } else { At::Latest };
     let Some(version) = options.parsed_resource_version()? else {
-        let is_in_time = !cached || revision.reach(revision.stored()).await.is_ok();
-        return Ok(from_the_top(if is_in_time { at_hand() } else { At::Latest }, limit));
+        return Ok(from_the_top(newest(cached, revision).await, limit));
     };
     if version == 0 {
         // The watch cache ignores the limit of a list that accepts any state; etcd does not.
@@ -128,9 +127,15 @@ async fn resume(
             reach(cached, revision, version).await?;
             At::Exactly(version)
         }
-        Err(_) => At::Latest,
+        Err(_) => newest(cached, revision).await,
     };
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
+}
+
+/// Gives the newest state: from the watch cache, if that has it in time, and else from etcd.
+async fn newest(cached: bool, revision: &Revision) -> At {
+    let is_in_time = cached && revision.reach(revision.stored()).await.is_ok();
+    if is_in_time { revision.at_hand() } else { At::Latest }
 }
 
 /// Waits for a resource version. The watch cache lags behind, so it is given time; etcd knows at once what it has not.

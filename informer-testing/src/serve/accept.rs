@@ -118,7 +118,11 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
 impl Accepted {
     /// JSON, for what is there in nothing else.
     pub(super) fn json(request: &RecordedRequest) -> Self {
-        let encoding = if is_for_people(request) { Encoding::Indented } else { Encoding::Json };
+        let offers = offers(&request.headers);
+        let offer = offers.iter().find(|offer| offer.is_json());
+        let is_offered = offer.is_some_and(|offer| offer.parameter("pretty") == Some("1"));
+        let is_indented = is_offered || is_for_people(request);
+        let encoding = if is_indented { Encoding::Indented } else { Encoding::Json };
         Self { form: Form::Full, encoding, of_list: false }
     }
 

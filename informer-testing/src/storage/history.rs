@@ -114,9 +114,9 @@ impl History {
         is_compacted || self.events.len() > self.window.most()
     }
 
-    /// The lowest resource version from which the API server's memory lets a watch start.
-    pub(crate) fn remembered(&self) -> u64 {
-        self.window.floor().max(self.forgotten)
+    /// The lowest resource version from which the memory of an API server lets a watch start that has come so far.
+    pub(crate) fn remembered(&self, known: u64) -> u64 {
+        self.window.floor().min(known).max(self.reachable).max(self.forgotten)
     }
 
     /// The lowest resource version from which etcd lets a watch start, and whose state it can list.
@@ -161,19 +161,28 @@ impl History {
     }
 
     /// Gives the events that a reader wants next, up to a resource version, unless it has fallen too far behind.
-    pub(crate) fn read(&self, reader: &Reader, up_to: u64) -> Result<Vec<Arc<Event>>, Lagging> {
+    /// `is_sent` tells which of them go out; where it is a matter of time, the others pile up nowhere.
+    pub(crate) fn read(
+        &self,
+        reader: &Reader,
+        up_to: u64,
+        is_sent: impl Fn(&Event) -> bool,
+    ) -> Result<Vec<Arc<Event>>, Lagging> {
         let skip = reader.cursor.checked_sub(self.first).ok_or(Lagging)?;
         let end = self.events.partition_point(|event| event.resource_version() <= up_to);
         let skip = usize::try_from(skip).map_err(|_| Lagging)?.min(end);
-        let room = reader.cursor.max(reader.joined) + reader.patience.room;
-        if room < self.first + end as u64 {
-            let first_without = usize::try_from(room - self.first).map_err(|_| Lagging)?;
-            let since = self.events.get(first_without).ok_or(Lagging)?.written;
-            if !(reader.patience.is_timed && self.budget.spend(since.elapsed())) {
-                return Err(Lagging);
-            }
+        let joined = reader.joined.saturating_sub(self.first);
+        let counts_from = usize::try_from(joined).map_or(end, |joined| joined.max(skip).min(end));
+        let mut counted = self.events.range(counts_from..end);
+        let room = usize::try_from(reader.patience.room).unwrap_or(usize::MAX);
+        let without_room = match reader.patience.is_timed {
+            false => counted.nth(room),
+            true => counted.filter(|event| is_sent(event)).nth(room),
+        };
+        match without_room {
+            Some(event) if !(reader.patience.is_timed && self.budget.spend(event.written)) => Err(Lagging),
+            _ => Ok(self.events.range(skip..end).cloned().collect()),
         }
-        Ok(self.events.range(skip..end).cloned().collect())
     }
 
     /// Goes through the events after a resource version, newest first.

@@ -31,22 +31,29 @@ pub(super) struct Budget(Mutex<Filling>);
 struct Filling {
     left: Duration,
     filled: Instant,
+    /// Up to when it has been waited for a watch: those that are behind at the same time are waited for at the same time.
+    waited: Instant,
 }
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Filling { left: Duration::ZERO, filled: Instant::now() }))
+        let now = Instant::now();
+        Self(Mutex::new(Filling { left: Duration::ZERO, filled: now, waited: now }))
     }
 
-    /// Takes so much, and tells whether there was so much.
-    pub(super) fn spend(&self, wait: Duration) -> bool {
+    /// Takes what it took to wait for a watch since then, and tells whether there was so much.
+    pub(super) fn spend(&self, since: Instant) -> bool {
         let mut filling = self.0.lock();
         let now = Instant::now();
+        let wait = now.duration_since(since.max(filling.waited));
         let refilled = now.duration_since(filling.filled).mul_f64(REFILL);
         filling.filled = now;
         filling.left = filling.left.saturating_add(refilled).min(MOST);
         let is_enough = wait <= filling.left;
         filling.left = filling.left.saturating_sub(wait);
+        if is_enough {
+            filling.waited = now;
+        }
         is_enough
     }
 }

@@ -138,11 +138,17 @@ impl Table {
     }
 
     /// Gives the lowest resource version to watch from, and a reader of what comes after a resource version.
-    pub(crate) fn start_after(&self, resource_version: u64, patience: Patience) -> (u64, Reader) {
+    pub(crate) fn start_after(
+        &self,
+        resource_version: u64,
+        known: &Revision,
+        patience: Patience,
+    ) -> (u64, Reader) {
         let state = self.state.read();
         let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
         let floor = if self.kind.is_cached() {
-            state.history.remembered()
+            // What has not come to an API server's memory has driven nothing out of it.
+            state.history.remembered(known.current())
         } else {
             state.history.stored(self.revision.compacted())
         };
@@ -168,10 +174,15 @@ impl Table {
 
     /// Gives the events that a reader wants next and an API server knows of, and the revision up to which they are
     /// complete.
-    pub(crate) fn read(&self, reader: &Reader, known: &Revision) -> Result<(Vec<Arc<Event>>, u64), Lagging> {
+    pub(crate) fn read(
+        &self,
+        reader: &Reader,
+        known: &Revision,
+        is_sent: impl Fn(&Event) -> bool,
+    ) -> Result<(Vec<Arc<Event>>, u64), Lagging> {
         let state = self.state.read();
         let up_to = known.current();
-        Ok((state.history.read(reader, up_to)?, up_to))
+        Ok((state.history.read(reader, up_to, is_sent)?, up_to))
     }
 }
 

@@ -132,6 +132,7 @@ fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
         // A watch from nowhere in particular gets the objects first that the server knows of, even if it does not ask for
         // them, and even if there are newer ones.
         None if version == 0 => Start::Everything { not_before: 0 },
+        _ if options.resource_version.is_empty() => Start::After(revision.stored()),
         _ if version == 0 => Start::Now,
         _ => Start::After(version),
     })
@@ -159,6 +160,10 @@ impl Opening {
     fn patience(&self) -> Patience {
         match self.rules.slow_watches {
             SlowWatches::Counted(room) => Patience { room, is_timed: false },
+            // A late memory that catches up is a burst for its watches, and nobody is slow.
+            SlowWatches::Timed if self.revision.is_of_replica() => {
+                Patience { room: u64::MAX, is_timed: false }
+            }
             SlowWatches::Timed => {
                 let channel = self.table.channel(most_piled_up(&self.table.kind, &self.filter));
                 // There is one before what is encoded, and one behind.
@@ -174,7 +179,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
     let patience = opening.patience();
     let (reader, after) = match start {
         Start::After(version) => {
-            let (floor, reader) = opening.table.start_after(version, patience);
+            let (floor, reader) = opening.table.start_after(version, &opening.revision, patience);
             if version < floor {
                 return Err(status::expired(too_old(&opening.table, version, floor)));
             }
@@ -182,7 +187,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
         }
         Start::Now => {
             let now = opening.revision.current();
-            (opening.table.start_after(now, patience).1, now)
+            (opening.table.start_after(now, &opening.revision, patience).1, now)
         }
         Start::Everything { not_before } => {
             opening.revision.reach(not_before).await?;

@@ -199,7 +199,7 @@ impl WatchStream {
 
     /// Takes all new events from the history.
     fn pull(&mut self) {
-        match self.table.read(&self.reader, &self.revision) {
+        match self.table.read(&self.reader, &self.revision, |event| self.view(event).is_some()) {
             Ok((events, complete_to)) => {
                 self.reader.cursor += events.len() as u64;
                 self.complete_to = complete_to;

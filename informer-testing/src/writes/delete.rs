@@ -172,6 +172,9 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
                 Ok(Outcome::Stored(Object::encode(kind, key.clone(), body, old.resource_version)))
             }
             (true, false) => Ok(Outcome::Stored(transaction.put(&key, body))),
+            (false, true) if ending.is_told => {
+                Ok(Outcome::Removed(Object::encode(kind, key.clone(), body, old.resource_version)))
+            }
             (false, true) => Ok(Outcome::Removed(old)),
             (false, false) => {
                 if ending.is_told && is_changed {

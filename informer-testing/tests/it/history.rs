@@ -8,7 +8,7 @@ use informer_testing::{Simulator, SimulatorBuilder};
 use serde_json::Value;
 use tokio::time::{Instant, advance};
 
-use crate::support::{Lines, config_map, get, names, pod};
+use crate::support::{Lines, config_map, get, names, pod, request};
 
 const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -218,4 +218,62 @@ async fn bookmarks_come_about_every_minute_and_not_all_at_once() {
     delays.dedup();
     assert!(delays.len() > 15, "{delays:?}");
     assert!(began.elapsed() > Duration::from_secs(60 * 20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_are_slow_together_are_waited_for_together() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    advance(Duration::from_secs(10)).await;
+    let now = simulator.resource_version();
+    let path = format!("{MAPS}?watch=1&resourceVersion={now}");
+    let mut watches = Vec::new();
+    for _ in 0..3 {
+        watches.push(Lines::open(&simulator, &path).await);
+    }
+    write(&simulator, 21);
+    advance(Duration::from_millis(40)).await;
+    for mut watch in watches {
+        assert!(watch.next().await.is_some());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_watch_is_not_sent_does_not_fill_its_channels() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    advance(Duration::from_secs(10)).await;
+    let now = simulator.resource_version();
+    let elsewhere = format!("/api/v1/namespaces/b/configmaps?watch=1&resourceVersion={now}");
+    let mut watch = Lines::open(&simulator, &elsewhere).await;
+    write(&simulator, 100);
+    simulator.create(&config_map("b", "at-last")).unwrap();
+    advance(Duration::from_secs(1)).await;
+    assert!(watch.next().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_and_intervals_may_be_as_large_and_as_small_as_one_likes() {
+    for (buffer, interval) in [(usize::MAX, Duration::MAX), (1, Duration::from_nanos(1))] {
+        let simulator = start(|builder| builder.watch_buffer(buffer).compaction_interval(interval));
+        let (first, _) = write(&simulator, 1);
+        advance(Duration::from_secs(86_400 * 100)).await;
+        assert!(can_watch(&simulator, MAPS, first - 1).await);
+        write(&simulator, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_memory_keeps_what_newer_events_would_drive_out_of_it() {
+    let simulator = start(|builder| builder);
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    let held = replica.resource_version();
+    write(&simulator, 100);
+    advance(LONG).await;
+    write(&simulator, 100);
+    assert!(!can_watch(&simulator, MAPS, held).await);
+    let path = format!("{MAPS}?watch=1&resourceVersion={held}");
+    let request = request(http::Method::GET, &path, &Value::Null);
+    let mut watch = Lines::of(tower::Service::call(&mut replica.service(), request).await.unwrap());
+    replica.catch_up();
+    assert_eq!(watch.brief().await, Some(("ADDED".to_owned(), "often".to_owned(), held + 1)));
 }

@@ -18,7 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_delete_whose_preconditions_hold_succeeds),
         scenario(a_dry_run_of_a_delete_deletes_nothing),
         scenario(a_dry_run_of_a_delete_is_all_or_nothing),
-        scenario(a_dry_run_of_a_delete_shows_how_what_is_held_back_would_be_marked),
+        scenario(a_dry_run_of_a_delete_shows_how_the_object_would_be_marked),
         scenario(delete_options_that_are_no_json_are_refused),
         scenario(delete_options_of_another_kind_are_refused),
         scenario(a_grace_period_must_be_a_number),
@@ -128,7 +128,7 @@ async fn a_dry_run_of_a_delete_is_all_or_nothing(server: Server) {
     server.get(&server.secret_path("a")).await.expect(200);
 }
 
-async fn a_dry_run_of_a_delete_shows_how_what_is_held_back_would_be_marked(server: Server) {
+async fn a_dry_run_of_a_delete_shows_how_the_object_would_be_marked(server: Server) {
     let mut object = secret("a");
     object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
     let created = server.create(&server.secrets(), &object).await;
@@ -138,6 +138,11 @@ async fn a_dry_run_of_a_delete_shows_how_what_is_held_back_would_be_marked(serve
     assert_eq!(version(&shown), version(&created));
     let stored = server.get(&server.secret_path("a")).await.expect(200);
     assert_eq!(stored, created);
+    // A pod would be marked before it goes.
+    server.create(&server.core("pods"), &pod("a")).await;
+    let shown = server.delete(&format!("{}?dryRun=All", server.core("pods/a"))).await.expect(200);
+    assert_eq!(shown["metadata"]["deletionGracePeriodSeconds"], 0, "{shown}");
+    server.get(&server.core("pods/a")).await.expect(200);
 }
 
 async fn delete_options_that_are_no_json_are_refused(server: Server) {

@@ -33,7 +33,6 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(protobuf_comes_before_json_where_both_are_acceptable),
         scenario(yaml_is_a_form_too),
         scenario(there_are_no_watches_in_yaml),
-        scenario(pretty_json_on_request).only_on_the_server("the simulator's JSON is always dense"),
     ]
 }
 
@@ -218,10 +217,4 @@ async fn there_are_no_watches_in_yaml(server: Server) {
     assert_eq!(answer.code, 406);
     // The refusal is in YAML, too; Go breaks long lines of it.
     assert!(answer.text().replace("\n  ", " ").contains(message), "{}", answer.text());
-}
-
-async fn pretty_json_on_request(server: Server) {
-    server.create_secrets(&["a"]).await;
-    let answer = server.get(&format!("{}?pretty=true", server.secret_path("a"))).await;
-    assert!(answer.text().starts_with("{\n  \"kind\": \"Secret\",\n"), "{}", answer.text());
 }

@@ -81,6 +81,7 @@ async fn discovery_is_indented_for_who_says_so(server: Server) {
 async fn an_offer_can_say_so_too(server: Server) {
     is_indented(&server.get_as(&server.secrets(), "application/json;pretty=1").await);
     is_on_one_line(&server.get_as(&server.secrets(), "application/json;pretty=0").await);
+    is_indented(&server.get_as("/api/v1", "application/json;pretty=1").await);
 }
 
 /// Asks as this program.
