@@ -84,6 +84,9 @@ impl<K> TypeOptions<K> {
 
     /// Sets how long a streaming list may pause until it is given up for a list in pages, as
     /// [`FactoryBuilder::stream_pause`](crate::FactoryBuilder::stream_pause) does for all types. Default: the factory's.
+    ///
+    /// What one informer finds out about streams of a resource holds for all of it, for 10 to 30 minutes: where there are
+    /// several types of the same resource, the most impatient one decides.
     pub fn stream_pause(mut self, at_most: Duration) -> Self {
         self.times.stream_pause = Some(at_most);
         self

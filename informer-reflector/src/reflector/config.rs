@@ -78,8 +78,8 @@ impl<K> ReflectorConfig<K> {
     }
 
     /// Sets how long a streaming list may pause before its end, or take to begin, until it is given up for a list in
-    /// pages. It may take longer as a whole, by 2 milliseconds for each object: as long as 500 a second come, until its
-    /// [time](Self::watch_timeout) is up. Default: 10 seconds; least: one; most: 24 hours.
+    /// pages. It may take longer as a whole, by 5 milliseconds for each object: as long as 200 a second come, until half a
+    /// minute after its [time](Self::watch_timeout) is up. What is saved up so is at most three such pauses. Default: 10 seconds; least: one; most: 24 hours.
     pub fn stream_pause(mut self, at_most: Duration) -> Self {
         self.stream_pause = at_most.clamp(Duration::from_secs(1), MOST_WATCH_TIMEOUT);
         self

@@ -41,6 +41,8 @@ pub(super) struct ListHistory {
     pub(super) was_stream_closed: bool,
     /// A list from memory came in pages, so there is no memory, and pages spare the database.
     pages_from_memory: bool,
+    /// A list in one piece broke off; servers end what takes them longer than a minute. In pages it may be had.
+    broke_off: bool,
 }
 
 impl ListHistory {
@@ -63,7 +65,8 @@ impl ListHistory {
     fn first_page(&self, page_size: Option<u32>) -> ListOptions {
         let resource_version = self.resource_version();
         let from_memory = !self.unavailable && !self.last_seen.is_empty();
-        let limit = if from_memory && !self.pages_from_memory { None } else { Some(DEFAULT_PAGE_SIZE) };
+        let in_one_piece = from_memory && !self.pages_from_memory && !self.broke_off;
+        let limit = (!in_one_piece).then_some(DEFAULT_PAGE_SIZE);
         ListOptions {
             resource_version: Some(resource_version).filter(|version| !version.is_empty()),
             // Without a word on it, a server takes a version together with a limit to mean the state at exactly that
@@ -89,7 +92,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 self.history.unavailable = true;
                 Step::AtOnce(Request::Pages, error)
             }
-            Err(error) => Step::Later(Request::List, error),
+            Err(error) => {
+                self.history.broke_off |= matches!(error, ListWatchError::Interrupted(_));
+                Step::Later(Request::List, error)
+            }
         }
     }
 

@@ -169,7 +169,8 @@ pub(super) struct Reporter {
     logged: Option<String>,
     /// Whether anything is set aside; it mostly isn't, and then nobody has to look.
     has_set_aside: bool,
-    list_began: Instant,
+    /// When what exists was asked for; nothing, if it isn't, or after a wait.
+    list_began: Option<Instant>,
 }
 
 /// A list that takes longer is told of when it is complete.
@@ -179,7 +180,7 @@ impl Reporter {
     pub(super) fn new(description: &str) -> Self {
         let (sender, health) = watch::channel(Health::Connecting);
         let status = ReflectorStatus { description: description.into(), health, notes: Arc::default() };
-        Self { status, health: sender, logged: None, has_set_aside: false, list_began: Instant::now() }
+        Self { status, health: sender, logged: None, has_set_aside: false, list_began: None }
     }
 
     pub(super) fn status(&self) -> ReflectorStatus {
@@ -190,16 +191,16 @@ impl Reporter {
         self.health.send_replace(health);
     }
 
-    /// A list is asked for, in a stream or in pages.
+    /// A list is asked for, in a stream or in pages. What follows a stream that was given up is the same list.
     pub(super) fn list_begins(&mut self) {
-        self.list_began = Instant::now();
+        self.list_began.get_or_insert_with(Instant::now);
         self.set(Health::Syncing { received: 0, remaining: None });
     }
 
     /// A list has been handed on as a whole.
-    pub(super) fn listed(&self, objects: usize) {
-        let took = self.list_began.elapsed();
-        if took > LONG_LIST {
+    pub(super) fn listed(&mut self, objects: usize) {
+        let took = self.list_began.take().map(|began| began.elapsed());
+        if let Some(took) = took.filter(|took| *took > LONG_LIST) {
             tracing::info!("{}: a list of {objects} objects took {took:.1?}", self.status.description);
         }
     }
@@ -214,6 +215,7 @@ impl Reporter {
 
     /// A request failed, and the next follows after `wait`.
     pub(super) fn trouble(&mut self, error: ListWatchError, wait: Duration) {
+        self.list_began = None;
         let resource = &self.status.description;
         let message = explain(&error);
         if self.logged.as_ref() == Some(&message) {

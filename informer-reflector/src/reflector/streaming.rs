@@ -20,13 +20,13 @@ use super::list::{stated, version_is_unavailable};
 use super::listing::Listing;
 use super::status::Health;
 use super::watch::{GRACE, OpenWatch};
-use super::{PATIENCE, Reflector, Request, Step};
+use super::{Reflector, Request, Step};
 
 /// How much longer than the pause that is allowed a stream may take for each object it brings: one that brings fewer than
-/// 500 a second of waiting for it has to end soon. An ordinary watch of a busy resource brings fewer, as no cluster goes
-/// on creating objects of one type at that rate. So does a slow link, but there pages are the better way anyway: lists are
-/// compressed, and watches are not (before 1.37).
-const PER_OBJECT: Duration = Duration::from_millis(2);
+/// 200 a second of waiting for it has to end soon. An ordinary watch of a busy resource brings fewer, as no cluster goes
+/// on creating objects of one type at that rate. So may a slow link, but there pages are mostly the better way anyway:
+/// lists are compressed, and watches are not (before 1.37).
+const PER_OBJECT: Duration = Duration::from_millis(5);
 
 /// What objects have earned is kept up to so many times the pause: a burst at the beginning says nothing of what comes
 /// an hour later.
@@ -51,7 +51,8 @@ enum Progress<K> {
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 
-/// How long the server may still take, in which only waiting for it counts.
+/// How long the server may still take. Waiting for the next events counts, in which others have their turn and what comes is
+/// decoded; what the store and its handlers take doesn't.
 struct Allowance {
     pause: Duration,
     left: Duration,
@@ -113,7 +114,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 
     /// A server that shuts down closes a stream early as one does that takes it for an ordinary watch. But it has done so
-    /// by the next try.
+    /// by the next try. One that has found its reader too slow may do so again; then pages are what such a reader needs.
     fn after_closed_stream(&mut self) -> Step {
         let message = "the server closed a streaming list before its end";
         if std::mem::replace(&mut self.history.was_stream_closed, true) {
@@ -136,6 +137,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             || error.is_unauthorized()
             || error.is_not_found();
         if is_not_about_streams {
+            // By the time that it serves again it may be another server.
+            self.history.was_stream_closed = false;
             return Step::Later(Request::List, error);
         }
         if error.is_forbidden() {
@@ -162,7 +165,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         };
         let pause = self.config.stream_pause;
         let lister_watcher = std::sync::Arc::clone(&self.lister_watcher);
-        let answer = timeout(pause, self.ask(PATIENCE, lister_watcher.watch(options))).await;
+        let asked = Instant::now();
+        // The pause is the shorter time in any case: whoever takes longer to begin is not away, but can't stream.
+        let answer = self.ask(pause.saturating_add(GRACE), lister_watcher.watch(options));
+        let answer = timeout(pause, answer).await;
         let mut events = answer
             .map_err(|_| unsupported(format!("no answer to a streaming list within {pause:?}")))?
             .map_err(NoStream::Failed)?;
@@ -172,7 +178,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         let (version, rest) = match initial.await {
             // However much came in that time, it was no list; or one for which the next stream would be too short as well.
             Err(_) => Err(out_of_time()),
-            Ok(Err(NoStream::Closed)) if opened.elapsed() >= lifetime => Err(out_of_time()),
+            Ok(Err(NoStream::Closed)) if asked.elapsed() >= lifetime => Err(out_of_time()),
             Ok(initial) => initial,
         }?;
         self.hand_on(listing, stated(version));

@@ -200,6 +200,24 @@ async fn a_list_that_falls_silent_is_given_up_and_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_in_one_piece_that_breaks_off_is_asked_for_in_pages_from_then_on() {
+    let expired = || brief_watch(vec![error(410, "Expired")]);
+    let broken = Line::ListFails(ListWatchError::Interrupted("reset".into()));
+    let lines = vec![
+        page(vec![], "7"),
+        expired(),
+        broken,
+        page(vec![], "9"),
+        expired(),
+        page(vec![], "12"),
+        watch().1,
+    ];
+    let mut run = Run::new(lines);
+    run.expect_requests(&["list 0 500", "watch 7", "list 7 all"]).await;
+    run.expect_requests(&["list 7 500", "watch 9", "list 9 500", "watch 12"]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_request_that_nobody_answers_is_made_again_after_little_more_than_a_minute() {
     let mut run = Run::new(vec![Line::Silence, page(vec![], "7"), Line::Silence, watch().1]);
     run.expect_requests(&["list 0 500"]).await;

@@ -188,6 +188,18 @@ async fn a_list_that_takes_longer_than_ten_seconds_is_logged_when_it_is_complete
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_that_is_given_up_counts_for_the_list_that_follows_it() {
+    let (answer, line) = held(page(vec![item("a", "1")], "7"));
+    let (mut run, log) = (Run::streaming(vec![Line::Silence, line]), Log::default());
+    let _logging = log.start(&run);
+    run.expect_requests(&["stream newest", "list 0 500"]).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    answer.send(()).expect("it is waited for");
+    run.expect_notes(&["[a]@7"]).await;
+    assert_eq!(*log.lines.lock(), ["configmaps: a list of 1 objects took 12.0s"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_streaming_list_that_takes_longer_than_ten_seconds_is_logged_when_its_end_has_come() {
     let (events, line) = stream_of(vec![vec![added("a", "1"), added("b", "2")]]);
     let config = ReflectorConfig::new().stream_pause(Duration::from_secs(60));
