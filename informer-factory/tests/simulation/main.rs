@@ -52,6 +52,21 @@ fn assert_found(bug: Bug) {
 }
 
 #[test]
+fn a_seed_that_fails_tells_what_happened_and_fails_alike_each_time() {
+    let bug = Bug::SkippedTombstone;
+    let seed = seeds::first_to_find(bug, 0..ENOUGH).expect("it is found");
+    let (first, second) = (run(seed, Some(bug)), run(seed, Some(bug)));
+    let report = seeds::report(seed, &first);
+    assert_eq!(report, seeds::report(seed, &second));
+    let violation = &first.violations[0];
+    let key = violation.key.as_deref().expect("it is about an object");
+    assert!(report.starts_with(&format!("seed {seed} fails; ")), "{report}");
+    assert!(report.contains(&format!("- {key}: {}", violation.text)), "{report}");
+    assert!(report.lines().filter(|line| line.contains(key)).count() > 2, "its history: {report}");
+    assert!(report.contains(&format!("INFORMER_SEED={seed} INFORMER_SEEDS=1")), "{report}");
+}
+
+#[test]
 fn the_simulation_finds_skipped_tombstones() {
     assert_found(Bug::SkippedTombstone);
 }

@@ -63,13 +63,16 @@ pub(crate) fn try_all(seeds: Range<u64>) -> String {
     )
 }
 
-/// Gives the first seed of so many that finds a bug.
+/// Gives the first seed of so many that finds a bug. Without the bug it must find nothing.
 pub(crate) fn first_to_find(bug: Bug, seeds: Range<u64>) -> Option<u64> {
-    seeds.into_iter().find(|seed| !run(*seed, Some(bug)).violations.is_empty())
+    let found = seeds.into_iter().find(|seed| !run(*seed, Some(bug)).violations.is_empty())?;
+    let without = run(found, None);
+    assert!(without.violations.is_empty(), "it is not about the bug: {}", report(found, &without));
+    Some(found)
 }
 
 /// Tells what was wrong, and what happened to the object concerned.
-fn report(seed: u64, outcome: &Outcome) -> String {
+pub(crate) fn report(seed: u64, outcome: &Outcome) -> String {
     let mut report = String::new();
     let key = outcome.violations.iter().find_map(|violation| violation.key.as_deref());
     let history = outcome.history.print_about(key);

@@ -64,6 +64,12 @@ mod tests {
     }
 
     #[test]
+    fn waits_are_drawn_so_that_not_all_come_back_at_once() {
+        let waits: std::collections::BTreeSet<_> = (0..20).map(|_| Backoff::default().next(None)).collect();
+        assert!(waits.len() > 10, "{waits:?}");
+    }
+
+    #[test]
     fn a_server_that_asks_for_more_patience_gets_it() {
         let asked = Duration::from_secs(90);
         assert_eq!(Backoff::default().next(Some(asked)), asked);

@@ -34,19 +34,16 @@ async fn i10_a_list_with_an_object_that_nobody_can_name_is_not_taken_for_the_who
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_an_event_that_names_no_object_leads_to_a_list() {
-    let (events, line) = watch();
-    let mut run = Run::new(vec![page(vec![], "7"), line, page(vec![], "9"), watch().1]);
-    run.expect_requests(&["list 0 500", "watch 7"]).await;
-    let object = malformed(None, "");
-    send(
-        &events,
-        vec![
-            WatchEvent::Added(named("a", "8").into()),
-            WatchEvent::Malformed { kind: MalformedKind::Changed, object },
-        ],
-    );
-    run.expect_requests(&["list 8 all", "watch 9"]).await;
+async fn i10_an_event_that_names_no_object_or_says_not_what_has_become_of_it_leads_to_a_list() {
+    for (kind, name) in [(MalformedKind::Changed, None), (MalformedKind::Unknown, Some("a"))] {
+        let (events, line) = watch();
+        let mut run = Run::new(vec![page(vec![], "7"), line, page(vec![], "9"), watch().1]);
+        run.expect_requests(&["list 0 500", "watch 7"]).await;
+        let object = malformed(name, "");
+        let added = WatchEvent::Added(named("a", "8").into());
+        send(&events, vec![added, WatchEvent::Malformed { kind, object }]);
+        run.expect_requests(&["list 8 all", "watch 9"]).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -136,6 +136,17 @@ async fn watches_last_five_to_ten_minutes_unless_told_otherwise_and_never_for_ev
 }
 
 #[tokio::test(start_paused = true)]
+async fn watches_do_not_all_last_as_long() {
+    let mut lifetimes = std::collections::BTreeSet::new();
+    for _ in 0..20 {
+        let mut run = Run::new(vec![page(vec![], "7"), watch().1]);
+        run.expect_requests(&["list 0 500", "watch 7"]).await;
+        lifetimes.insert(run.lifetimes.lock()[0]);
+    }
+    assert!(lifetimes.len() > 10, "{lifetimes:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn i9_events_for_what_exists_tell_no_version_because_they_have_no_order() {
     for unstated in ["", "0"] {
         let (events, line) = watch();

@@ -49,17 +49,18 @@ impl CannedResponse {
         Self::failure(StatusCode::GONE, "Expired", "The resourceVersion for the provided list is too old.")
     }
 
-    /// Answers as the server's flow control rejects: 429 in plain text, with `Retry-After` in seconds, and with the UIDs
-    /// of the flow schema and the priority level in `X-Kubernetes-PF-FlowSchema-UID` and
+    /// Answers as the server's flow control rejects: 429 in plain text, with `Retry-After` in seconds if it is not 0, and
+    /// with the UIDs of the flow schema and the priority level in `X-Kubernetes-PF-FlowSchema-UID` and
     /// `X-Kubernetes-PF-PriorityLevel-UID`. They are made up; [`header`](Self::header) sets others.
     #[doc(alias = "X-Kubernetes-PF-FlowSchema-UID")]
     #[doc(alias = "X-Kubernetes-PF-PriorityLevel-UID")]
     #[must_use]
     pub fn too_many_requests(retry_after: u32) -> Self {
-        Self::raw(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.\n")
-            .header(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))
-            .headers(flow_control())
-            .retry_after(retry_after)
+        let rejected =
+            Self::raw(StatusCode::TOO_MANY_REQUESTS, "Too many requests, please try again later.\n")
+                .header(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"))
+                .headers(flow_control());
+        if retry_after > 0 { rejected.retry_after(retry_after) } else { rejected }
     }
 
     /// Asks the client to wait so many seconds before it tries again.

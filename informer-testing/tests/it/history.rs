@@ -57,6 +57,18 @@ async fn nothing_is_forgotten_that_is_not_old() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_younger_than_75_seconds_is_kept_and_what_is_older_is_not() {
+    for (age, is_kept) in [(74, true), (76, false)] {
+        let simulator = start(|builder| builder);
+        let before = simulator.resource_version();
+        write(&simulator, 100);
+        advance(Duration::from_secs(age)).await;
+        write(&simulator, 1);
+        assert_eq!(can_watch(&simulator, MAPS, before).await, is_kept, "{age} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_old_is_forgotten_when_there_is_no_room() {
     let simulator = start(|builder| builder);
     let before = simulator.resource_version();

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use informer_testing::{FaultPlan, FaultPlanOptions, RequestFilter, Simulator, Trouble, Verb};
 use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::support::{config_map, get};
+use crate::support::{config_map, get, request, send};
 
 const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 
@@ -61,6 +62,31 @@ async fn every_trouble_of_a_plan_happens_and_is_over_when_it_is() {
     assert_eq!((code, list["items"].as_array().map(Vec::len)), (StatusCode::OK, Some(1)));
     simulator.create(&config_map("a", "two")).unwrap();
     assert_eq!(replica.resource_version(), simulator.resource_version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn planned_refusals_have_the_code_and_the_patience_that_are_planned() {
+    for code in [410, 429, 500, 503, 504] {
+        for retry_after in [0, 3] {
+            let troubles = vec![Trouble::Respond { code, retry_after }];
+            let options = FaultPlanOptions { troubles, count: 1, ..FaultPlanOptions::default() };
+            let simulator = Simulator::builder().built_in_kinds().start_in_process();
+            let plan = FaultPlan::from_seed(2, &options);
+            let planned = plan.troubles()[0];
+            let ask = || send(&simulator, request(Method::GET, MAPS, &Value::Null));
+            let asked = async {
+                tokio::time::sleep(planned.at + planned.lasts / 2).await;
+                let answer = ask().await;
+                let patience =
+                    answer.headers().get("retry-after").map(|seconds| seconds.to_str().unwrap().to_owned());
+                // A state that is gone comes back after no time.
+                let expected = (retry_after > 0 && code != 410).then(|| retry_after.to_string());
+                assert_eq!((answer.status().as_u16(), patience), (code, expected));
+            };
+            tokio::join!(plan.run(&simulator, |_| {}), asked);
+            assert_eq!(ask().await.status(), StatusCode::OK);
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -135,6 +135,23 @@ async fn a_watch_from_the_future_is_silent_until_then() {
     assert_eq!(watch.brief().await, event("ADDED", "two", version));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_watch_from_the_future_gets_no_bookmark_until_then() {
+    let simulator = simulator().await;
+    let version = simulator.resource_version() + 1;
+    let path = format!("{WATCH}&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={version}");
+    let mut watch = Lines::open(&simulator, &path).await;
+    let a_while = std::time::Duration::from_secs(300);
+    assert!(
+        tokio::time::timeout(a_while, watch.next()).await.is_err(),
+        "it would say what has not been reached"
+    );
+    simulator.create(&config_map("b", "elsewhere")).unwrap();
+    let bookmark = watch.next().await.unwrap();
+    assert_eq!(bookmark["type"], "BOOKMARK");
+    assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], version.to_string());
+}
+
 #[tokio::test]
 async fn objects_come_into_and_leave_the_view_of_a_selector() {
     let simulator = simulator().await;
