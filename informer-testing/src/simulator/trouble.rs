@@ -81,8 +81,9 @@ impl Simulator {
 
 /// Trouble with the history.
 impl Simulator {
-    /// Forgets the past, as etcd does every five minutes: watches and lists from before now are answered with 410
-    /// `Expired`. Open watches go on.
+    /// Forgets the past, at once and also in the watch cache: watches and lists from before now are answered with 410
+    /// `Expired`. Open watches go on. What happens by itself every five minutes is etcd's part of that
+    /// ([`compaction_interval`](crate::SimulatorBuilder::compaction_interval)).
     pub fn compact(&self) {
         self.server.compact();
     }
