@@ -80,6 +80,8 @@ async fn a_deployment_that_is_scaled_and_rolled_is_followed_to_the_last_pod() {
     let image = json!([{ "name": "main", "image": "none.example/none:2" }]);
     let roll = json!({ "spec": { "template": { "spec": { "containers": image } } } });
     roll_out(&server, &deployments, roll).await;
+    // A Deployment no longer counts a pod that is marked as deleted, and the kubelet takes its time with it.
+    within(pods.early().wait_until(|objects| objects.len() == 60)).await;
 
     deployments.agree().await;
     sets.agree().await;
