@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::built_in;
 use crate::error::Error;
+use crate::list::LateLists;
 use crate::resource::ResourceKind;
 use crate::serve::{Listener, Service, Tls};
 use crate::server::{Habits, Server, Settings};
@@ -43,6 +44,7 @@ impl Default for SimulatorBuilder {
                     graceful_pods: false,
                     compressed_streams: false,
                     cbor: false,
+                    late_lists: LateLists::FromStorage,
                 },
                 begins_on: SystemTime::now(),
             },
@@ -197,6 +199,16 @@ impl SimulatorBuilder {
     #[must_use]
     pub fn serve_cbor(mut self) -> Self {
         self.settings.habits.cbor = true;
+        self
+    }
+
+    /// Refuses lists of the newest state that a [lagging replica](crate::Simulator::lagging_replica) does not have within 3
+    /// seconds, with 429 `TooManyRequests` and a `Retry-After` of 1 second, as servers from 1.37 on do whose feature gate
+    /// `ConsistentListFromCacheSkipTimeoutFallback` is on. By default they are taken from the storage.
+    #[doc(alias = "ConsistentListFromCacheSkipTimeoutFallback")]
+    #[must_use]
+    pub fn refuse_late_lists(mut self) -> Self {
+        self.settings.habits.late_lists = LateLists::Refused;
         self
     }
 

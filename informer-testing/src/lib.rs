@@ -150,9 +150,9 @@
 //! - **Slow watches** are closed when they are 10,000 events behind, so that a test may write as fast as it likes;
 //!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) has them closed as a real server does. A
 //!   watch whose client takes nothing at all is closed when it goes on reading: it can't tell the difference.
-//! - **Feature gates** of alpha stages are off and stay so: `shardSelector` is ignored, and the newest list of an API server
-//!   whose memory is late comes from the storage, and is not refused (`ConsistentListFromCacheSkipTimeoutFallback`). There
-//!   are no metrics, and no paths that begin with `/api/v1/watch`.
+//! - **Feature gates** of alpha stages are off, but for those that the [builder](SimulatorBuilder) turns on: `shardSelector` is
+//!   ignored. `/metrics` has `apiserver_terminated_watchers_total` and nothing else, and there are no paths that begin with
+//!   `/api/v1/watch`.
 //! - **Rights.** Everyone may do everything. There is no admission but what is said above.
 //! - **`OpenAPI`** is there for custom resources in full, for built-in kinds only as far as `kubectl apply` needs it.
 

@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::credentials::Credentials;
 use crate::custom;
 use crate::fault::{FaultQueue, ShutdownAnswer};
+use crate::list::LateLists;
 use crate::request::RequestLog;
 use crate::resource::ResourceKind;
 use crate::serve::{Farewells, Tls};
@@ -58,6 +59,8 @@ pub(crate) struct Habits {
     pub(crate) compressed_streams: bool,
     /// Whether CBOR is sent and taken.
     pub(crate) cbor: bool,
+    /// What becomes of lists of the newest state that the memory of an API server does not have in time.
+    pub(crate) late_lists: LateLists,
 }
 
 /// A simulated API server.

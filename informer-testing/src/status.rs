@@ -159,7 +159,11 @@ pub(crate) fn too_large_resource_version(wanted: u64, current: u64) -> Refusal {
 
 /// The refusal of what a watch cache would serve that has not been filled yet.
 pub(crate) fn initializing(retry_after_seconds: u32) -> Refusal {
-    let message = "storage is (re)initializing";
+    too_many_requests("storage is (re)initializing", retry_after_seconds)
+}
+
+/// The refusal of what can be had a little later.
+pub(crate) fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Refusal {
     let mut refusal = failure(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
     refusal.details = Some(StatusDetails { retry_after_seconds, ..details("", "", "") });
     refusal

@@ -15,7 +15,7 @@ pub(crate) fn paths(server: &Server) -> Value {
         }
         paths.push(format!("/{}", version.path()));
     }
-    paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.extend(["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
     paths.sort();
     paths.dedup();
     json!({ "paths": paths })

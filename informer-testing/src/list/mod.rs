@@ -18,6 +18,15 @@ const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to di
     the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that \
     were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
+/// What becomes of a list of the newest state that the memory of an API server does not have in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LateLists {
+    /// It is taken from the storage.
+    FromStorage,
+    /// It is refused.
+    Refused,
+}
+
 /// One page of a list, and how to go on.
 #[derive(Debug)]
 pub(crate) struct List {
@@ -37,16 +46,25 @@ struct Start {
     limit: usize,
 }
 
+/// Where lists come from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) table: &'a Table,
+    /// How far the server knows of what is stored.
+    pub(crate) revision: &'a Revision,
+    pub(crate) late: LateLists,
+}
+
 /// Answers a list, waiting up to 3 seconds for a resource version that has not been reached.
 pub(crate) async fn list(
-    table: &Table,
-    revision: &Revision,
+    source: Source<'_>,
     filter: &Filter,
     options: &ListOptions,
 ) -> Result<List, Refusal> {
+    let Source { table, revision, .. } = source;
     options.validate_for_list()?;
     let cached = comes_from_cache(&table.kind, revision, filter, options)?;
-    let start = start(cached, revision, filter, options).await?;
+    let start = start(source, cached, filter, options).await?;
     let request = PageRequest { filter, at: start.at, start: &start.key, limit: start.limit };
     let page =
         table.page(&request).map_err(|refusal| offer_remainder(refusal, cached, filter, &start, options))?;
@@ -83,20 +101,20 @@ fn comes_from_cache(
 }
 
 async fn start(
+    source: Source<'_>,
     cached: bool,
-    revision: &Revision,
     filter: &Filter,
     options: &ListOptions,
 ) -> Result<Start, Refusal> {
-    let limit = options.limit;
+    let (revision, limit) = (source.revision, options.limit);
     let from_the_top = |at, limit| Start { at, key: filter.key_prefix(), limit };
     if !options.continue_token.is_empty() {
-        return resume(cached, revision, filter, options).await;
+        return resume(source, cached, filter, options).await;
     }
     // What is not in the watch cache comes from etcd, which is never behind.
     let at_hand = || if cached { revision.at_hand() } else { At::Latest };
     let Some(version) = options.parsed_resource_version()? else {
-        return Ok(from_the_top(newest(cached, revision).await, limit));
+        return Ok(from_the_top(newest(source, cached).await?, limit));
     };
     if version == 0 {
         // The watch cache ignores the limit of a list that accepts any state; etcd does not.
@@ -113,8 +131,8 @@ async fn start(
 }
 
 async fn resume(
+    source: Source<'_>,
     cached: bool,
-    revision: &Revision,
     filter: &Filter,
     options: &ListOptions,
 ) -> Result<Start, Refusal> {
@@ -124,18 +142,25 @@ async fn resume(
     let token = ContinueToken::decode(&options.continue_token)?;
     let at = match u64::try_from(token.resource_version) {
         Ok(version) => {
-            reach(cached, revision, version).await?;
+            reach(cached, source.revision, version).await?;
             At::Exactly(version)
         }
-        Err(_) => newest(cached, revision).await,
+        Err(_) => newest(source, cached).await?,
     };
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
 }
 
-/// Gives the newest state: from the watch cache, if that has it in time, and else from etcd.
-async fn newest(cached: bool, revision: &Revision) -> At {
-    let is_in_time = cached && revision.reach(revision.stored()).await.is_ok();
-    if is_in_time { revision.at_hand() } else { At::Latest }
+/// Gives the newest state: from the watch cache, if that has it in time, and else from etcd, unless that is not to be asked.
+async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
+    let revision = source.revision;
+    if !cached {
+        return Ok(At::Latest);
+    }
+    match revision.reach(revision.stored()).await {
+        Ok(()) => Ok(revision.at_hand()),
+        Err(_) if source.late == LateLists::FromStorage => Ok(At::Latest),
+        Err(late) => Err(status::too_many_requests(late.message, 1)),
+    }
 }
 
 /// Waits for a resource version. The watch cache lags behind, so it is given time; etcd knows at once what it has not.

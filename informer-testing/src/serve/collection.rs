@@ -8,7 +8,7 @@ use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::unknown_fields;
 use crate::catalogue::Served;
-use crate::list::{self, List, ListOptions};
+use crate::list::{self, List, ListOptions, Source};
 use crate::request::Verb;
 use crate::selector::Filter;
 use crate::status::{self, Refusal};
@@ -44,16 +44,14 @@ async fn list(call: &Call, served: &Served, namespace: Option<&str>) -> Result<H
     let options = ListOptions::parse(&call.recorded.query)?;
     let filter = filter(served, namespace, &options)?;
     call.accepted.check_plurality(&served.kind, true)?;
-    let list = list::list(&served.table, &call.revision, &filter, &options).await?;
+    let list = list::list(source(call, served), &filter, &options).await?;
     Ok(respond::list(list, call.shape(served)?, call.takes_gzip()))
 }
 
 async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
-    let mut options = ListOptions::parse(&call.recorded.query)?;
     let server = &call.server;
-    if server.settings.watch_rules.streaming_lists.are_served() {
-        options.default_to_streaming();
-    }
+    let mut options = ListOptions::parse(&call.recorded.query)?;
+    server.settings.watch_rules.streaming_lists.settle(&mut options);
     call.accepted.check_stream(server.settings.habits.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
@@ -88,7 +86,7 @@ async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result
     let delete_options = call.delete_options()?;
     let options = ListOptions::parse(&call.recorded.query)?;
     let filter = filter(served, namespace, &options)?;
-    let found = list::list(&served.table, &call.revision, &filter, &options).await?;
+    let found = list::list(source(call, served), &filter, &options).await?;
     let mut deleted = Vec::new();
     for object in found.objects {
         // What someone else has deleted in the meantime is not there to be deleted.
@@ -105,6 +103,11 @@ async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result
         remaining: found.remaining,
     };
     Ok(respond::list(list, call.shape(served)?, false))
+}
+
+fn source<'a>(call: &'a Call, served: &'a Served) -> Source<'a> {
+    let late = call.server.settings.habits.late_lists;
+    Source { table: &served.table, revision: &call.revision, late }
 }
 
 fn filter(served: &Served, namespace: Option<&str>, options: &ListOptions) -> Result<Filter, Refusal> {

@@ -8,6 +8,7 @@ mod documents;
 mod farewell;
 mod gzip;
 mod listener;
+mod metrics;
 mod object;
 mod respond;
 mod route;

@@ -53,7 +53,7 @@ pub(super) fn whole(
     typed(code, encoding.media_type(), ResponseBody::whole(body))
 }
 
-pub(super) fn text(code: StatusCode, text: &'static str) -> HttpResponse {
+pub(super) fn text(code: StatusCode, text: impl Into<Bytes>) -> HttpResponse {
     let mut response = Response::new(ResponseBody::whole(text));
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

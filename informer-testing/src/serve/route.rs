@@ -28,6 +28,7 @@ pub(super) enum Route {
     /// A question about rights, which is asked by creating it.
     Review(&'static Review),
     Version,
+    Metrics,
     Health(Health),
     /// Nothing, within a group of the server's own.
     Missing,
@@ -81,6 +82,7 @@ pub(super) fn route(server: &Server, path: &str) -> Route {
     let segments: Vec<&str> = decoded.iter().map(AsRef::as_ref).collect();
     let found = match segments.as_slice() {
         ["version"] => Some(Route::Version),
+        ["metrics"] => Some(Route::Metrics),
         ["readyz"] => Some(Route::Health(Health::Ready)),
         ["readyz", "shutdown"] => Some(Route::Health(Health::NotShuttingDown)),
         ["healthz" | "livez" | "readyz", ..] => Some(Route::Health(Health::Alive)),

@@ -15,7 +15,7 @@ use super::body::ResponseBody;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::route::{Facet, Health, Route, route};
-use super::{collection, documents, object};
+use super::{collection, documents, metrics, object};
 use crate::encoding::Encoding;
 use crate::fault::ShutdownAnswer;
 use crate::indent::indent;
@@ -144,7 +144,9 @@ where
         }
         // What is no object is there in JSON only.
         _ if accept::takes_json(&recorded.headers) => Ok(Accepted::json(&recorded)),
-        Route::Version | Route::Health(_) | Route::Missing | Route::Unknown => Ok(Accepted::json(&recorded)),
+        Route::Version | Route::Metrics | Route::Health(_) | Route::Missing | Route::Unknown => {
+            Ok(Accepted::json(&recorded))
+        }
         Route::Document(_) | Route::Review(_) => Err(status::not_acceptable(Encoding::Json.media_type())),
     };
     let answered = match accepted {
@@ -170,6 +172,7 @@ async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
         Route::Version => {
             Ok(respond::whole(StatusCode::OK, Encoding::Json, indent(VERSION.as_bytes()), false))
         }
+        Route::Metrics => Ok(metrics::answer(&call.server.watches.terminated())),
         Route::Health(health) => Ok(health_of(&call, *health)),
         Route::Missing => Err(status::no_such_resource()),
         Route::Unknown => Ok(respond::page_not_found()),

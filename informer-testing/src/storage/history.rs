@@ -21,7 +21,7 @@ pub(crate) struct Event {
     /// Whether what was stored before can't be read, so that whoever follows etcd can't be told what was deleted.
     pub(crate) is_corrupt: bool,
     /// When it was written.
-    pub(super) written: Instant,
+    pub(crate) written: Instant,
     departed: OnceLock<Arc<Object>>,
 }
 
@@ -53,9 +53,14 @@ impl Event {
     }
 }
 
-/// A reader has fallen so far behind that it can't go on without losing events.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lagging;
+/// Why a reader can't go on without losing events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// It has fallen too far behind.
+    TooSlow,
+    /// The history has begun anew.
+    Anew,
+}
 
 /// Somebody who reads a history.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +80,8 @@ pub(crate) struct History {
     events: VecDeque<Arc<Event>>,
     /// The number of the oldest event still held.
     first: u64,
+    /// The number of the first event since the history began anew.
+    began: u64,
     /// The lowest resource version whose state can still be computed. A compaction does not change it.
     reachable: u64,
     /// Those of the events that the API server remembers.
@@ -90,6 +97,7 @@ impl History {
         Self {
             events: VecDeque::new(),
             first: 0,
+            began: 0,
             reachable: floor,
             window: Window::new(retention, floor),
             forgotten: floor,
@@ -132,9 +140,16 @@ impl History {
 
     /// Forgets everything, as a server does that starts anew at this revision. Readers from before lose their place.
     pub(crate) fn begin_anew(&mut self, revision: u64) {
+        self.refill(revision);
+        self.window.shrink_to_least();
+    }
+
+    /// Forgets everything, as a server does that lists the resource once more. Readers from before lose their place.
+    pub(crate) fn refill(&mut self, revision: u64) {
         self.first = self.end() + 1;
+        self.began = self.first;
         self.events.clear();
-        self.window.begin_anew(revision);
+        self.window.empty(revision);
         self.forgotten = revision;
         self.reachable = revision;
     }
@@ -167,10 +182,13 @@ impl History {
         reader: &Reader,
         up_to: u64,
         is_sent: impl Fn(&Event) -> bool,
-    ) -> Result<Vec<Arc<Event>>, Lagging> {
-        let skip = reader.cursor.checked_sub(self.first).ok_or(Lagging)?;
+    ) -> Result<Vec<Arc<Event>>, Lost> {
+        if reader.joined < self.began {
+            return Err(Lost::Anew);
+        }
+        let skip = reader.cursor.checked_sub(self.first).ok_or(Lost::TooSlow)?;
         let end = self.events.partition_point(|event| event.resource_version() <= up_to);
-        let skip = usize::try_from(skip).map_err(|_| Lagging)?.min(end);
+        let skip = usize::try_from(skip).map_err(|_| Lost::TooSlow)?.min(end);
         let joined = reader.joined.saturating_sub(self.first);
         let counts_from = usize::try_from(joined).map_or(end, |joined| joined.max(skip).min(end));
         let mut counted = self.events.range(counts_from..end);
@@ -180,9 +198,20 @@ impl History {
             true => counted.filter(|event| is_sent(event)).nth(room),
         };
         match without_room {
-            Some(event) if !(reader.patience.is_timed && self.budget.spend(event.written)) => Err(Lagging),
+            Some(event) if !(reader.patience.is_timed && self.budget.spend(event.written)) => {
+                Err(Lost::TooSlow)
+            }
             _ => Ok(self.events.range(skip..end).cloned().collect()),
         }
+    }
+
+    /// Tells whether, at that time, as many events waited for a reader as its channels hold, of which it has taken some.
+    pub(crate) fn is_full(&self, reader: &Reader, taken: usize, at: Instant) -> bool {
+        let waiting = reader.cursor.saturating_sub(self.first);
+        let waiting = usize::try_from(waiting).unwrap_or(usize::MAX).min(self.events.len());
+        let written = self.events.range(waiting..).take_while(|event| event.written <= at);
+        let room = usize::try_from(reader.patience.room).unwrap_or(usize::MAX);
+        written.take(room).count() + taken >= room
     }
 
     /// Goes through the events after a resource version, newest first.

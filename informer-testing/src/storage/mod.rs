@@ -17,7 +17,7 @@ mod window;
 
 pub use backup::Backup;
 pub(crate) use bell::Listener;
-pub(crate) use history::{Event, Lagging, Reader};
+pub(crate) use history::{Event, Lost, Reader};
 pub(crate) use past::{At, PageRequest};
 pub(crate) use patience::Patience;
 pub(crate) use revision::Revision;

@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+use tokio::time::Instant;
 
 use super::bell::{Bell, Listener};
-use super::history::{Event, History, Lagging, Reader};
+use super::history::{Event, History, Lost, Reader};
 use super::past::{self, At, Page, PageRequest};
 use super::patience::Patience;
 use super::revision::Revision;
@@ -179,10 +180,15 @@ impl Table {
         reader: &Reader,
         known: &Revision,
         is_sent: impl Fn(&Event) -> bool,
-    ) -> Result<(Vec<Arc<Event>>, u64), Lagging> {
+    ) -> Result<(Vec<Arc<Event>>, u64), Lost> {
         let state = self.state.read();
         let up_to = known.current();
         Ok((state.history.read(reader, up_to, is_sent)?, up_to))
+    }
+
+    /// Tells whether a reader that has taken so many events had no room for more at that time.
+    pub(crate) fn is_full(&self, reader: &Reader, taken: usize, at: Instant) -> bool {
+        self.state.read().history.is_full(reader, taken, at)
     }
 }
 

@@ -67,8 +67,15 @@ impl Window {
         self.floor
     }
 
-    pub(super) fn begin_anew(&mut self, floor: u64) {
-        *self = Self::new(self.retention, floor);
+    /// Forgets everything. There is as much room as before.
+    pub(super) fn empty(&mut self, floor: u64) {
+        self.len = 0;
+        self.floor = floor;
+    }
+
+    /// Makes the room as small as it is in the beginning.
+    pub(super) fn shrink_to_least(&mut self) {
+        self.capacity = Self::new(self.retention, self.floor).capacity;
     }
 
     /// Makes room for one more event, by growing or by forgetting.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::injection::PlacedInjection;
 use crate::request::{RecordedRequest, RequestFilter};
+use crate::resource::ResourceKind;
 
 /// Knows all open watch streams.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) struct WatchRegistry {
     /// Told after each opening and closing.
     changed: watch::Sender<()>,
     bookmarks: Mutex<BookmarkRule>,
+    /// How many streams have been ended because they were read too slowly, by group and resource.
+    terminated: Mutex<BTreeMap<(String, String), u64>>,
 }
 
 /// The open streams, by their order.
@@ -69,7 +72,12 @@ pub(crate) struct Registration {
 impl WatchRegistry {
     pub(crate) fn new(bookmark_interval: Duration) -> Self {
         let bookmarks = Mutex::new(BookmarkRule { interval: bookmark_interval, delayed: false, lost: false });
-        Self { open: Mutex::default(), changed: watch::Sender::new(()), bookmarks }
+        Self {
+            open: Mutex::default(),
+            changed: watch::Sender::new(()),
+            bookmarks,
+            terminated: Mutex::default(),
+        }
     }
 
     pub(crate) fn bookmarks(&self) -> BookmarkRule {
@@ -127,6 +135,11 @@ impl WatchRegistry {
         self.open.lock().end = None;
     }
 
+    /// How many streams have been ended because they were read too slowly, by group and resource.
+    pub(crate) fn terminated(&self) -> BTreeMap<(String, String), u64> {
+        self.terminated.lock().clone()
+    }
+
     /// Waits until `enough` holds for the number of matching streams.
     pub(crate) async fn wait_for(&self, filter: &RequestFilter, enough: impl Fn(usize) -> bool) {
         let mut changed = self.changed.subscribe();
@@ -142,6 +155,12 @@ impl Registration {
     /// How bookmarks are to be sent now.
     pub(super) fn bookmarks(&self) -> BookmarkRule {
         self.registry.bookmarks()
+    }
+
+    /// Counts it among those that are read too slowly.
+    pub(super) fn count_terminated(&self, kind: &ResourceKind) {
+        let resource = (kind.group.clone(), kind.plural.clone());
+        *self.registry.terminated.lock().entry(resource).or_default() += 1;
     }
 }
 

@@ -40,9 +40,13 @@ pub enum StreamingLists {
 }
 
 impl StreamingLists {
-    /// Whether the server knows them, and so takes a watch from nowhere for one, too.
-    pub(crate) fn are_served(self) -> bool {
-        matches!(self, Self::Served | Self::ServedLate)
+    /// Settles whether a watch is one: a server that knows them takes a watch from nowhere for one, too.
+    pub(crate) fn settle(self, options: &mut ListOptions) {
+        match self {
+            Self::Served | Self::ServedLate => options.default_to_streaming(),
+            Self::Ignored => options.ignore_streaming(),
+            Self::Refused => {}
+        }
     }
 }
 
@@ -91,7 +95,7 @@ enum Start {
     Now,
 }
 
-/// Opens a watch, or refuses its parameters.
+/// Opens a watch, or refuses its parameters, of which [`StreamingLists::settle`] has made what they mean here.
 ///
 /// As on the real server, what goes wrong after the parameters were accepted is not an HTTP error but an `ERROR`
 /// event in a stream that then ends; but for a watch cache that is not ready.
@@ -99,13 +103,8 @@ pub(crate) async fn open(
     opening: Opening,
     options: &ListOptions,
 ) -> Result<BoxStream<'static, std::io::Result<Bytes>>, Refusal> {
-    let mut options = options.clone();
-    let streaming_lists = opening.rules.streaming_lists;
-    if streaming_lists == StreamingLists::Ignored {
-        options.ignore_streaming();
-    }
-    options.validate_for_watch(streaming_lists != StreamingLists::Refused)?;
-    let start = start(&opening.revision, &options)?;
+    options.validate_for_watch(opening.rules.streaming_lists != StreamingLists::Refused)?;
+    let start = start(&opening.revision, options)?;
     if opening.table.kind.is_cached() {
         opening.revision.watch_cache().check()?;
     }
@@ -113,7 +112,7 @@ pub(crate) async fn open(
         return Ok(stream::empty().boxed());
     }
     let framing = opening.framing.clone();
-    match begin(opening, &options, start).await {
+    match begin(opening, options, start).await {
         Ok(stream) => Ok(stream.into_bytes().boxed()),
         Err(refusal) => {
             let mut buffer = BytesMut::new();

@@ -20,12 +20,13 @@ use super::registry::{Order, Registration};
 use crate::object::Object;
 use crate::selector::Filter;
 use crate::status;
-use crate::storage::{Event, Lagging, Listener, Reader, Revision, Table};
+use crate::storage::{Event, Listener, Lost, Reader, Revision, Table};
 
 /// How long before its deadline a watch gets a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// How often a server looks which bookmarks are due, and how many times as long that may take.
+/// How often a server looks which bookmarks are due, and how many times as long that may take. It counts those as due that are
+/// within the same second.
 const TICK: Duration = Duration::from_secs(1);
 const SLOWEST_TICK: f64 = 1.25;
 
@@ -103,8 +104,8 @@ impl Bookmarks {
         bookmarks
     }
 
-    /// Sets the next bookmark one interval from now, or shortly before the deadline if that is sooner; and then as much later
-    /// as it takes a server to look again.
+    /// Sets the next bookmark one interval from now, or shortly before the deadline if that is sooner; and from there to when a
+    /// server looks: at the earliest when the second begins in which it is due.
     fn schedule(&mut self) {
         let now = Instant::now();
         let regular = ahead(self.interval);
@@ -112,7 +113,9 @@ impl Bookmarks {
         let due = last.map_or(regular, |last| last.min(regular));
         // Whoever wants bookmarks more often does not want them to be off by as much.
         let tick = (self.interval / 60).min(TICK);
-        self.next = due + tick.mul_f64(self.random.f64() * SLOWEST_TICK);
+        let (second, look) =
+            (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * SLOWEST_TICK));
+        self.next = (due + look).checked_sub(second).map_or(now, |next| next.max(now));
     }
 }
 
@@ -147,6 +150,7 @@ impl WatchStream {
         if self.framing.is_full(buffer) || self.ended.is_some() {
             return;
         }
+        self.drop_a_bookmark_without_room();
         // Asked first: what is written before the resource goes is then among what is pulled.
         let gone = self.gone.is_cancelled();
         self.fill_events(buffer);
@@ -205,7 +209,26 @@ impl WatchStream {
                 self.complete_to = complete_to;
                 self.pending.extend(events);
             }
-            Err(Lagging) => self.ended = Some(Ending::Close),
+            Err(lost) => {
+                if lost == Lost::TooSlow {
+                    self.registration.count_terminated(&self.table.kind);
+                }
+                self.ended = Some(Ending::Close);
+            }
+        }
+    }
+
+    /// Passes over a bookmark that became due when as many events waited for this watch as its channels hold: events are waited
+    /// for, bookmarks are not.
+    fn drop_a_bookmark_without_room(&mut self) {
+        let Some(bookmarks) = self.bookmarks.as_mut().filter(|bookmarks| bookmarks.next <= Instant::now())
+        else {
+            return;
+        };
+        let taken = self.pending.iter().filter(|event| event.written <= bookmarks.next).count();
+        if self.table.is_full(&self.reader, taken, bookmarks.next) {
+            bookmarks.interval = self.registration.bookmarks().interval();
+            bookmarks.schedule();
         }
     }
 

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use http_body_util::BodyExt;
 use informer_testing::{Simulator, SimulatorBuilder};
 use serde_json::Value;
 use tokio::time::{Instant, advance};
 
-use crate::support::{Lines, config_map, get, names, pod, request};
+use crate::support::{Lines, config_map, get, names, pod, request, send};
 
 const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -224,12 +225,90 @@ async fn bookmarks_come_about_every_minute_and_not_all_at_once() {
         assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
         delays.push(since.elapsed());
     }
-    let tolerated = Duration::from_secs(60)..Duration::from_millis(61_252);
+    // A server looks each second or so which ones are due within that second.
+    let tolerated = Duration::from_secs(59)..Duration::from_millis(61_252);
     assert!(delays.iter().all(|delay| tolerated.contains(delay)), "{delays:?}");
     delays.sort_unstable();
     delays.dedup();
     assert!(delays.len() > 15, "{delays:?}");
-    assert!(began.elapsed() > Duration::from_secs(60 * 20));
+    assert!(delays[0] < Duration::from_secs(60) && delays[19] > Duration::from_secs(60), "{delays:?}");
+    let mean = began.elapsed() / 20;
+    assert!((Duration::from_millis(59_700)..Duration::from_millis(60_700)).contains(&mean), "{mean:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_for_which_a_watch_has_no_room_is_dropped() {
+    // There is room for 20 events.
+    for (events, is_dropped) in [(19, false), (20, true)] {
+        let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+        let now = simulator.resource_version();
+        let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={now}");
+        let mut watch = Lines::open(&simulator, &format!("{MAPS}?{query}")).await;
+        write(&simulator, events);
+        advance(Duration::from_secs(62)).await;
+        for number in 0..events {
+            let expected = if number == 0 { "ADDED" } else { "MODIFIED" };
+            assert_eq!(watch.next().await.unwrap()["type"], expected);
+        }
+        let read = Instant::now();
+        assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
+        assert_eq!(
+            read.elapsed() > Duration::from_secs(50),
+            is_dropped,
+            "{events} events: {:?}",
+            read.elapsed()
+        );
+    }
+}
+
+/// Reads the server's metrics as text.
+async fn metrics(simulator: &Simulator) -> String {
+    let response = send(simulator, request(http::Method::GET, "/metrics", &Value::Null)).await;
+    assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_are_closed_because_they_are_slow_are_counted_by_resource() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    assert_eq!(metrics(&simulator).await, "", "there is nothing to count");
+    let mut gone = behind(&simulator, 1).await;
+    simulator.restart_without_history();
+    assert!(gone.next().await.is_none_or(|event| event["type"] != "ERROR"), "it has begun anew");
+    assert_eq!(metrics(&simulator).await, "", "it was not slow");
+    for count in 1..=2 {
+        let mut watch = behind(&simulator, 21).await;
+        advance(Duration::from_millis(101)).await;
+        assert_eq!(watch.next().await, None);
+        let line =
+            format!("apiserver_terminated_watchers_total{{group=\"\",resource=\"configmaps\"}} {count}\n");
+        let text = metrics(&simulator).await;
+        assert!(text.starts_with("# HELP ") && text.ends_with(&line), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_memory_that_is_filled_anew_is_as_large_as_it_was() {
+    let simulator = start(|builder| builder);
+    write(&simulator, 150);
+    simulator.create(&config_map("a", "unreadable")).unwrap();
+    simulator.objects("v1", "ConfigMap").unwrap().delete_corrupt("a/unreadable").unwrap();
+    let (first, _) = write(&simulator, 100);
+    advance(LONG).await;
+    let (_, last) = write(&simulator, 100);
+    assert_eq!(last - first, 199, "it had room for 200");
+    assert!(can_watch(&simulator, MAPS, first - 1).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_much_happens_no_more_than_102_400_events_are_remembered() {
+    let simulator = start(|builder| builder);
+    let (first, last) = write(&simulator, 102_401);
+    let oldest = last - 102_399;
+    assert_eq!(first, oldest - 1);
+    assert!(can_watch(&simulator, MAPS, oldest - 1).await);
+    assert!(!can_watch(&simulator, MAPS, oldest - 2).await);
 }
 
 #[tokio::test(start_paused = true)]

@@ -25,6 +25,15 @@ async fn get(replica: &LaggingReplica, path_and_query: &str) -> (StatusCode, Val
     (code, serde_json::from_slice(&bytes).expect("JSON"))
 }
 
+fn event(name: &str) -> Value {
+    serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": { "namespace": "a", "name": name },
+        "involvedObject": { "namespace": "a" },
+    })
+}
+
 /// Gives the next lines of a watch that come in one piece.
 async fn next_names(body: &mut ResponseBody) -> Vec<String> {
     let frame = body.frame().await.expect("not the end").expect("no error").into_data().expect("data");
@@ -71,6 +80,49 @@ async fn the_newest_list_comes_from_memory_as_soon_as_that_has_it() {
     });
     assert_eq!(names(&newest), ["one"]);
     assert!((1_000..1_010).contains(&took.as_millis()), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_is_not_to_ask_the_storage_refuses_the_newest_list_until_it_has_it() {
+    let simulator = Simulator::builder().built_in_kinds().refuse_late_lists().start_in_process();
+    let replica = simulator.lagging_replica();
+    simulator.create(&config_map("a", "one")).unwrap();
+    simulator.create(&config_map("a", "two")).unwrap();
+    let (_, page) = get(&replica, &format!("{MAPS}?limit=1")).await;
+    let next = format!("{MAPS}?continue={}", page["metadata"]["continue"].as_str().unwrap());
+    replica.hold();
+    let held_at = replica.resource_version();
+    let version = simulator.create(&config_map("a", "three")).unwrap().resource_version();
+    let asked = Instant::now();
+    let response = send(&replica, MAPS).await;
+    assert!((3_000..3_010).contains(&asked.elapsed().as_millis()), "{:?}", asked.elapsed());
+    assert_eq!(response.headers()["retry-after"], "1");
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    let status = crate::support::body_of(response).await;
+    assert_eq!(status["reason"], "TooManyRequests");
+    let message = format!("Timeout: Too large resource version: {version}, current: {held_at}");
+    assert_eq!(status["message"], message);
+
+    assert_eq!(names(&get(&replica, &next).await.1), ["two"], "that state it has");
+    simulator.create(&event("happened")).unwrap();
+    assert_eq!(names(&get(&replica, "/api/v1/namespaces/a/events").await.1), ["happened"], "never in memory");
+    replica.catch_up();
+    assert_eq!(names(&get(&replica, MAPS).await.1), ["one", "three", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_the_newest_state_without_objects_begins_there_and_not_where_a_late_memory_is() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    simulator.create(&config_map("a", "one")).unwrap();
+    let path = format!("{MAPS}?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan");
+    let mut from_the_newest = send(&replica, &path).await.into_body();
+    let mut from_any = send(&replica, &format!("{path}&resourceVersion=0")).await.into_body();
+    simulator.create(&config_map("a", "two")).unwrap();
+    replica.catch_up();
+    assert_eq!(next_names(&mut from_the_newest).await, ["two"]);
+    assert_eq!(next_names(&mut from_any).await, ["one", "two"]);
 }
 
 #[tokio::test(start_paused = true)]

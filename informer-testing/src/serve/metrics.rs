@@ -1,0 +1,38 @@
+//! `/metrics`: what a server counts of itself, in Prometheus' text format.
+//!
+//! Of a real server's hundreds of metrics there is the one that its clients can do something about: how often somebody read
+//! a watch too slowly (`pkg/storage/cacher/metrics`).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+
+use super::respond::{self, HttpResponse};
+
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+const TERMINATED: &str = "apiserver_terminated_watchers_total";
+
+/// Answers with the watches that were ended because they were read too slowly, by group and resource.
+pub(super) fn answer(terminated: &BTreeMap<(String, String), u64>) -> HttpResponse {
+    let mut response = respond::text(StatusCode::OK, text(terminated));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(TEXT_FORMAT));
+    response
+}
+
+fn text(terminated: &BTreeMap<(String, String), u64>) -> String {
+    let mut text = String::new();
+    // A metric is not there before there is something to count.
+    if !terminated.is_empty() {
+        text += "# HELP apiserver_terminated_watchers_total [ALPHA] Counter of watchers closed due to \
+                 unresponsiveness broken by resource type.\n";
+        text += "# TYPE apiserver_terminated_watchers_total counter\n";
+    }
+    for ((group, resource), count) in terminated {
+        // A string can always be written to, and names need no escapes.
+        let _ = writeln!(text, "{TERMINATED}{{group=\"{group}\",resource=\"{resource}\"}} {count}");
+    }
+    text
+}
