@@ -1,6 +1,6 @@
-//! What a list needs at its peak, over what the informer holds when it is at rest: the first one, and one in which nothing
-//! has changed; streaming, and in pages of 500. 100,000 pods of 9 KB, whole, packed and metadata only, from JSON to store and a
-//! handler.
+//! What a list needs at its peak, over what the informer holds when it is at rest: the first one, and one in which nothing,
+//! a tenth or everything has changed; streaming, and in pages of 500. 100,000 pods of 9 KB, whole, packed and metadata only,
+//! from JSON to store and a handler.
 //! `cargo bench -p informer-factory --bench lists`; `-- --quick` for 10,000.
 //!
 //! The server is a service in this process that writes each pod when it is asked for, so that next to nothing of what is
@@ -8,6 +8,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -45,7 +46,12 @@ fn main() {
     let pods = if quick { 10_000 } else { 100_000 };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let server = Server { templates: Arc::new(templates().await), pods, expire: Arc::default() };
+        let server = Server {
+            templates: Arc::new(templates().await),
+            pods,
+            expire: Arc::default(),
+            changed: Arc::default(),
+        };
         measure::<Pod>("streaming list", &server, ReflectorConfig::new()).await;
         measure::<Pod>("list in pages", &server, in_pages()).await;
         let packed = ReflectorConfig::new().storage(|_| Storage::Packed);
@@ -82,16 +88,25 @@ where
     let over_steady = || (ALLOCATED.peak_usage() - before) as f64 / steady as f64;
     report_peak(&format!("{case}, first"), over_steady());
 
-    ALLOCATED.reset_peak_usage();
-    let relist = Instant::now();
-    server.expire.notify_one();
-    let mut status = informer.status().clone();
-    while status.health().is_live() {
-        status.health_changed().await;
+    // What has changed is there twice until handlers have been told of both states, so the more of it the higher the peak.
+    for (what, one_in) in [("unchanged", 0), ("a tenth changed", 10), ("all changed", 1)] {
+        ALLOCATED.reset_peak_usage();
+        let relist = Instant::now();
+        server.change(one_in);
+        server.expire.notify_one();
+        let mut status = informer.status().clone();
+        while status.health().is_live() {
+            status.health_changed().await;
+        }
+        at_rest(&informer, &handler).await;
+        report(&format!("{case}, {what}: time"), relist.elapsed().as_secs_f64(), "s");
+        match what {
+            "all changed" => {
+                report(&format!("{case}, {what}: peak over what is held"), over_steady(), "times")
+            }
+            _ => report_peak(&format!("{case}, {what}"), over_steady()),
+        }
     }
-    at_rest(&informer, &handler).await;
-    report(&format!("{case}, unchanged: time"), relist.elapsed().as_secs_f64(), "s");
-    report_peak(&format!("{case}, unchanged"), over_steady());
     shutdown.cancel();
     task.await.expect("no panic");
 }
@@ -120,8 +135,8 @@ fn report(case: &str, value: f64, unit: &str) {
     println!("bench: {case} = {value:.3} {unit}");
 }
 
-/// Pods as text, cut where the number of a pod goes.
-async fn templates() -> Vec<Vec<String>> {
+/// Pods as text, cut where the number of a pod goes: behind its name, its version and its UID.
+async fn templates() -> Vec<[String; 4]> {
     let simulator = Simulator::builder().built_in_kinds().start().await.expect("a free port");
     simulator.populate(&ClusterSpec { pods: 64, ..ClusterSpec::default() }).expect("it has room");
     let pods = simulator.list_all::<Pod>().expect("pods are served");
@@ -131,23 +146,47 @@ async fn templates() -> Vec<Vec<String>> {
         pod.metadata.uid = Some("00000000-0000-4000-8000-@".into());
         pod.metadata.resource_version = Some("@".into());
         let text = serde_json::to_string(&pod).expect("a pod can be written");
-        text.split('@').map(str::to_owned).collect()
+        let parts: Vec<String> = text.split('@').map(str::to_owned).collect();
+        parts.try_into().expect("nothing else has this character")
     };
     pods.into_iter().map(template).collect()
 }
 
-/// Serves pods that never change, and watches on which nothing happens.
+/// Serves pods, and watches on which nothing happens.
 #[derive(Clone)]
 struct Server {
-    templates: Arc<Vec<Vec<String>>>,
+    templates: Arc<Vec<[String; 4]>>,
     pods: usize,
     /// Ends the open watches with 410.
     expire: Arc<Notify>,
+    changed: Arc<Changed>,
+}
+
+/// How often pods have been changed behind the informer's back.
+#[derive(Default)]
+struct Changed {
+    all: AtomicUsize,
+    a_tenth: AtomicUsize,
 }
 
 impl Server {
+    /// Changes all pods, each tenth, or none.
+    fn change(&self, one_in: usize) {
+        match one_in {
+            0 => {}
+            1 => _ = self.changed.all.fetch_add(1, Ordering::Relaxed),
+            _ => _ = self.changed.a_tenth.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+
+    /// A pod as text. Its version is below that of all lists.
     fn pod(&self, number: usize) -> String {
-        self.templates[number % self.templates.len()].join(&(number + 1).to_string())
+        let [start, named, versioned, end] = &self.templates[number % self.templates.len()];
+        let a_tenth =
+            if number.is_multiple_of(10) { self.changed.a_tenth.load(Ordering::Relaxed) } else { 0 };
+        let changes = a_tenth + self.changed.all.load(Ordering::Relaxed);
+        let (number, version) = (number + 1, number + 1 + changes * self.pods);
+        format!("{start}{number}{named}{version}{versioned}{number}{end}")
     }
 
     /// So many pods as text, in pieces, each pod between `before` and `after`.

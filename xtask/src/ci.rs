@@ -40,7 +40,7 @@ enum Step {
 }
 
 /// The steps, those that fail soonest first.
-const STEPS: [(&str, Step); 20] = [
+const STEPS: [(&str, Step); 21] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("tidy", Step::Tidy),
@@ -58,6 +58,11 @@ const STEPS: [(&str, Step); 20] = [
     ("doc", Step::Doc),
     ("loom", Step::Loom),
     ("quickstart", Step::Cargo(&["run", "--release", "--example", "quickstart", "--", "--for", "5s"])),
+    // How much memory a list needs at its peak; with what the step before has compiled.
+    (
+        "lists",
+        Step::Cargo(&["test", "--release", "-p", "informer-factory", "--bench", "lists", "--", "--quick"]),
+    ),
     ("examples", Step::Examples),
     ("custom-groups", Step::Cargo(&["run", "--example", "custom-groups"])),
     ("e2e", Step::E2e),

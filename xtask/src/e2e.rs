@@ -20,6 +20,9 @@ const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 /// Tells the wire scenarios where the server's etcd is, which they make forget the past.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
+/// Tells the wire scenarios that a controller-manager is at work.
+const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
+
 /// Has the servers send a `GOAWAY` now and then, as those do that want their load spread, and delete what they can't read.
 const HABITS: [&str; 2] = ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
 
@@ -66,6 +69,9 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut command = tests();
     command.args(["--", "--ignored"]).args(&args.filter);
     command.env(KUBECONFIG, cluster.kubeconfig()).env(ETCD, cluster.etcd());
+    if options.wants(Extra::ControllerManager) {
+        command.env(CONTROLLERS, "1");
+    }
     for (which, kubeconfig, process) in cluster.further() {
         let [for_kubeconfig, for_process] = variables(which);
         command.env(for_kubeconfig, kubeconfig).env(for_process, process.to_string());

@@ -10,6 +10,7 @@ mod namespaces;
 mod own_writes;
 mod pipeline;
 mod streams;
+mod verifying;
 mod waiting;
 
 use std::collections::BTreeMap;

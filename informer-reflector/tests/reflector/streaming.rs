@@ -126,6 +126,21 @@ async fn what_one_reflector_finds_out_about_streams_others_of_the_same_client_ne
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_found_out_about_streams_holds_for_that_server_alone() {
+    let (one, another) = (SharedServer::new(), SharedServer::new());
+    let config = |server: &SharedServer| ReflectorConfig::new().server(server.clone());
+    let refused = Line::StreamFails(failure(422, "Invalid"));
+    let mut first = Run::streaming_with(vec![refused, page(vec![], "7")], config(&one));
+    first.expect_requests(&["stream newest", "list 0 500", "watch 7"]).await;
+    let (_events, stream) = stream_of(vec![vec![end("7")]]);
+    let mut elsewhere = Run::streaming_with(vec![stream], config(&another));
+    elsewhere.expect_requests(&["stream newest"]).await;
+    elsewhere.expect_notes(&["[]@7"]).await;
+    let mut again = Run::streaming_with(vec![page(vec![], "7")], config(&one));
+    again.expect_requests(&["list 0 500", "watch 7"]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_wants_no_streams_gets_none() {
     let config = ReflectorConfig::new().streaming_lists(false);
     Run::streaming_with(vec![page(vec![], "7")], config).expect_requests(&["list 0 500", "watch 7"]).await;

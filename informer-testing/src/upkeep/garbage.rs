@@ -16,7 +16,7 @@ use crate::writes::{self, Body, Propagation};
 pub(super) fn after_removal(server: &Server, object: &Object) {
     for served in server.catalogue.resources() {
         for dependant in served.table.dependants_of(&object.uid) {
-            if has_another_owner(server, &dependant, &object.uid) {
+            if is_held(server, &dependant, &object.uid) {
                 disown(server, &served, &dependant, &object.uid);
             } else {
                 super::delete(server, &served, &dependant, Propagation::Background);
@@ -46,12 +46,18 @@ pub(super) fn while_terminating(server: &Server, served: &Served, object: &Objec
 fn delete_dependants_first(server: &Server, served: &Served, owner: &Object) {
     for resource in server.catalogue.resources() {
         for dependant in resource.table.dependants_of(&owner.uid) {
-            let policy = if owns_something(server, &dependant) {
-                Propagation::Foreground
+            let own = dependants(server, &dependant);
+            if is_held(server, &dependant, &owner.uid) {
+                disown(server, &resource, &dependant, &owner.uid);
+            } else if own.is_empty() {
+                super::delete(server, &resource, &dependant, Propagation::Background);
             } else {
-                Propagation::Background
-            };
-            super::delete(server, &resource, &dependant, policy);
+                if own.iter().any(|own| waits_for_dependants(own)) {
+                    // Else those of a circle would wait for each other.
+                    unblock(server, &resource, &dependant);
+                }
+                super::delete(server, &resource, &dependant, Propagation::Foreground);
+            }
         }
     }
     let blocks = |dependant: &Arc<Object>| blocks(dependant, &owner.uid);
@@ -95,13 +101,37 @@ fn blocks(dependant: &Object, owner: &str) -> bool {
     references(&body).any(|reference| reference["uid"] == owner && reference["blockOwnerDeletion"] == true)
 }
 
-fn owns_something(server: &Server, object: &Object) -> bool {
-    let resources = server.catalogue.resources();
-    resources.iter().any(|resource| !resource.table.dependants_of(&object.uid).is_empty())
+/// Has nobody wait for an object any more.
+fn unblock(server: &Server, served: &Served, dependant: &Object) {
+    super::edit(server, served, &dependant.key, |body| {
+        let metadata = writes::metadata_mut(body);
+        let Some(Value::Array(references)) = metadata.get_mut("ownerReferences") else {
+            return false;
+        };
+        let mut changed = false;
+        for reference in references.iter_mut().filter(|reference| reference["blockOwnerDeletion"] == true) {
+            reference["blockOwnerDeletion"] = false.into();
+            changed = true;
+        }
+        changed
+    });
 }
 
-fn has_another_owner(server: &Server, object: &Object, gone: &str) -> bool {
-    owners(server, object).iter().any(|(_, owner)| *owner.uid != *gone)
+/// The objects that an object owns.
+fn dependants(server: &Server, object: &Object) -> Vec<Arc<Object>> {
+    let resources = server.catalogue.resources();
+    resources.iter().flat_map(|resource| resource.table.dependants_of(&object.uid)).collect()
+}
+
+/// Tells whether an object stays for the sake of an owner that does so, too.
+fn is_held(server: &Server, object: &Object, going: &str) -> bool {
+    let stays = |owner: &Object| *owner.uid != *going && !waits_for_dependants(owner);
+    owners(server, object).iter().any(|(_, owner)| stays(owner))
+}
+
+/// Tells whether an object is to go as soon as what it owns has gone.
+fn waits_for_dependants(object: &Object) -> bool {
+    object.terminating && writes::finalizers(&object.decode()).contains(&writes::FOREGROUND)
 }
 
 /// Finds the owners that exist.

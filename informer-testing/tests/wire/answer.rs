@@ -60,7 +60,11 @@ impl Answer {
     }
 
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).chars().take(2_000).collect()
+        self.whole_text().chars().take(2_000).collect()
+    }
+
+    pub(crate) fn whole_text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }
 

@@ -17,6 +17,9 @@ use crate::target::Target;
 /// Long enough for any scenario; the longest wait that a server has by itself is 20 seconds, before it leaves.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// Says that a controller-manager takes care of what is on the real server.
+const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
+
 /// Held for reading by each scenario on the usual real server, and for writing by those that need it for themselves.
 /// Others have the same etcd, but nothing there asks for what it has been made to forget.
 static REAL_SERVER: RwLock<()> = RwLock::const_new(());
@@ -45,6 +48,8 @@ pub(crate) struct Scenario {
     alone: bool,
     /// Whether it needs a connection of its own, which the simulator has only over a socket.
     over_a_socket: bool,
+    /// Whether a real server needs a controller-manager for it.
+    needs_controllers: bool,
     /// The server that it is for.
     pub(crate) target: Target,
 }
@@ -67,6 +72,7 @@ where
         left_out: None,
         alone: false,
         over_a_socket: false,
+        needs_controllers: false,
         target: Target::Usual,
     }
 }
@@ -107,6 +113,11 @@ impl Scenario {
         Self { target: Target::LeavingAtOnce, ..self.over_a_socket() }
     }
 
+    /// Runs on a real server only where there is a controller-manager.
+    pub(crate) fn with_controllers(self) -> Self {
+        Self { needs_controllers: true, ..self }
+    }
+
     pub(crate) fn runs_on(&self, place: Place) -> bool {
         self.left_out.is_none_or(|(left_out, _)| left_out != place)
     }
@@ -118,11 +129,16 @@ impl Scenario {
         }
         let (run, target) = (self.run.clone(), self.target);
         let (alone, over_a_socket) = (self.alone, self.over_a_socket);
+        let lacks_controllers = self.needs_controllers && std::env::var_os(CONTROLLERS).is_none();
         let (prefix, on_the_server) = match place {
             Place::Simulator => ("simulator", false),
             Place::Server => ("server", true),
         };
         let test = move || {
+            if on_the_server && lacks_controllers {
+                eprintln!("skipped: needs --with controller-manager");
+                return Ok(());
+            }
             runtime(place == Place::Simulator && !over_a_socket).block_on(async {
                 match place {
                     Place::Simulator => in_time(run(Server::simulator(target, over_a_socket).await)).await,

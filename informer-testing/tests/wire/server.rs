@@ -40,9 +40,8 @@ impl Server {
     /// of short tests it is not by default.
     pub(crate) async fn simulator(target: Target, over_a_socket: bool) -> Self {
         let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
-        let builder = target.simulated(
-            builder.goaway_chance(0.02).compress_streaming_lists().compaction_interval(COMPACTION),
-        );
+        let builder = builder.goaway_chance(0.02).compress_streaming_lists().compaction_interval(COMPACTION);
+        let builder = target.simulated(builder.close_slow_watches_in_time());
         let simulator = builder.start().await.expect("a loopback port");
         let client = match over_a_socket {
             true => simulator.client().expect("a client"),

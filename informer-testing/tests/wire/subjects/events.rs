@@ -17,6 +17,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_version_of_events_that_has_not_come_is_refused_at_once),
         scenario(a_watch_of_events_begins_with_what_is_there),
         scenario(a_streaming_list_of_events_ends_with_a_bookmark),
+        scenario(a_streaming_list_of_events_has_no_other_bookmark),
         scenario(a_streaming_list_of_events_from_the_future_is_an_error_within_the_stream),
         scenario(a_watch_of_events_gets_no_bookmarks),
         scenario(a_watch_of_events_replays_and_goes_on),
@@ -95,6 +96,18 @@ async fn a_streaming_list_of_events_ends_with_a_bookmark(server: Server) {
     let end = watch.expect("BOOKMARK").await;
     assert_eq!(end["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
     assert!(version(&end) >= version(&last));
+}
+
+/// Two seconds before the end a watch cache would send one.
+async fn a_streaming_list_of_events_has_no_other_bookmark(server: Server) {
+    make(&server, &["a", "b"]).await;
+    let parameters = [&STREAMING[..], &[("timeoutSeconds", "5")]].concat();
+    let mut watch = server.watch_path(&server.core("events"), &parameters).await;
+    let mut types = Vec::new();
+    while let Some(event) = watch.event().await {
+        types.push(event["type"].as_str().expect("a type").to_owned());
+    }
+    assert_eq!(types, ["ADDED", "ADDED", "BOOKMARK"]);
 }
 
 async fn a_streaming_list_of_events_from_the_future_is_an_error_within_the_stream(server: Server) {

@@ -13,6 +13,7 @@ mod events;
 mod evictions;
 mod field_selectors;
 mod forms;
+mod garbage;
 mod http2;
 mod label_selectors;
 mod leases;
@@ -61,6 +62,7 @@ pub(crate) fn all() -> Vec<Vec<Scenario>> {
         evictions::scenarios(),
         scaling::scenarios(),
         owners::scenarios(),
+        garbage::scenarios(),
         namespaces::scenarios(),
         leases::scenarios(),
         events::scenarios(),

@@ -41,11 +41,15 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(nobody_gets_bookmarks_who_does_not_ask),
         scenario(a_bookmark_is_as_good_a_start_as_an_event),
         scenario(many_watches_hear_the_same),
+        scenario(a_watch_that_nobody_reads_is_ended_without_a_word_and_counted).alone().over_a_socket(),
         scenario(the_old_watch_paths_are_watches_too).only_on_the_server(
             "paths under /api/v1/watch have been deprecated since 1.10; the simulator has none",
         ),
     ]
 }
+
+/// So many are too many for a watch that is not read: its channels hold about thirty, and sockets another ten.
+const WRITES: usize = 80;
 
 async fn now(server: &Server) -> String {
     version(&server.list(&[]).await.expect(200)).to_string()
@@ -288,7 +292,7 @@ async fn a_forgotten_version_is_an_error_within_the_stream(server: Server) {
     let mut watch = server.watch_path(&server.core("events"), &[("resourceVersion", &then)]).await;
     let refusal = Refusal(watch.expect("ERROR").await);
     refusal.is_status(410, "Expired");
-    assert!(refusal.message().contains("too old"), "{}", refusal.message());
+    assert_eq!(refusal.message(), "The resourceVersion for the provided watch is too old.");
     watch.ends().await;
 }
 
@@ -371,6 +375,29 @@ async fn many_watches_hear_the_same(server: Server) {
     for watch in &mut watches {
         assert_eq!(watch.briefs(3).await, ["ADDED a", "ADDED b", "DELETED a"]);
     }
+}
+
+/// What is under way between the two fills up first, and that is megabytes.
+async fn a_watch_that_nobody_reads_is_ended_without_a_word_and_counted(server: Server) {
+    let from = now(&server).await;
+    let mut watch = server.watch(&[("resourceVersion", &from)]).await;
+    let mut large = secret("large");
+    for number in 0..WRITES {
+        large["stringData"]["text"] = number.to_string().repeat(900_000 / number.to_string().len()).into();
+        match number {
+            0 => server.create(&server.secrets(), &large).await,
+            _ => server.put(&server.secret_path("large"), &large).await.expect(200),
+        };
+    }
+    let heard = watch.rest().await;
+    assert!((1..WRITES).contains(&heard.len()), "{} events", heard.len());
+    let metrics = server.get("/metrics").await;
+    assert!(metrics.header("content-type").starts_with("text/plain; version=0.0.4; charset=utf-8"));
+    let counter = "apiserver_terminated_watchers_total{group=\"\",resource=\"secrets\"} ";
+    let metrics = metrics.whole_text();
+    let count = metrics.lines().find_map(|line| line.strip_prefix(counter)).expect("it is counted");
+    assert!(count.parse::<u64>().expect("a number") > 0);
+    assert!(metrics.contains("# TYPE apiserver_terminated_watchers_total counter\n"));
 }
 
 async fn the_old_watch_paths_are_watches_too(server: Server) {

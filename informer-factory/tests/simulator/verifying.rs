@@ -1,0 +1,70 @@
+//! `verify()` over HTTP: events that a server or something before it has lost are found out and made up for.
+
+use std::fmt::Debug;
+
+use informer_factory::{SharedIndexInformer, SharedInformerFactory, WaitOutcome};
+use informer_testing::{Replica, RequestFilter, Simulator, WatchInjection};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Resource;
+use kube::core::PartialObjectMeta;
+use serde::de::DeserializeOwned;
+
+use crate::{factory, pod, simulator, versions_of_pods, within};
+
+/// Loses the next events of all watches, so many.
+fn lose(simulator: &Simulator, events: usize) {
+    for _ in 0..events {
+        simulator.inject(&RequestFilter::any(), &WatchInjection::bytes("").instead_of_next_event());
+    }
+}
+
+async fn finds_out_and_makes_up_for_what_was_lost<K>(
+    with: fn(&SharedInformerFactory) -> SharedIndexInformer<K>,
+) where
+    K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static,
+{
+    let simulator = simulator().await;
+    for name in ["stays", "changes", "goes"] {
+        simulator.create(&pod(name, "n1")).expect("a new pod");
+    }
+    let factory = factory(&simulator);
+    let (pods, replica) = (with(&factory), Replica::new());
+    let _registration = pods.add_event_handler(replica.clone());
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
+
+    lose(&simulator, 3);
+    let new = simulator.create(&pod("new", "n1")).expect("a new pod").resource_version();
+    let changed = simulator.apply(&pod("changes", "n2")).expect("a pod").resource_version();
+    simulator.delete::<Pod>("shop/goes").expect("it is there");
+    let seen = simulator.create(&pod("seen", "n1")).expect("a new pod").resource_version();
+    let reached = pods.wait_until(&seen.to_string().as_str().into(), crate::PATIENCE).await;
+    assert_eq!(reached, WaitOutcome::Reached);
+    within(replica.wait_until(|objects| objects.len() == 4)).await;
+
+    let verification = within(pods.verify()).await.expect("it is synced");
+    let said: Vec<String> = verification.differences.iter().map(ToString::to_string).collect();
+    let expected = [
+        format!("shop/changes has version {} instead of {changed}", new - 2),
+        format!("shop/goes with version {} should not be there", new - 1),
+        format!("shop/new is missing, which has version {new}"),
+    ];
+    assert_eq!(said, expected);
+    assert_eq!((verification.resource_version.to_string(), verification.objects), (seen.to_string(), 4));
+
+    within(replica.wait_until(|_| replica.versions() == versions_of_pods(&simulator))).await;
+    assert!(replica.violations().is_empty(), "{:?}", replica.violations());
+    assert!(within(pods.verify()).await.expect("it is synced").is_equal());
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn i9_events_of_whole_objects_that_were_lost_on_the_way_are_found_out_and_made_up_for() {
+    finds_out_and_makes_up_for_what_was_lost::<Pod>(|factory| factory.core().v1().pods()).await;
+}
+
+#[tokio::test]
+async fn i9_events_of_metadata_that_were_lost_on_the_way_are_found_out_and_made_up_for() {
+    finds_out_and_makes_up_for_what_was_lost::<PartialObjectMeta<Pod>>(|factory| factory.informer()).await;
+}

@@ -1,0 +1,158 @@
+//! What the garbage collector makes of owner references, once an owner is deleted. On a real server it takes its time.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::objects::{name, secret, uid};
+use crate::scenario::{Scenario, scenario};
+use crate::server::{AGAIN, JSON, MERGE, Server};
+
+pub(crate) fn scenarios() -> Vec<Scenario> {
+    let scenarios = vec![
+        scenario(in_the_background_what_was_owned_goes_too),
+        scenario(in_the_foreground_the_owner_goes_last),
+        scenario(in_the_foreground_an_owner_waits_for_what_blocks_it),
+        scenario(in_the_foreground_an_owner_does_not_wait_for_what_does_not_block_it),
+        scenario(orphans_stay_and_lose_their_owner),
+        scenario(an_object_with_another_owner_stays_and_loses_the_one_that_is_gone),
+        scenario(in_the_foreground_an_object_with_another_owner_stays_too),
+        scenario(owners_that_own_each_other_go_together),
+        scenario(an_object_whose_owner_was_never_there_goes)
+            .differs("The simulator leaves it, so that a test can write pods without their replica sets."),
+    ];
+    scenarios.into_iter().map(Scenario::with_controllers).collect()
+}
+
+/// Creates a secret that these others own; they wait for it, if it blocks.
+async fn owned_by(server: &Server, name: &str, owners: &[&Value], blocks: bool) -> Value {
+    let mut owned = secret(name);
+    owned["metadata"]["ownerReferences"] = owners.iter().map(|owner| reference(owner, blocks)).collect();
+    server.create(&server.secrets(), &owned).await
+}
+
+fn reference(owner: &Value, blocks: bool) -> Value {
+    let (name, uid) = (name(owner), uid(owner));
+    json!({ "apiVersion": "v1", "kind": "Secret", "name": name, "uid": uid, "blockOwnerDeletion": blocks })
+}
+
+/// Holds a secret back that is to be deleted.
+async fn hold(server: &Server, secret: &str, hold: bool) {
+    let finalizers = if hold { json!(["example.com/wait"]) } else { Value::Null };
+    let patch = json!({ "metadata": { "finalizers": finalizers } });
+    server.patch(&server.secret_path(secret), MERGE, &patch).await.expect(200);
+}
+
+async fn delete(server: &Server, name: &str, policy: &str) {
+    let options = json!({ "propagationPolicy": policy }).to_string();
+    let path = server.secret_path(name);
+    server.call(Method::DELETE, &path, &[("content-type", JSON)], options).await.expect(200);
+}
+
+/// Asks for the secrets until they are as wanted.
+async fn until(server: &Server, wanted: impl Fn(&[Value]) -> bool) {
+    let mut ticks = tokio::time::interval(AGAIN);
+    loop {
+        ticks.tick().await;
+        let list = server.list(&[]).await.expect(200);
+        if wanted(list["items"].as_array().expect("items")) {
+            return;
+        }
+    }
+}
+
+async fn until_left(server: &Server, left: &[&str]) {
+    until(server, |secrets| secrets.iter().map(name).eq(left.iter().copied())).await;
+}
+
+/// The UIDs of a secret's owners.
+fn owners(secret: &Value) -> Vec<&str> {
+    let references = secret["metadata"]["ownerReferences"].as_array();
+    references.into_iter().flatten().map(|reference| reference["uid"].as_str().expect("a UID")).collect()
+}
+
+fn is_marked(secret: &Value) -> bool {
+    secret["metadata"]["deletionTimestamp"].is_string()
+}
+
+async fn in_the_background_what_was_owned_goes_too(server: Server) {
+    let parent = server.create_secrets(&["parent"]).await;
+    let child = owned_by(&server, "child", &[&parent], true).await;
+    owned_by(&server, "grandchild", &[&child], true).await;
+    server.create_secrets(&["other"]).await;
+    delete(&server, "parent", "Background").await;
+    server.get(&server.secret_path("parent")).await.expect(404);
+    until_left(&server, &["other"]).await;
+}
+
+async fn in_the_foreground_the_owner_goes_last(server: Server) {
+    let parent = server.create_secrets(&["parent"]).await;
+    let child = owned_by(&server, "child", &[&parent], true).await;
+    let from = child["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
+    delete(&server, "parent", "Foreground").await;
+    let mut watch = server.watch(&[("resourceVersion", &from)]).await;
+    let marked = watch.expect("MODIFIED").await;
+    assert!(is_marked(&marked) && name(&marked) == "parent", "{marked}");
+    assert_eq!(marked["metadata"]["finalizers"], json!(["foregroundDeletion"]));
+    assert_eq!(watch.briefs(2).await, ["DELETED child", "DELETED parent"]);
+}
+
+async fn in_the_foreground_an_owner_waits_for_what_blocks_it(server: Server) {
+    let parent = server.create_secrets(&["parent"]).await;
+    owned_by(&server, "child", &[&parent], true).await;
+    hold(&server, "child", true).await;
+    delete(&server, "parent", "Foreground").await;
+    until(&server, |secrets| secrets.len() == 2 && secrets.iter().all(is_marked)).await;
+    hold(&server, "child", false).await;
+    until_left(&server, &[]).await;
+}
+
+async fn in_the_foreground_an_owner_does_not_wait_for_what_does_not_block_it(server: Server) {
+    let parent = server.create_secrets(&["parent"]).await;
+    owned_by(&server, "child", &[&parent], false).await;
+    hold(&server, "child", true).await;
+    delete(&server, "parent", "Foreground").await;
+    until(&server, |secrets| matches!(secrets, [child] if name(child) == "child" && is_marked(child))).await;
+}
+
+async fn orphans_stay_and_lose_their_owner(server: Server) {
+    let parent = server.create_secrets(&["parent"]).await;
+    owned_by(&server, "child", &[&parent], true).await;
+    delete(&server, "parent", "Orphan").await;
+    until_left(&server, &["child"]).await;
+    let child = server.get(&server.secret_path("child")).await.expect(200);
+    assert!(child["metadata"].get("ownerReferences").is_none(), "{child}");
+}
+
+async fn an_object_with_another_owner_stays_and_loses_the_one_that_is_gone(server: Server) {
+    let (one, two) = (server.create_secrets(&["one"]).await, server.create_secrets(&["two"]).await);
+    owned_by(&server, "child", &[&one, &two], true).await;
+    delete(&server, "one", "Background").await;
+    until(&server, |secrets| owners(&secrets[0]) == [uid(&two)]).await;
+    delete(&server, "two", "Background").await;
+    until_left(&server, &[]).await;
+}
+
+async fn in_the_foreground_an_object_with_another_owner_stays_too(server: Server) {
+    let (one, two) = (server.create_secrets(&["one"]).await, server.create_secrets(&["two"]).await);
+    owned_by(&server, "child", &[&one, &two], true).await;
+    delete(&server, "one", "Foreground").await;
+    until_left(&server, &["child", "two"]).await;
+    let child = server.get(&server.secret_path("child")).await.expect(200);
+    assert!(owners(&child) == [uid(&two)] && !is_marked(&child), "{child}");
+}
+
+async fn owners_that_own_each_other_go_together(server: Server) {
+    let one = server.create_secrets(&["one"]).await;
+    let two = owned_by(&server, "two", &[&one], true).await;
+    let patch = json!({ "metadata": { "ownerReferences": [reference(&two, true)] } });
+    server.patch(&server.secret_path("one"), MERGE, &patch).await.expect(200);
+    delete(&server, "one", "Foreground").await;
+    until_left(&server, &[]).await;
+}
+
+async fn an_object_whose_owner_was_never_there_goes(server: Server) {
+    let never = json!({ "metadata": { "name": "never", "uid": "00000000-0000-4000-8000-000000000000" } });
+    owned_by(&server, "orphan", &[&never], true).await;
+    let left: &[&str] = if server.is_real() { &[] } else { &["orphan"] };
+    until_left(&server, left).await;
+}
