@@ -6,13 +6,11 @@ use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest, handshake};
 use h2::{RecvStream, SendStream};
 use http::{Method, Request, Response};
-use kube::Config;
 use kube::client::ConfigExt;
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use crate::server::{self, AGAIN, JSON, Server};
 use crate::target::Target;
@@ -23,50 +21,6 @@ pub(crate) struct Connection {
     origin: String,
     /// Who asks, on a real server.
     token: Option<String>,
-}
-
-/// A connection of HTTP/1.1 over which nothing has been sent yet.
-pub(crate) struct Unused {
-    stream: Box<dyn Stream>,
-    head: String,
-}
-
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
-
-impl Unused {
-    pub(crate) async fn open(server: &Server) -> Self {
-        if let Some(simulator) = &server.simulator {
-            let stream = Box::new(connect(&simulator.url()).await);
-            return Self { stream, head: "Host: simulator\r\n".to_owned() };
-        }
-        let config = server::config(server.target, "admin").await;
-        let host = config.cluster_url.host().expect("a host").to_owned();
-        let token = token_of(server.target, "admin");
-        let head = format!("Host: {host}\r\nAuthorization: Bearer {token}\r\n");
-        Self { stream: Box::new(secured(&config, b"http/1.1").await), head }
-    }
-
-    /// Sends the first and last request, and gives the answer as it came; nothing, if the server has ended the connection.
-    pub(crate) async fn get(mut self, path: &str) -> String {
-        let request = format!("GET {path} HTTP/1.1\r\n{}Connection: close\r\n\r\n", self.head);
-        let mut answer = Vec::new();
-        // That nobody reads it, or breaks off, is no answer either.
-        let _ = self.stream.write_all(request.as_bytes()).await;
-        let _ = self.stream.read_to_end(&mut answer).await;
-        String::from_utf8(answer).expect("text")
-    }
-}
-
-/// Connects to a real server, and agrees on a protocol with it.
-async fn secured(config: &Config, protocol: &[u8]) -> TlsStream<TcpStream> {
-    let mut tls = config.rustls_client_config().expect("a configuration of TLS");
-    tls.alpn_protocols = vec![protocol.to_vec()];
-    let host = config.cluster_url.host().expect("a host").to_owned();
-    let stream = connect(config.cluster_url.to_string().trim_end_matches('/')).await;
-    let connector = TlsConnector::from(Arc::new(tls));
-    connector.connect(host.try_into().expect("a name"), stream).await.expect("both agree on TLS")
 }
 
 impl Connection {
@@ -81,8 +35,13 @@ impl Connection {
             return Self { sender: begin(stream).await, origin: simulator.url(), token: None };
         }
         let config = server::config(server.target, "admin").await;
+        let mut tls = config.rustls_client_config().expect("a configuration of TLS");
+        tls.alpn_protocols = vec![b"h2".to_vec()];
         let origin = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        let sender = begin(secured(&config, b"h2").await).await;
+        let host = config.cluster_url.host().expect("a host").to_owned();
+        let name = host.try_into().expect("a name");
+        let stream = TlsConnector::from(Arc::new(tls)).connect(name, connect(&origin).await).await;
+        let sender = begin(stream.expect("both agree on TLS")).await;
         Self { sender, origin, token: Some(token_of(server.target, user)) }
     }
 
