@@ -142,11 +142,11 @@ async fn templates() -> Vec<[String; 4]> {
     let pods = simulator.list_all::<Pod>().expect("pods are served");
     simulator.shutdown().await;
     let template = |mut pod: Pod| {
-        pod.metadata.name = Some("pod-@".into());
-        pod.metadata.uid = Some("00000000-0000-4000-8000-@".into());
-        pod.metadata.resource_version = Some("@".into());
+        pod.metadata.name = Some("pod-¤".into());
+        pod.metadata.uid = Some("00000000-0000-4000-8000-¤".into());
+        pod.metadata.resource_version = Some("¤".into());
         let text = serde_json::to_string(&pod).expect("a pod can be written");
-        let parts: Vec<String> = text.split('@').map(str::to_owned).collect();
+        let parts: Vec<String> = text.split('¤').map(str::to_owned).collect();
         parts.try_into().expect("nothing else has this character")
     };
     pods.into_iter().map(template).collect()
