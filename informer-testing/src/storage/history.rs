@@ -206,12 +206,13 @@ impl History {
     }
 
     /// Tells whether, at that time, as many events waited for a reader as its channels hold, of which it has taken some.
-    pub(crate) fn is_full(&self, reader: &Reader, taken: usize, at: Instant) -> bool {
+    pub(crate) fn is_full(&self, reader: &Reader, up_to: u64, taken: usize, at: Instant) -> bool {
         let waiting = reader.cursor.saturating_sub(self.first);
         let waiting = usize::try_from(waiting).unwrap_or(usize::MAX).min(self.events.len());
-        let written = self.events.range(waiting..).take_while(|event| event.written <= at);
+        let is_there = |event: &&Arc<Event>| event.written <= at && event.resource_version() <= up_to;
+        let there = self.events.range(waiting..).take_while(is_there);
         let room = usize::try_from(reader.patience.room).unwrap_or(usize::MAX);
-        written.take(room).count() + taken >= room
+        there.take(room).count() + taken >= room
     }
 
     /// Goes through the events after a resource version, newest first.

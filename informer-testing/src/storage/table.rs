@@ -186,9 +186,11 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_sent)?, up_to))
     }
 
-    /// Tells whether a reader that has taken so many events had no room for more at that time.
-    pub(crate) fn is_full(&self, reader: &Reader, taken: usize, at: Instant) -> bool {
-        self.state.read().history.is_full(reader, taken, at)
+    /// Tells whether a reader that has taken so many events had no room for more at that time, of those that an API server
+    /// knows of.
+    pub(crate) fn is_full(&self, reader: &Reader, known: &Revision, taken: usize, at: Instant) -> bool {
+        let state = self.state.read();
+        state.history.is_full(reader, known.current(), taken, at)
     }
 }
 

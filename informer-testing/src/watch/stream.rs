@@ -226,7 +226,7 @@ impl WatchStream {
             return;
         };
         let taken = self.pending.iter().filter(|event| event.written <= bookmarks.next).count();
-        if self.table.is_full(&self.reader, taken, bookmarks.next) {
+        if self.table.is_full(&self.reader, &self.revision, taken, bookmarks.next) {
             bookmarks.interval = self.registration.bookmarks().interval();
             bookmarks.schedule();
         }

@@ -126,6 +126,24 @@ async fn a_watch_of_the_newest_state_without_objects_begins_there_and_not_where_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_late_memory_has_not_heard_of_keeps_no_bookmark_from_its_watches() {
+    let simulator = Simulator::builder().built_in_kinds().watch_buffer(2).start_in_process();
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    let held_at = replica.resource_version();
+    let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={held_at}");
+    let mut watch = send(&replica, &path).await.into_body();
+    for name in ["one", "two", "three"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    let asked = Instant::now();
+    let bookmark = watch.frame().await.expect("not the end").expect("no error").into_data().expect("data");
+    let bookmark: Value = serde_json::from_slice(&bookmark).expect("JSON");
+    assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], held_at.to_string());
+    assert!(asked.elapsed().as_secs() < 62, "{:?}", asked.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_held_replica_refuses_versions_that_it_has_not_heard_of() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();
