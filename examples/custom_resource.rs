@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let spec = CronTabSpec { image: image.to_owned(), schedule: schedule.to_owned() };
         let written: CronTab = server.create(CronTab::new(name, spec)).await?;
         // What was written is in the store, and in its indices, once it has come that far.
-        let outcome = cron_tabs.wait_for_write(&written, Duration::from_secs(10)).await;
+        let outcome = cron_tabs.wait_for_write(&written, Duration::from_secs(60)).await;
         assert_eq!(outcome, WaitOutcome::Reached);
     }
 
@@ -79,7 +79,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let patch = Patch::Merge(json!({ "spec": { "image": "borg" } }));
     let written = api.patch("backup", &PatchParams::default(), &patch).await?;
-    let outcome = cron_tabs.wait_for_write(&written, Duration::from_secs(10)).await;
+    let outcome = cron_tabs.wait_for_write(&written, Duration::from_secs(60)).await;
     assert_eq!(outcome, WaitOutcome::Reached);
     assert_eq!(cron_tabs.by_image("borg").len(), 1);
     assert_eq!(cron_tabs.by_schedule("0 6 * * 1").len(), 1);

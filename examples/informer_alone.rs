@@ -53,10 +53,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let labels = json!({ "tier": "front" });
     let written =
         server.create::<ConfigMap>(json!({ "metadata": { "name": "cache", "labels": labels } })).await?;
-    assert_eq!(maps.wait_for_write(&written, Duration::from_secs(10)).await, WaitOutcome::Reached);
+    assert_eq!(maps.wait_for_write(&written, Duration::from_secs(60)).await, WaitOutcome::Reached);
     // What the informer doesn't follow is not waited for.
     let elsewhere = server.create::<ConfigMap>(json!({ "metadata": { "name": "queue" } })).await?;
-    assert_eq!(maps.wait_for_write(&elsewhere, Duration::from_secs(10)).await, WaitOutcome::NotCovered);
+    assert_eq!(maps.wait_for_write(&elsewhere, Duration::from_secs(60)).await, WaitOutcome::NotCovered);
     println!("{} config maps of the front tier", maps.indexer().len());
 
     shutdown.cancel();

@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         let secret = json!({ "metadata": metadata, "stringData": { "value": "nobody here sees it" } });
         let written = server.create::<Secret>(secret).await?;
         let version = written.metadata.resource_version.as_deref().into();
-        assert_eq!(secrets.wait_until(&version, Duration::from_secs(10)).await, WaitOutcome::Reached);
+        assert_eq!(secrets.wait_until(&version, Duration::from_secs(60)).await, WaitOutcome::Reached);
     }
     for secret in &by_owner.get(&uid) {
         println!("{} belongs to {}", secret.key(), owner.metadata.name.as_deref().unwrap_or_default());

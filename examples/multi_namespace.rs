@@ -57,7 +57,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // What was just written is waited for in its own namespace; the other need not have had any news.
     let written = server.create::<ConfigMap>(json!({ "metadata": { "name": "later" } })).await?;
-    assert_eq!(maps.wait_for_write(&written, Duration::from_secs(10)).await, WaitOutcome::Reached);
+    assert_eq!(maps.wait_for_write(&written, Duration::from_secs(60)).await, WaitOutcome::Reached);
 
     for promise in factory.remove_namespace(&other)? {
         promise.wait().await?;

@@ -1,5 +1,6 @@
 //! The scenario: two controllers, of which the one that leads is killed in the midst of its work.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -14,14 +15,17 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, CustomResourceExt, Resource, ResourceExt};
 use kube_runtime::wait::{await_condition, conditions};
 use serde_json::json;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::{DIRECTORY, available};
 use crate::foo::{Foo, FooSpec};
 use crate::{Failure, LEASE, deployments};
 
-/// How many there are, and with how many Deployments the first leader is killed.
-const FOOS: usize = 30;
+/// How many there are, and with how many Deployments the first leader is killed: so few of so many that it is still at
+/// work when the signal comes.
+const FOOS: usize = 100;
 const KILLED_AT: usize = 8;
 
 /// Long enough for anything that is going to happen at all.
@@ -32,8 +36,7 @@ pub(crate) async fn run(client: &Client, url: Option<&str>) -> Result<(), Failur
     let apply = PatchParams::apply("sample-controller");
     definitions.patch("foos.sample.example.com", &apply, &Patch::Apply(Foo::crd())).await?;
     let established = conditions::is_crd_established();
-    tokio::time::timeout(PATIENCE, await_condition(definitions, "foos.sample.example.com", established))
-        .await??;
+    timeout(PATIENCE, await_condition(definitions, "foos.sample.example.com", established)).await??;
 
     let namespaces = Api::<Namespace>::all(client.clone());
     let namespace = serde_json::from_value(json!({ "metadata": { "generateName": "sample-" } }))?;
@@ -120,19 +123,14 @@ impl World {
         foos.patch("foo-1", &PatchParams::default(), &spec).await?;
         processes.push(self.controller("three")?);
         until("all but one Foo as wanted", async || self.are_right(1..FOOS - 1).await).await?;
-        until("an event that says why the last is not", async || self.has_event("NameTaken", FOOS - 1).await)
-            .await?;
-        self.api::<Deployment>().delete(&intruder.name_any(), &DeleteParams::background()).await?;
-        until("all Foos as wanted", async || self.are_right(1..FOOS).await).await?;
-        until("events that say so", async || {
-            for number in 1..FOOS {
-                if !self.has_event("Synced", number).await? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
+        let last = FOOS - 1..FOOS;
+        until("an event that says why the last is not", async || {
+            self.have_event("NameTaken", last.clone()).await
         })
         .await?;
+        self.api::<Deployment>().delete(&intruder.name_any(), &DeleteParams::background()).await?;
+        until("all Foos as wanted", async || self.are_right(1..FOOS).await).await?;
+        until("events that say so", async || self.have_event("Synced", 1..FOOS).await).await?;
         let leader = self.lease().await?;
         println!("all {} Foos are as wanted; {} leads, the lease has changed hands", FOOS - 1, leader.0);
         assert!(leader.1 > 0 && leader.0 != killed, "{leader:?}");
@@ -142,12 +140,29 @@ impl World {
     /// Kills the process that leads when some Deployments are made. Returns its name.
     async fn kill_leader(&self, processes: &mut Vec<Process>) -> Result<&'static str, Failure> {
         let factory = SharedInformerFactory::builder(self.client.clone()).namespace(&self.namespace).build();
-        let made = factory.apps().v1().deployments();
+        let (tell, mut made) = unbounded_channel();
+        let _handler = factory
+            .apps()
+            .v1()
+            .deployments()
+            .add_handlers(|handlers| handlers.on_add(move |_, _| _ = tell.send(())));
         factory.start();
         factory.wait_for_cache_sync().await?;
-        until("the first Deployments", async || Ok(made.indexer().len() > KILLED_AT)).await?;
-        let leader = self.lease().await?.0;
+        let mut leader = String::new();
+        until("a leader", async || {
+            leader = self.lease().await?.0;
+            Ok(!leader.is_empty())
+        })
+        .await?;
         let place = processes.iter().position(|process| process.name == leader).ok_or("nobody leads")?;
+        // The leader goes on meanwhile: from the last of these on nothing is asked any more.
+        let first = async {
+            for _ in 0..=KILLED_AT {
+                made.recv().await.ok_or("the informer runs")?;
+            }
+            Ok::<_, Failure>(())
+        };
+        timeout(PATIENCE, first).await.map_err(|_| "in vain waited for the first Deployments")??;
         let killed = processes.swap_remove(place).name;
         // One is not of a Foo.
         let made = self.api::<Deployment>().list(&ListParams::default()).await?.items.len() - 1;
@@ -157,9 +172,9 @@ impl World {
         Ok(killed)
     }
 
-    /// Returns who holds the lease, and how often it has changed hands.
+    /// Returns who holds the lease, if anybody, and how often it has changed hands.
     async fn lease(&self) -> Result<(String, i32), Failure> {
-        let spec = self.api::<Lease>().get(LEASE).await?.spec.unwrap_or_default();
+        let spec = self.api::<Lease>().get_opt(LEASE).await?.and_then(|lease| lease.spec).unwrap_or_default();
         Ok((spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap_or_default()))
     }
 
@@ -185,9 +200,10 @@ impl World {
                 && (!runs_pods || status.available_replicas == wanted)
                 && directory.contains_key(&foo.name_any())
         };
-        let right = numbers
-            .clone()
-            .filter(|n| foos.iter().any(|it| it.name_any() == foo(*n).name_any() && is_right(it)));
+        let right = numbers.clone().filter(|n| {
+            let name = foo(*n).name_any();
+            foos.iter().any(|it| it.name_any() == name && is_right(it))
+        });
         let first = foo(0).name_any();
         let is_gone = !directory.contains_key(&first) && foos.iter().all(|foo| foo.name_any() != first);
         let is_collected =
@@ -208,12 +224,13 @@ impl World {
         Ok(self.url.is_some() || !nodes.is_empty() && self.collects_garbage().await?)
     }
 
-    async fn has_event(&self, reason: &str, of: usize) -> Result<bool, Failure> {
+    /// Says whether there is an event with this reason of each of these Foos.
+    async fn have_event(&self, reason: &str, mut numbers: Range<usize>) -> Result<bool, Failure> {
         let events = self.api::<Event>().list(&ListParams::default()).await?.items;
-        let name = foo(of).name_any();
-        let is_of =
-            |event: &Event| event.regarding.as_ref().is_some_and(|it| it.name.as_ref() == Some(&name));
-        Ok(events.iter().any(|event| event.reason.as_deref() == Some(reason) && is_of(event)))
+        let with_reason = events.iter().filter(|event| event.reason.as_deref() == Some(reason));
+        let told: BTreeSet<_> =
+            with_reason.filter_map(|event| event.regarding.as_ref()?.name.clone()).collect();
+        Ok(numbers.all(|number| told.contains(&foo(number).name_any())))
     }
 }
 
@@ -242,5 +259,5 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool, Failure>
         }
         Ok(())
     };
-    tokio::time::timeout(PATIENCE, asking).await.map_err(|_| format!("in vain waited for {what}"))?
+    timeout(PATIENCE, asking).await.map_err(|_| format!("in vain waited for {what}"))?
 }

@@ -2,25 +2,40 @@
 
 use std::error::Error;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use kube::Api;
+use kube::api::PostParams;
 use serde_json::json;
 
 use crate::server::Server;
 
 /// Creates pods, of three images, on some nodes. Nothing runs them: what they are to do is nobody's concern here.
 pub(crate) async fn create(server: &Server, nodes: usize, pods: usize) -> Result<(), Box<dyn Error>> {
+    ensure_service_account(server).await?;
     for n in 0..pods {
         let image = ["nginx", "redis", "postgres"][n % 3];
         server
             .create::<Pod>(json!({
                 "metadata": { "name": format!("pod-{n}"), "labels": { "app": image } },
                 "spec": {
-                    "nodeName": format!("node-{}", n % nodes),
+                    // Of no other program: pods of a node that has long been missed don't last.
+                    "nodeName": format!("{}-{}", server.namespace, n % nodes),
                     "containers": [{ "name": "main", "image": image }],
                     "terminationGracePeriodSeconds": 0,
                 },
             }))
             .await?;
+    }
+    Ok(())
+}
+
+/// Pods need it on a real server, where a controller makes it before long.
+async fn ensure_service_account(server: &Server) -> Result<(), Box<dyn Error>> {
+    let accounts = Api::<ServiceAccount>::namespaced(server.client.clone(), &server.namespace);
+    let account = serde_json::from_value(json!({ "metadata": { "name": "default" } }))?;
+    match accounts.create(&PostParams::default(), &account).await {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+        answer => drop(answer?),
     }
     Ok(())
 }

@@ -86,7 +86,7 @@ where
     let steady = ALLOCATED.current_usage() - before;
     report(&format!("{case}: held at rest"), steady as f64 / 1e6, "MB");
     let over_steady = || (ALLOCATED.peak_usage() - before) as f64 / steady as f64;
-    report_peak(&format!("{case}, first"), over_steady());
+    report_peak(&format!("{case}, first"), over_steady(), true);
 
     // What has changed is there twice until handlers have been told of both states, so the more of it the higher the peak.
     for (what, one_in) in [("unchanged", 0), ("a tenth changed", 10), ("all changed", 1)] {
@@ -100,21 +100,16 @@ where
         }
         at_rest(&informer, &handler).await;
         report(&format!("{case}, {what}: time"), relist.elapsed().as_secs_f64(), "s");
-        match what {
-            "all changed" => {
-                report(&format!("{case}, {what}: peak over what is held"), over_steady(), "times")
-            }
-            _ => report_peak(&format!("{case}, {what}"), over_steady()),
-        }
+        report_peak(&format!("{case}, {what}"), over_steady(), one_in != 1);
     }
     shutdown.cancel();
     task.await.expect("no panic");
 }
 
-/// The goal is kept, or the program fails: bytes are counted, and the same on every machine.
-fn report_peak(case: &str, over_steady: f64) {
+/// The goal is kept, where there is one, or the program fails: bytes are counted, and the same on every machine.
+fn report_peak(case: &str, over_steady: f64, is_goal: bool) {
     report(&format!("{case}: peak over what is held"), over_steady, "times");
-    assert!(over_steady < 1.3, "{case}: the peak is {over_steady:.3} times what is held");
+    assert!(!is_goal || over_steady < 1.3, "{case}: the peak is {over_steady:.3} times what is held");
 }
 
 /// Waits until the informer follows its watch, and handlers have heard of everything.

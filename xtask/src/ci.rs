@@ -57,7 +57,7 @@ const STEPS: [(&str, Step); 21] = [
     ("simulate", Step::Simulate(&simulate::Args::CI)),
     ("doc", Step::Doc),
     ("loom", Step::Loom),
-    ("quickstart", Step::Cargo(&["run", "--release", "--example", "quickstart", "--", "--for", "5s"])),
+    ("quickstart", Step::Cargo(&["run", "--release", "--example", "quickstart", "--", "--for", "15s"])),
     // How much memory a list needs at its peak; with what the step before has compiled.
     (
         "lists",

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::objects::object;
+use crate::objects::{node, object};
 use crate::{eventually, within};
 
 /// Names the kubeconfig. Not KUBECONFIG: these tests make and delete things, which must not happen to a cluster that
@@ -79,6 +79,16 @@ impl Cluster {
     /// A factory for this namespace.
     pub(crate) fn factory(&self) -> SharedInformerFactory {
         SharedInformerFactory::builder(self.client.clone()).namespace(self.namespace.clone()).build()
+    }
+
+    /// Makes nodes that no other test uses. Pods on nodes that don't exist are collected as garbage, and at once if such a
+    /// name has been known for long.
+    pub(crate) async fn nodes<const COUNT: usize>(&self) -> [String; COUNT] {
+        let names: [_; COUNT] = std::array::from_fn(|number| format!("{}-{number}", self.namespace));
+        for name in &names {
+            create(&Api::all(self.client.clone()), &node(name, &self.namespace)).await;
+        }
+        names
     }
 
     /// Waits until pods can be made here: where a controller makes service accounts, they need one.
@@ -172,8 +182,8 @@ pub(crate) async fn caught_up<K: Object>(server: &Api<K>, version: &ResourceVers
     let params = ListParams::default().at(&version.to_string()).matching(VersionMatch::NotOlderThan);
     eventually(async || match server.list(&params).await {
         Ok(_) => Some(()),
-        // It is filling its memory.
-        Err(kube::Error::Api(status)) if status.code == 429 => None,
+        // It is filling its memory, or has waited for it in vain.
+        Err(kube::Error::Api(status)) if matches!(status.code, 429 | 504) => None,
         Err(error) => panic!("{error}"),
     })
     .await;

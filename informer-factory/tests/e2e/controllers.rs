@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use informer_factory::{
     Cached, ControllerRunner, Index, InformerOptions, KubeListWatch, ReconcileRequest, Reconciled,
-    SharedIndexInformer, Workqueue, controller_key, own_key,
+    SharedIndexInformer, Workqueue, WriteTracker, controller_key, own_key,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, create, patch, run};
 use crate::objects::{LABEL, labelled_config_map};
-use crate::{eventually, within};
+use crate::{PATIENCE, eventually, within};
 
 const PARENTS: usize = 10;
 
@@ -79,6 +79,8 @@ async fn i9_a_controller_doubles_no_child_and_is_refused_no_update_under_churn()
     let by_owner = children.add_index("owner", owners).expect("a free name");
     let runner = ControllerRunner::new(Workqueue::builder().name("parents").build())
         .workers(4)
+        // No write times out, however late the caches are.
+        .write_tracker(WriteTracker::with_deadline(PATIENCE))
         .watches(&parents, own_key)
         .watches(&children, controller_key::<ConfigMap, ConfigMap>);
     let (monitor, shutdown) = (runner.monitor(), CancellationToken::new());

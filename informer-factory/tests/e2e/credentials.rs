@@ -60,7 +60,8 @@ async fn a_user_without_rights_is_told_which_and_needs_no_restart_once_they_are_
 
     grant(&cluster).await;
     within(factory.wait_for_cache_sync()).await.expect("it is allowed");
-    create(&cluster.api(), &crate::objects::pod("granted", "nowhere")).await;
+    let [node] = cluster.nodes().await;
+    create(&cluster.api(), &crate::objects::pod("granted", &node)).await;
     witnesses.agree().await;
     factory.shutdown().await;
 }

@@ -78,18 +78,21 @@ pub(crate) fn definition<const TEST: u8>() -> String {
     format!("widgets.{}", Widget::<TEST>::group(&()))
 }
 
+/// The version that a definition has served.
+pub(crate) fn served_version() -> Value {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } })
+}
+
 /// Has widgets served, as soon as an earlier definition of them is gone.
 pub(crate) async fn install<const TEST: u8>(client: &Client) {
-    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let definition: CustomResourceDefinition = object(json!({
         "metadata": { "name": definition::<TEST>() },
         "spec": {
             "group": Widget::<TEST>::group(&()),
             "scope": "Namespaced",
             "names": { "kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList" },
-            "versions": [
-                { "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } },
-            ],
+            "versions": [served_version()],
         },
     }));
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());

@@ -96,14 +96,15 @@ async fn a_slim_view_of_pods_is_in_step_with_whole_pods() {
     let (factory, server) = (cluster.factory(), cluster.api::<Pod>());
     let (slim, whole) = (factory.core().v1().pod_placements(), factory.core().v1().pods());
     factory.start();
-    for (name, node) in [("a", "nowhere-1"), ("b", "nowhere-2"), ("c", "nowhere-1")] {
+    let [one, two] = cluster.nodes().await;
+    for (name, node) in [("a", &one), ("b", &two), ("c", &one)] {
         create(&server, &pod(name, node)).await;
     }
-    let last = create(&server, &pod("last", "nowhere-2")).await;
+    let last = create(&server, &pod("last", &two)).await;
     let version: ResourceVersion = last.resource_version().as_deref().into();
     assert_eq!(slim.wait_until(&version, PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(whole.wait_until(&version, PATIENCE).await, WaitOutcome::Reached);
-    assert_eq!(names(&slim.by_node("nowhere-1")), BTreeSet::from(["a", "c"]));
+    assert_eq!(names(&slim.by_node(&one)), BTreeSet::from(["a", "c"]));
     assert_eq!(slim.by_image("none.example/none:1").len(), 4);
     for pod in &whole.indexer().list() {
         let placed = slim.get(pod.key()).expect("the view has it too");

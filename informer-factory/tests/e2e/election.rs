@@ -23,7 +23,7 @@ struct Candidate {
 
 fn candidate(cluster: &Cluster, name: &str) -> Candidate {
     let timing = LeaderElectionConfig::new(&cluster.namespace, "till").identity(name);
-    let timing = timing.lease_duration(Duration::from_secs(4)).renew_deadline(Duration::from_secs(3));
+    let timing = timing.lease_duration(Duration::from_secs(8)).renew_deadline(Duration::from_secs(6));
     let timing = timing.retry_period(Duration::from_secs(1));
     let mut elector = LeaderElector::new(cluster.client.clone(), timing).expect("a good config");
     let (shutdown, (tell, begins)) = (CancellationToken::new(), mpsc::unbounded_channel());
@@ -67,7 +67,8 @@ async fn a_killed_leader_is_followed_after_its_lease_and_one_that_stops_at_once(
     within(third.running).await.expect("no panic");
 }
 
-/// Waits until the lease, of four seconds, has been renewed ten times, once a second.
+/// Waits until the lease, of eight seconds, has been renewed sixteen times, once a second: so long that who takes it for
+/// one that is not renewed has taken it over.
 async fn outlast(cluster: &Cluster) {
     let (leases, mut seen) = (cluster.api::<Lease>(), Vec::new());
     eventually(async || {
@@ -75,7 +76,7 @@ async fn outlast(cluster: &Cluster) {
         if seen.last() != Some(&renewed) {
             seen.push(renewed);
         }
-        (seen.len() > 10).then_some(())
+        (seen.len() > 16).then_some(())
     })
     .await;
 }

@@ -3,23 +3,41 @@
 //! A server keeps the recent history of each resource in memory. A CRD that changes makes it start that memory anew, as
 //! a restart does for all resources; who watches from before is then told 410.
 
+use std::pin::pin;
+
+use futures::StreamExt;
 use informer_factory::{Health, InformerOptions, KubeListWatch, ReflectorConfig};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use serde_json::json;
 
-use crate::cluster::{Cluster, caught_up, create, delete, health_that, patch, run};
-use crate::custom_resources::{Widget, definition, install, widget};
+use crate::cluster::{Cluster, Object, caught_up, create, delete, health_that, patch, run};
+use crate::custom_resources::{Widget, definition, install, served_version, widget};
+use crate::eventually;
 use crate::interruptions::Interruptions;
 use crate::journal::journal;
 use crate::witnesses::Witnesses;
 
-/// Makes the server forget the history of widgets.
-async fn forget_history<const TEST: u8>(cluster: &Cluster) {
+/// Makes the server forget the history of widgets, and waits until it has. Something must have happened to them since
+/// the version `known`.
+async fn forget_history<const TEST: u8>(cluster: &Cluster, known: &str) {
     let definitions = Api::<CustomResourceDefinition>::all(cluster.client.clone());
-    let short_names = json!({ "spec": { "names": { "shortNames": ["w"] } } });
-    patch(&definitions, &definition::<TEST>(), short_names).await;
+    // A change of names would have the server begin anew twice: with the names, and once it has accepted them.
+    let mut version = served_version();
+    version["additionalPrinterColumns"] =
+        json!([{ "name": "Size", "type": "integer", "jsonPath": ".spec.size" }]);
+    patch(&definitions, &definition::<TEST>(), json!({ "spec": { "versions": [version] } })).await;
+    let server = cluster.api::<Widget<TEST>>();
+    eventually(async || is_forgotten(&server, known).await.then_some(())).await;
+}
+
+/// Says whether the server has forgotten what has happened since a version. As long as it has not, it tells that at once.
+async fn is_forgotten<K: Object>(server: &Api<K>, version: &str) -> bool {
+    // It may be filling its memory, or just be letting go of the old one.
+    let Ok(events) = server.watch(&WatchParams::default(), version).await else { return false };
+    let first = pin!(events).next().await;
+    matches!(first, Some(Ok(WatchEvent::Error(status))) if status.code == 410)
 }
 
 /// Changes widgets during an outage after which the server can't say how they changed.
@@ -33,15 +51,16 @@ async fn outlive_the_history<const TEST: u8>(config: ReflectorConfig<Widget<TEST
     let (journal, mut lines) = journal();
     widgets.add_event_handler(journal).detach();
     health_that(&widgets, Health::is_live).await;
-    for name in ["stays", "changes", "goes"] {
+    for name in ["stays", "changes"] {
         create(&server, &widget(name)).await;
     }
+    let known = create(&server, &widget("goes")).await.resource_version().expect("it is the server's");
     assert_eq!(lines.next(3).await, ["+changes", "+goes", "+stays"]);
 
     let lists = || interruptions.lists() + interruptions.streams();
     let (before, outage) = (lists(), interruptions.outage());
     delete(&server, "goes").await;
-    forget_history::<TEST>(&cluster).await;
+    forget_history::<TEST>(&cluster, &known).await;
     let last = patch(&server, "changes", json!({ "spec": { "size": 2 } })).await;
     caught_up(&server, &last.resource_version().as_deref().into()).await;
     drop(outage);

@@ -12,7 +12,7 @@ use kube::api::ListParams;
 use serde_json::json;
 
 use crate::cluster::{Cluster, create, delete, patch, run};
-use crate::objects::config_map;
+use crate::objects::{LABEL, config_map};
 use crate::witnesses::Witnesses;
 use crate::{PATIENCE, eventually};
 
@@ -65,9 +65,11 @@ async fn i4_async_handlers_and_readers_of_streams_agree_with_the_server() {
     for n in 0..10 {
         create(&server, &config_map(&format!("old-{n}"))).await;
     }
-    let list_watch = KubeListWatch::namespaced(cluster.client.clone(), &cluster.namespace);
+    // Controllers put objects of their own into a namespace at any time.
+    let list_watch =
+        KubeListWatch::namespaced(cluster.client.clone(), &cluster.namespace).label_selector(LABEL);
     let (informer, _running) = run(list_watch, InformerOptions::new());
-    let witnesses = Witnesses::new(&informer, &server, ListParams::default());
+    let witnesses = Witnesses::new(&informer, &server, ListParams::default().labels(LABEL));
     let unhurried = Replica::new();
     let registration = informer.add_async_event_handler(Unhurried(unhurried.clone()));
     let reader = read(&informer);

@@ -47,8 +47,9 @@ async fn pods_are_followed_by_their_metadata_alone() {
     let cluster = Cluster::connect("metadata").await;
     cluster.wait_for_pods_to_be_allowed().await;
     let server = cluster.api::<Pod>();
-    create(&server, &pod("old", "nowhere")).await;
-    create(&server, &pod("goes", "nowhere")).await;
+    let [node] = cluster.nodes().await;
+    create(&server, &pod("old", &node)).await;
+    create(&server, &pod("goes", &node)).await;
     let list_watch =
         KubeListWatch::<PartialObjectMeta<Pod>>::namespaced(cluster.client.clone(), &cluster.namespace);
     let (pods, replica, _running) = run(list_watch, InformerOptions::new());
@@ -58,7 +59,7 @@ async fn pods_are_followed_by_their_metadata_alone() {
     wait_for_cache_sync(&[&pods], PATIENCE).await.expect("it syncs");
     let changed = json!({ "metadata": { "labels": { "e2e": "changed" } } });
     patch(&server, "old", changed).await;
-    let _: Pod = create(&server, &pod("new", "nowhere")).await;
+    let _: Pod = create(&server, &pod("new", &node)).await;
     delete(&server, "goes").await;
     agree(&replica, async || versions(&server, &ListParams::default()).await).await;
     assert_eq!(by_label.get("changed").iter().map(Cached::name).collect::<Vec<_>>(), ["old"]);

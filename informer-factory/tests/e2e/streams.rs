@@ -1,11 +1,14 @@
 //! Streaming lists: that they are used, and that they come to the same as lists in pages.
 
 use futures::{StreamExt, stream};
-use informer_factory::{InformerOptions, KubeListWatch, ReflectorConfig, SharedIndexInformer};
+use informer_factory::{
+    InformerOptions, KubeListWatch, ReflectorConfig, ResourceVersion, SharedIndexInformer,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
-use kube::api::ListParams;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams};
 
-use crate::cluster::{Cluster, Object, Versions, create, run};
+use crate::cluster::{Cluster, Object, Versions, caught_up, create, run};
 use crate::interruptions::Interruptions;
 use crate::objects::{LABEL, config_map};
 use crate::within;
@@ -18,16 +21,27 @@ fn content<K: Object>(informer: &SharedIndexInformer<K>) -> Versions {
     informer.indexer().list().iter().map(version).collect()
 }
 
+/// Creates many objects at once, and returns the newest of their versions.
+async fn populate(server: &Api<ConfigMap>) -> ResourceVersion {
+    let versions = stream::iter(0..700).map(async |number| {
+        let created = create(server, &config_map(&format!("map-{number}"))).await;
+        ResourceVersion::from(created.resource_version().as_deref())
+    });
+    let versions: Vec<_> = versions.buffer_unordered(32).collect().await;
+    let newer = |one: ResourceVersion, other: ResourceVersion| {
+        if other.is_newer_than(&one) { other } else { one }
+    };
+    versions.into_iter().reduce(newer).expect("there are many")
+}
+
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
 async fn a_streaming_list_is_used_and_equals_one_in_pages_and_goes_on_as_the_watch() {
     let cluster = Cluster::connect("streams").await;
     let server = cluster.api::<ConfigMap>();
-    stream::iter(0..700)
-        .for_each_concurrent(32, async |number| {
-            _ = create(&server, &config_map(&format!("map-{number}"))).await;
-        })
-        .await;
+    let newest = populate(&server).await;
+    // The first list in pages comes from the server's memory, which may be behind.
+    caught_up(&server, &newest).await;
     let (streaming, paging) = (Interruptions::default(), Interruptions::default());
     let list_watch = async |interruptions: &Interruptions| {
         KubeListWatch::<ConfigMap>::namespaced(interruptions.client().await, &cluster.namespace)

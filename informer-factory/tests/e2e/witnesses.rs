@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use informer_factory::{
-    Cached, Deleted, EventHandler, HandlerOptions, HandlerRegistration, HandlerStats, ObjectKey,
-    SharedIndexInformer,
+    Cached, Deleted, EventHandler, HandlerOptions, HandlerRegistration, ObjectKey, SharedIndexInformer,
 };
 use informer_testing::Replica;
 use kube::api::{Api, ListParams};
 use parking_lot::{Condvar, Mutex};
 
-use crate::PATIENCE;
 use crate::cluster::{Object, Versions, versions};
+use crate::{PATIENCE, eventually};
 
 /// How long one list is good for; if the witnesses have not come to it by then, it may be the server that moved on.
 const SETTLING: Duration = Duration::from_secs(5);
@@ -64,12 +63,12 @@ impl<K: Object> Witnesses<K> {
         self.witnesses.push(Witness { name: "stuck", replica, registration });
     }
 
-    /// Lets the stuck witness go on, and returns how it fared.
-    pub(crate) fn release(&self) -> HandlerStats {
+    /// Lets the stuck witness go on once something that it is to hear has been coalesced. The informer must have been
+    /// synced before the first change: what comes with its list is each object once.
+    pub(crate) async fn release(&self) {
         let stuck = self.witnesses.iter().find(|witness| witness.name == "stuck").expect("one is stuck");
-        let stats = stuck.registration.stats();
+        eventually(async || (stuck.registration.stats().coalesced > 0).then_some(())).await;
         self.gate.open();
-        stats
     }
 
     /// The copy of the witness that was there from the start.

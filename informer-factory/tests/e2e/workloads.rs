@@ -1,20 +1,15 @@
 //! Objects that controllers change all the time: a Deployment that grows, shrinks and is rolled.
 
-use std::time::Duration;
-
 use informer_factory::SharedIndexInformer;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, create, patch};
 use crate::objects::deployment;
-use crate::within;
 use crate::witnesses::Witnesses;
-
-/// By then a Deployment has a pod on a node, if anybody sees to it.
-const AT_WORK: Duration = Duration::from_secs(30);
+use crate::{PATIENCE, within};
 
 fn is_scheduled(pod: &Pod) -> bool {
     node_of(pod).is_some()
@@ -36,11 +31,15 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
 async fn is_cluster_at_work(cluster: &Cluster, pods: &Witnesses<Pod>) -> bool {
     let nodes = Api::<Node>::all(cluster.client.clone());
     let played = nodes.list(&ListParams::default().labels("type=kwok")).await.expect("a list");
-    if played.items.is_empty() {
+    // The controller-manager has made it before any test begins.
+    let accounts = Api::<ServiceAccount>::namespaced(cluster.client.clone(), "default");
+    let account = accounts.get_opt("default").await.expect("an answer");
+    if played.items.is_empty() || account.is_none() {
         return false;
     }
+    // Of a scheduler nothing is to be seen but what it does.
     let scheduled = pods.early().wait_until(|objects| objects.values().any(|object| is_scheduled(object)));
-    tokio::time::timeout(AT_WORK, scheduled).await.is_ok()
+    tokio::time::timeout(PATIENCE, scheduled).await.is_ok()
 }
 
 /// Asks for something else, and waits until it has come true.

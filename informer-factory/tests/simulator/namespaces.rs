@@ -94,9 +94,13 @@ async fn a_namespace_without_the_right_to_it_is_named_and_the_others_go_on() {
     let factory = factory(&simulator);
     let pods = pods_in(&factory, &simulator, &["open", "closed"]);
     factory.start();
+    // It is followed already; this is the promise that its list is in the store.
+    let open = pods.add_namespace("open").expect("a name");
+    within(open.wait()).await.expect("it is not refused");
+    assert_eq!(pods.indexer().len(), 1);
     let mut status = pods.status().clone();
     within(async {
-        while !matches!(status.health(), Health::Forbidden { .. }) || pods.indexer().is_empty() {
+        while !matches!(status.health(), Health::Forbidden { .. }) {
             _ = status.health_changed().await;
         }
     })

@@ -66,5 +66,5 @@ async fn i9_events_of_whole_objects_that_were_lost_on_the_way_are_found_out_and_
 
 #[tokio::test]
 async fn i9_events_of_metadata_that_were_lost_on_the_way_are_found_out_and_made_up_for() {
-    finds_out_and_makes_up_for_what_was_lost::<PartialObjectMeta<Pod>>(|factory| factory.informer()).await;
+    finds_out_and_makes_up_for_what_was_lost::<PartialObjectMeta<Pod>>(SharedInformerFactory::informer).await;
 }

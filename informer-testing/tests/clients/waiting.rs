@@ -28,6 +28,8 @@ async fn kubectl_waits_for_a_condition_a_value_and_an_end() {
     assert_eq!(condition.expect_success(), "deployment.apps/web condition met");
     assert_eq!(value.expect_success(), "deployment.apps/web condition met");
 
+    // Those of before, or what is waited for next could be one of them.
+    simulator.wait_for_watches(&informer_testing::RequestFilter::any(), watches).await;
     let end = kubectl.line("wait --for=delete deployment/web --timeout=60s");
     let delete = async {
         simulator.wait_for_watches(&informer_testing::RequestFilter::any(), watches + 1).await;

@@ -17,11 +17,9 @@ use crate::target::Target;
 /// Long enough for any scenario; the longest wait that a server has by itself is 20 seconds, before it leaves.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Says that a controller-manager takes care of what is on the real server.
-const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
-
-/// Held for reading by each scenario on the usual real server, and for writing by those that need it for themselves.
-/// Others have the same etcd, but nothing there asks for what it has been made to forget.
+/// Held for reading by each scenario on a real server, whichever that is: all have the same etcd and the same machine. Held
+/// for writing by those that need these for themselves. Nobody waits for another scenario within one, so one that takes long
+/// delays those that want to be alone, and who comes after these, but stops nobody.
 static REAL_SERVER: RwLock<()> = RwLock::const_new(());
 
 /// Where a scenario runs.
@@ -88,7 +86,7 @@ impl Scenario {
         Self { left_out: Some((Place::Simulator, why)), ..self }
     }
 
-    /// Runs on the real server while no other scenario does.
+    /// Runs on the real server while no other scenario does on any.
     pub(crate) fn alone(self) -> Self {
         Self { alone: true, ..self }
     }
@@ -129,7 +127,7 @@ impl Scenario {
         }
         let (run, target) = (self.run.clone(), self.target);
         let (alone, over_a_socket) = (self.alone, self.over_a_socket);
-        let lacks_controllers = self.needs_controllers && std::env::var_os(CONTROLLERS).is_none();
+        let lacks_controllers = self.needs_controllers && !target.has_controllers();
         let (prefix, on_the_server) = match place {
             Place::Simulator => ("simulator", false),
             Place::Server => ("server", true),
@@ -144,9 +142,6 @@ impl Scenario {
                     Place::Simulator => in_time(run(Server::simulator(target, over_a_socket).await)).await,
                     Place::Server if alone => {
                         let _nobody_else = REAL_SERVER.write().await;
-                        in_time(run(Server::real(target).await)).await;
-                    }
-                    Place::Server if target != Target::Usual => {
                         in_time(run(Server::real(target).await)).await;
                     }
                     Place::Server => {

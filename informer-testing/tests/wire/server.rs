@@ -89,6 +89,12 @@ impl Server {
         name(&self.post("/api/v1/namespaces", &body).await.expect(201)).to_owned()
     }
 
+    /// The name of a node that is not there, and on which no other scenario has pods: when controllers have not seen a node
+    /// for some time, they delete whatever is on it.
+    pub(crate) fn no_such_node(&self) -> String {
+        format!("{}-no-such-node", self.namespace)
+    }
+
     /// Tells a real server from the simulator, where they differ.
     pub(crate) fn is_real(&self) -> bool {
         self.simulator.is_none()
@@ -179,6 +185,23 @@ impl Server {
     pub(crate) async fn watch_as(&self, path: &str, accept: &str, parameters: &[(&str, &str)]) -> Watch {
         let parameters = [&[("watch", "true")], parameters].concat();
         Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[("accept", accept)], &[]).await)
+    }
+
+    /// Has `attempt` wait for the bookmark before the end of a watch, and gives what came of it. It is to open a watch and make
+    /// something that the watch does not see, of the name that it is given; nothing comes of it if the watch ends without a
+    /// bookmark of that.
+    ///
+    /// A real server gets three attempts. The bookmark is due two seconds before the end, but a server looks only every 1 to
+    /// 1.25 seconds what is due, and sends no bookmark that would say nothing new. On a busy machine it may look before it
+    /// knows of what was made, or too shortly before the end.
+    pub(crate) async fn bookmarked<T>(&self, attempt: impl AsyncFn(String) -> Option<T>) -> T {
+        let attempts = if self.is_real() { 3 } else { 1 };
+        for number in 1..=attempts {
+            if let Some(told) = attempt(format!("unseen-{number}")).await {
+                return told;
+            }
+        }
+        panic!("no bookmark came before the end, in {attempts} watches");
     }
 
     /// Sends a request once, whatever the server answers.

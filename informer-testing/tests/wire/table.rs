@@ -19,7 +19,7 @@ What a client can see of an API server, as scenarios in plain HTTP. Each is one 
 kube-apiserver in `cargo xtask e2e`. Where the two differ, the last column says how, and the scenario asserts both.
 
 What a server does only with other feature gates is compared with one of its own, which has `CBORServingAndStorage` on and
-`WatchList` off, and other objects. A row that has to wait runs there, too, where it is in nobody's way.
+`WatchList` off, and other objects.
 
 What a server does only when it is in a bad way is brought about on the real one, too (`informer-testing/tests/wire/trouble.rs`):
 its watch cache is kept from being filled, and an object made unreadable, through its etcd; flow control has few places, which

@@ -2,6 +2,9 @@
 
 use informer_testing::{SimulatorBuilder, StreamingLists};
 
+/// Says that a controller-manager takes care of what is on the real servers.
+const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
+
 /// Which server a scenario is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -29,6 +32,11 @@ impl Target {
     /// Whether a scenario may tell it to leave.
     pub(crate) fn leaves(self) -> bool {
         matches!(self, Self::Leaving | Self::LeavingAtOnce)
+    }
+
+    /// Whether controllers take care of what is on the real server. Of objects of its own, no controller knows.
+    pub(crate) fn has_controllers(self) -> bool {
+        self != Self::OtherGates && std::env::var_os(CONTROLLERS).is_some()
     }
 
     /// Names the process of the real server.

@@ -228,7 +228,7 @@ impl Server {
     /// How long its watches go on. That is a server's `--request-timeout`, which is a minute by default, but short for the
     /// one that there is for this.
     pub(crate) fn last_watches(&self) -> Duration {
-        Duration::from_secs(if self.is_real() { 10 } else { 60 })
+        Duration::from_secs(if self.is_real() { 20 } else { 60 })
     }
 
     /// Has the simulator's clock be so much later; a real one's goes as it goes.

@@ -27,12 +27,9 @@ impl Watch {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 return Some(self.buffer.drain(..=end).collect());
             }
-            let Some(frame) = self.body.frame().await else {
+            if !self.more().await {
                 assert!(self.buffer.is_empty(), "the stream ends within a line");
                 return None;
-            };
-            if let Ok(data) = frame.expect("no transport error").into_data() {
-                self.buffer.extend_from_slice(&data);
             }
         }
     }
@@ -44,31 +41,38 @@ impl Watch {
         self.bytes(usize::try_from(length).expect("a length")).await
     }
 
-    /// Reads an event in CBOR, as JSON.
-    pub(crate) async fn item(&mut self) -> Value {
+    /// Reads an event in CBOR, as JSON; none at the clean end of the stream.
+    pub(crate) async fn item(&mut self) -> Option<Value> {
         loop {
             let mut rest = self.buffer.as_slice();
             if let Some(item) = cbor::read_first(&mut rest) {
                 let read = self.buffer.len() - rest.len();
                 self.buffer.drain(..read);
-                return item;
+                return Some(item);
             }
-            self.more().await;
+            if !self.more().await {
+                assert!(self.buffer.is_empty(), "the stream ends within an item");
+                return None;
+            }
         }
     }
 
     async fn bytes(&mut self, number: usize) -> Vec<u8> {
         while self.buffer.len() < number {
-            self.more().await;
+            assert!(self.more().await, "the stream goes on");
         }
         self.buffer.drain(..number).collect()
     }
 
-    async fn more(&mut self) {
-        let frame = self.body.frame().await.expect("the stream goes on").expect("no transport error");
-        if let Ok(data) = frame.into_data() {
+    /// Reads on, unless the stream is at its clean end.
+    async fn more(&mut self) -> bool {
+        let Some(frame) = self.body.frame().await else {
+            return false;
+        };
+        if let Ok(data) = frame.expect("no transport error").into_data() {
             self.buffer.extend_from_slice(&data);
         }
+        true
     }
 
     /// Reads an event, of whatever type.
@@ -95,11 +99,11 @@ impl Watch {
         event["object"].take()
     }
 
-    /// Reads a bookmark, and gives its object.
-    pub(crate) async fn bookmark(&mut self) -> Value {
-        let mut event = self.event().await.expect("the stream goes on");
+    /// Reads a bookmark, and gives its object; none at the clean end of the stream.
+    pub(crate) async fn bookmark(&mut self) -> Option<Value> {
+        let mut event = self.event().await?;
         assert_eq!(event["type"], "BOOKMARK", "{event}");
-        event["object"].take()
+        Some(event["object"].take())
     }
 
     /// Reads changes in short: type and name.
@@ -125,6 +129,16 @@ impl Watch {
     pub(crate) async fn ends(&mut self) {
         let event = self.event().await;
         assert!(event.is_none(), "{event:?}");
+    }
+
+    /// Asserts that nothing is left, where the stream may also break off: its server leaves as soon as it has ended it.
+    pub(crate) async fn ends_somehow(&mut self) {
+        while let Some(Ok(frame)) = self.body.frame().await {
+            if let Ok(data) = frame.into_data() {
+                self.buffer.extend_from_slice(&data);
+            }
+        }
+        assert!(self.buffer.is_empty(), "{}", String::from_utf8_lossy(&self.buffer));
     }
 }
 

@@ -29,8 +29,8 @@ func main() {
 			Client:     client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 		},
-		LeaseDuration: 4 * time.Second,
-		RenewDeadline: 3 * time.Second,
+		LeaseDuration: 8 * time.Second,
+		RenewDeadline: 6 * time.Second,
 		RetryPeriod:   time.Second,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {

@@ -46,7 +46,7 @@ impl Further {
                 "--shutdown-watch-termination-grace-period=10s",
             ],
             // It bounds how long the server waits for what is under way.
-            Self::LeavingAtOnce => &["--request-timeout=10s"],
+            Self::LeavingAtOnce => &["--request-timeout=20s"],
         };
         flags.extend(own.iter().map(|flag| (*flag).to_owned()));
         flags

@@ -205,8 +205,11 @@ impl Cluster {
         }
         if options.wants(Extra::Kwok) {
             self.spawn("kwok", programs, flags.kwok())?;
-            nodes::create(&client, options.nodes)?;
-            self.await_ready("kwok", signals, || Ok(nodes::ready(&client)? >= options.nodes))?;
+            // One request that is not answered in time says nothing yet.
+            let is_ready = |()| nodes::ready(&client).is_ok_and(|ready| ready >= options.nodes);
+            self.await_ready("kwok", signals, || {
+                Ok(nodes::create(&client, options.nodes).is_ok_and(is_ready))
+            })?;
         }
         Ok(())
     }

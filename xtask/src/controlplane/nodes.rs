@@ -8,10 +8,13 @@ use super::client::Client;
 /// Where nodes are.
 const NODES: &str = "/api/v1/nodes";
 
-/// Creates nodes `kwok-0` to `kwok-COUNT-1`, as a kubelet would that just registered.
+/// Creates nodes `kwok-0` to `kwok-COUNT-1`, as a kubelet would that just registered, but for those that are there.
 pub(crate) fn create(client: &Client, count: usize) -> anyhow::Result<()> {
     for number in 0..count {
         let name = format!("kwok-{number}");
+        if client.has(&format!("{NODES}/{name}")) {
+            continue;
+        }
         client.create(NODES, &node(&name)).with_context(|| format!("cannot create node {name}"))?;
     }
     Ok(())

@@ -88,13 +88,22 @@ async fn a_watch_in_cbor_is_a_sequence(server: Server) {
     let from = version(&server.create_secrets(&["a"]).await).to_string();
     let labelled = server.label("a", "x", "1").await;
     server.delete(&server.secret_path("a")).await.expect(200);
-    let parameters = [("resourceVersion", &*from), ("allowWatchBookmarks", "true"), ("timeoutSeconds", "5")];
-    let mut watch = server.watch_as(&server.secrets(), CBOR, &parameters).await;
-    assert_eq!(watch.headers["content-type"], "application/cbor-seq");
-    let event = watch.item().await;
-    assert_eq!((&event["type"], &event["object"]), (&json!("MODIFIED"), &labelled));
-    assert_eq!(watch.item().await["type"], "DELETED");
-    let bookmark = watch.item().await;
+    let parameters = [
+        ("resourceVersion", &*from),
+        ("fieldSelector", "metadata.name=a"),
+        ("allowWatchBookmarks", "true"),
+        ("timeoutSeconds", "5"),
+    ];
+    let attempt = async |unseen: String| {
+        let mut watch = server.watch_as(&server.secrets(), CBOR, &parameters).await;
+        assert_eq!(watch.headers["content-type"], "application/cbor-seq");
+        let event = watch.item().await.expect("an event");
+        assert_eq!((&event["type"], &event["object"]), (&json!("MODIFIED"), &labelled));
+        assert_eq!(watch.item().await.expect("an event")["type"], "DELETED");
+        server.create_secrets(&[&unseen]).await;
+        watch.item().await
+    };
+    let bookmark = server.bookmarked(attempt).await;
     assert_eq!((&bookmark["type"], &bookmark["object"]["kind"]), (&json!("BOOKMARK"), &json!("Secret")));
 }
 
@@ -104,7 +113,7 @@ async fn an_error_within_a_watch_in_cbor(server: Server) {
     widgets.create("b", "red").await;
     widgets.forget_history().await;
     let mut watch = server.watch_as(&widgets.path(), CBOR, &[("resourceVersion", &from)]).await;
-    let event = watch.item().await;
+    let event = watch.item().await.expect("an event");
     assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)));
     watch.ends().await;
 }

@@ -109,7 +109,7 @@ async fn answer_of_length(server: &Server, accept: &str, list: bool, wanted: usi
 /// Opens a watch for somebody who takes gzip, has something happen, and reads it to its end.
 async fn watch(server: &Server, parameters: &[(&str, &str)]) -> Answer {
     server.create_secrets(&["a"]).await;
-    let parameters = [&[("watch", "true"), ("timeoutSeconds", "2")], parameters].concat();
+    let parameters = [&[("watch", "true"), ("timeoutSeconds", "10")], parameters].concat();
     let path = with_query(&server.secrets(), &parameters);
     let mut open = server.send(http::Method::GET, &path, &[("accept-encoding", "gzip")], &[]).await;
     let first =

@@ -77,7 +77,13 @@ async fn a_definition_is_called_after_its_resource(server: Server) {
 
 async fn a_defined_resource_is_in_discovery(server: Server) {
     let widgets = Widgets::define(&server).await;
-    let list = server.get(&format!("/apis/{}/v1", widgets.group)).await.expect(200);
+    let path = format!("/apis/{}/v1", widgets.group);
+    // Widgets are served once their names are accepted; that they are established, which discovery waits for, is said later.
+    let mut ticks = tokio::time::interval(AGAIN);
+    while server.get(&path).await.code != 200 {
+        ticks.tick().await;
+    }
+    let list = server.get(&path).await.expect(200);
     assert_eq!(list["groupVersion"], format!("{}/v1", widgets.group));
     let resources = list["resources"].as_array().expect("resources");
     let widget = resources.iter().find(|resource| resource["name"] == "widgets").expect("widgets");

@@ -257,7 +257,7 @@ async fn a_pod_that_goes_at_once_is_marked_before(server: Server) {
 
 async fn a_pod_whose_kubelet_is_done_is_marked_once_more(server: Server) {
     let mut pod = pod("a");
-    pod["spec"]["nodeName"] = "wire-no-such-node".into();
+    pod["spec"]["nodeName"] = server.no_such_node().into();
     server.create(&server.core("pods"), &pod).await;
     let marked = server.delete(&server.core("pods/a")).await.expect(200);
     let mut watch = watch_from(&server, &marked).await;
@@ -267,7 +267,7 @@ async fn a_pod_whose_kubelet_is_done_is_marked_once_more(server: Server) {
 
 async fn a_pod_on_a_node_has_30_seconds(server: Server) {
     let mut pod = pod("a");
-    pod["spec"]["nodeName"] = "wire-no-such-node".into();
+    pod["spec"]["nodeName"] = server.no_such_node().into();
     server.create(&server.core("pods"), &pod).await;
     let marked = server.delete(&server.core("pods/a")).await.expect(200);
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
@@ -281,7 +281,7 @@ async fn a_pod_on_a_node_has_30_seconds(server: Server) {
 /// Makes a pod on a node, which a finalizer holds back as well.
 async fn held_on_a_node(server: &Server) {
     let mut pod = pod("a");
-    pod["spec"]["nodeName"] = "wire-no-such-node".into();
+    pod["spec"]["nodeName"] = server.no_such_node().into();
     pod["metadata"]["finalizers"] = json!(["wire.test/hold"]);
     server.create(&server.core("pods"), &pod).await;
 }

@@ -1,13 +1,13 @@
 //! Evictions: deletes of pods that spend what disruption budgets allow.
 //!
-//! What the budgets say here is what their controller would say of these pods, so it matters not if there is one.
+//! What the budgets say here is what their controller says of these pods, or would say, where there is none.
 
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::objects::{pod, version};
 use crate::scenario::{Scenario, scenario};
-use crate::server::{MERGE, Server};
+use crate::server::{AGAIN, MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -49,9 +49,12 @@ fn web() -> Value {
     json!({ "matchLabels": { "app": "web" } })
 }
 
-/// Makes a budget for two pods of which so many are healthy, where one is enough, as its controller would see it.
+/// Makes a budget for two pods of which so many are healthy, where one is enough, as its controller sees it.
 async fn one_of_two(server: &Server, healthy: u64) -> Value {
     create(server, "b", &web(), 1).await;
+    if server.is_real() && server.target.has_controllers() {
+        return as_its_controller_sees_it(server, healthy).await;
+    }
     let allowed = healthy - 1;
     let condition = json!({
         "type": "DisruptionAllowed",
@@ -71,6 +74,21 @@ async fn one_of_two(server: &Server, healthy: u64) -> Value {
     });
     let path = server.group("policy/v1", "poddisruptionbudgets/b/status");
     server.patch(&path, MERGE, &json!({ "status": status })).await.expect(200)
+}
+
+/// Waits until the controller has seen two pods, of which so many are healthy. Until then it would take back whatever somebody
+/// else said of them.
+async fn as_its_controller_sees_it(server: &Server, healthy: u64) -> Value {
+    let path = server.group("policy/v1", "poddisruptionbudgets/b");
+    let mut ticks = tokio::time::interval(AGAIN);
+    loop {
+        ticks.tick().await;
+        let budget = server.get(&path).await.expect(200);
+        let status = &budget["status"];
+        if status["currentHealthy"] == healthy && status["expectedPods"] == 2 {
+            return budget;
+        }
+    }
 }
 
 async fn evict_with(server: &Server, name: &str, options: &Value) -> Answer {

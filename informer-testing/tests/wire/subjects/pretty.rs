@@ -118,9 +118,9 @@ async fn version_and_paths_are_always_indented(server: Server) {
 
 async fn a_watch_is_never_indented(server: Server) {
     server.create_secrets(&["a"]).await;
-    let mut watch = server.watch(&[PRETTY, ("timeoutSeconds", "1")]).await;
+    let mut watch = server.watch(&[PRETTY, ("timeoutSeconds", "10")]).await;
     assert_eq!(watch.rest().await, ["ADDED a"]);
-    let path = with_query(&server.secrets(), &[PRETTY, ("watch", "true"), ("timeoutSeconds", "1")]);
+    let path = with_query(&server.secrets(), &[PRETTY, ("watch", "true"), ("timeoutSeconds", "10")]);
     let lines = server.get(&path).await;
     assert_eq!(lines.bytes.iter().filter(|byte| **byte == b'\n').count(), 1, "{}", lines.text());
 }

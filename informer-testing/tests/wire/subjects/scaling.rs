@@ -110,13 +110,14 @@ fn binding(node: &str) -> Value {
 
 async fn a_binding_puts_a_pod_on_a_node(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
-    let done = server.post(&server.core("pods/a/binding"), &binding("wire-no-such-node")).await.expect(201);
+    let node = server.no_such_node();
+    let done = server.post(&server.core("pods/a/binding"), &binding(&node)).await.expect(201);
     assert_eq!(
         (&done["kind"], &done["status"], &done["code"]),
         (&json!("Status"), &json!("Success"), &json!(201))
     );
     let pod = server.get(&server.core("pods/a")).await.expect(200);
-    assert_eq!(pod["spec"]["nodeName"], "wire-no-such-node");
+    assert_eq!(pod["spec"]["nodeName"], node);
     let conditions = pod["status"]["conditions"].as_array().expect("conditions");
     let scheduled =
         conditions.iter().find(|condition| condition["type"] == "PodScheduled").expect("a condition");
@@ -126,10 +127,12 @@ async fn a_binding_puts_a_pod_on_a_node(server: Server) {
 async fn a_pod_is_bound_once(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     let path = server.core("pods/a/binding");
-    server.post(&path, &binding("wire-one")).await.expect(201);
-    let message =
-        "Operation cannot be fulfilled on pods/binding \"a\": pod a is already assigned to node \"wire-one\"";
-    server.post(&path, &binding("wire-two")).await.refused(409, "Conflict", message).is_about(
+    let node = server.no_such_node();
+    server.post(&path, &binding(&node)).await.expect(201);
+    let message = format!(
+        "Operation cannot be fulfilled on pods/binding \"a\": pod a is already assigned to node \"{node}\""
+    );
+    server.post(&path, &binding("wire-two")).await.refused(409, "Conflict", &message).is_about(
         "",
         "pods/binding",
         "a",

@@ -125,7 +125,7 @@ async fn a_streaming_list_from_the_future_is_an_error_within_the_stream(server: 
 
 async fn a_streaming_list_without_bookmarks_does_not_say_where_it_ends(server: Server) {
     server.create_secrets(&["a"]).await;
-    let parameters = [STREAMING[0], STREAMING[1], ("timeoutSeconds", "1")];
+    let parameters = [STREAMING[0], STREAMING[1], ("timeoutSeconds", "10")];
     assert_eq!(server.watch(&parameters).await.rest().await, ["ADDED a"]);
 }
 
@@ -180,6 +180,6 @@ async fn a_streaming_list_is_resumed_from_the_end_of_its_list(server: Server) {
 
 async fn a_streaming_list_ends_at_its_timeout(server: Server) {
     server.create_secrets(&["a"]).await;
-    let mut watch = server.watch(&streaming(&[("timeoutSeconds", "1")])).await;
+    let mut watch = server.watch(&streaming(&[("timeoutSeconds", "10")])).await;
     assert_eq!(watch.rest().await, ["ADDED a", "BOOKMARK"]);
 }

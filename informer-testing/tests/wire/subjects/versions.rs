@@ -199,12 +199,23 @@ async fn a_version_that_has_not_come_times_out_with_a_limit(server: Server) {
     is_too_large(server.list(&[("resourceVersion", FUTURE), ("limit", "1")]).await);
 }
 
-async fn a_version_that_comes_in_time_is_waited_for(server: Server) {
-    let next = version(&server.create_secrets(&["a"]).await) + 1;
+/// Makes a secret, then asks for the version that comes next while another secret is made; gives it, and the answer.
+async fn ask_for_the_next(server: &Server, first: &str, second: &str) -> (u64, Answer) {
+    let next = version(&server.create_secrets(&[first]).await) + 1;
     let parameters =
         [("resourceVersion", next.to_string()), ("resourceVersionMatch", "NotOlderThan".to_owned())];
     let parameters = parameters.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let (answer, _) = tokio::join!(server.list(&parameters), server.create_secrets(&["b"]));
+    let names = [second];
+    let (answer, _) = tokio::join!(server.list(&parameters), server.create_secrets(&names));
+    (next, answer)
+}
+
+async fn a_version_that_comes_in_time_is_waited_for(server: Server) {
+    let (mut next, mut answer) = ask_for_the_next(&server, "a", "b").await;
+    if server.is_real() && answer.code == 504 {
+        // That is after three seconds; a busy machine may take so long to make a secret, but hardly twice.
+        (next, answer) = ask_for_the_next(&server, "c", "d").await;
+    }
     assert!(version(&answer.expect(200)) >= next);
 }
 

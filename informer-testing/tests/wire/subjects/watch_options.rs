@@ -84,13 +84,13 @@ async fn a_watch_from_a_version_ignores_limit_and_token(server: Server) {
     let version = version(&server.create_secrets(&["a"]).await).to_string();
     server.create_secrets(&["b", "c"]).await;
     let parameters =
-        [("resourceVersion", version.as_str()), ("limit", "1"), ("continue", "x"), ("timeoutSeconds", "1")];
+        [("resourceVersion", version.as_str()), ("limit", "1"), ("continue", "x"), ("timeoutSeconds", "5")];
     assert_eq!(server.watch(&parameters).await.rest().await, ["ADDED b", "ADDED c"]);
 }
 
 async fn whatever_is_not_false_asks_for_a_watch(server: Server) {
     for yes in ["1", "true", "maybe", ""] {
-        let answer = server.list(&[("watch", yes), ("timeoutSeconds", "1")]).await;
+        let answer = server.list(&[("watch", yes), ("timeoutSeconds", "5")]).await;
         assert_eq!(answer.expect(200), serde_json::Value::Null, "{yes}");
     }
     for no in ["0", "false", "False"] {

@@ -93,7 +93,7 @@ async fn an_error_in_a_websocket_is_an_event(server: Server) {
 }
 
 async fn a_websocket_is_closed_as_usual_when_its_time_is_up(server: Server) {
-    let mut watch = Conversation::open(&server, &[("timeoutSeconds", "1")], &[]).await;
+    let mut watch = Conversation::open(&server, &[("timeoutSeconds", "5")], &[]).await;
     match watch.next().await {
         Frame::Close(Some(farewell)) => assert_eq!(farewell.code, CloseCode::Normal),
         other => panic!("{other}"),
