@@ -113,7 +113,8 @@ impl SimulatorBuilder {
     /// Closes watches that are behind when a real server does: when more events wait than its channels hold, which are 20 to
     /// 2,000, depending on how much happens and what is watched, and they have done so for longer than there is patience: 50
     /// milliseconds for each second that has gone by, and never more than 100, for all watches of a resource together. Those of
-    /// [lagging replicas](crate::Simulator::lagging_replica) are not closed.
+    /// [lagging replicas](crate::Simulator::lagging_replica), and those of events, which have no watch cache, are not closed.
+    /// `/metrics` counts those that are, as `apiserver_terminated_watchers_total`.
     ///
     /// It is not so by default, because a test can write faster than a server, without a break in which a watch could be read.
     #[must_use]

@@ -13,8 +13,9 @@ use crate::storage::Revision;
 /// As with a real one, what is late is what comes from its memory: watches, lists and gets with a resource version. A
 /// list from `0` shows an older state, one from a version that it has not heard of is refused after 3 seconds, and so
 /// is a streaming list of the newest state. A list without a version waits as long for the memory, and is then taken from
-/// the storage. Gets without a version, and writes, go to the storage at once. It is reached through its own address or service; the requests that come there are recorded with the
-/// others, and faults and bookmark rules are the simulator's.
+/// the storage, or [refused](crate::SimulatorBuilder::refuse_late_lists). Gets without a version, and writes, go to the storage
+/// at once. It is reached through its own address or service; the requests that come there are recorded with the others, and
+/// faults, bookmark rules and what `/metrics` counts are the simulator's.
 ///
 /// ```
 /// use informer_testing::{Error, Simulator};

@@ -149,7 +149,8 @@
 //! - **Bookmarks** come also where nothing has been written at all. A real server has something new to tell by then.
 //! - **Slow watches** are closed when they are 10,000 events behind, so that a test may write as fast as it likes;
 //!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) has them closed as a real server does. A
-//!   watch whose client takes nothing at all is closed when it goes on reading: it can't tell the difference.
+//!   watch whose client takes nothing at all is closed, and counted by `/metrics`, when it goes on reading. Those of events,
+//!   which have no watch cache, a real server doesn't close.
 //! - **Feature gates** of alpha stages are off, but for those that the [builder](SimulatorBuilder) turns on: `shardSelector` is
 //!   ignored. `/metrics` has `apiserver_terminated_watchers_total` and nothing else, and there are no paths that begin with
 //!   `/api/v1/watch`.

@@ -16,7 +16,7 @@ use crate::request::RequestLog;
 use crate::resource::ResourceKind;
 use crate::serve::{Farewells, Tls};
 use crate::storage::{Backup, Retention, Revision, Table};
-use crate::upkeep;
+use crate::upkeep::{self, Collecting};
 use crate::watch::{WatchRegistry, WatchRules};
 use crate::writes::{Stamp, in_seconds};
 
@@ -82,6 +82,8 @@ pub(crate) struct Server {
     shutdown: Mutex<Option<ShutdownAnswer>>,
     /// Other API servers in front of this storage.
     replicas: Mutex<Vec<Revision>>,
+    /// What the garbage collector is at.
+    pub(crate) collecting: Collecting,
     pub(crate) clock: Clock,
     random: Mutex<fastrand::Rng>,
 }
@@ -102,6 +104,7 @@ impl Server {
             stop,
             shutdown: Mutex::default(),
             replicas: Mutex::default(),
+            collecting: Collecting::default(),
             clock: Clock::starting_at(settings.begins_on),
             random: Mutex::new(fastrand::Rng::with_seed(settings.seed)),
             settings,
@@ -136,7 +139,7 @@ impl Server {
     /// Begins a new life: all watches end, and a server that was shutting down takes requests again.
     pub(crate) fn restart(&self) {
         *self.shutdown.lock() = None;
-        self.watches.may_stay();
+        self.watches.begin_anew();
         self.end_watches();
     }
 

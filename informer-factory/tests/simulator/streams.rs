@@ -133,19 +133,6 @@ async fn what_one_informer_of_a_factory_finds_out_about_streaming_lists_the_next
 }
 
 #[tokio::test]
-async fn what_is_found_out_about_one_server_says_nothing_about_another() {
-    let without = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
-    let (without, with) = (without.start().await.expect("a free port"), with_pods(1).await);
-    for (simulator, expected) in [(&without, (1, 2)), (&with, (0, 1)), (&without, (1, 2))] {
-        simulator.clear_requests();
-        let (factory, _pods) = synced(simulator).await;
-        within(simulator.wait_for_watches(&RequestFilter::any(), 1)).await;
-        assert_eq!(asked(simulator), expected);
-        factory.shutdown().await;
-    }
-}
-
-#[tokio::test]
 async fn a_factory_can_do_without_streaming_lists() {
     let simulator = with_pods(1).await;
     let client = simulator.client().expect("a client");

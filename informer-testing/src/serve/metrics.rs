@@ -11,7 +11,7 @@ use http::{HeaderValue, StatusCode};
 
 use super::respond::{self, HttpResponse};
 
-const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 
 const TERMINATED: &str = "apiserver_terminated_watchers_total";
 
@@ -26,12 +26,12 @@ fn text(terminated: &BTreeMap<(String, String), u64>) -> String {
     let mut text = String::new();
     // A metric is not there before there is something to count.
     if !terminated.is_empty() {
-        text += "# HELP apiserver_terminated_watchers_total [ALPHA] Counter of watchers closed due to \
-                 unresponsiveness broken by resource type.\n";
-        text += "# TYPE apiserver_terminated_watchers_total counter\n";
+        let help = "[ALPHA] Counter of watchers closed due to unresponsiveness broken by resource type.";
+        // A string can always be written to.
+        let _ = writeln!(text, "# HELP {TERMINATED} {help}\n# TYPE {TERMINATED} counter");
     }
     for ((group, resource), count) in terminated {
-        // A string can always be written to, and names need no escapes.
+        // Names need no escapes.
         let _ = writeln!(text, "{TERMINATED}{{group=\"{group}\",resource=\"{resource}\"}} {count}");
     }
     text

@@ -205,14 +205,20 @@ impl History {
         }
     }
 
-    /// Tells whether, at that time, as many events waited for a reader as its channels hold, of which it has taken some.
-    pub(crate) fn is_full(&self, reader: &Reader, up_to: u64, taken: usize, at: Instant) -> bool {
-        let waiting = reader.cursor.saturating_sub(self.first);
+    /// Tells whether as many events wait for a reader as its channels hold, of which it has taken some: of those up to a
+    /// resource version that count.
+    pub(crate) fn is_full(
+        &self,
+        reader: &Reader,
+        up_to: u64,
+        taken: usize,
+        counts: impl Fn(&Event) -> bool,
+    ) -> bool {
+        let waiting = reader.cursor.max(reader.joined).saturating_sub(self.first);
         let waiting = usize::try_from(waiting).unwrap_or(usize::MAX).min(self.events.len());
-        let is_there = |event: &&Arc<Event>| event.written <= at && event.resource_version() <= up_to;
-        let there = self.events.range(waiting..).take_while(is_there);
+        let known = self.events.range(waiting..).take_while(|event| event.resource_version() <= up_to);
         let room = usize::try_from(reader.patience.room).unwrap_or(usize::MAX);
-        there.take(room).count() + taken >= room
+        known.filter(|event| counts(event)).take(room).count().saturating_add(taken) >= room
     }
 
     /// Goes through the events after a resource version, newest first.

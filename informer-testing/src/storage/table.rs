@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use tokio::time::Instant;
 
 use super::bell::{Bell, Listener};
 use super::history::{Event, History, Lost, Reader};
@@ -186,11 +185,16 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_sent)?, up_to))
     }
 
-    /// Tells whether a reader that has taken so many events had no room for more at that time, of those that an API server
+    /// Tells whether a reader that has taken so many events had no room for more, of those that count and that an API server
     /// knows of.
-    pub(crate) fn is_full(&self, reader: &Reader, known: &Revision, taken: usize, at: Instant) -> bool {
-        let state = self.state.read();
-        state.history.is_full(reader, known.current(), taken, at)
+    pub(crate) fn is_full(
+        &self,
+        reader: &Reader,
+        known: &Revision,
+        taken: usize,
+        counts: impl Fn(&Event) -> bool,
+    ) -> bool {
+        self.state.read().history.is_full(reader, known.current(), taken, counts)
     }
 }
 

@@ -3,8 +3,11 @@
 //! Unlike the real one it acts on deletions only. An object whose owner has never existed is left alone, so that tests
 //! can write pods without their replica sets.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::catalogue::Served;
@@ -12,15 +15,44 @@ use crate::object::Object;
 use crate::server::Server;
 use crate::writes::{self, Body, Propagation};
 
+/// Owners whose dependants are being deleted before them. As these go one by one, each would have its owner begin anew, within
+/// what it has begun; instead it is told to look again when it is done.
+#[derive(Debug, Default)]
+pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
+
+impl Collecting {
+    /// Says whether nobody is at it. Whoever is looks again.
+    fn begin(&self, owner: &str) -> bool {
+        match self.0.lock().entry(owner.into()) {
+            Entry::Vacant(entry) => {
+                entry.insert(false);
+                true
+            }
+            Entry::Occupied(mut entry) => {
+                entry.insert(true);
+                false
+            }
+        }
+    }
+
+    /// Says whether it is done, because nobody has asked to look again.
+    fn end(&self, owner: &str) -> bool {
+        let mut owners = self.0.lock();
+        let is_done = !owners.get_mut(owner).is_some_and(std::mem::take);
+        if is_done {
+            owners.remove(owner);
+        }
+        is_done
+    }
+}
+
 /// Deletes what the object has owned, and lets owners go on that have waited for it.
 pub(super) fn after_removal(server: &Server, object: &Object) {
-    for served in server.catalogue.resources() {
-        for dependant in served.table.dependants_of(&object.uid) {
-            if is_held(server, &dependant, &object.uid) {
-                disown(server, &served, &dependant, &object.uid);
-            } else {
-                super::delete(server, &served, &dependant, Propagation::Background);
-            }
+    for (served, dependant) in staying_dependants(server, object) {
+        if is_held(server, &dependant, &object.uid) {
+            disown(server, &served, &dependant, &object.uid);
+        } else {
+            super::delete(server, &served, &dependant, policy(&dependant));
         }
     }
     for (served, owner) in owners(server, object) {
@@ -36,7 +68,12 @@ pub(super) fn while_terminating(server: &Server, served: &Served, object: &Objec
     let body = object.decode();
     for finalizer in writes::finalizers(&body) {
         match finalizer {
-            writes::FOREGROUND => delete_dependants_first(server, served, object),
+            writes::FOREGROUND if server.collecting.begin(&object.uid) => loop {
+                delete_dependants_first(server, served, object);
+                if server.collecting.end(&object.uid) {
+                    break;
+                }
+            },
             writes::ORPHAN => orphan_dependants(server, served, object),
             _ => {}
         }
@@ -44,51 +81,80 @@ pub(super) fn while_terminating(server: &Server, served: &Served, object: &Objec
 }
 
 fn delete_dependants_first(server: &Server, served: &Served, owner: &Object) {
-    for resource in server.catalogue.resources() {
-        for dependant in resource.table.dependants_of(&owner.uid) {
-            let own = dependants(server, &dependant);
-            if is_held(server, &dependant, &owner.uid) {
-                disown(server, &resource, &dependant, &owner.uid);
-            } else if own.is_empty() {
-                super::delete(server, &resource, &dependant, Propagation::Background);
-            } else {
-                if own.iter().any(|own| waits_for_dependants(own)) {
-                    // Else those of a circle would wait for each other.
-                    unblock(server, &resource, &dependant);
-                }
-                super::delete(server, &resource, &dependant, Propagation::Foreground);
-            }
+    for (resource, dependant) in staying_dependants(server, owner) {
+        if is_held(server, &dependant, &owner.uid) {
+            disown(server, &resource, &dependant, &owner.uid);
+            continue;
         }
+        let its_own = dependants(server, &dependant);
+        if its_own.iter().any(|(_, object)| waits_for_dependants(object)) {
+            // Else those of a circle would wait for each other.
+            unblock(server, &resource, &dependant);
+        }
+        let policy = if its_own.is_empty() { policy(&dependant) } else { Propagation::Foreground };
+        super::delete(server, &resource, &dependant, policy);
     }
-    let blocks = |dependant: &Arc<Object>| blocks(dependant, &owner.uid);
-    let resources = server.catalogue.resources();
-    let blocked =
-        resources.iter().any(|resource| resource.table.dependants_of(&owner.uid).iter().any(blocks));
-    if !blocked {
+    let is_blocked = dependants(server, owner).iter().any(|(_, dependant)| blocks(dependant, &owner.uid));
+    if !is_blocked {
         super::release(server, served, &owner.key, writes::FOREGROUND);
     }
 }
 
 fn orphan_dependants(server: &Server, served: &Served, owner: &Object) {
-    for resource in server.catalogue.resources() {
-        for dependant in resource.table.dependants_of(&owner.uid) {
-            disown(server, &resource, &dependant, &owner.uid);
-        }
+    for (resource, dependant) in dependants(server, owner) {
+        disown(server, &resource, &dependant, &owner.uid);
     }
     super::release(server, served, &owner.key, writes::ORPHAN);
 }
 
+/// How an object is deleted for want of an owner: as its finalizers say, if it has such.
+fn policy(dependant: &Object) -> Propagation {
+    let body = dependant.decode();
+    let finalizers = writes::finalizers(&body);
+    if finalizers.contains(&writes::ORPHAN) {
+        Propagation::Orphan
+    } else if finalizers.contains(&writes::FOREGROUND) {
+        Propagation::Foreground
+    } else {
+        Propagation::Background
+    }
+}
+
 /// Takes the reference to an owner off an object.
 fn disown(server: &Server, served: &Served, dependant: &Object, owner: &str) {
-    super::edit(server, served, &dependant.key, |body| {
+    edit_references(server, served, dependant, |references| {
+        let before = references.len();
+        references.retain(|reference| reference["uid"] != owner);
+        references.len() != before
+    });
+}
+
+/// Has nobody wait for an object any more.
+fn unblock(server: &Server, served: &Served, dependant: &Object) {
+    edit_references(server, served, dependant, |references| {
+        let mut changed = false;
+        for reference in references.iter_mut().filter(|reference| reference["blockOwnerDeletion"] == true) {
+            reference["blockOwnerDeletion"] = false.into();
+            changed = true;
+        }
+        changed
+    });
+}
+
+/// Changes an object's references to its owners, if `change` has something to do.
+fn edit_references(
+    server: &Server,
+    served: &Served,
+    object: &Object,
+    change: impl Fn(&mut Vec<Value>) -> bool,
+) {
+    super::edit(server, served, &object.key, |body| {
         let metadata = writes::metadata_mut(body);
         let Some(Value::Array(references)) = metadata.get_mut("ownerReferences") else {
             return false;
         };
-        let before = references.len();
-        references.retain(|reference| reference["uid"] != owner);
-        let (left, changed) = (references.len(), references.len() != before);
-        if left == 0 {
+        let changed = change(references);
+        if references.is_empty() {
             metadata.remove("ownerReferences");
         }
         changed
@@ -101,26 +167,21 @@ fn blocks(dependant: &Object, owner: &str) -> bool {
     references(&body).any(|reference| reference["uid"] == owner && reference["blockOwnerDeletion"] == true)
 }
 
-/// Has nobody wait for an object any more.
-fn unblock(server: &Server, served: &Served, dependant: &Object) {
-    super::edit(server, served, &dependant.key, |body| {
-        let metadata = writes::metadata_mut(body);
-        let Some(Value::Array(references)) = metadata.get_mut("ownerReferences") else {
-            return false;
-        };
-        let mut changed = false;
-        for reference in references.iter_mut().filter(|reference| reference["blockOwnerDeletion"] == true) {
-            reference["blockOwnerDeletion"] = false.into();
-            changed = true;
-        }
-        changed
-    });
+/// The objects that an object owns.
+fn dependants(server: &Server, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
+    let mut found = Vec::new();
+    for served in server.catalogue.resources() {
+        let owned = served.table.dependants_of(&object.uid);
+        found.extend(owned.into_iter().map(|dependant| (Arc::clone(&served), dependant)));
+    }
+    found
 }
 
-/// The objects that an object owns.
-fn dependants(server: &Server, object: &Object) -> Vec<Arc<Object>> {
-    let resources = server.catalogue.resources();
-    resources.iter().flat_map(|resource| resource.table.dependants_of(&object.uid)).collect()
+/// The objects that an object owns and that are not being deleted: the others have been seen to.
+fn staying_dependants(server: &Server, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
+    let mut found = dependants(server, object);
+    found.retain(|(_, dependant)| !dependant.terminating);
+    found
 }
 
 /// Tells whether an object stays for the sake of an owner that does so, too.

@@ -10,6 +10,7 @@ mod garbage;
 mod namespaces;
 
 pub(crate) use definitions::restore as restore_definitions;
+pub(crate) use garbage::Collecting;
 
 use crate::catalogue::Served;
 use crate::object::Object;

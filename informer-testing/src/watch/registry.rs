@@ -119,7 +119,7 @@ impl WatchRegistry {
     }
 
     /// Has all streams end, each so long after the one that was opened before it, and the first `after` so long; and those
-    /// that open later with the last of them, until they [may stay](Self::may_stay) again.
+    /// that open later with the last of them, until it all [begins anew](Self::begin_anew).
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
@@ -131,8 +131,10 @@ impl WatchRegistry {
         open.end = Some(end);
     }
 
-    pub(crate) fn may_stay(&self) {
+    /// Lets those that open from now on stay, and counts anew, as a server does that has been started again.
+    pub(crate) fn begin_anew(&self) {
         self.open.lock().end = None;
+        self.terminated.lock().clear();
     }
 
     /// How many streams have been ended because they were read too slowly, by group and resource.

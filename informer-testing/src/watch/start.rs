@@ -159,8 +159,8 @@ impl Opening {
     fn patience(&self) -> Patience {
         match self.rules.slow_watches {
             SlowWatches::Counted(room) => Patience { room, is_timed: false },
-            // A late memory that catches up is a burst for its watches, and nobody is slow.
-            SlowWatches::Timed if self.revision.is_of_replica() => {
+            // A late memory that catches up is a burst for its watches, and nobody is slow. etcd waits for its readers.
+            SlowWatches::Timed if self.revision.is_of_replica() || !self.table.kind.is_cached() => {
                 Patience { room: u64::MAX, is_timed: false }
             }
             SlowWatches::Timed => {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::framing::Framing;
 use super::injection::{Content, Ending, PlacedInjection, WatchInjection};
-use super::registry::{Order, Registration};
+use super::registry::{BookmarkRule, Order, Registration};
 use crate::object::Object;
 use crate::selector::Filter;
 use crate::status;
@@ -100,13 +100,13 @@ pub(super) struct Bookmarks {
 impl Bookmarks {
     pub(super) fn new(interval: Duration, deadline: Instant, random: fastrand::Rng) -> Self {
         let mut bookmarks = Self { interval, deadline, next: deadline, random };
-        bookmarks.schedule();
+        bookmarks.schedule(Duration::ZERO);
         bookmarks
     }
 
     /// Sets the next bookmark one interval from now, or shortly before the deadline if that is sooner; and from there to when a
-    /// server looks: at the earliest when the second begins in which it is due.
-    fn schedule(&mut self) {
+    /// server looks: at the earliest when the second begins in which it is due, and not before `pause` is over.
+    fn schedule(&mut self, pause: Duration) {
         let now = Instant::now();
         let regular = ahead(self.interval);
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
@@ -115,7 +115,14 @@ impl Bookmarks {
         let tick = (self.interval / 60).min(TICK);
         let (second, look) =
             (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * SLOWEST_TICK));
-        self.next = (due + look).checked_sub(second).map_or(now, |next| next.max(now));
+        let earliest = now + pause.min(tick);
+        self.next = (due + look).checked_sub(second).map_or(earliest, |next| next.max(earliest));
+    }
+
+    /// Sets the one that follows; the next time that the server looks at the earliest.
+    fn schedule_next(&mut self, rule: BookmarkRule) {
+        self.interval = rule.interval();
+        self.schedule(TICK);
     }
 }
 
@@ -210,7 +217,8 @@ impl WatchStream {
                 self.pending.extend(events);
             }
             Err(lost) => {
-                if lost == Lost::TooSlow {
+                // A real server has none of these without a watch cache.
+                if lost == Lost::TooSlow && self.table.kind.is_cached() {
                     self.registration.count_terminated(&self.table.kind);
                 }
                 self.ended = Some(Ending::Close);
@@ -221,15 +229,23 @@ impl WatchStream {
     /// Passes over a bookmark that became due when as many events waited for this watch as its channels hold: events are waited
     /// for, bookmarks are not.
     fn drop_a_bookmark_without_room(&mut self) {
-        let Some(bookmarks) = self.bookmarks.as_mut().filter(|bookmarks| bookmarks.next <= Instant::now())
-        else {
+        let due = self.bookmarks.as_ref().map(|bookmarks| bookmarks.next);
+        if due.is_none_or(|due| due > Instant::now() || self.has_room_at(due)) {
             return;
-        };
-        let taken = self.pending.iter().filter(|event| event.written <= bookmarks.next).count();
-        if self.table.is_full(&self.reader, &self.revision, taken, bookmarks.next) {
-            bookmarks.interval = self.registration.bookmarks().interval();
-            bookmarks.schedule();
         }
+        if let Some(bookmarks) = &mut self.bookmarks {
+            bookmarks.schedule_next(self.registration.bookmarks());
+        }
+    }
+
+    /// Tells whether fewer events waited for this watch at that time than its channels hold.
+    fn has_room_at(&self, time: Instant) -> bool {
+        let waited = |event: &Event| event.written <= time && self.view(event).is_some();
+        // What had happened when it was opened is not in its channels.
+        let first = self.reader.cursor - self.pending.len() as u64;
+        let replayed = usize::try_from(self.reader.joined.saturating_sub(first)).unwrap_or(usize::MAX);
+        let taken = self.pending.iter().skip(replayed).filter(|event| waited(event)).count();
+        !self.table.is_full(&self.reader, &self.revision, taken, waited)
     }
 
     fn append(&mut self, buffer: &mut BytesMut, event: &Event) {
@@ -318,8 +334,7 @@ impl WatchStream {
         let announced = self.initial.end_bookmark.is_none();
         if let Some(bookmarks) = self.bookmarks.as_mut().filter(|bookmarks| now >= bookmarks.next) {
             let rule = self.registration.bookmarks();
-            bookmarks.interval = rule.interval();
-            bookmarks.schedule();
+            bookmarks.schedule_next(rule);
             if caught_up && announced && !rule.lost {
                 self.framing.append_bookmark(buffer, self.complete_to, false);
             }

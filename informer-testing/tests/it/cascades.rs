@@ -36,78 +36,34 @@ async fn left(simulator: &Simulator) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn in_the_background_what_was_owned_goes_too() {
+async fn who_owns_itself_and_is_to_go_after_its_own_stays() {
     let simulator = simulator().await;
-    let parent = owned(&simulator, "parent", &[], false).await;
-    let child = owned(&simulator, "child", &[("parent", &parent)], false).await;
-    owned(&simulator, "grandchild", &[("child", &child)], false).await;
-    owned(&simulator, "other", &[], false).await;
-    assert_eq!(delete(&simulator, "parent", "Background").await.1["status"], "Success");
-    assert_eq!(left(&simulator).await, ["other"]);
-}
-
-#[tokio::test]
-async fn in_the_foreground_the_owner_goes_last() {
-    let simulator = simulator().await;
-    let parent = owned(&simulator, "parent", &[], true).await;
-    owned(&simulator, "child", &[("parent", &parent)], true).await;
-    let from = simulator.resource_version();
-    let (code, marked) = delete(&simulator, "parent", "Foreground").await;
-    assert_eq!(code, StatusCode::OK);
-    assert_eq!(marked["metadata"]["finalizers"], json!(["foregroundDeletion"]));
-    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=true&resourceVersion={from}")).await;
-    for expected in [("MODIFIED", "parent"), ("DELETED", "child"), ("DELETED", "parent")] {
-        let (event, name, _) = watch.brief().await.unwrap();
-        assert_eq!((event.as_str(), name.as_str()), expected);
-    }
-}
-
-#[tokio::test]
-async fn in_the_foreground_the_owner_waits_for_what_blocks_it() {
-    let simulator = simulator().await;
-    let parent = owned(&simulator, "parent", &[], true).await;
-    owned(&simulator, "child", &[("parent", &parent)], true).await;
-    let path = format!("{MAPS}/child");
-    patch(&simulator, &path, "merge-patch", &json!({ "metadata": { "finalizers": ["example.com/wait"] } }))
-        .await;
-    delete(&simulator, "parent", "Foreground").await;
-    assert_eq!(left(&simulator).await, ["child", "parent"]);
-    patch(&simulator, &path, "merge-patch", &json!({ "metadata": { "finalizers": null } })).await;
-    assert_eq!(left(&simulator).await, [] as [&str; 0]);
-}
-
-#[tokio::test]
-async fn orphans_stay_and_lose_their_owner() {
-    let simulator = simulator().await;
-    let parent = owned(&simulator, "parent", &[], false).await;
-    owned(&simulator, "child", &[("parent", &parent)], false).await;
-    delete(&simulator, "parent", "Orphan").await;
-    assert_eq!(left(&simulator).await, ["child"]);
-    assert!(get(&simulator, &format!("{MAPS}/child")).await.1["metadata"].get("ownerReferences").is_none());
-}
-
-#[tokio::test]
-async fn an_object_with_another_owner_stays() {
-    let simulator = simulator().await;
-    let (one, two) = (owned(&simulator, "one", &[], false).await, owned(&simulator, "two", &[], false).await);
-    owned(&simulator, "child", &[("one", &one), ("two", &two)], false).await;
-    delete(&simulator, "one", "Background").await;
-    let (_, child) = get(&simulator, &format!("{MAPS}/child")).await;
-    assert_eq!(child["metadata"]["ownerReferences"].as_array().map(Vec::len), Some(1));
-    delete(&simulator, "two", "Background").await;
-    assert_eq!(left(&simulator).await, [] as [&str; 0]);
-}
-
-#[tokio::test]
-async fn owners_that_own_each_other_go_together() {
-    let simulator = simulator().await;
-    let one = owned(&simulator, "one", &[], true).await;
-    let two = owned(&simulator, "two", &[("one", &one)], true).await;
-    let reference = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "two", "uid": two });
+    let uid = owned(&simulator, "self", &[], true).await;
+    let reference = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "self", "uid": uid, "blockOwnerDeletion": true,
+    });
     let change = json!({ "metadata": { "ownerReferences": [reference] } });
-    patch(&simulator, &format!("{MAPS}/one"), "merge-patch", &change).await;
-    delete(&simulator, "one", "Foreground").await;
+    patch(&simulator, &format!("{MAPS}/self"), "merge-patch", &change).await;
+    delete(&simulator, "self", "Foreground").await;
+    assert_eq!(left(&simulator).await, ["self"], "as on a real server");
+}
+
+#[tokio::test]
+async fn an_owner_goes_after_however_many_it_has_owned() {
+    let simulator = simulator().await;
+    let parent = owned(&simulator, "parent", &[], true).await;
+    for number in 0..2_000 {
+        owned(&simulator, &format!("child-{number}"), &[("parent", &parent)], true).await;
+    }
+    let from = simulator.resource_version();
+    delete(&simulator, "parent", "Foreground").await;
     assert_eq!(left(&simulator).await, [] as [&str; 0]);
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=true&resourceVersion={from}")).await;
+    assert_eq!(watch.brief().await.unwrap().0, "MODIFIED");
+    for _ in 0..2_000 {
+        assert!(watch.brief().await.unwrap().1.starts_with("child-"));
+    }
+    assert_eq!(watch.brief().await.unwrap().1, "parent");
 }
 
 #[tokio::test]

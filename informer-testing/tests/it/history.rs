@@ -264,7 +264,10 @@ async fn a_bookmark_for_which_a_watch_has_no_room_is_dropped() {
 /// Reads the server's metrics as text.
 async fn metrics(simulator: &Simulator) -> String {
     let response = send(simulator, request(http::Method::GET, "/metrics", &Value::Null)).await;
-    assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    assert_eq!(
+        response.headers()["content-type"],
+        "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+    );
     let bytes = response.into_body().collect().await.expect("a body").to_bytes();
     String::from_utf8(bytes.to_vec()).expect("text")
 }
@@ -285,6 +288,63 @@ async fn watches_that_are_closed_because_they_are_slow_are_counted_by_resource()
             format!("apiserver_terminated_watchers_total{{group=\"\",resource=\"configmaps\"}} {count}\n");
         let text = metrics(&simulator).await;
         assert!(text.starts_with("# HELP ") && text.ends_with(&line), "{text}");
+    }
+    simulator.restart();
+    assert_eq!(metrics(&simulator).await, "", "a server counts from its start");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_that_comes_early_before_the_end_of_a_watch_is_followed_by_one_more_and_not_at_once() {
+    let mut numbers = [0; 4];
+    for seed in 0..60 {
+        let simulator = start(|builder| builder.seed(seed));
+        let query = "watch=1&resourceVersion=1000&allowWatchBookmarks=true&timeoutSeconds=30";
+        let mut watch = Lines::open(&simulator, &format!("{MAPS}?{query}")).await;
+        let (mut number, mut last) = (0, Instant::now());
+        while let Some(event) = watch.next().await {
+            assert_eq!(event["type"], "BOOKMARK");
+            assert!(last.elapsed() >= Duration::from_secs(1), "{:?}", last.elapsed());
+            (number, last) = (number + 1, Instant::now());
+        }
+        numbers[number] += 1;
+    }
+    assert!(numbers[1] > 20 && numbers[2] > 10 && numbers[0] + numbers[3] == 0, "{numbers:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_what_a_watch_is_not_sent_nor_what_it_began_with_keeps_its_bookmark_away() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    let now = simulator.resource_version();
+    write(&simulator, 30);
+    simulator.create(&config_map("b", "there")).unwrap();
+    let elsewhere = MAPS.replace("/a/", "/b/");
+    for (path, events) in [(MAPS, 30), (elsewhere.as_str(), 1)] {
+        let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={now}");
+        let mut watch = Lines::open(&simulator, &format!("{path}?{query}")).await;
+        advance(Duration::from_secs(62)).await;
+        for _ in 0..events {
+            assert_ne!(watch.next().await.unwrap()["type"], "BOOKMARK");
+        }
+        let read = Instant::now();
+        assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
+        assert!(read.elapsed() < Duration::from_secs(1), "{:?}", read.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_events_is_waited_for_however_slow_it_is() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    let now = simulator.resource_version();
+    let events = "/api/v1/namespaces/a/events";
+    let mut watch = Lines::open(&simulator, &format!("{events}?watch=1&resourceVersion={now}")).await;
+    let mut event = config_map("a", "happened");
+    event["kind"] = "Event".into();
+    for _ in 0..100 {
+        simulator.apply(&event).unwrap();
+    }
+    advance(Duration::from_secs(60)).await;
+    for _ in 0..100 {
+        assert!(watch.next().await.is_some());
     }
 }
 

@@ -23,7 +23,8 @@ What a server does only with other feature gates is compared with one of its own
 
 What a server does only when it is in a bad way is brought about on the real one, too (`informer-testing/tests/wire/trouble.rs`):
 its watch cache is kept from being filled, and an object made unreadable, through its etcd; flow control has few places, which
-are taken; and further API servers before the same etcd are told to leave. Each of these serves for one scenario.
+are taken; and further API servers before the same etcd are told to leave. Each of these serves for one scenario. What the
+garbage collector does is compared where a controller-manager runs, as in CI.
 
 This file is written by `INFORMER_WRITE_WIRE_TABLE=1 cargo test -p informer-testing --test wire table`; without the
 variable the same command checks it.

@@ -206,9 +206,15 @@ impl Cluster {
         if options.wants(Extra::Kwok) {
             self.spawn("kwok", programs, flags.kwok())?;
             // One request that is not answered in time says nothing yet.
-            let is_ready = |()| nodes::ready(&client).is_ok_and(|ready| ready >= options.nodes);
-            self.await_ready("kwok", signals, || {
-                Ok(nodes::create(&client, options.nodes).is_ok_and(is_ready))
+            let mut trouble = None;
+            let came_up = self.await_ready("kwok", signals, || {
+                let ready = nodes::create(&client, options.nodes).and_then(|()| nodes::ready(&client));
+                let ready = ready.map_err(|error| trouble = Some(error));
+                Ok(ready.is_ok_and(|ready| ready >= options.nodes))
+            });
+            came_up.map_err(|error| match trouble {
+                Some(trouble) => error.context(format!("{trouble:#}")),
+                None => error,
             })?;
         }
         Ok(())

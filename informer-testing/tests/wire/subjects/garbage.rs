@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::objects::{name, secret, uid};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{AGAIN, JSON, MERGE, Server};
+use crate::watch::Watch;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     let scenarios = vec![
@@ -16,7 +17,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(orphans_stay_and_lose_their_owner),
         scenario(an_object_with_another_owner_stays_and_loses_the_one_that_is_gone),
         scenario(in_the_foreground_an_object_with_another_owner_stays_too),
+        scenario(an_owner_waits_for_the_last_of_a_chain_whatever_happens_to_it_meanwhile),
+        scenario(an_owner_waits_for_what_is_going_already),
+        scenario(what_is_to_orphan_its_own_does_so_when_its_owner_goes),
         scenario(owners_that_own_each_other_go_together),
+        scenario(a_circle_of_three_goes_together),
         scenario(an_object_whose_owner_was_never_there_goes)
             .differs("The simulator leaves it, so that a test can write pods without their replica sets."),
     ];
@@ -139,6 +144,74 @@ async fn in_the_foreground_an_object_with_another_owner_stays_too(server: Server
     until_left(&server, &["child", "two"]).await;
     let child = server.get(&server.secret_path("child")).await.expect(200);
     assert!(owners(&child) == [uid(&two)] && !is_marked(&child), "{child}");
+}
+
+/// Reads a watch up to the end of an object, and gives all that ended, in order.
+async fn ends_up_to(watch: &mut Watch, last: &str) -> Vec<String> {
+    let mut ends = Vec::new();
+    while ends.last().is_none_or(|end| end != last) {
+        let event = watch.event().await.expect("the stream goes on");
+        if event["type"] == "DELETED" {
+            ends.push(name(&event["object"]).to_owned());
+        }
+    }
+    ends
+}
+
+async fn an_owner_waits_for_the_last_of_a_chain_whatever_happens_to_it_meanwhile(server: Server) {
+    let a = server.create_secrets(&["a"]).await;
+    let from = a["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
+    let b = owned_by(&server, "b", &[&a], true).await;
+    let c = owned_by(&server, "c", &[&b], true).await;
+    owned_by(&server, "d", &[&c], true).await;
+    hold(&server, "d", true).await;
+    delete(&server, "a", "Foreground").await;
+    until(&server, |secrets| secrets.len() == 4 && secrets.iter().all(is_marked)).await;
+    for secret in ["a", "b", "c"] {
+        server.label(secret, "seen", "yes").await;
+    }
+    delete(&server, "a", "Foreground").await;
+    hold(&server, "d", false).await;
+    let mut watch = server.watch(&[("resourceVersion", &from)]).await;
+    assert_eq!(ends_up_to(&mut watch, "a").await, ["d", "c", "b", "a"]);
+}
+
+async fn an_owner_waits_for_what_is_going_already(server: Server) {
+    let one = server.create_secrets(&["one"]).await;
+    let two = server.create_secrets(&["two"]).await;
+    let child = owned_by(&server, "child", &[&one, &two], true).await;
+    let from = child["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
+    hold(&server, "child", true).await;
+    delete(&server, "child", "Background").await;
+    delete(&server, "one", "Foreground").await;
+    server.label("one", "seen", "yes").await;
+    let child = server.get(&server.secret_path("child")).await.expect(200);
+    assert_eq!(owners(&child), [uid(&one), uid(&two)]);
+    hold(&server, "child", false).await;
+    let mut watch = server.watch(&[("resourceVersion", &from)]).await;
+    assert_eq!(ends_up_to(&mut watch, "one").await, ["child", "one"]);
+}
+
+async fn what_is_to_orphan_its_own_does_so_when_its_owner_goes(server: Server) {
+    let parent = server.create_secrets(&["parent"]).await;
+    let child = owned_by(&server, "child", &[&parent], true).await;
+    owned_by(&server, "grandchild", &[&child], true).await;
+    let patch = json!({ "metadata": { "finalizers": ["orphan"] } });
+    server.patch(&server.secret_path("child"), MERGE, &patch).await.expect(200);
+    delete(&server, "parent", "Background").await;
+    until_left(&server, &["grandchild"]).await;
+    let grandchild = server.get(&server.secret_path("grandchild")).await.expect(200);
+    assert!(owners(&grandchild).is_empty() && !is_marked(&grandchild), "{grandchild}");
+}
+
+async fn a_circle_of_three_goes_together(server: Server) {
+    let a = server.create_secrets(&["a"]).await;
+    let b = owned_by(&server, "b", &[&a], true).await;
+    let c = owned_by(&server, "c", &[&b], true).await;
+    let patch = json!({ "metadata": { "ownerReferences": [reference(&c, true)] } });
+    server.patch(&server.secret_path("a"), MERGE, &patch).await.expect(200);
+    delete(&server, "a", "Foreground").await;
+    until_left(&server, &[]).await;
 }
 
 async fn owners_that_own_each_other_go_together(server: Server) {
