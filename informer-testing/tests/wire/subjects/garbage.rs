@@ -204,23 +204,25 @@ async fn what_is_to_orphan_its_own_does_so_when_its_owner_goes(server: Server) {
     assert!(owners(&grandchild).is_empty() && !is_marked(&grandchild), "{grandchild}");
 }
 
-async fn a_circle_of_three_goes_together(server: Server) {
-    let a = server.create_secrets(&["a"]).await;
-    let b = owned_by(&server, "b", &[&a], true).await;
-    let c = owned_by(&server, "c", &[&b], true).await;
-    let patch = json!({ "metadata": { "ownerReferences": [reference(&c, true)] } });
-    server.patch(&server.secret_path("a"), MERGE, &patch).await.expect(200);
-    delete(&server, "a", "Foreground").await;
-    until_left(&server, &[]).await;
+/// Makes secrets of which each owns the next, and the last the first, and deletes the first in the foreground: all go.
+async fn delete_a_circle(server: &Server, names: &[&str]) {
+    let first = server.create_secrets(&names[..1]).await;
+    let mut last = first.clone();
+    for next in &names[1..] {
+        last = owned_by(server, next, &[&last], true).await;
+    }
+    let patch = json!({ "metadata": { "ownerReferences": [reference(&last, true)] } });
+    server.patch(&server.secret_path(name(&first)), MERGE, &patch).await.expect(200);
+    delete(server, name(&first), "Foreground").await;
+    until_left(server, &[]).await;
 }
 
 async fn owners_that_own_each_other_go_together(server: Server) {
-    let one = server.create_secrets(&["one"]).await;
-    let two = owned_by(&server, "two", &[&one], true).await;
-    let patch = json!({ "metadata": { "ownerReferences": [reference(&two, true)] } });
-    server.patch(&server.secret_path("one"), MERGE, &patch).await.expect(200);
-    delete(&server, "one", "Foreground").await;
-    until_left(&server, &[]).await;
+    delete_a_circle(&server, &["one", "two"]).await;
+}
+
+async fn a_circle_of_three_goes_together(server: Server) {
+    delete_a_circle(&server, &["one", "two", "three"]).await;
 }
 
 async fn an_object_whose_owner_was_never_there_goes(server: Server) {
