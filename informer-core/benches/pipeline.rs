@@ -14,6 +14,10 @@ use informer_core::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+/// That of a program which minds what memory costs: Go has such a one built in.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// As many events as come in one piece when a backlog is worked off.
 const BATCH: usize = 1_000;
 

@@ -7,10 +7,12 @@ mod config;
 mod process;
 
 use std::fmt;
+use std::panic::resume_unwind;
 use std::time::Duration;
 
 use informer_core::{Batch, DeltaFifo, Pending, ResourceVersion, Synced};
 use kube::Resource;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -150,18 +152,19 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
     /// Lists, watches and processes until `shutdown`; then stops the reflector, closes the queue, processes what is
     /// left in it, and ends (I12).
     ///
+    /// The reflector runs in a task of its own, which belongs to this future.
+    ///
     /// # Panics
-    /// If the process function panics: what it was at work on is not processed, and nothing after it.
+    /// If the process function panics: what it was at work on is not processed, and nothing after it. The same where the
+    /// source does.
     ///
     /// # Cancel safety
-    /// Dropping the future stops everything at once; what was queued is not processed.
+    /// Dropping the future stops everything: what was queued is not processed, and the reflector's task is aborted at its
+    /// next await.
     pub async fn run(self, shutdown: CancellationToken) {
         let Self { queue, source, mut process, resync } = self;
         let status = source.status();
-        let reflect = async {
-            source.run(shutdown.clone()).await;
-            queue.0.close();
-        };
+        let reflect = reflect(source, &queue.0, shutdown.clone());
         let consume = async {
             let mut pause = Pause::new();
             while let Some(mut batch) = queue.0.pop_batch().await {
@@ -170,6 +173,9 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
                 drop(batch);
                 if !all_failed {
                     pause.reset();
+                    // The handler that was woken last can run in this thread alone, where all that it is told of is in
+                    // the caches; what comes next may be processed in another.
+                    yield_now().await;
                     continue;
                 }
                 let is_open = !queue.0.is_closed();
@@ -190,6 +196,24 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
         };
         tokio::join!(reflect, consume, tick);
     }
+}
+
+/// Gets changes into the queue until `shutdown`, then closes it. That is done in a task of its own, which belongs to this
+/// future: the next changes are decoded while these are processed. client-go has a goroutine for it.
+async fn reflect<K: Resource + Send + Sync + 'static>(
+    source: SourceTask<K>,
+    queue: &DeltaFifo<K>,
+    shutdown: CancellationToken,
+) {
+    let mut task = JoinSet::new();
+    task.spawn(source.run(shutdown));
+    let ended = task.join_next().await;
+    if let Some(Err(error)) = ended
+        && error.is_panic()
+    {
+        resume_unwind(error.into_panic());
+    }
+    queue.close();
 }
 
 async fn run_timer<K: 'static>(mut timer: ResyncTimer, queue: &DeltaFifo<K>) {

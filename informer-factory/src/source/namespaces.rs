@@ -1,7 +1,7 @@
 //! [`Namespaces`]: the namespaces of an informer that follows several, which come and go while it runs.
 //!
-//! Each has a reflector of its own, and its own end of the queue. The reflectors are futures joined in the task of the
-//! informer; whoever adds or removes one only notes it down and wakes the task. A namespace is removed in this order: its
+//! Each has a reflector of its own, and its own end of the queue. The reflectors are futures joined in one
+//! task of the informer; whoever adds or removes one only notes it down and wakes the task. A namespace is removed in this order: its
 //! reflector ends, then what there is of it is queued as released, so that nothing of it comes behind that. Where it is
 //! added again meanwhile, the next reflector waits for that, or what it lists would be released with the rest.
 

@@ -1,7 +1,9 @@
 //! An informer's life: idle, running, stopped, and why.
 
-use std::sync::Arc;
+use std::convert::Infallible;
+use std::sync::{Arc, mpsc};
 use std::task::Poll;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -12,7 +14,9 @@ use informer_factory::{
 };
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Running, create, source};
@@ -112,15 +116,21 @@ impl Drop for Goes {
     }
 }
 
-/// A source that stops its informer as soon as the first event of the watch has been taken.
-struct StopsAfterOneEvent {
+/// Says when it is dropped, to whoever waits for it, too.
+struct WatchGoes {
+    _log: Goes,
+    _gone: mpsc::Sender<Infallible>,
+}
+
+/// A source that stops its informer as soon as the second event of the watch has been taken.
+struct StopsAfterTwoEvents {
     source: MemorySource<ConfigMap>,
     shutdown: CancellationToken,
-    log: Log,
+    goes: Mutex<Option<WatchGoes>>,
 }
 
 #[async_trait]
-impl ListerWatcher<ConfigMap> for StopsAfterOneEvent {
+impl ListerWatcher<ConfigMap> for StopsAfterTwoEvents {
     fn description(&self) -> &str {
         "configmaps"
     }
@@ -130,26 +140,40 @@ impl ListerWatcher<ConfigMap> for StopsAfterOneEvent {
     }
 
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
-        let (shutdown, goes) = (self.shutdown.clone(), Goes(Arc::clone(&self.log), "watch"));
-        let first = self.source.watch(options).await?.take(1);
+        let (shutdown, goes) = (self.shutdown.clone(), self.goes.lock().take());
+        let two = self.source.watch(options).await?.take(2);
         let stop = futures::stream::poll_fn(move |_| {
             let _goes = &goes;
             shutdown.cancel();
             Poll::Pending
         });
-        Ok(first.chain(stop).boxed())
+        Ok(two.chain(stop).boxed())
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i12_the_watch_ends_first_then_what_is_queued_is_stored_and_handlers_go_last() {
     let (source, shutdown, log) = (source(), CancellationToken::new(), Log::default());
-    let stops =
-        StopsAfterOneEvent { source: source.clone(), shutdown: shutdown.clone(), log: Arc::clone(&log) };
+    let (gone, watch_gone) = mpsc::channel();
+    let goes = WatchGoes { _log: Goes(Arc::clone(&log), "watch"), _gone: gone };
+    let stops = StopsAfterTwoEvents {
+        source: source.clone(),
+        shutdown: shutdown.clone(),
+        goes: Mutex::new(Some(goes)),
+    };
     let (informer, task) = SharedIndexInformer::new(Arc::new(stops), InformerOptions::new());
-    let stored = Arc::clone(&log);
-    let index = informer.add_index("log", move |_: &ConfigMap| {
-        stored.lock().push("store");
+    let (stored, storing, watch_gone) = (Arc::clone(&log), Arc::new(Notify::new()), Mutex::new(watch_gone));
+    let is_storing = Arc::clone(&storing);
+    let index = informer.add_index("log", move |object: &ConfigMap| {
+        match object.name_any().as_str() {
+            // Until the watch has ended, what comes behind it can only be queued.
+            "early" => {
+                is_storing.notify_one();
+                _ = tokio::task::block_in_place(|| watch_gone.lock().recv_timeout(Duration::from_secs(60)));
+            }
+            "late" => stored.lock().push("store"),
+            _ => {}
+        }
         None::<String>
     });
     index.expect("a free name");
@@ -162,7 +186,9 @@ async fn i12_the_watch_ends_first_then_what_is_queued_is_stored_and_handlers_go_
     let run = tokio::spawn(task.run(shutdown));
     informer.synced().wait().await.expect("it syncs");
     source.wait_for_watches(1).await;
-    let late = create(&source, "late", "1");
+    create(&source, "early", "1");
+    storing.notified().await;
+    let late = create(&source, "late", "2");
     assert_eq!(informer.stopped().await, StopCause::Shutdown);
     run.await.expect("no panic");
     assert_eq!(*log.lock(), ["watch", "store", "handler"]);
