@@ -56,7 +56,40 @@ impl Synced {
         tokio::select! {
             biased;
             () = self.kept.wait() => Ok(()),
-            () = self.given_up.wait() => Err(NeverSynced),
+            // Both may have happened since the first look, in this order.
+            () = self.given_up.wait() => if self.has_synced() { Ok(()) } else { Err(NeverSynced) },
         }
+    }
+}
+
+#[cfg(all(test, not(informer_loom)))]
+mod tests {
+    use std::sync::Barrier;
+
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_promise_that_is_kept_and_then_given_up_is_kept_whenever_one_looks() {
+        let promises: Vec<Synced> = (0..20_000).map(|_| Synced::new()).collect();
+        let both_ready = Barrier::new(2);
+        // Counted first: who panics here lets the other wait for ever.
+        let mut kept = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for promise in &promises {
+                    both_ready.wait();
+                    promise.set();
+                    promise.give_up();
+                }
+            });
+            for promise in &promises {
+                both_ready.wait();
+                let waited = std::iter::repeat_with(|| promise.wait().now_or_never()).flatten().next();
+                kept += usize::from(waited == Some(Ok(())));
+            }
+        });
+        assert_eq!(kept, promises.len());
     }
 }

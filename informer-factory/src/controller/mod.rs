@@ -15,6 +15,7 @@ use kube::Resource;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use tracing::instrument::{Instrument, WithSubscriber};
 
 pub use config::ControllerConfig;
 
@@ -152,22 +153,31 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
     /// Lists, watches and processes until `shutdown`; then stops the reflector, closes the queue, processes what is
     /// left in it, and ends (I12).
     ///
-    /// The reflector runs in a task of its own, which belongs to this future.
+    /// The reflector runs in a task of its own, which belongs to this future. It is in the same span and has the same
+    /// subscriber as this future when it is first polled, but none of its task-locals.
     ///
     /// # Panics
-    /// If the process function panics: what it was at work on is not processed, and nothing after it. The same where the
-    /// source does.
+    /// If the process function panics: what it was at work on is not processed, and nothing after it. If the source does:
+    /// what has been queued by then may not be processed.
     ///
     /// # Cancel safety
-    /// Dropping the future stops everything: what was queued is not processed, and the reflector's task is aborted at its
-    /// next await.
+    /// Dropping the future stops everything: what was queued is not processed, and the reflector's task is aborted when it
+    /// next waits for something.
     pub async fn run(self, shutdown: CancellationToken) {
         let Self { queue, source, mut process, resync } = self;
         let status = source.status();
-        let reflect = reflect(source, &queue.0, shutdown.clone());
+        let source_ended = CancellationToken::new();
+        let reflect = async {
+            reflect(source, shutdown.clone()).await;
+            source_ended.cancel();
+            queue.0.close();
+        };
         let consume = async {
             let mut pause = Pause::new();
-            while let Some(mut batch) = queue.0.pop_batch().await {
+            loop {
+                // Nothing is queued behind what is taken out then.
+                let is_last = source_ended.is_cancelled();
+                let Some(mut batch) = queue.0.pop_batch().await else { break };
                 let all_failed = process.run(&mut batch, status.description());
                 let more = batch.wait_for_more();
                 drop(batch);
@@ -178,14 +188,17 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
                     yield_now().await;
                     continue;
                 }
+                if is_last {
+                    // I12: what fails to the last stays unprocessed, and keeps the controller from being synced.
+                    break;
+                }
                 let is_open = !queue.0.is_closed();
                 tokio::select! {
                     biased;
-                    // I12: what fails to the last stays unprocessed, and keeps the controller from being synced.
-                    () = shutdown.cancelled() => break,
-                    () = sleep(pause.take()) => {}
+                    () = source_ended.cancelled() => {}
                     // A closed queue is no reason to wait, and would be none ever after.
                     () = more, if is_open => {}
+                    () = sleep(pause.take()) => {}
                 }
             }
         };
@@ -198,22 +211,17 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
     }
 }
 
-/// Gets changes into the queue until `shutdown`, then closes it. That is done in a task of its own, which belongs to this
-/// future: the next changes are decoded while these are processed. client-go has a goroutine for it.
-async fn reflect<K: Resource + Send + Sync + 'static>(
-    source: SourceTask<K>,
-    queue: &DeltaFifo<K>,
-    shutdown: CancellationToken,
-) {
+/// Gets changes into the queue until `shutdown`. That is done in a task of its own, which belongs to this future: the next
+/// changes are decoded while these are processed. client-go has a goroutine for it.
+async fn reflect<K: Resource + Send + Sync + 'static>(source: SourceTask<K>, shutdown: CancellationToken) {
     let mut task = JoinSet::new();
-    task.spawn(source.run(shutdown));
+    task.spawn(source.run(shutdown).in_current_span().with_current_subscriber());
     let ended = task.join_next().await;
     if let Some(Err(error)) = ended
         && error.is_panic()
     {
         resume_unwind(error.into_panic());
     }
-    queue.close();
 }
 
 async fn run_timer<K: 'static>(mut timer: ResyncTimer, queue: &DeltaFifo<K>) {

@@ -47,10 +47,11 @@ impl<K: Resource + Send + Sync + 'static> InformerTask<K> {
     /// Keeps the informer's store current and its handlers informed until `shutdown`; then stops the reflector, the
     /// queue, the store and the processor, in this order, and ends (I12). The store can still be read.
     ///
-    /// Handlers run in tasks of their own, which belong to this future.
+    /// The reflector and the handlers run in tasks of their own, which belong to this future.
     ///
     /// # Cancel safety
-    /// Dropping the future stops everything; events that wait for handlers are lost.
+    /// Dropping the future stops everything; events that wait for handlers are lost. Those tasks are aborted when they next
+    /// wait for something.
     pub async fn run(self, shutdown: CancellationToken) {
         let Self { mut controller, handlers, verifier, verify_period, state } = self;
         state.running();

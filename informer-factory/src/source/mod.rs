@@ -106,14 +106,20 @@ impl<K: Resource + Send + Sync + 'static> SourceTask<K> {
         }
     }
 
-    /// Lists and watches until `shutdown`.
+    /// Lists and watches until `shutdown`. Which namespaces are of the first list is settled when this is called, not when
+    /// the future is first polled.
     ///
     /// # Cancel safety
     /// Dropping the future stops it; what has been queued stays.
-    pub(crate) async fn run(self, shutdown: CancellationToken) {
-        match self {
-            Self::Whole(reflector) => reflector.run(shutdown).await,
-            Self::Namespaces(task) => task.run(shutdown).await,
+    pub(crate) fn run(self, shutdown: CancellationToken) -> impl Future<Output = ()> + Send + 'static {
+        if let Self::Namespaces(task) = &self {
+            task.begin();
+        }
+        async move {
+            match self {
+                Self::Whole(reflector) => reflector.run(shutdown).await,
+                Self::Namespaces(task) => task.run(shutdown).await,
+            }
         }
     }
 }

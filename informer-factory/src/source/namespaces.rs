@@ -1,7 +1,7 @@
 //! [`Namespaces`]: the namespaces of an informer that follows several, which come and go while it runs.
 //!
-//! Each has a reflector of its own, and its own end of the queue. The reflectors are futures joined in one
-//! task of the informer; whoever adds or removes one only notes it down and wakes the task. A namespace is removed in this order: its
+//! Each has a reflector of its own, and its own end of the queue. The reflectors are futures joined in one task of the
+//! informer; whoever adds or removes one only notes it down and wakes the task. A namespace is removed in this order: its
 //! reflector ends, then what there is of it is queued as released, so that nothing of it comes behind that. Where it is
 //! added again meanwhile, the next reflector waits for that, or what it lists would be released with the rest.
 
@@ -345,9 +345,13 @@ impl<K: Resource + Send + Sync + 'static> NamespacesTask<K> {
         Self { namespaces }
     }
 
+    /// From here on, what is added is not of the first list.
+    pub(super) fn begin(&self) {
+        self.namespaces.queue.start_feeds();
+    }
+
     pub(super) async fn run(self, shutdown: CancellationToken) {
-        let Namespaces { queue, state, joined, .. } = self.namespaces.as_ref();
-        queue.start_feeds();
+        let Namespaces { state, joined, .. } = self.namespaces.as_ref();
         let mut following = FuturesUnordered::new();
         loop {
             let waiting = std::mem::take(&mut state.lock().waiting);

@@ -5,8 +5,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_factory::{Cached, Controller, ControllerConfig, Delta, DeltaFifo, ObjectKey, Pending};
+use async_trait::async_trait;
+use futures::StreamExt;
+use informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
+use informer_factory::{
+    Cached, Controller, ControllerConfig, Delta, DeltaFifo, ListWatchError, ListerWatcher, ObjectKey, Pending,
+};
 use informer_store::{Change, store};
+use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
@@ -128,6 +134,50 @@ async fn i12_a_controller_ends_also_while_everything_fails() {
     shutdown.cancel();
     run.await.expect("no panic");
     assert!(synced.wait().await.is_err(), "it never will be");
+}
+
+/// A source that stops its controller with the first event of the watch, and hands that on.
+struct StopsWithAnEvent {
+    source: MemorySource<ConfigMap>,
+    shutdown: CancellationToken,
+}
+
+#[async_trait]
+impl ListerWatcher<ConfigMap> for StopsWithAnEvent {
+    fn description(&self) -> &str {
+        "configmaps"
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
+        self.source.list(options).await
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
+        let shutdown = self.shutdown.clone();
+        Ok(self.source.watch(options).await?.inspect(move |_| shutdown.cancel()).boxed())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_what_comes_in_as_a_controller_stops_is_processed_also_while_all_else_fails() {
+    let (source, shutdown) = (source(), CancellationToken::new());
+    create(&source, "bad", "1");
+    let (calls, mut called) = recorder();
+    let stops = StopsWithAnEvent { source: source.clone(), shutdown: shutdown.clone() };
+    let config = ControllerConfig::new(Arc::new(stops)).retry_on_error();
+    let controller = Controller::new(config, move |pending| {
+        let name = pending.key.name().to_owned();
+        let outcome = if name == "bad" { Err("never") } else { Ok(()) };
+        calls.send(name).expect("the test listens");
+        outcome
+    });
+    let run = tokio::spawn(controller.run(shutdown));
+    called.recv().await.expect("a try");
+    source.wait_for_watches(1).await;
+    create(&source, "good", "1");
+    run.await.expect("no panic");
+    let rest: Vec<String> = std::iter::from_fn(|| called.try_recv().ok()).collect();
+    assert!(rest.iter().any(|name| name == "good"), "{rest:?}");
 }
 
 #[tokio::test(start_paused = true)]

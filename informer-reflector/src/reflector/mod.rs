@@ -86,8 +86,8 @@ pub struct Reflector<K> {
 }
 
 /// After so many events or objects that came without a pause, other tasks of the thread get a turn, above all the one
-/// that works them off. What was received and not yet worked off then stays small enough for caches, and for handlers
-/// that count what they are owed.
+/// that works them off, unless another thread is at it already. Mostly, what was received and not yet worked off then
+/// stays small enough for caches.
 const BURST: usize = 1_000;
 
 /// What the reflector asks the server for.

@@ -34,7 +34,9 @@ async fn what_is_listed_anew_is_not_released_with_what_was_there_before_however_
     let namespaces = Namespaces::new(Box::new(make), &["shop".to_owned()], queue.clone(), config);
     let namespaces = Arc::new(namespaces.expect("a name"));
     let shutdown = CancellationToken::new();
-    let task = tokio::spawn(NamespacesTask::new(Arc::clone(&namespaces)).run(shutdown.clone()));
+    let task = NamespacesTask::new(Arc::clone(&namespaces));
+    task.begin();
+    let task = tokio::spawn(task.run(shutdown.clone()));
     let settled = || tokio::time::sleep(std::time::Duration::from_millis(1));
     settled().await;
 
