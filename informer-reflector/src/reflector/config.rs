@@ -95,8 +95,12 @@ impl<K> ReflectorConfig<K> {
 
     /// Sets how long the reflector waits after a failure: `first`, then twice as long after each further one, up to
     /// `longest`. Each wait is stretched at random by up to its own length, and one that the server asks for
-    /// (`Retry-After`) counts where it is longer. Once a watch has been of use, waits start over with `first`. While the
-    /// server is away, the reflectors that [share](Self::server) it take turns on top of that.
+    /// (`Retry-After`) counts where it is longer. Once a watch has lived for ten seconds, waits start over with `first`.
+    /// While the server is away, the reflectors that [share](Self::server) it take turns on top of that.
+    ///
+    /// Some endings need no wait, such as a watch that the server closes after more than a second, or an expired version.
+    /// Ten such requests may follow each other at once, and one more for each second. So whatever a server answers, a
+    /// reflector with the default backoff sends at most 80 requests a minute, besides the pages of lists.
     ///
     /// Default: 0.8 and 30 seconds. Least: 10 milliseconds; most: an hour. A `longest` that is shorter than `first` counts
     /// as `first`.

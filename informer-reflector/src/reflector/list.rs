@@ -128,12 +128,17 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         let mut is_second_try = false;
         loop {
             let (limit, is_continued) = (options.limit, options.continue_token.is_some());
+            let before = listing.received();
             match self.list_page(options, &mut listing).await {
                 Ok(ListEnd { continue_token: None, resource_version, .. }) => {
                     return Ok((listing, stated(resource_version)));
                 }
                 Ok(ListEnd { continue_token: Some(token), .. }) => {
                     tokens.note(&token)?;
+                    // Each page must bring the list further, or such pages could go on without end.
+                    if listing.received() == before && !self.pace.take() {
+                        return Err(empty_pages());
+                    }
                     self.history.pages_from_memory |= asks_for_memory;
                     // The token stands for the version too, and the server refuses to be told it twice.
                     options = ListOptions { limit, continue_token: Some(token), ..ListOptions::default() };
@@ -213,6 +218,12 @@ pub(super) fn stated(resource_version: ResourceVersion) -> ResourceVersion {
 
 fn fell_silent() -> ListWatchError {
     ListWatchError::Interrupted(format!("nothing came for {PATIENCE:?}").into())
+}
+
+fn empty_pages() -> ListWatchError {
+    ListWatchError::Protocol(
+        "the list consists of many pages without items; the server may never end it".into(),
+    )
 }
 
 /// That it has expired is told in other words: another version or the newest state, which are the remedies for what has

@@ -3,7 +3,7 @@
 //! client-go: `Reflector` of tools/cache/reflector.go. It is one state machine: list, in a stream or in pages, then watch
 //! from there; a watch that ends is opened again where it ended, and only where that can't be (the version has expired) or doesn't help is
 //! there another list. What is different from client-go: after an error it watches again before it lists again, its
-//! waits start over only after a watch that was of use, no request is waited for endlessly, and what can't be decoded
+//! waits start over only after a watch has lived for ten seconds, no request is waited for endlessly, and what can't be decoded
 //! is set aside instead of lost.
 
 mod backoff;
@@ -12,6 +12,7 @@ mod failure;
 mod intake;
 mod list;
 mod listing;
+mod pace;
 mod relist;
 mod server;
 mod status;
@@ -38,6 +39,7 @@ pub use storage::Storage;
 use backoff::Backoff;
 use intake::Intake;
 use list::ListHistory;
+use pace::Pace;
 use status::Reporter;
 use watch::{OpenWatch, Pulse, Setbacks};
 
@@ -74,6 +76,7 @@ pub struct Reflector<K> {
     history: ListHistory,
     setbacks: Setbacks,
     backoff: Backoff,
+    pace: Pace,
     /// A streaming list that goes on as the watch.
     open: Option<OpenWatch<K>>,
     pulse: Pulse,
@@ -113,7 +116,7 @@ impl From<Request> for NextRequest {
 #[derive(Debug)]
 enum Step {
     Now(Request),
-    /// Without a wait, in spite of an error.
+    /// Without a wait in spite of an error, as long as the [`Pace`] allows it.
     AtOnce(Request, ListWatchError),
     /// After a wait, because of an error.
     Later(Request, ListWatchError),
@@ -134,6 +137,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             store,
             backoff: config.backoff.clone(),
             config,
+            pace: Pace::new(),
             intake,
             history: ListHistory::default(),
             setbacks: Setbacks::default(),
@@ -193,12 +197,12 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             };
             request = match step {
                 Step::Now(next) => next,
-                Step::AtOnce(next, error) => {
+                Step::AtOnce(next, error) if self.pace.take() => {
                     tracing::debug!("{}: {error}; going on at once", self.lister_watcher.description());
                     self.tell(&error, next, Duration::ZERO);
                     next
                 }
-                Step::Later(next, error) => {
+                Step::AtOnce(next, error) | Step::Later(next, error) => {
                     self.wait_after(error, next).await;
                     next
                 }
@@ -254,9 +258,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// A watch is of use. A list that succeeds doesn't say so: where only watches fail, lists would follow each other
-    /// without a wait.
-    fn succeeded(&mut self) {
+    /// A watch has settled, so that later failures are new ones. Neither a complete list nor a single event resets
+    /// anything: a server that fails after each of them would be asked again and again without a wait.
+    fn settled(&mut self) {
         self.setbacks = Setbacks::default();
         self.backoff.reset();
         self.reporter.recovered();

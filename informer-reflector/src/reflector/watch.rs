@@ -16,10 +16,10 @@ use super::list::is_stated;
 use super::status::Health;
 use super::{PATIENCE, Reflector, Request, Step};
 
-/// A watch that ends sooner than this without news has not been of use, and the next must wait.
+/// A watch that ends sooner than this without an event or bookmark is a failure.
 const VERY_SHORT: Duration = Duration::from_secs(1);
 
-/// A watch that has lived so long is a success, even if nothing happens.
+/// A watch that has lived this long is a success, even if nothing happens.
 const SETTLED: Duration = Duration::from_secs(10);
 
 /// How much later than agreed the server may end a watch, before the connection is taken for dead.
@@ -28,7 +28,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(30);
 /// After so many failures in a row it may be the version, or what comes next after it, that the server stumbles over.
 const MOST_FAILURES: u32 = 3;
 
-/// What went wrong with watches since one was last of use.
+/// What went wrong with watches since one has [settled](SETTLED).
 #[derive(Debug, Default)]
 pub(super) struct Setbacks {
     /// Failures since the last list that another may cure.
@@ -83,8 +83,6 @@ struct Gathered<K> {
     changes: Vec<Delta<K>>,
     /// How many events it comes of, those included that are no changes.
     count: usize,
-    /// How far the watch had come before.
-    from: ResourceVersion,
 }
 
 /// Why a watch is over.
@@ -112,12 +110,12 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         let ending = self.follow_to_the_end(&mut watch).await;
         let was_useful = self.history.last_seen != from || watch.opened.elapsed() >= VERY_SHORT;
         match ending {
-            Ending::Closed if was_useful => Step::Now(self.resumption()),
+            Ending::Closed if was_useful && self.pace.take() => Step::Now(self.resumption()),
             Ending::Failed(error @ ListWatchError::Interrupted(_)) if was_useful => {
                 Step::AtOnce(self.resumption(), error)
             }
             Ending::Closed => {
-                self.after_failure(ListWatchError::Interrupted("the server closed the watch at once".into()))
+                self.after_failure(ListWatchError::Interrupted("the server closed the watch early".into()))
             }
             Ending::Failed(error) => self.after_failure(error),
             Ending::Unattributable(message) => Step::Later(Request::List, ListWatchError::Protocol(message)),
@@ -156,7 +154,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             }
             let now = Instant::now();
             if settles.take_if(|at| *at <= now).is_some() {
-                self.succeeded();
+                self.settled();
             }
             if now >= end {
                 return Ending::Closed;
@@ -186,8 +184,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 self.pulse.heard = Instant::now();
             }
             let first = events.next().await;
-            let mut gathered =
-                Gathered { changes: Vec::new(), count: 0, from: self.history.last_seen.clone() };
+            let mut gathered = Gathered { changes: Vec::new(), count: 0 };
             let mut ending = self.take_piece(first, &mut gathered);
             // What has come with it is handed on with it; that costs little more than one event alone. There is nothing
             // to wait for from here until it has been handed on.
@@ -257,12 +254,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         None
     }
 
-    fn hand_on_changes(&mut self, Gathered { changes, count, from }: Gathered<K>) {
+    fn hand_on_changes(&mut self, Gathered { changes, count }: Gathered<K>) {
         if count == 0 {
             return;
-        }
-        if self.history.last_seen != from {
-            self.succeeded();
         }
         self.store.apply(changes, &self.history.last_seen);
         self.reporter.synced_to(&self.history.last_seen);

@@ -4,6 +4,7 @@ mod failures;
 mod first_list;
 mod listing;
 mod outages;
+mod pacing;
 mod relisting;
 mod script;
 mod set_aside;

@@ -318,7 +318,7 @@ async fn one_stream_that_is_closed_before_its_end_is_not_held_against_the_server
     run.expect_after(0.8..1.6, "stream newest").await;
     send(&events, vec![bookmark("8"), error(410, "Expired")]);
     run.expect_requests(&["stream 8"]).await;
-    run.expect_after(0.8..1.6, "stream 8").await;
+    run.expect_after(1.6..3.2, "stream 8").await;
     run.expect_notes(&["[]@7", "@8", "[]@9"]).await;
     // With one that broke off it makes two that lead to pages, once.
     let broken = || broken_stream(ListWatchError::Interrupted("reset".into()));

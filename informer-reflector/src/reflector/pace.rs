@@ -1,0 +1,53 @@
+//! [`Pace`]: bounds how many requests follow each other without a wait, whatever the server answers.
+//!
+//! The other rules of the reflector reason about single answers. This one holds for every sequence of answers.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How many requests may follow each other at once.
+const BURST: u32 = 10;
+
+/// How long it takes until one more is allowed.
+const REFILL: Duration = Duration::from_secs(1);
+
+/// An allowance of requests that need no wait: ten, and one more for each second.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// When the allowance will be full again.
+    full_at: Instant,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Self { full_at: Instant::now() }
+    }
+
+    /// Takes one request from the allowance. Returns `false`, and takes nothing, if there is none left.
+    pub(super) fn take(&mut self) -> bool {
+        let now = Instant::now();
+        let full_at = self.full_at.max(now) + REFILL;
+        let is_allowed = full_at - now <= REFILL * BURST;
+        if is_allowed {
+            self.full_at = full_at;
+        }
+        is_allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pace_allows_ten_at_once_then_one_per_second() {
+        let mut pace = Pace::new();
+        let allowed = |pace: &mut Pace| (0..20).filter(|_| pace.take()).count();
+        assert_eq!(allowed(&mut pace), 10);
+        tokio::time::advance(REFILL * 3).await;
+        assert_eq!(allowed(&mut pace), 3);
+        tokio::time::advance(REFILL * 100).await;
+        assert_eq!(allowed(&mut pace), 10);
+    }
+}
