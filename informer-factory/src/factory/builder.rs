@@ -185,9 +185,9 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets how long a watch may be silent until its connection is taken for dead, as
+    /// Sets how long a watch may be silent until its connection counts as dead, as
     /// [`ReflectorConfig::watch_silence`](crate::ReflectorConfig::watch_silence) says; for networks on which bookmarks are
-    /// often late. Default: 90 seconds.
+    /// often late. Default, and minimum: 65 seconds.
     pub fn watch_silence(mut self, at_most: Duration) -> Self {
         self.config.times.watch_silence = Some(at_most);
         self

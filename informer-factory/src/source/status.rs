@@ -235,7 +235,7 @@ fn badness(health: &Health) -> (u8, Option<std::time::Duration>) {
         Health::Live { last_event } => (1, Some(last_event.elapsed())),
         Health::Syncing { .. } => (2, None),
         Health::Connecting => (3, None),
-        Health::BackingOff { .. } => (4, None),
+        Health::BackingOff { .. } | Health::AwaitingTurn { .. } => (4, None),
         Health::NotServed { .. } => (5, None),
         Health::Forbidden { .. } => (6, None),
         // One that has been stopped is about to be followed no more.

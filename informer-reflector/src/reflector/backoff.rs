@@ -33,13 +33,23 @@ impl Backoff {
     pub(super) fn next(&mut self, retry_after: Option<Duration>) -> Duration {
         let wait = self.next.mul_f64(1.0 + fastrand::f64());
         self.next = (self.next * 2).min(self.longest);
-        wait.max(retry_after.unwrap_or_default().min(MOST))
+        wait.max(within_reason(retry_after))
+    }
+
+    /// The longest that the first wait can be.
+    pub(super) fn longest_first(&self) -> Duration {
+        self.first * 2
     }
 
     /// Starts over, after a success.
     pub(super) fn reset(&mut self) {
         self.next = self.first;
     }
+}
+
+/// How long the server asked to wait, at most an hour.
+pub(super) fn within_reason(retry_after: Option<Duration>) -> Duration {
+    retry_after.unwrap_or_default().min(MOST)
 }
 
 impl Default for Backoff {

@@ -44,12 +44,8 @@ const MOST_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 /// new as it has to be, and then sends what it has in memory.
 const STREAM_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a watch may be silent by default where bookmarks come. They come about once a minute, so that this is one
-/// missing and half a minute late.
-const WATCH_SILENCE: Duration = Duration::from_secs(90);
-
-/// Less than this is silence between two bookmarks that are in time.
-const LEAST_WATCH_SILENCE: Duration = Duration::from_secs(75);
+/// How long a watch may be silent, by default and at least. Bookmarks come about once a minute.
+const MIN_WATCH_SILENCE: Duration = Duration::from_secs(65);
 
 impl<K> ReflectorConfig<K> {
     /// Returns the defaults.
@@ -59,7 +55,7 @@ impl<K> ReflectorConfig<K> {
             watch_timeout: LEAST_WATCH_TIMEOUT,
             streaming_lists: true,
             stream_pause: STREAM_PAUSE,
-            watch_silence: WATCH_SILENCE,
+            watch_silence: MIN_WATCH_SILENCE,
             backoff: Backoff::default(),
             server: SharedServer::new(),
             transform: None,
@@ -79,24 +75,28 @@ impl<K> ReflectorConfig<K> {
 
     /// Sets how long a streaming list may pause before its end, or take to begin, until it is given up for a list in
     /// pages. It may take longer as a whole, by 5 milliseconds for each object: as long as 200 a second come, until half a
-    /// minute after its [time](Self::watch_timeout) is up. What is saved up so is at most three such pauses. Default: 10 seconds; least: one; most: 24 hours.
+    /// minute after its [time](Self::watch_timeout) is up. The allowance is capped at three such pauses. Each stream may
+    /// pause up to half as long again, at random. Default: 10 seconds; minimum: one; maximum: 24 hours.
     pub fn stream_pause(mut self, at_most: Duration) -> Self {
         self.stream_pause = at_most.clamp(Duration::from_secs(1), MOST_WATCH_TIMEOUT);
         self
     }
 
-    /// Sets how long a watch may be silent where bookmarks have come before; then its connection is taken for dead, and
-    /// the watch resumed on another where it was. Default: 90 seconds; least: 75, because bookmarks come about once a
-    /// minute. A server promises no bookmarks (KEP-956), so after a silence they count as unknown until the next.
+    /// Sets how long a watch may be silent. Then its connection counts as dead, and the watch resumes on another one from
+    /// the last resource version. Default, and minimum: 65 seconds; maximum: 24 hours.
+    ///
+    /// API servers send a bookmark to each watch once a minute, so that a quiet watch is not silent. Where a server sends
+    /// none, a quiet watch costs one request every 65 seconds; nothing is lost.
     pub fn watch_silence(mut self, at_most: Duration) -> Self {
-        self.watch_silence = at_most.clamp(LEAST_WATCH_SILENCE, MOST_WATCH_TIMEOUT);
+        self.watch_silence = at_most.clamp(MIN_WATCH_SILENCE, MOST_WATCH_TIMEOUT);
         self
     }
 
     /// Sets how long the reflector waits after a failure: `first`, then twice as long after each further one, up to
     /// `longest`. Each wait is stretched at random by up to its own length, and one that the server asks for
     /// (`Retry-After`) counts where it is longer. Once a watch has lived for ten seconds, waits start over with `first`.
-    /// While the server is away, the reflectors that [share](Self::server) it take turns on top of that.
+    /// While the server is unavailable, waits are at most half as long as it has been, and the reflectors that
+    /// [share](Self::server) it send requests in turns.
     ///
     /// Some endings need no wait, such as a watch that the server closes after more than a second, or an expired version.
     /// Ten such requests may follow each other at once, and one more for each second. So whatever a server answers, a

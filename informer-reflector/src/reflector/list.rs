@@ -21,6 +21,7 @@ use tokio::time::timeout;
 
 use super::config::DEFAULT_PAGE_SIZE;
 use super::listing::Listing;
+use super::outage::Outcome;
 use super::status::Health;
 use super::{PATIENCE, Reflector, Request, Step};
 
@@ -119,6 +120,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         self.history.was_stream_closed = false;
         self.history.last_seen = resource_version;
         self.setbacks.failures = 0;
+        self.went_on(Outcome::Relisted);
     }
 
     async fn list_all_pages(&mut self) -> Result<(Listing<K>, ResourceVersion), ListWatchError> {

@@ -12,6 +12,7 @@ mod failure;
 mod intake;
 mod list;
 mod listing;
+mod outage;
 mod pace;
 mod relist;
 mod server;
@@ -26,7 +27,7 @@ use std::time::Duration;
 
 use informer_core::{ListWatchError, ListerWatcher, ReflectorStore};
 use kube::Resource;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 pub use config::ReflectorConfig;
@@ -36,9 +37,10 @@ pub use server::SharedServer;
 pub use status::{Health, ReflectorStatus};
 pub use storage::Storage;
 
-use backoff::Backoff;
+use backoff::{Backoff, within_reason};
 use intake::Intake;
 use list::ListHistory;
+use outage::{Outcome, Recovery, Trouble};
 use pace::Pace;
 use status::Reporter;
 use watch::{OpenWatch, Pulse, Setbacks};
@@ -80,8 +82,12 @@ pub struct Reflector<K> {
     /// A streaming list that goes on as the watch.
     open: Option<OpenWatch<K>>,
     pulse: Pulse,
-    /// Whether nobody was there to answer the last request.
-    is_server_away: bool,
+    /// Set while the server, or what serves this resource, is unavailable.
+    trouble: Option<Trouble>,
+    /// Set from the first answer after that until a list is complete or a watch goes on.
+    recovery: Option<Recovery>,
+    /// How many answers the reflectors of the same server had got when this one last failed.
+    answers: u64,
     /// Events and objects since others had a turn.
     in_burst: usize,
     reporter: Reporter,
@@ -143,7 +149,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             setbacks: Setbacks::default(),
             open: None,
             pulse: Pulse::default(),
-            is_server_away: false,
+            trouble: None,
+            recovery: None,
+            answers: 0,
             in_burst: 0,
             reporter,
             relist: Relist::new(),
@@ -211,15 +219,42 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 
     async fn wait_after(&mut self, error: ListWatchError, next: Request) {
-        let asked_for = error.retry_after();
-        let wait = self.backoff.next(asked_for);
-        self.is_server_away = error.is_unavailable();
+        self.recovery = None;
+        let asked_for = within_reason(error.retry_after());
+        let mut wait = self.backoff.next(error.retry_after());
+        let trouble = error.is_unavailable().then(|| self.unavailable(&error));
+        if let Some(trouble) = &trouble {
+            let half = trouble.since.elapsed() / 2;
+            wait = wait.min(half.max(self.backoff.longest_first())).max(asked_for);
+        }
         self.tell(&error, next, wait);
-        self.reporter.trouble(error, wait);
-        if self.is_server_away {
-            self.config.server.wait_for_turn(wait, asked_for.is_some()).await;
-        } else {
-            sleep(wait).await;
+        self.reporter.trouble(error, wait, trouble.as_ref().is_none_or(|trouble| trouble.is_own));
+        let Some(trouble) = trouble else { return sleep(wait).await };
+        let trouble = self.trouble.insert(Trouble { wait, asked_for, ..trouble });
+        let reporter = &self.reporter;
+        self.config.server.wait_for_turn(trouble, |turn| reporter.awaits_turn(turn)).await;
+    }
+
+    /// Counts a failure because the server is unavailable.
+    fn unavailable(&mut self, error: &ListWatchError) -> Trouble {
+        let answers = self.config.server.answers();
+        let others_are_served = std::mem::replace(&mut self.answers, answers) != answers;
+        let earlier = self.trouble.take();
+        Trouble {
+            resource: self.lister_watcher.description().into(),
+            error: error.to_string(),
+            since: earlier.as_ref().map_or_else(Instant::now, |earlier| earlier.since),
+            failures: earlier.as_ref().map_or(0, |earlier| earlier.failures) + 1,
+            is_own: earlier.is_some_and(|earlier| earlier.is_own || others_are_served),
+            wait: Duration::ZERO,
+            asked_for: Duration::ZERO,
+        }
+    }
+
+    /// Notes that the reflector goes on after an outage.
+    fn went_on(&mut self, outcome: Outcome) {
+        if let Some(recovery) = self.recovery.take() {
+            recovery.went_on(outcome);
         }
     }
 
@@ -229,17 +264,19 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         failure::tell(self.config.on_failure.as_ref(), &failure);
     }
 
-    /// Makes a request, and waits for its answer to begin. If nobody was there the last time, and now is, the other
-    /// reflectors of the client hear of it.
+    /// Sends a request, and waits for its answer to begin. An answer after a failure releases other reflectors that wait
+    /// for the same server.
     async fn ask<T>(
         &mut self,
         patience: Duration,
         request: impl Future<Output = Result<T, ListWatchError>>,
     ) -> Result<T, ListWatchError> {
-        let answer = timeout(patience, request).await.unwrap_or_else(|_| Err(unanswered()));
-        if self.is_server_away && !answer.as_ref().is_err_and(ListWatchError::is_unavailable) {
-            self.is_server_away = false;
-            self.config.server.is_back();
+        let answer = timeout(patience, request).await.unwrap_or_else(|_| Err(unanswered(patience)));
+        if !answer.as_ref().is_err_and(ListWatchError::is_unavailable) {
+            self.config.server.count_answer();
+            if self.trouble.take().is_some() {
+                self.recovery = Some(self.config.server.answered());
+            }
         }
         answer
     }
@@ -268,8 +305,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 }
 
 /// The error of a request that nobody answered.
-fn unanswered() -> ListWatchError {
-    ListWatchError::Unreachable(format!("no answer within {PATIENCE:?}").into())
+fn unanswered(patience: Duration) -> ListWatchError {
+    ListWatchError::Unreachable(format!("no answer within {patience:?}").into())
 }
 
 impl<K: 'static> fmt::Debug for Reflector<K> {

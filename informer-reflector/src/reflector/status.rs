@@ -29,11 +29,18 @@ pub enum Health {
         /// When something last came over it, if only a bookmark; or when it was opened.
         last_event: Instant,
     },
-    /// The last request failed or was of no use; the next one is made at `until`, and what comes of it shows once the
-    /// server has answered. While the server is away it may be made later, when it is this reflector's
-    /// [turn](super::SharedServer), or earlier, when another has got an answer.
+    /// The last request failed. Its backoff ends at `until`, or earlier if the server was unavailable and another
+    /// reflector gets an answer.
     BackingOff {
-        /// When the next request is made.
+        /// When the backoff ends.
+        until: Instant,
+        /// What went wrong.
+        error: Arc<ListWatchError>,
+    },
+    /// The server is unavailable, and the backoff is over. Reflectors of one client send requests in
+    /// [turns](super::SharedServer) then; this one's is expected at `until`, or earlier if another gets an answer.
+    AwaitingTurn {
+        /// When the next request is expected to be sent.
         until: Instant,
         /// What went wrong.
         error: Arc<ListWatchError>,
@@ -63,6 +70,7 @@ impl Health {
     pub fn error(&self) -> Option<&ListWatchError> {
         match self {
             Self::BackingOff { error, .. }
+            | Self::AwaitingTurn { error, .. }
             | Self::NotServed { error, .. }
             | Self::Forbidden { error, .. } => Some(error),
             _ => None,
@@ -82,12 +90,19 @@ impl fmt::Display for Health {
             Self::Connecting => f.write_str("connecting"),
             Self::Syncing { received, .. } => write!(f, "syncing, {received} objects so far"),
             Self::Live { .. } => f.write_str("live"),
-            Self::BackingOff { error, .. } => write!(f, "waiting to try again: {error}"),
+            Self::BackingOff { until, error } => write!(f, "backing off for {:.1?}: {error}", left(*until)),
+            Self::AwaitingTurn { until, error } => {
+                write!(f, "server unavailable, next request expected in {:.1?}: {error}", left(*until))
+            }
             Self::NotServed { error, .. } => write!(f, "not served: {error}"),
             Self::Forbidden { error, .. } => write!(f, "forbidden: {error}"),
             Self::Stopped => f.write_str("stopped"),
         }
     }
+}
+
+fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now())
 }
 
 /// Tells how a reflector fares. Cloning gives another view on the same reflector.
@@ -165,8 +180,8 @@ impl fmt::Debug for ReflectorStatus {
 pub(super) struct Reporter {
     status: ReflectorStatus,
     health: watch::Sender<Health>,
-    /// The last trouble that was logged; the same trouble again is only logged at debug level.
-    logged: Option<String>,
+    /// The cause of the last failure that was logged as a warning; the same cause again is logged at debug level.
+    logged: Option<Cause>,
     /// Whether anything is set aside; it mostly isn't, and then nobody has to look.
     has_set_aside: bool,
     /// When what exists was asked for; nothing, if it isn't, or after a wait.
@@ -205,26 +220,27 @@ impl Reporter {
         }
     }
 
-    /// A watch is of use: all is well. A list alone doesn't say so, because where only the watch is refused, the same
-    /// trouble would be logged again after each list.
+    /// A watch has settled. A complete list is not enough: where only the watch is refused, the same failure would be
+    /// logged again after each list.
     pub(super) fn recovered(&mut self) {
         if self.logged.take().is_some() {
-            tracing::info!("{}: listing and watching again", self.status.description);
+            tracing::info!(resource = %self.status.description, "listing and watching again");
         }
     }
 
-    /// A request failed, and the next follows after `wait`.
-    pub(super) fn trouble(&mut self, error: ListWatchError, wait: Duration) {
+    /// A request failed, and the next follows after `wait`. Where not only this resource is concerned, the outage is logged
+    /// for all.
+    pub(super) fn trouble(&mut self, error: ListWatchError, wait: Duration, is_own: bool) {
         self.list_began = None;
-        let resource = &self.status.description;
-        let message = explain(&error);
-        if self.logged.as_ref() == Some(&message) {
-            tracing::debug!("{resource}: {message}; trying again in {wait:.1?}");
+        let (resource, cause, message) = (&self.status.description, Cause::of(&error), explain(&error));
+        if !is_own || self.logged.as_ref() == Some(&cause) {
+            tracing::debug!(%resource, error = message, retry_in = ?wait, "list or watch failed");
         } else {
             tracing::warn!(
-                "{resource}: {message}; trying again in {wait:.1?}, and then without further word"
+                %resource, error = message, retry_in = ?wait,
+                "list or watch failed; retrying (repeats are logged at debug level)"
             );
-            self.logged = Some(message);
+            self.logged = Some(cause);
         }
         let (until, error) = (Instant::now() + wait, Arc::new(error));
         self.set(if error.is_not_found() {
@@ -233,6 +249,15 @@ impl Reporter {
             Health::Forbidden { until, error }
         } else {
             Health::BackingOff { until, error }
+        });
+    }
+
+    /// The backoff is over, and the next request waits for its turn.
+    pub(super) fn awaits_turn(&self, until: Instant) {
+        self.health.send_modify(|health| {
+            if let Health::BackingOff { error, .. } | Health::AwaitingTurn { error, .. } = health {
+                *health = Health::AwaitingTurn { until, error: Arc::clone(error) };
+            }
         });
     }
 
@@ -304,6 +329,25 @@ impl Reporter {
 impl Drop for Reporter {
     fn drop(&mut self) {
         self.set(Health::Stopped);
+    }
+}
+
+/// What failures have in common that are logged once. Their texts differ from one to the next, as from "connection reset"
+/// to "connection refused".
+#[derive(Debug, PartialEq, Eq)]
+enum Cause {
+    Status(u16),
+    Connection,
+    Protocol,
+}
+
+impl Cause {
+    fn of(error: &ListWatchError) -> Self {
+        match error {
+            ListWatchError::Status { status, .. } => Self::Status(status.code),
+            ListWatchError::Protocol(_) => Self::Protocol,
+            _ => Self::Connection,
+        }
     }
 }
 

@@ -163,7 +163,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             allow_bookmarks: true,
             send_initial_events: true,
         };
-        let pause = self.config.stream_pause;
+        // Spread, so that many informers do not turn to pages at the same moment.
+        let pause = self.config.stream_pause.mul_f64(1.0 + fastrand::f64() / 2.0);
         let lister_watcher = std::sync::Arc::clone(&self.lister_watcher);
         let asked = Instant::now();
         // The pause is the shorter time in any case: whoever takes longer to begin is not away, but can't stream.
@@ -174,7 +175,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             .map_err(NoStream::Failed)?;
         let opened = Instant::now();
         let mut listing = Listing::new();
-        let initial = timeout_at(opened + lifetime + GRACE, self.receive_initial(&mut events, &mut listing));
+        let initial =
+            timeout_at(opened + lifetime + GRACE, self.receive_initial(&mut events, &mut listing, pause));
         let (version, rest) = match initial.await {
             // However much came in that time, it was no list; or one for which the next stream would be too short as well.
             Err(_) => Err(out_of_time()),
@@ -191,8 +193,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         &mut self,
         events: &mut WatchStream<K>,
         listing: &mut Listing<K>,
+        pause: Duration,
     ) -> Result<(ResourceVersion, Vec<WatchEvent<K>>), NoStream> {
-        let mut allowance = Allowance::new(self.config.stream_pause);
+        let mut allowance = Allowance::new(pause);
         loop {
             self.wait_for_room().await;
             let since = Instant::now();

@@ -13,14 +13,18 @@ use kube::Resource;
 use tokio::time::{Instant, timeout_at};
 
 use super::list::is_stated;
+use super::outage::Outcome;
 use super::status::Health;
-use super::{PATIENCE, Reflector, Request, Step};
+use super::{Reflector, Request, Step};
 
 /// A watch that ends sooner than this without an event or bookmark is a failure.
 const VERY_SHORT: Duration = Duration::from_secs(1);
 
 /// A watch that has lived this long is a success, even if nothing happens.
 const SETTLED: Duration = Duration::from_secs(10);
+
+/// How long the server may take to answer the request for a watch. It answers before there are events.
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(15);
 
 /// How much later than agreed the server may end a watch, before the connection is taken for dead.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
@@ -46,28 +50,26 @@ pub(super) struct OpenWatch<K> {
     pub(super) lifetime: Duration,
 }
 
-/// When the server was last heard, and whether it can be heard when nothing happens.
+/// When something last came over the connection.
 #[derive(Debug)]
 pub(super) struct Pulse {
     heard: Instant,
     /// Nothing is read while the store has no room.
     is_listening: bool,
-    /// Bookmarks have come since the last silence.
-    has_bookmarks: bool,
+    /// Nothing has come since a connection was replaced because of silence.
+    was_replaced: bool,
 }
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self { heard: Instant::now(), is_listening: true, has_bookmarks: false }
+        Self { heard: Instant::now(), is_listening: true, was_replaced: false }
     }
 }
 
 impl Pulse {
-    /// Says whether the server should have been heard by now; if so, it is not to be relied on any more.
-    fn is_missed(&mut self, silence: Duration) -> bool {
-        let is_missed = self.is_listening && self.has_bookmarks && self.heard.elapsed() >= silence;
-        self.has_bookmarks &= !is_missed;
-        is_missed
+    /// Returns whether nothing came for this long.
+    fn is_silent(&self, silence: Duration) -> bool {
+        self.is_listening && self.heard.elapsed() >= silence
     }
 }
 
@@ -136,7 +138,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             send_initial_events: false,
         };
         let lister_watcher = Arc::clone(&self.lister_watcher);
-        let events = self.ask(PATIENCE, lister_watcher.watch(options)).await?;
+        let events = self.ask(MAX_ANSWER_TIME, lister_watcher.watch(options)).await?;
         Ok(OpenWatch { events, opened: Instant::now(), lifetime })
     }
 
@@ -148,7 +150,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         let mut checked = watch.opened;
         loop {
             let next_check = (checked.max(self.pulse.heard) + silence).min(end);
-            let deadline = settles.unwrap_or(next_check).min(next_check);
+            let resumes = self.recovery.as_ref().map(|_| watch.opened + VERY_SHORT);
+            let deadline = [settles, resumes].into_iter().flatten().fold(next_check, Instant::min);
             if let Ok(ending) = timeout_at(deadline, self.follow(&mut watch.events)).await {
                 return ending;
             }
@@ -156,10 +159,14 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             if settles.take_if(|at| *at <= now).is_some() {
                 self.settled();
             }
+            if resumes.is_some_and(|at| at <= now) {
+                self.went_on(Outcome::Resumed);
+            }
             if now >= end {
                 return Ending::Closed;
             }
-            if self.pulse.is_missed(silence) {
+            if self.pulse.is_silent(silence) {
+                self.log_silence(silence);
                 let error = format!("nothing came for {silence:?}, not even a bookmark");
                 return Ending::Failed(ListWatchError::Interrupted(error.into()));
             }
@@ -167,6 +174,16 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             if now >= self.pulse.heard + silence {
                 checked = now;
             }
+        }
+    }
+
+    /// Logs that a connection is given up; once, where a server sends neither events nor bookmarks.
+    fn log_silence(&mut self, silence: Duration) {
+        let resource = self.lister_watcher.description();
+        if std::mem::replace(&mut self.pulse.was_replaced, true) {
+            tracing::debug!(resource, ?silence, "watch is silent again; replacing its connection");
+        } else {
+            tracing::info!(resource, ?silence, "watch is silent; replacing its connection");
         }
     }
 
@@ -200,6 +217,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 return ending;
             }
             self.pulse.heard = Instant::now();
+            self.pulse.was_replaced = false;
             self.reporter.set(Health::Live { last_event: self.pulse.heard });
             self.pause_in_bursts(count).await;
         }
@@ -209,6 +227,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// only where it can't, or where it has not helped.
     fn after_failure(&mut self, error: ListWatchError) -> Step {
         if error.is_expired() || error.is_too_large_resource_version() {
+            if error.is_expired() {
+                let (resource, version) = (self.lister_watcher.description(), &self.history.last_seen);
+                tracing::info!(resource, resource_version = %version, "resource version expired; relisting");
+            }
             // Too old: a list of nothing older may bring a newer one. Too new: only the newest there is will do.
             self.history.unavailable |= error.is_too_large_resource_version();
             if std::mem::replace(&mut self.setbacks.refused, true) {
@@ -268,9 +290,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             WatchEvent::Modified(object) => self.take_object(object, MalformedKind::Changed, Delta::Updated),
             WatchEvent::Deleted(object) => self
                 .take_object(object, MalformedKind::Deleted, |object| Delta::Deleted(Deleted::exact(object))),
-            WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end }) => {
-                // The end of what exists is marked also by servers that mark nothing else.
-                self.pulse.has_bookmarks |= !initial_events_end;
+            WatchEvent::Bookmark(Bookmark { resource_version, .. }) => {
                 // An older one says what is known already, and to go back there would bring the events since again (I1).
                 if !self.history.last_seen.is_newer_than(&resource_version) {
                     self.advance(&resource_version);

@@ -3,6 +3,7 @@
 mod failures;
 mod first_list;
 mod listing;
+mod log;
 mod outages;
 mod pacing;
 mod relisting;

@@ -12,11 +12,13 @@ use informer_core::{
 };
 use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus, SharedServer};
 use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::script::{Line, Run, failure, status};
+use super::log::Log;
+use super::script::{Line, Run, status};
 
 /// A server that is there or not, for all who ask.
 #[derive(Clone, Default)]
@@ -25,16 +27,33 @@ struct Server {
     requests: Arc<AtomicUsize>,
     hung_up: Arc<tokio::sync::Notify>,
     refusal: Option<(u16, &'static str)>,
+    retry_after: Option<Duration>,
+    /// How many requests it admits in each second; the others are refused.
+    admits: Option<usize>,
+    admitted: Arc<Mutex<(u64, usize)>>,
 }
 
 impl Server {
     fn check(&self) -> Result<(), ListWatchError> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         match self.refusal {
-            _ if !self.is_away.load(Ordering::Relaxed) => Ok(()),
-            Some((code, reason)) => Err(failure(code, reason)),
+            _ if !self.is_away.load(Ordering::Relaxed) || self.admits_one_more() => Ok(()),
+            Some((code, reason)) => {
+                Err(ListWatchError::Status { status: status(code, reason), retry_after: self.retry_after })
+            }
             None => Err(ListWatchError::Unreachable("connection refused".into())),
         }
+    }
+
+    fn admits_one_more(&self) -> bool {
+        let Some(admits) = self.admits else { return false };
+        let mut admitted = self.admitted.lock();
+        let second = EPOCH.with(|epoch| epoch.get_or_init(Instant::now).elapsed().as_secs());
+        if admitted.0 != second {
+            *admitted = (second, 0);
+        }
+        admitted.1 += 1;
+        admitted.1 <= admits
     }
 
     fn goes_away(&self) {
@@ -46,6 +65,10 @@ impl Server {
     fn comes_back(&self) {
         self.is_away.store(false, Ordering::Relaxed);
     }
+}
+
+thread_local! {
+    static EPOCH: std::cell::OnceCell<Instant> = const { std::cell::OnceCell::new() };
 }
 
 #[async_trait]
@@ -80,7 +103,11 @@ struct Reflectors {
 
 impl Reflectors {
     fn start(server: &Server, count: usize) -> Self {
-        let (known, shutdown) = (SharedServer::new(), CancellationToken::new());
+        Self::sharing(SharedServer::new(), server, count)
+    }
+
+    fn sharing(known: SharedServer, server: &Server, count: usize) -> Self {
+        let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let start = |_| {
             let queue = Arc::new(DeltaFifo::new());
@@ -111,23 +138,121 @@ impl Reflectors {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fifty_reflectors_together_ask_a_server_that_is_away_little_and_all_are_back_soon_after_it_is() {
-    for refusal in [None, Some((503, "ServiceUnavailable"))] {
-        let server = Server { refusal, ..Server::default() };
+async fn fifty_reflectors_send_few_requests_in_an_outage() {
+    let after = Some(Duration::from_secs(1));
+    for (refusal, retry_after) in
+        [(None, None), (Some((503, "ServiceUnavailable")), None), (Some((503, "ServiceUnavailable")), after)]
+    {
+        let server = Server { refusal, retry_after, ..Server::default() };
         let mut reflectors = Reflectors::start(&server, 50);
         reflectors.live().await;
-        // Their watches have been of use by now.
+        // Their watches have settled by now.
         sleep(Duration::from_secs(60)).await;
         server.goes_away();
         sleep(Duration::from_secs(10 * 60)).await;
         let asked = server.requests.load(Ordering::Relaxed);
-        // Each once, to find out; ten at will; and then one each five seconds.
-        assert!((50 + 10..=50 + 10 + 120).contains(&asked), "{asked} requests in ten minutes");
+        // Each once; then turns at growing distances, one every five seconds after 25 seconds.
+        assert!((50 + 100..=50 + 140).contains(&asked), "{asked} requests in ten minutes");
         server.comes_back();
         let back = Instant::now();
         reflectors.live().await;
         assert!(back.elapsed() <= Duration::from_secs(7), "back after {:?}", back.elapsed());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_resources_delay_no_healthy_reflector() {
+    for (dead, healthy) in [(12, 5), (50, 5), (100, 1), (100, 20), (0, 1)] {
+        let known = SharedServer::new();
+        let unserved = Server { refusal: Some((503, "ServiceUnavailable")), ..Server::default() };
+        unserved.goes_away();
+        let _dead = Reflectors::sharing(known.clone(), &unserved, dead);
+        let server = Server::default();
+        let mut reflectors = Reflectors::sharing(known, &server, healthy);
+        reflectors.live().await;
+        sleep(Duration::from_secs(20 * 60)).await;
+        server.goes_away();
+        sleep(Duration::from_secs(5)).await;
+        server.comes_back();
+        let back = Instant::now();
+        reflectors.live().await;
+        assert!(back.elapsed() <= Duration::from_secs(3), "{dead} dead: back after {:?}", back.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn brownout_is_not_amplified_and_recovery_is_quick() {
+    let refusal = Some((503, "ServiceUnavailable"));
+    let server = Server { refusal, admits: Some(5), ..Server::default() };
+    let mut reflectors = Reflectors::start(&server, 200);
+    reflectors.live().await;
+    sleep(Duration::from_secs(60)).await;
+    server.goes_away();
+    // Each notices once that its connection is gone.
+    sleep(Duration::from_secs(5)).await;
+    let before = server.requests.load(Ordering::Relaxed);
+    sleep(Duration::from_secs(20)).await;
+    let asked = server.requests.load(Ordering::Relaxed) - before;
+    assert!(asked <= 20 * 15, "{asked} requests in 20 seconds");
+    server.comes_back();
+    let back = Instant::now();
+    reflectors.live().await;
+    assert!(back.elapsed() <= Duration::from_secs(6), "back after {:?}", back.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn outage_of_forty_informers_is_logged_in_two_lines() {
+    let (server, log) = (Server::default(), Log::default());
+    let _logging = log.start();
+    let mut reflectors = Reflectors::start(&server, 40);
+    reflectors.live().await;
+    for _ in 0..2 {
+        sleep(Duration::from_secs(60)).await;
+        log.lines.lock().clear();
+        server.goes_away();
+        sleep(Duration::from_secs(30)).await;
+        server.comes_back();
+        reflectors.live().await;
+        sleep(Duration::from_secs(15)).await;
+        let lines = log.lines.lock();
+        assert!(lines.len() <= 4, "{lines:#?}");
+        assert!(lines[0].contains("API server unavailable"), "{lines:#?}");
+        let back = lines.last().expect("a line");
+        assert!(back.contains("API server is back") && back.contains("resumed=40 relisted=0"), "{back}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_resource_is_logged_once_by_its_own_name() {
+    let (known, log) = (SharedServer::new(), Log::default());
+    let _logging = log.start();
+    let unserved = Server { refusal: Some((503, "ServiceUnavailable")), ..Server::default() };
+    unserved.goes_away();
+    let _dead = Reflectors::sharing(known.clone(), &unserved, 1);
+    let mut healthy = Reflectors::sharing(known, &Server::default(), 3);
+    healthy.live().await;
+    sleep(Duration::from_secs(30 * 60)).await;
+    let lines = log.lines.lock();
+    // The others are quiet, and their server sends no bookmarks.
+    let lines: Vec<_> = lines.iter().filter(|line| !line.starts_with("watch is silent")).collect();
+    assert!(lines.len() == 1 && lines[0].starts_with("list or watch failed"), "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn health_names_the_turn_that_is_waited_for() {
+    let server = Server::default();
+    server.goes_away();
+    let mut reflectors = Reflectors::start(&server, 50);
+    sleep(Duration::from_secs(120)).await;
+    let now = Instant::now();
+    let turns = reflectors.statuses.iter().filter_map(|status| match status.health() {
+        Health::AwaitingTurn { until, .. } => Some(until - now),
+        _ => None,
+    });
+    let latest = turns.clone().max().expect("most of them wait for a turn");
+    assert!(turns.count() > 25 && latest > Duration::from_secs(100), "{latest:?}");
+    server.comes_back();
+    reflectors.live().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,70 +3,65 @@
 use std::time::Duration;
 
 use informer_core::DeltaFifo;
-use informer_reflector::{Health, ReflectorConfig};
+use informer_reflector::ReflectorConfig;
 
 use super::script::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_on_which_even_bookmarks_cease_is_resumed_after_a_minute_and_a_half() {
-    let (events, line) = watch();
-    let mut run = Run::new(vec![page(vec![], "7"), line, watch().1]);
-    run.expect_requests(&["list 0 500", "watch 7"]).await;
-    for version in ["8", "9", "10"] {
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        send(&events, vec![bookmark(version)]);
-    }
-    run.health(|health| matches!(health, Health::Live { .. })).await;
-    run.expect_after(89.9..90.1, "watch 10").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_minute_and_a_half_counts_from_the_last_bookmark_whenever_that_came() {
-    for last in [5, 40, 89, 91, 170] {
+async fn silent_watch_resumes_after_65_seconds() {
+    // However long after the beginning or the last event, and whether bookmarks have come before or not.
+    for last in [None, Some(5), Some(40), Some(64), Some(66), Some(170)] {
         let (events, line) = watch();
-        let mut run = Run::new(vec![page(vec![], "7"), line, watch().1]);
+        let lines = [page(vec![], "7"), line].into_iter().chain((0..3).map(|_| watch().1));
+        let mut run = Run::new(lines.collect());
         run.expect_requests(&["list 0 500", "watch 7"]).await;
-        tokio::time::sleep(Duration::from_secs(last)).await;
-        send(&events, vec![bookmark("8")]);
-        run.expect_after(89.9..90.1, "watch 8").await;
+        let version = if let Some(last) = last {
+            for _ in 0..last / 60 {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                send(&events, vec![bookmark("7")]);
+            }
+            tokio::time::sleep(Duration::from_secs(last % 60)).await;
+            send(&events, vec![bookmark("8")]);
+            "watch 8"
+        } else {
+            "watch 7"
+        };
+        run.expect_after(64.9..65.1, version).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_bookmarks_do_not_come_again_silence_means_nothing_again() {
-    let (events, line) = watch();
-    let (_quiet, quiet_line) = watch();
-    let mut run = Run::new(vec![page(vec![], "7"), line, quiet_line, watch().1]);
+async fn silent_watches_are_replaced_however_many_follow() {
+    let quiet: Vec<_> = (0..4).map(|_| watch()).collect();
+    let (_open, lines): (Vec<_>, Vec<_>) = quiet.into_iter().unzip();
+    let mut run = Run::new([page(vec![], "7")].into_iter().chain(lines).collect());
     run.expect_requests(&["list 0 500", "watch 7"]).await;
-    send(&events, vec![bookmark("8")]);
-    run.expect_requests(&["watch 8"]).await;
-    // Until the time agreed for the watch is up.
-    run.expect_after(330.0..631.0, "watch 8").await;
+    for _ in 0..3 {
+        run.expect_after(64.9..65.1, "watch 7").await;
+    }
+    assert!(run.status.health().is_live(), "{}", run.status.health());
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_that_came_on_an_earlier_watch_are_expected_on_the_next() {
-    let (first, first_line) = watch();
-    let (_second, second_line) = watch();
-    let mut run = Run::new(vec![page(vec![], "7"), first_line, second_line, watch().1]);
-    run.expect_requests(&["list 0 500", "watch 7"]).await;
-    send(&first, vec![bookmark("8")]);
-    drop(first);
-    run.expect_requests(&["watch 8"]).await;
-    run.expect_after(89.9..90.1, "watch 8").await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_end_of_a_streaming_list_promises_no_bookmarks() {
+async fn silent_streaming_list_resumes_after_65_seconds() {
     let (_events, line) = stream_of(vec![vec![end("7")]]);
     let mut run = Run::streaming(vec![line, watch().1]);
     run.expect_requests(&["stream newest"]).await;
-    run.expect_after(330.0..631.0, "watch 7").await;
+    run.expect_after(64.9..65.1, "watch 7").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn unanswered_watch_is_tried_again_after_15_seconds() {
+    let (_quiet, line) = watch();
+    let mut run = Run::new(vec![page(vec![], "7"), line, Line::Silence, watch().1]);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    run.expect_after(64.9..65.1, "watch 7").await;
+    run.expect_after(15.8..16.6, "watch 7").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn how_long_a_watch_may_be_silent_can_be_set() {
-    for (asked, seconds) in [(Duration::ZERO, 75.0), (Duration::from_secs(200), 200.0)] {
+    for (asked, seconds) in [(Duration::ZERO, 65.0), (Duration::from_secs(200), 200.0)] {
         let (events, line) = watch();
         let config = ReflectorConfig::new().watch_silence(asked);
         let mut run = Run::with(vec![page(vec![], "7"), line, watch().1], config);

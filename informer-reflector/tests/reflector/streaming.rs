@@ -8,6 +8,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::script::*;
 
+/// Longer than any of these tests.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
 #[tokio::test(start_paused = true)]
 async fn what_exists_comes_in_one_stream_with_what_happens_next() {
     let (events, line) = stream_of(vec![
@@ -106,7 +109,7 @@ async fn streams_are_tried_again_after_ten_to_thirty_minutes() {
     let (events, watch_line) = watch();
     let refused = Line::StreamFails(failure(422, "Invalid"));
     // The watch itself lasts longer than all of this.
-    let config = ReflectorConfig::new().watch_timeout(Duration::from_secs(2 * 60 * 60));
+    let config = ReflectorConfig::new().watch_timeout(DAY).watch_silence(DAY);
     let mut run = Run::streaming_with(vec![refused, page(vec![], "7"), watch_line], config);
     run.expect_requests(&["stream newest", "list 0 500", "watch 7"]).await;
     tokio::time::sleep(Duration::from_secs(30 * 60)).await;
@@ -147,12 +150,12 @@ async fn who_wants_no_streams_gets_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_brings_nothing_is_given_up_after_ten_seconds() {
+async fn stream_without_events_is_given_up_after_10_to_15_s() {
     let nothing: [fn() -> Line; 2] = [|| Line::Silence, || Line::Stream(endless())];
     for line in nothing {
         let mut run = Run::streaming(vec![line(), page(vec![], "7")]);
         run.expect_requests(&["stream newest"]).await;
-        run.expect_after(9.9..10.1, "list 0 500").await;
+        run.expect_after(9.9..15.1, "list 0 500").await;
         run.expect_requests(&["watch 7"]).await;
     }
 }
@@ -162,7 +165,7 @@ async fn a_stream_that_does_not_begin_is_given_up_for_pages_however_long_the_pau
     let config = ReflectorConfig::new().stream_pause(Duration::from_secs(100));
     let mut run = Run::streaming_with(vec![Line::Silence, page(vec![], "7"), watch().1], config);
     run.expect_requests(&["stream newest"]).await;
-    run.expect_after(99.9..100.1, "list 0 500").await;
+    run.expect_after(99.9..150.1, "list 0 500").await;
 }
 
 /// A stream that is open and brings nothing.
@@ -194,12 +197,12 @@ async fn an_ordinary_watch_that_never_ends_the_list_is_given_up_within_seconds_a
     let changes = trickle(100, |n| vec![modified("a", &(n + 1).to_string())]);
     let mut run = Run::streaming(vec![changes, page(vec![item("a", "200")], "200")]);
     run.expect_requests(&["stream newest"]).await;
-    run.expect_after(10.0..10.3, "list newest 500").await;
+    run.expect_after(10.0..15.4, "list newest 500").await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn new_objects_without_end_buy_five_milliseconds_each_so_a_hundred_a_second_cost_seconds_as_well() {
-    for (millis, expected) in [(1_000, 10.0..10.3), (10, 19.0..22.0)] {
+    for (millis, expected) in [(1_000, 10.0..15.4), (10, 19.0..32.0)] {
         let additions = trickle(millis, |n| vec![added(&n.to_string(), &n.to_string())]);
         let mut run = Run::streaming(vec![additions, page(vec![], "200")]);
         run.expect_requests(&["stream newest"]).await;
@@ -219,7 +222,7 @@ async fn a_burst_at_the_beginning_buys_no_long_wait_for_an_end_that_does_not_com
             let _ = events.unbounded_send(Ok(vec![added(&n.to_string(), "4")]));
         }
     });
-    run.expect_after(29.0..32.0, "list newest 500").await;
+    run.expect_after(29.0..48.0, "list newest 500").await;
     dripping.abort();
 }
 

@@ -97,9 +97,10 @@ async fn a_watch_that_is_closed_at_once_is_opened_again_only_after_a_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_has_gone_dead_is_given_up_after_the_time_agreed_for_the_watch() {
+async fn watch_that_the_server_does_not_end_is_given_up() {
     let (_silent, silent_line) = watch();
-    let mut run = Run::new(vec![page(vec![], "7"), silent_line, watch().1]);
+    let config = ReflectorConfig::new().watch_silence(Duration::from_secs(60 * 60));
+    let mut run = Run::with(vec![page(vec![], "7"), silent_line, watch().1], config);
     let started = tokio::time::Instant::now();
     run.expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;
     assert!((330..=630).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
