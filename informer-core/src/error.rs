@@ -76,6 +76,10 @@ pub enum ListWatchError {
     /// The request didn't reach the server, or its answer didn't come back: wait and try again.
     #[error("the server can't be reached: {0}")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The request can't be built, for example because the server's resource version makes it too long: list without a
+    /// version.
+    #[error("the request can't be built: {0}")]
+    InvalidRequest(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The answer broke off: continue from what was received.
     #[error("the answer broke off: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -198,7 +202,7 @@ impl ListWatchError {
             Self::Status { status, .. } => {
                 matches!(status.code, 502..=504) && !self.is_too_large_resource_version()
             }
-            Self::Interrupted(_) | Self::Protocol(_) => false,
+            Self::InvalidRequest(_) | Self::Interrupted(_) | Self::Protocol(_) => false,
         }
     }
 

@@ -55,13 +55,19 @@ enum Open {
     Array { index: usize },
 }
 
-/// Returns the path of the value at the end of `prefix`, such as `spec.containers[2].image`.
+/// Returns the path of the value at the end of `prefix`, such as `spec.containers[2].image`. However deep that is, no more
+/// than [`MAX_DEPTH`] levels are held.
 fn path_at(prefix: &[u8]) -> String {
     let mut open = Vec::new();
+    let mut deeper = 0_usize;
     let mut rest = prefix;
     while let [byte, after @ ..] = rest {
         rest = after;
         match byte {
+            b'{' | b'[' if open.len() > MAX_DEPTH => deeper += 1,
+            b'}' | b']' if deeper > 0 => deeper -= 1,
+            b'"' if deeper > 0 => rest = split_string(rest).1,
+            _ if deeper > 0 => {}
             b'{' => open.push(Open::Object { key: String::new(), in_key: true }),
             b'[' => open.push(Open::Array { index: 0 }),
             b'}' | b']' => drop(open.pop()),
@@ -197,5 +203,7 @@ mod tests {
         assert_eq!(path(""), "");
         assert_eq!(path(r#"{"unclosed \"#), "*");
         assert_eq!(path(&"[".repeat(100)), format!("{}...", "[0]".repeat(MAX_DEPTH)));
+        let deep = format!(r#"{{"a":{}"]{{"{},"b":"#, r#"{"x":["#.repeat(100), "]}".repeat(100));
+        assert_eq!(path(&deep), "b");
     }
 }

@@ -11,18 +11,15 @@ use informer_core::{Fresh, ListEnd, ListWatchError, Malformed, ResourceVersion};
 use kube::core::{ListMeta, Status};
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny};
 
-use super::BYTE_ORDER_MARK;
 use super::describe::describe;
 use super::expected::ExpectedType;
 use super::identity::malformed;
 use super::prune_paths::PrunePaths;
 use super::step::{Step, step};
+use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE};
 
 /// How many bytes are gathered before items are looked for, so that few items are cut in two and tried in vain.
 const SLICE: usize = 256 * 1024;
-
-/// How many undecoded bytes are held at most. Objects in etcd are smaller than 1.5 MiB.
-const MAX_HELD: usize = 64 * 1024 * 1024;
 
 /// Decodes the JSON body of a list from bytes as they come.
 ///
@@ -50,6 +47,7 @@ pub struct ListDecoder<K> {
     /// How many bytes to gather at least, and before the next look at what is left of the buffer.
     slice: usize,
     look_at: usize,
+    max_object_size: usize,
     state: State,
     head: Head,
     items: usize,
@@ -108,6 +106,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
             read: 0,
             slice,
             look_at: slice,
+            max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             state: State::Start,
             head: Head::default(),
             items: 0,
@@ -123,10 +122,17 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         self
     }
 
+    /// Sets how large an item may be, in bytes of JSON. It is held as a whole. Default: 16 MiB; minimum: 256 KiB.
+    #[must_use]
+    pub fn max_object_size(mut self, bytes: usize) -> Self {
+        self.max_object_size = bytes.max(self.slice);
+        self
+    }
+
     /// Takes more of the body, and returns the items that this completes; often none.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if the body is no list, or an item is larger than 64 MiB. The decoder is of no use
+    /// [`ListWatchError::Protocol`] if the body is no list, or an item is too large. The decoder is of no use
     /// after that.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Items<K>, ListWatchError> {
         self.buffer.extend_from_slice(bytes);
@@ -138,8 +144,9 @@ impl<K: DeserializeOwned> ListDecoder<K> {
             self.buffer.drain(..self.read);
             self.read = 0;
         }
-        if self.buffer.len() > MAX_HELD {
-            return Err(self.not_a_list("one of its values is larger than 64 MiB"));
+        if self.buffer.len() > self.max_object_size {
+            let limit = format!("one of its values is larger than {} bytes", self.max_object_size);
+            return Err(self.not_a_list(&limit));
         }
         // Looking at the start of an item again and again would take quadratic time.
         self.look_at = self.slice.max(2 * (self.buffer.len() - self.read));

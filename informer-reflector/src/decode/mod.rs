@@ -18,5 +18,8 @@ pub use list::ListDecoder;
 pub use prune_paths::{PrunePathError, PrunePaths};
 pub use watch::WatchDecoder;
 
+/// How large an object may be by default, in bytes of JSON. etcd stores no object of more than 1.5 MiB.
+pub(crate) const DEFAULT_MAX_OBJECT_SIZE: usize = 16 * 1024 * 1024;
+
 /// What some programs begin a text in UTF-8 with.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

@@ -9,13 +9,10 @@ use std::marker::PhantomData;
 use informer_core::{ListWatchError, WatchEvent};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::BYTE_ORDER_MARK;
 use super::event::decode_event;
 use super::expected::ExpectedType;
 use super::prune_paths::PrunePaths;
-
-/// How long a line may be by default. Objects in etcd are smaller than 1.5 MiB.
-const MAX_LINE: usize = 64 * 1024 * 1024;
+use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE};
 
 /// A line that came in pieces leaves no more room behind than this.
 const KEPT_CAPACITY: usize = 1024 * 1024;
@@ -39,7 +36,7 @@ pub struct WatchDecoder<K> {
     paths: PrunePaths,
     /// The start of a line whose end hasn't come.
     partial: Vec<u8>,
-    max_line: usize,
+    max_object_size: usize,
     /// Whether a line has come that looks like an event, so that this is a watch indeed.
     recognized: bool,
     /// What objects have to be, if that was said.
@@ -54,7 +51,7 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
         Self {
             paths,
             partial: Vec::new(),
-            max_line: MAX_LINE,
+            max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             recognized: false,
             expected: None,
             _object: PhantomData,
@@ -68,17 +65,17 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
         self
     }
 
-    /// Sets how long a line may be, instead of 64 MiB.
+    /// Sets how large an event may be, in bytes of JSON. It is held as a whole. Default: 16 MiB.
     #[must_use]
-    pub fn max_line(mut self, bytes: usize) -> Self {
-        self.max_line = bytes;
+    pub fn max_object_size(mut self, bytes: usize) -> Self {
+        self.max_object_size = bytes;
         self
     }
 
     /// Takes more of the body, and returns the events that this completes; often none.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if a line is too long or the body is no watch. The decoder is of no use after that.
+    /// [`ListWatchError::Protocol`] if an event is too large or the body is no watch. The decoder is of no use after that.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
         let mut events = Vec::new();
         let mut rest = bytes;
@@ -139,10 +136,10 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
     }
 
     fn check_length(&self, len: usize) -> Result<(), ListWatchError> {
-        if len <= self.max_line {
+        if len <= self.max_object_size {
             return Ok(());
         }
-        let error = format!("a line of the watch is longer than {} bytes", self.max_line);
+        let error = format!("an event of the watch is larger than {} bytes", self.max_object_size);
         Err(ListWatchError::Protocol(error))
     }
 

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::slices::Slices;
 use crate::{ListDecoder, WatchDecoder};
 
-/// Returns the parts of the list in a body.
+/// Returns the parts of the list in a body, one for each piece of it that arrives; parts without items show that it does.
 pub(super) fn list<K: DeserializeOwned + 'static>(
     slices: Slices,
     decoder: ListDecoder<K>,
@@ -26,7 +26,7 @@ pub(super) fn list<K: DeserializeOwned + 'static>(
     })
 }
 
-/// Returns the batches of events of the watch in a body.
+/// Returns the batches of events of the watch in a body, one for each piece of it that arrives.
 pub(super) fn watch<K: DeserializeOwned>(
     slices: Slices,
     decoder: WatchDecoder<K>,
@@ -53,12 +53,10 @@ impl<K: DeserializeOwned + 'static> ListBody<K> {
         let Some(mut decoder) = self.decoder.take() else {
             return Ok(self.end.take().map(ListPart::End));
         };
-        while let Some(bytes) = self.slices.next().await? {
+        if let Some(bytes) = self.slices.next().await? {
             let items = decoder.push(bytes)?;
-            if !items.is_empty() {
-                self.decoder = Some(decoder);
-                return Ok(Some(self.items(items)));
-            }
+            self.decoder = Some(decoder);
+            return Ok(Some(self.items(items)));
         }
         let (items, end) = decoder.finish()?;
         if items.is_empty() {
@@ -88,12 +86,10 @@ struct WatchBody<K> {
 impl<K: DeserializeOwned> WatchBody<K> {
     async fn next(&mut self) -> Result<Option<Vec<WatchEvent<K>>>, ListWatchError> {
         let Some(mut decoder) = self.decoder.take() else { return Ok(None) };
-        while let Some(bytes) = self.slices.next().await? {
+        if let Some(bytes) = self.slices.next().await? {
             let events = decoder.push(bytes)?;
-            if !events.is_empty() {
-                self.decoder = Some(decoder);
-                return Ok(Some(events));
-            }
+            self.decoder = Some(decoder);
+            return Ok(Some(events));
         }
         Ok(decoder.finish()?.map(|event| vec![event]))
     }

@@ -29,7 +29,7 @@ use kube::core::{PartialObjectMeta, TypeMeta};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::decode::ExpectedType;
+use crate::decode::{DEFAULT_MAX_OBJECT_SIZE, ExpectedType};
 use crate::{ListDecoder, PrunePaths, WatchDecoder};
 use compression::Compression;
 use coverage::Coverage;
@@ -59,6 +59,7 @@ pub struct KubeListWatch<K> {
     coverage: Coverage,
     prune: PrunePaths,
     compression: Compression,
+    max_object_size: usize,
     description: String,
     /// Whether namespaces are to be listed and watched one by one.
     is_divided: bool,
@@ -111,6 +112,7 @@ impl<K: Resource> KubeListWatch<K> {
             endpoint,
             prune: PrunePaths::default(),
             compression: Compression::wanted(),
+            max_object_size: DEFAULT_MAX_OBJECT_SIZE,
             is_divided: false,
             _object: PhantomData,
         }
@@ -182,6 +184,16 @@ impl<K> KubeListWatch<K> {
         self.prune(PrunePaths::none())
     }
 
+    /// Sets how large one object may be, in bytes of JSON. A list or watch with a larger one fails. Default: 16 MiB.
+    ///
+    /// It bounds the memory that a faulty server can cost: decoding needs a small multiple of it. etcd stores no object
+    /// of more than 1.5 MiB.
+    #[must_use]
+    pub fn max_object_size(mut self, bytes: usize) -> Self {
+        self.max_object_size = bytes;
+        self
+    }
+
     /// Asks the server not to compress. Default: responses may be compressed with gzip, as with client-go; a server
     /// does that with lists of more than 128 KiB, and from 1.37 on with streaming lists.
     ///
@@ -235,6 +247,7 @@ where
             coverage: self.coverage.clone(),
             prune: PrunePaths::identity_only(),
             compression: self.compression.clone(),
+            max_object_size: self.max_object_size,
             description: endpoint.to_string(),
             endpoint,
             is_divided: false,
@@ -246,7 +259,9 @@ where
         let mut request = self.endpoint.list_request(&options)?;
         request.headers_mut().insert(ACCEPT_ENCODING, self.compression.of_lists());
         let response = response::send(&self.client, request).await?;
-        let decoder = ListDecoder::new(self.prune.clone()).expecting(self.expected.clone());
+        let decoder = ListDecoder::new(self.prune.clone())
+            .max_object_size(self.max_object_size)
+            .expecting(self.expected.clone());
         let resource =
             TypeMeta { api_version: self.expected.api_version.clone(), kind: self.expected.kind.clone() };
         Ok(body::list(Slices::new(response)?, decoder, resource).boxed())
@@ -263,7 +278,9 @@ where
                 break Slices::new(response)?.teaching(self.compression.clone());
             }
         };
-        let decoder = WatchDecoder::new(self.prune.clone()).expecting(self.expected.clone());
+        let decoder = WatchDecoder::new(self.prune.clone())
+            .max_object_size(self.max_object_size)
+            .expecting(self.expected.clone());
         Ok(body::watch(slices, decoder).boxed())
     }
 }
@@ -277,6 +294,7 @@ impl<K> Clone for KubeListWatch<K> {
             coverage: self.coverage.clone(),
             prune: self.prune.clone(),
             compression: self.compression.clone(),
+            max_object_size: self.max_object_size,
             description: self.description.clone(),
             is_divided: self.is_divided,
             _object: PhantomData,

@@ -116,11 +116,16 @@ impl Endpoint {
         for (name, value) in &self.tweaks.parameters {
             query.add(name, value);
         }
-        http::Request::get(format!("{}{}", self.path, query.0))
+        let uri = format!("{}{}", self.path, query.0);
+        if uri.len() > MAX_URI {
+            let error = format!("its URI has {} bytes, and the maximum is {MAX_URI}", uri.len());
+            return Err(ListWatchError::InvalidRequest(error.into()));
+        }
+        http::Request::get(uri)
             .header(ACCEPT, accept)
             .extension(verb)
             .body(Body::empty())
-            .map_err(|error| ListWatchError::Unreachable(error.into()))
+            .map_err(|error| ListWatchError::InvalidRequest(error.into()))
     }
 }
 
@@ -151,6 +156,9 @@ impl fmt::Display for Endpoint {
         Ok(())
     }
 }
+
+/// How long the path and query of a request may be. The crate `http` allows 65,534 bytes for a whole URI.
+const MAX_URI: usize = 60_000;
 
 /// The part of a URI that begins with a question mark; empty if there is nothing to ask.
 #[derive(Default)]

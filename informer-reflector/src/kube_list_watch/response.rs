@@ -20,7 +20,7 @@ use super::slices::Slices;
 /// How much of an error's body is read: enough for a status with many causes.
 const MAX_ERROR_BODY: usize = 256 * 1024;
 
-/// How much is quoted of an error's body that is no status.
+/// How much is quoted of a header.
 const MAX_QUOTE: usize = 256;
 
 /// How long a server can make us wait at most, in seconds; so that nobody's clock overflows.
@@ -99,11 +99,9 @@ fn status_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
         _ => "Unknown",
     };
     let content_type = header(headers, &CONTENT_TYPE).unwrap_or_else(|| "no content type".to_owned());
-    let mut message = format!("HTTP {code}, without a Status ({content_type})");
-    if !body.is_empty() {
-        message.push_str(": ");
-        message.push_str(&quote(body));
-    }
+    // The body is not quoted: it could be anything, even a list of Secrets.
+    let message =
+        format!("HTTP {code}, without a Status (content type {content_type}, {} bytes)", body.len());
     Status::failure(&message, reason).with_code(code.as_u16())
 }
 

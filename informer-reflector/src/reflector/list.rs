@@ -170,6 +170,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         let mut parts = self.ask(PATIENCE, lister_watcher.list(options)).await?;
         while let Some(part) = timeout(PATIENCE, parts.next()).await.map_err(|_| fell_silent())? {
             match part? {
+                // Bytes have come, and no whole item.
+                ListPart::Items(items) if items.is_empty() => {}
                 ListPart::Items(items) => {
                     let count = items.len();
                     self.take_items(items, listing);
@@ -204,7 +206,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
 /// The state that was asked for is not to be had, but another is.
 pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
-    error.is_expired() || error.is_too_large_resource_version()
+    error.is_expired()
+        || error.is_too_large_resource_version()
+        || matches!(error, ListWatchError::InvalidRequest(_))
 }
 
 /// Says whether this is the version of a state. Some servers that aren't Kubernetes' own say `0`, which is no state to

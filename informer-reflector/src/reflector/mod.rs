@@ -15,6 +15,7 @@ mod listing;
 mod outage;
 mod pace;
 mod relist;
+mod reporter;
 mod server;
 mod status;
 mod storage;
@@ -42,7 +43,7 @@ use intake::Intake;
 use list::ListHistory;
 use outage::{Outcome, Recovery, Trouble};
 use pace::Pace;
-use status::Reporter;
+use reporter::Reporter;
 use watch::{OpenWatch, Pulse, Setbacks};
 
 /// How long the server may leave a request unanswered, or pause within a list. It gives up on a request itself after a

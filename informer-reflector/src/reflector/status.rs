@@ -1,6 +1,6 @@
-//! [`ReflectorStatus`]: how a reflector fares, for everybody to see; and the one place where that is logged.
+//! [`ReflectorStatus`] and [`Health`]: the state of a reflector, for its users.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,19 +108,23 @@ fn left(until: Instant) -> Duration {
 /// Tells how a reflector fares. Cloning gives another view on the same reflector.
 #[derive(Clone)]
 pub struct ReflectorStatus {
-    description: Arc<str>,
+    pub(super) description: Arc<str>,
     health: watch::Receiver<Health>,
-    notes: Arc<Mutex<Notes>>,
+    pub(super) notes: Arc<Mutex<Notes>>,
 }
 
 #[derive(Default)]
-struct Notes {
-    last_sync_resource_version: ResourceVersion,
-    set_aside: HashMap<ObjectKey, Malformed>,
-    set_aside_total: u64,
+pub(super) struct Notes {
+    pub(super) last_sync_resource_version: ResourceVersion,
+    pub(super) set_aside: HashMap<ObjectKey, Malformed>,
+    pub(super) set_aside_total: u64,
 }
 
 impl ReflectorStatus {
+    pub(super) fn new(description: &str, health: watch::Receiver<Health>) -> Self {
+        Self { description: description.into(), health, notes: Arc::default() }
+    }
+
     /// Returns what the reflector lists and watches, for messages.
     #[must_use]
     pub fn description(&self) -> &str {
@@ -136,7 +140,8 @@ impl ReflectorStatus {
     /// Waits until the health changes, and returns it. The last one is [`Health::Stopped`]; once that was returned,
     /// there is only `None`, and at once.
     ///
-    /// Of several changes between two calls only the last is seen.
+    /// Of several changes between two calls only the last is seen. The events of a live watch are no changes, although
+    /// they set its [`last_event`](Health::Live).
     ///
     /// # Cancel safety
     /// No change is lost if the future is dropped: the next call returns at once.
@@ -174,193 +179,4 @@ impl fmt::Debug for ReflectorStatus {
             .field("health", &self.health())
             .finish_non_exhaustive()
     }
-}
-
-/// The reflector's side of its status. Logs changes for the worse and for the better once each, not with each try.
-pub(super) struct Reporter {
-    status: ReflectorStatus,
-    health: watch::Sender<Health>,
-    /// The cause of the last failure that was logged as a warning; the same cause again is logged at debug level.
-    logged: Option<Cause>,
-    /// Whether anything is set aside; it mostly isn't, and then nobody has to look.
-    has_set_aside: bool,
-    /// When what exists was asked for; nothing, if it isn't, or after a wait.
-    list_began: Option<Instant>,
-}
-
-/// A list that takes longer is told of when it is complete.
-const LONG_LIST: Duration = Duration::from_secs(10);
-
-impl Reporter {
-    pub(super) fn new(description: &str) -> Self {
-        let (sender, health) = watch::channel(Health::Connecting);
-        let status = ReflectorStatus { description: description.into(), health, notes: Arc::default() };
-        Self { status, health: sender, logged: None, has_set_aside: false, list_began: None }
-    }
-
-    pub(super) fn status(&self) -> ReflectorStatus {
-        self.status.clone()
-    }
-
-    pub(super) fn set(&self, health: Health) {
-        self.health.send_replace(health);
-    }
-
-    /// A list is asked for, in a stream or in pages. What follows a stream that was given up is the same list.
-    pub(super) fn list_begins(&mut self) {
-        self.list_began.get_or_insert_with(Instant::now);
-        self.set(Health::Syncing { received: 0, remaining: None });
-    }
-
-    /// A list has been handed on as a whole.
-    pub(super) fn listed(&mut self, objects: usize) {
-        let took = self.list_began.take().map(|began| began.elapsed());
-        if let Some(took) = took.filter(|took| *took > LONG_LIST) {
-            tracing::info!("{}: a list of {objects} objects took {took:.1?}", self.status.description);
-        }
-    }
-
-    /// A watch has settled. A complete list is not enough: where only the watch is refused, the same failure would be
-    /// logged again after each list.
-    pub(super) fn recovered(&mut self) {
-        if self.logged.take().is_some() {
-            tracing::info!(resource = %self.status.description, "listing and watching again");
-        }
-    }
-
-    /// A request failed, and the next follows after `wait`. Where not only this resource is concerned, the outage is logged
-    /// for all.
-    pub(super) fn trouble(&mut self, error: ListWatchError, wait: Duration, is_own: bool) {
-        self.list_began = None;
-        let (resource, cause, message) = (&self.status.description, Cause::of(&error), explain(&error));
-        if !is_own || self.logged.as_ref() == Some(&cause) {
-            tracing::debug!(%resource, error = message, retry_in = ?wait, "list or watch failed");
-        } else {
-            tracing::warn!(
-                %resource, error = message, retry_in = ?wait,
-                "list or watch failed; retrying (repeats are logged at debug level)"
-            );
-            self.logged = Some(cause);
-        }
-        let (until, error) = (Instant::now() + wait, Arc::new(error));
-        self.set(if error.is_not_found() {
-            Health::NotServed { until, error }
-        } else if error.is_forbidden() {
-            Health::Forbidden { until, error }
-        } else {
-            Health::BackingOff { until, error }
-        });
-    }
-
-    /// The backoff is over, and the next request waits for its turn.
-    pub(super) fn awaits_turn(&self, until: Instant) {
-        self.health.send_modify(|health| {
-            if let Health::BackingOff { error, .. } | Health::AwaitingTurn { error, .. } = health {
-                *health = Health::AwaitingTurn { until, error: Arc::clone(error) };
-            }
-        });
-    }
-
-    pub(super) fn synced_to(&self, resource_version: &ResourceVersion) {
-        if !resource_version.is_empty() {
-            self.status.notes.lock().last_sync_resource_version = resource_version.clone();
-        }
-    }
-
-    /// An object could not be taken in.
-    pub(super) fn set_aside(&mut self, malformed: &Malformed) {
-        self.has_set_aside |= malformed.key.is_some();
-        // Logged once the lock is free, because a subscriber may look at the status.
-        let is_news = {
-            let mut notes = self.status.notes.lock();
-            let earlier =
-                malformed.key.as_ref().and_then(|key| notes.set_aside.insert(key.clone(), malformed.clone()));
-            // Another list, or another try at one, brings the same version again.
-            notes.set_aside_total += u64::from(earlier.as_ref() != Some(malformed));
-            earlier.is_none_or(|earlier| earlier.error != malformed.error)
-        };
-        let (resource, error) = (&self.status.description, &malformed.error);
-        match &malformed.key {
-            None => tracing::warn!("{resource}: an object that has no readable name is set aside: {error}"),
-            Some(key) if is_news => {
-                let version = &malformed.resource_version;
-                tracing::warn!("{resource}: {key} at resource version {version} is set aside: {error}");
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// Good news of an object, or its end: it is not set aside any more.
-    pub(super) fn taken_in(&mut self, key: &ObjectKey) {
-        if !self.has_set_aside {
-            return;
-        }
-        let was_set_aside = {
-            let mut notes = self.status.notes.lock();
-            let was_set_aside = notes.set_aside.remove(key).is_some();
-            self.has_set_aside = !notes.set_aside.is_empty();
-            was_set_aside
-        };
-        if was_set_aside {
-            self.log_return(key);
-        }
-    }
-
-    /// A list says which objects exist: those that it could not take in are set aside, and no others.
-    pub(super) fn only_set_aside(&mut self, listed: &BTreeSet<ObjectKey>) {
-        let returned: Vec<_> = {
-            let mut notes = self.status.notes.lock();
-            let returned =
-                notes.set_aside.extract_if(|key, _| !listed.contains(key)).map(|(key, _)| key).collect();
-            self.has_set_aside = !notes.set_aside.is_empty();
-            returned
-        };
-        for key in &returned {
-            self.log_return(key);
-        }
-    }
-
-    fn log_return(&self, key: &ObjectKey) {
-        tracing::info!("{}: {key} is no longer set aside", self.status.description);
-    }
-}
-
-/// However the reflector ends, by a stop, a panic or because it is dropped, everybody is told.
-impl Drop for Reporter {
-    fn drop(&mut self) {
-        self.set(Health::Stopped);
-    }
-}
-
-/// What failures have in common that are logged once. Their texts differ from one to the next, as from "connection reset"
-/// to "connection refused".
-#[derive(Debug, PartialEq, Eq)]
-enum Cause {
-    Status(u16),
-    Connection,
-    Protocol,
-}
-
-impl Cause {
-    fn of(error: &ListWatchError) -> Self {
-        match error {
-            ListWatchError::Status { status, .. } => Self::Status(status.code),
-            ListWatchError::Protocol(_) => Self::Protocol,
-            _ => Self::Connection,
-        }
-    }
-}
-
-/// The error with the remedy, where there is one to name.
-fn explain(error: &ListWatchError) -> String {
-    let remedy = if error.is_unauthorized() {
-        " (the credentials are not accepted: check the kubeconfig or the token)"
-    } else if error.is_forbidden() {
-        " (needs the verbs list and watch in a Role or ClusterRole that is bound to this user)"
-    } else if error.is_not_found() {
-        " (the server does not serve this resource: check group, version and name, or install its CRD)"
-    } else {
-        ""
-    };
-    format!("{error}{remedy}")
 }

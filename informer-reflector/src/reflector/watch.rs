@@ -12,7 +12,7 @@ use informer_core::{
 use kube::Resource;
 use tokio::time::{Instant, timeout_at};
 
-use super::list::is_stated;
+use super::list::{is_stated, version_is_unavailable};
 use super::outage::Outcome;
 use super::status::Health;
 use super::{Reflector, Request, Step};
@@ -226,13 +226,14 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// What to do after a watch has failed: watch again from the same version where that can be right, list again
     /// only where it can't, or where it has not helped.
     fn after_failure(&mut self, error: ListWatchError) -> Step {
-        if error.is_expired() || error.is_too_large_resource_version() {
+        if version_is_unavailable(&error) {
             if error.is_expired() {
                 let (resource, version) = (self.lister_watcher.description(), &self.history.last_seen);
                 tracing::info!(resource, resource_version = %version, "resource version expired; relisting");
             }
-            // Too old: a list of nothing older may bring a newer one. Too new: only the newest there is will do.
-            self.history.unavailable |= error.is_too_large_resource_version();
+            // Too old: a list of nothing older may bring a newer one. Too new, or too long for a request:
+            // only the newest there is will do.
+            self.history.unavailable |= !error.is_expired();
             if std::mem::replace(&mut self.setbacks.refused, true) {
                 return Step::Later(Request::List, error);
             }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use informer_core::{ListEnd, ListOptions, ListPart, ListWatchError, ListerWatcher, ObjectKey, WatchEvent};
 use informer_reflector::{KubeListWatch, PrunePaths};
 use k8s_openapi::api::core::v1::Pod;
@@ -93,17 +93,31 @@ async fn a_chunk_of_a_watch_is_a_batch() -> Result<(), ListWatchError> {
 }
 
 #[tokio::test]
+async fn body_in_pieces_shows_each_piece_as_progress() -> Result<(), ListWatchError> {
+    let pieces = || vec![Ok("{\"kind\":\"PodList\","), Ok("\"items\":"), Ok("[]}")];
+    let server = Server::answering([chunked(200, pieces()), chunked(200, pieces())]);
+    let pods = KubeListWatch::<Pod>::all(server.client());
+    let parts: Vec<_> = pods.list(ListOptions::default()).await?.try_collect().await?;
+    assert_eq!(parts.len(), 3 + 1, "{parts:?}");
+    let mut events = pods.watch(watch_options("1")).await?;
+    assert!(matches!(events.next().await, Some(Ok(batch)) if batch.is_empty()));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_watch_that_breaks_off_says_so_after_what_came() -> Result<(), ListWatchError> {
     let event = "{\"type\":\"ADDED\",\"object\":{}}\n";
     let reset = || Err(io::Error::new(io::ErrorKind::ConnectionReset, "the peer went away"));
     for chunks in [vec![Ok(event), reset()], vec![Ok(event), Ok("{\"type\":\"ADDED\""), reset()]] {
         let server = Server::answering([chunked(200, chunks)]);
         let mut events = KubeListWatch::<Pod>::all(server.client()).watch(watch_options("1")).await?;
-        assert!(matches!(events.next().await, Some(Ok(_))));
-        let error = events.next().await.and_then(Result::err).expect("an error");
+        let mut error = None;
+        while let Some(batch) = events.next().await {
+            error = batch.err();
+        }
+        let error = error.expect("an error at the end");
         assert!(matches!(error, ListWatchError::Interrupted(_)), "{error}");
         assert!(error.to_string().contains("the peer went away"), "{error}");
-        assert!(events.next().await.is_none());
     }
     Ok(())
 }

@@ -31,12 +31,13 @@ async fn an_error_that_is_no_status_becomes_one() {
     assert!(error.is_too_many_requests());
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
     let text = error.to_string();
-    assert!(text.contains("Too many requests, please try again later. [2J"), "{text}");
+    assert!(text.contains("content type") && !text.contains("please try again"), "{text}");
 
+    // A proxy may answer with anything, even with what it should have hidden.
     let page = format!("<html>{}</html>", "é ".repeat(10_000)).leak();
     let error = list_error(with_header(answer(502, page), "content-type", "text/html")).await;
     let text = error.to_string();
-    assert!(text.contains("502") && text.contains("text/html") && text.contains("<html>"), "{text}");
+    assert!(text.contains("502") && text.contains("text/html") && !text.contains("<html>"), "{text}");
     assert!(text.len() < 500, "{} bytes", text.len());
 
     let not_a_status = list_error(answer(403, r#"{"error":"who are you?"}"#)).await;

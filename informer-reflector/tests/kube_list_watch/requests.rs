@@ -145,3 +145,12 @@ async fn what_holds_lists_and_watches_together_is_not_for_users_to_change() {
         assert!(server.uris().is_empty());
     }
 }
+
+#[tokio::test]
+async fn overlong_resource_version_is_an_invalid_request() {
+    let pods = KubeListWatch::<Pod>::all(Server::answering([]).client());
+    let version = "9".repeat(100_000);
+    let error = watch(&pods, watch_options(&version)).await.expect_err("a request that is too long");
+    assert!(matches!(error, ListWatchError::InvalidRequest(_)), "{error}");
+    assert!(error.to_string().len() < 200, "{error}");
+}

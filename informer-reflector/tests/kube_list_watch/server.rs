@@ -95,18 +95,24 @@ pub(crate) fn watch_options(version: &str) -> WatchOptions {
     }
 }
 
+/// Returns the parts of a list that have anything in them.
 pub(crate) async fn list<K: 'static>(
     list_watch: &dyn ListerWatcher<K>,
     options: ListOptions,
 ) -> Result<Vec<ListPart<K>>, ListWatchError> {
-    list_watch.list(options).await?.try_collect().await
+    let mut parts: Vec<ListPart<K>> = list_watch.list(options).await?.try_collect().await?;
+    parts.retain(|part| !matches!(part, ListPart::Items(items) if items.is_empty()));
+    Ok(parts)
 }
 
+/// Returns the batches of a watch that have events.
 pub(crate) async fn watch<K: 'static>(
     list_watch: &dyn ListerWatcher<K>,
     options: WatchOptions,
 ) -> Result<Vec<Vec<WatchEvent<K>>>, ListWatchError> {
-    list_watch.watch(options).await?.try_collect().await
+    let mut batches: Vec<Vec<_>> = list_watch.watch(options).await?.try_collect().await?;
+    batches.retain(|batch| !batch.is_empty());
+    Ok(batches)
 }
 
 /// Lists pods from a server that gives one answer, which means an error.

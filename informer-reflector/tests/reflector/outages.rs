@@ -103,10 +103,10 @@ struct Reflectors {
 
 impl Reflectors {
     fn start(server: &Server, count: usize) -> Self {
-        Self::sharing(SharedServer::new(), server, count)
+        Self::sharing(&SharedServer::new(), server, count)
     }
 
-    fn sharing(known: SharedServer, server: &Server, count: usize) -> Self {
+    fn sharing(known: &SharedServer, server: &Server, count: usize) -> Self {
         let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let start = |_| {
@@ -166,9 +166,9 @@ async fn dead_resources_delay_no_healthy_reflector() {
         let known = SharedServer::new();
         let unserved = Server { refusal: Some((503, "ServiceUnavailable")), ..Server::default() };
         unserved.goes_away();
-        let _dead = Reflectors::sharing(known.clone(), &unserved, dead);
+        let _dead = Reflectors::sharing(&known, &unserved, dead);
         let server = Server::default();
-        let mut reflectors = Reflectors::sharing(known, &server, healthy);
+        let mut reflectors = Reflectors::sharing(&known, &server, healthy);
         reflectors.live().await;
         sleep(Duration::from_secs(20 * 60)).await;
         server.goes_away();
@@ -228,8 +228,8 @@ async fn dead_resource_is_logged_once_by_its_own_name() {
     let _logging = log.start();
     let unserved = Server { refusal: Some((503, "ServiceUnavailable")), ..Server::default() };
     unserved.goes_away();
-    let _dead = Reflectors::sharing(known.clone(), &unserved, 1);
-    let mut healthy = Reflectors::sharing(known, &Server::default(), 3);
+    let _dead = Reflectors::sharing(&known, &unserved, 1);
+    let mut healthy = Reflectors::sharing(&known, &Server::default(), 3);
     healthy.live().await;
     sleep(Duration::from_secs(30 * 60)).await;
     let lines = log.lines.lock();

@@ -229,6 +229,13 @@ impl Run {
         }
     }
 
+    /// Waits until the store has been given something so many times.
+    pub(super) async fn expect_notes_count(&mut self, count: usize) {
+        for _ in 0..count {
+            self.notes.recv().await.expect("the reflector runs");
+        }
+    }
+
     /// Waits for a health of which `is_it` holds.
     pub(super) async fn health(&mut self, is_it: impl Fn(&Health) -> bool) -> Health {
         let mut health = self.status.health();

@@ -128,6 +128,28 @@ async fn expired_watch_relists_at_once_if_one_has_settled() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn request_that_cannot_be_built_leads_to_a_list_of_the_newest() {
+    let too_long = || ListWatchError::InvalidRequest("its URI is too long".into());
+    let (_open, open_line) = watch();
+    let mut run = Run::new(vec![
+        page(vec![], "7"),
+        Line::WatchFails(too_long()),
+        page(vec![], "8"),
+        brief_watch(vec![bookmark("9"), error(410, "Expired")]),
+        Line::ListFails(too_long()),
+        page(vec![], "10"),
+        open_line,
+    ]);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    run.expect_after(0.0..0.1, "list newest 500").await;
+    run.expect_requests(&["watch 8"]).await;
+    run.expect_after(0.8..1.6, "list 9 all").await;
+    run.expect_after(0.0..0.1, "list newest 500").await;
+    run.expect_requests(&["watch 10"]).await;
+    run.health(informer_reflector::Health::is_live).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_with_which_the_server_finds_fault_leads_to_a_wait_and_to_a_list_of_the_newest() {
     for refusal in [failure(400, "BadRequest"), failure(422, "Invalid")] {
         let mut run = Run::new(vec![page(vec![], "7"), Line::WatchFails(refusal), page(vec![], "9")]);

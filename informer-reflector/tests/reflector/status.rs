@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use informer_core::ListWatchError;
+use informer_core::{ListWatchError, Malformed, MalformedKind, WatchEvent};
 use informer_reflector::{Health, ReflectorConfig};
 
 use super::log::Log;
@@ -81,7 +81,55 @@ async fn i8_a_log_subscriber_may_look_at_the_status() {
     run.expect_notes(&["[!a !b and more]@7", "+a@8"]).await;
     let lines = log.lines.lock();
     assert_eq!(lines.len(), 4, "{lines:?}");
-    assert!(lines[3].contains("a is no longer set aside"), "{lines:?}");
+    assert!(lines[3].starts_with("object is no longer set aside") && lines[3].contains("key=a"), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn set_aside_version_is_counted_and_logged_once() {
+    let (events, line) = watch();
+    let again =
+        Malformed { error: "data: expected a map (line 1, column 99)".into(), ..malformed(Some("a"), "8") };
+    let listed = Malformed { error: "data: expected a map (line 1, column 7)".into(), ..again.clone() };
+    let lines = vec![page(vec![], "7"), line, page(vec![Err(listed)], "8"), watch().1];
+    let (mut run, log) = (Run::new(lines), Log::default());
+    let _logging = log.start_for(&run);
+    let malformed = WatchEvent::Malformed { kind: MalformedKind::Changed, object: again };
+    send(&events, vec![malformed, error(410, "Expired")]);
+    run.expect_requests(&["list 0 500", "watch 7", "list 8 all", "watch 8"]).await;
+    assert_eq!(run.status.set_aside_total(), 1);
+    let lines = log.lines.lock();
+    let about_objects = lines.iter().filter(|line| line.starts_with("object is set aside"));
+    assert_eq!(about_objects.count(), 1, "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_set_aside_objects_are_logged_in_few_lines() {
+    let (events, line) = watch();
+    let nameless = (0..5_000).map(|_| Err(malformed(None, "")));
+    let named = (0..5_000).map(|n: u32| Err(malformed(Some(&n.to_string()), "1")));
+    let (mut run, log) = (Run::new(vec![page(nameless.chain(named).collect(), "7"), line]), Log::default());
+    let _logging = log.start_for(&run);
+    run.expect_requests(&["list 0 500", "watch 7"]).await;
+    run.expect_notes_count(1).await;
+    assert!(log.lines.lock().len() <= 12, "{:#?}", log.lines);
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    send(&events, vec![added("1", "8")]);
+    run.expect_notes_count(1).await;
+    let lines = log.lines.lock();
+    assert!(lines.iter().any(|line| line.contains("suppressed=9990")), "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_a_live_watch_do_not_wake_health_waiters() {
+    let (events, line) = watch();
+    let mut run = Run::new(vec![page(vec![], "7"), line]);
+    run.health(Health::is_live).await;
+    for version in 8..108_u32 {
+        send(&events, vec![added("a", &version.to_string())]);
+        run.expect_notes_count(1).await;
+    }
+    let waiting = tokio::time::timeout(Duration::from_secs(1), run.status.health_changed());
+    assert!(waiting.await.is_err(), "no change of health");
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,7 +183,7 @@ async fn a_list_that_takes_longer_than_ten_seconds_is_logged_when_it_is_complete
     }
     run.expect_requests(&["watch 9"]).await;
     let lines: Vec<_> = log.lines.lock().iter().filter(|line| line.contains("took")).cloned().collect();
-    assert_eq!(lines, ["configmaps: a list of 3 objects took 12.0s"]);
+    assert_eq!(lines, ["list was slow resource=configmaps objects=3 took=12s"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,7 +196,10 @@ async fn a_stream_that_is_given_up_counts_for_the_list_that_follows_it() {
     answer.send(()).expect("it is waited for");
     run.expect_notes(&["[a]@7"]).await;
     let lines = log.lines.lock();
-    assert!(lines[0].starts_with("configmaps: a list of 1 objects took 1") && lines.len() == 1, "{lines:?}");
+    assert!(
+        lines[0].starts_with("list was slow resource=configmaps objects=1 took=1") && lines.len() == 1,
+        "{lines:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,5 +214,5 @@ async fn a_streaming_list_that_takes_longer_than_ten_seconds_is_logged_when_its_
     send(&events, vec![end("7")]);
     run.expect_notes(&["[a b]@7"]).await;
     run.health(Health::is_live).await;
-    assert_eq!(*log.lines.lock(), ["configmaps: a list of 2 objects took 11.0s"]);
+    assert_eq!(*log.lines.lock(), ["list was slow resource=configmaps objects=2 took=11s"]);
 }

@@ -177,10 +177,10 @@ fn a_body_that_ends_within_a_line_is_interrupted_wherever_that_is() {
 #[test]
 fn a_line_is_only_as_long_as_is_allowed() {
     let line = r#"{"type":"ADDED","object":{}}"#.as_bytes();
-    let fits = decoder::<Pod>().max_line(line.len()).push(line);
+    let fits = decoder::<Pod>().max_object_size(line.len()).push(line);
     assert!(fits.is_ok());
     for pieces in [vec![line, b"\n"], line.chunks(3).collect()] {
-        let mut decoder = decoder::<Pod>().max_line(line.len() - 1);
+        let mut decoder = decoder::<Pod>().max_object_size(line.len() - 1);
         let refused = pieces.into_iter().find_map(|piece| decoder.push(piece).err());
         assert!(matches!(refused, Some(ListWatchError::Protocol(_))), "{refused:?}");
     }

@@ -1,0 +1,267 @@
+//! [`Reporter`]: the reflector's side of its [`ReflectorStatus`], and the one place where its changes are logged.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_core::{ListWatchError, Malformed, ObjectKey, ResourceVersion};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::status::{Health, ReflectorStatus};
+
+/// The reflector's side of its status. Logs changes for the worse and for the better once each, not with each try.
+pub(super) struct Reporter {
+    status: ReflectorStatus,
+    health: watch::Sender<Health>,
+    /// The cause of the last failure that was logged as a warning; the same cause again is logged at debug level.
+    logged: Option<Cause>,
+    /// Whether anything is set aside; it mostly isn't, and then nobody has to look.
+    has_set_aside: bool,
+    throttle: Throttle,
+    /// When what exists was asked for; nothing, if it isn't, or after a wait.
+    list_began: Option<Instant>,
+}
+
+/// A list that takes longer is told of when it is complete.
+const LONG_LIST: Duration = Duration::from_secs(10);
+
+impl Reporter {
+    pub(super) fn new(description: &str) -> Self {
+        let (sender, health) = watch::channel(Health::Connecting);
+        let status = ReflectorStatus::new(description, health);
+        Self {
+            status,
+            health: sender,
+            logged: None,
+            has_set_aside: false,
+            throttle: Throttle::default(),
+            list_began: None,
+        }
+    }
+
+    pub(super) fn status(&self) -> ReflectorStatus {
+        self.status.clone()
+    }
+
+    /// Sets the health. Waiters are not woken by each event of a live watch.
+    pub(super) fn set(&self, health: Health) {
+        self.health.send_if_modified(|current| {
+            let is_change = !(current.is_live() && health.is_live());
+            *current = health;
+            is_change
+        });
+    }
+
+    /// A list is asked for, in a stream or in pages. What follows a stream that was given up is the same list.
+    pub(super) fn list_begins(&mut self) {
+        self.list_began.get_or_insert_with(Instant::now);
+        self.set(Health::Syncing { received: 0, remaining: None });
+    }
+
+    /// A list has been handed on as a whole.
+    pub(super) fn listed(&mut self, objects: usize) {
+        let took = self.list_began.take().map(|began| began.elapsed());
+        if let Some(took) = took.filter(|took| *took > LONG_LIST) {
+            tracing::info!(resource = %self.status.description, objects, ?took, "list was slow");
+        }
+    }
+
+    /// A watch has settled. A complete list is not enough: where only the watch is refused, the same failure would be
+    /// logged again after each list.
+    pub(super) fn recovered(&mut self) {
+        if self.logged.take().is_some() {
+            tracing::info!(resource = %self.status.description, "listing and watching again");
+        }
+    }
+
+    /// A request failed, and the next follows after `wait`. Where not only this resource is concerned, the outage is logged
+    /// for all.
+    pub(super) fn trouble(&mut self, error: ListWatchError, wait: Duration, is_own: bool) {
+        self.list_began = None;
+        let (resource, cause, message) = (&self.status.description, Cause::of(&error), explain(&error));
+        if !is_own || self.logged.as_ref() == Some(&cause) {
+            tracing::debug!(%resource, error = message, retry_in = ?wait, "list or watch failed");
+        } else {
+            tracing::warn!(
+                %resource, error = message, retry_in = ?wait,
+                "list or watch failed; retrying (repeats are logged at debug level)"
+            );
+            self.logged = Some(cause);
+        }
+        let (until, error) = (Instant::now() + wait, Arc::new(error));
+        self.set(if error.is_not_found() {
+            Health::NotServed { until, error }
+        } else if error.is_forbidden() {
+            Health::Forbidden { until, error }
+        } else {
+            Health::BackingOff { until, error }
+        });
+    }
+
+    /// The backoff is over, and the next request waits for its turn.
+    pub(super) fn awaits_turn(&self, until: Instant) {
+        self.health.send_modify(|health| {
+            if let Health::BackingOff { error, .. } | Health::AwaitingTurn { error, .. } = health {
+                *health = Health::AwaitingTurn { until, error: Arc::clone(error) };
+            }
+        });
+    }
+
+    pub(super) fn synced_to(&self, resource_version: &ResourceVersion) {
+        if !resource_version.is_empty() {
+            self.status.notes.lock().last_sync_resource_version = resource_version.clone();
+        }
+    }
+
+    /// An object could not be taken in.
+    pub(super) fn set_aside(&mut self, malformed: &Malformed) {
+        self.has_set_aside |= malformed.key.is_some();
+        // Logged once the lock is free, because a subscriber may look at the status.
+        let is_news = {
+            let mut notes = self.status.notes.lock();
+            let earlier =
+                malformed.key.as_ref().and_then(|key| notes.set_aside.insert(key.clone(), malformed.clone()));
+            // A watch, another list, or another try at one brings the same version again.
+            let is_known = earlier.as_ref().is_some_and(|earlier| is_same(earlier, malformed));
+            notes.set_aside_total += u64::from(!is_known);
+            !is_known && earlier.is_none_or(|earlier| cause(&earlier.error) != cause(&malformed.error))
+        };
+        if !is_news || !self.throttle.allows(&self.status.description) {
+            return;
+        }
+        let Malformed { key, resource_version, error } = malformed;
+        let key = key.as_ref().map_or_else(|| "(no readable name)".to_owned(), ObjectKey::to_string);
+        let resource = &self.status.description;
+        tracing::warn!(%resource, key, %resource_version, error, "object is set aside");
+    }
+
+    /// Good news of an object, or its end: it is not set aside any more.
+    pub(super) fn taken_in(&mut self, key: &ObjectKey) {
+        if !self.has_set_aside {
+            return;
+        }
+        let was_set_aside = {
+            let mut notes = self.status.notes.lock();
+            let was_set_aside = notes.set_aside.remove(key).is_some();
+            self.has_set_aside = !notes.set_aside.is_empty();
+            was_set_aside
+        };
+        if was_set_aside {
+            self.log_return(key);
+        }
+    }
+
+    /// A list says which objects exist: those that it could not take in are set aside, and no others.
+    pub(super) fn only_set_aside(&mut self, listed: &BTreeSet<ObjectKey>) {
+        let returned: Vec<_> = {
+            let mut notes = self.status.notes.lock();
+            let returned =
+                notes.set_aside.extract_if(|key, _| !listed.contains(key)).map(|(key, _)| key).collect();
+            self.has_set_aside = !notes.set_aside.is_empty();
+            returned
+        };
+        for key in &returned {
+            self.log_return(key);
+        }
+    }
+
+    fn log_return(&mut self, key: &ObjectKey) {
+        if self.throttle.allows(&self.status.description) {
+            tracing::info!(resource = %self.status.description, %key, "object is no longer set aside");
+        }
+    }
+}
+
+/// However the reflector ends, by a stop, a panic or because it is dropped, everybody is told.
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.set(Health::Stopped);
+    }
+}
+
+/// What failures have in common that are logged once. Their texts differ from one to the next, as from "connection reset"
+/// to "connection refused".
+#[derive(Debug, PartialEq, Eq)]
+enum Cause {
+    Status(u16),
+    Connection,
+    Protocol,
+    Request,
+}
+
+impl Cause {
+    fn of(error: &ListWatchError) -> Self {
+        match error {
+            ListWatchError::Status { status, .. } => Self::Status(status.code),
+            ListWatchError::Protocol(_) => Self::Protocol,
+            ListWatchError::InvalidRequest(_) => Self::Request,
+            _ => Self::Connection,
+        }
+    }
+}
+
+/// How many lines about single objects are logged in a minute.
+const MAX_OBJECT_LINES: u32 = 10;
+
+/// Limits the log lines about single objects of a resource.
+#[derive(Debug, Default)]
+struct Throttle {
+    /// When the minute began.
+    began: Option<Instant>,
+    logged: u32,
+    suppressed: u64,
+}
+
+impl Throttle {
+    /// Counts a line, and returns whether it is to be logged. The first line of a later minute says how many were not.
+    fn allows(&mut self, resource: &str) -> bool {
+        let now = Instant::now();
+        if self.began.is_none_or(|began| now.saturating_duration_since(began) >= Duration::from_secs(60)) {
+            let suppressed = std::mem::take(self).suppressed;
+            self.began = Some(now);
+            if suppressed > 0 {
+                tracing::warn!(resource, suppressed, "more lines about objects that are or were set aside");
+            }
+        }
+        if self.logged == MAX_OBJECT_LINES {
+            self.suppressed += 1;
+            return false;
+        }
+        self.logged += 1;
+        if self.logged == MAX_OBJECT_LINES {
+            tracing::warn!(
+                resource,
+                "no more than ten lines a minute about objects that are set aside are logged"
+            );
+        }
+        true
+    }
+}
+
+/// Whether both are the same version of an object.
+fn is_same(earlier: &Malformed, later: &Malformed) -> bool {
+    if later.resource_version.is_empty() {
+        return earlier == later;
+    }
+    earlier.resource_version == later.resource_version
+}
+
+/// An error of the decoder without its position, which depends on how the object came.
+fn cause(error: &str) -> &str {
+    error.split(" (line ").next().unwrap_or(error)
+}
+
+/// The error with the remedy, where there is one to name.
+fn explain(error: &ListWatchError) -> String {
+    let remedy = if error.is_unauthorized() {
+        " (the credentials are not accepted: check the kubeconfig or the token)"
+    } else if error.is_forbidden() {
+        " (needs the verbs list and watch in a Role or ClusterRole that is bound to this user)"
+    } else if error.is_not_found() {
+        " (the server does not serve this resource: check group, version and name, or install its CRD)"
+    } else {
+        ""
+    };
+    format!("{error}{remedy}")
+}
