@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use informer_testing::{Churn, ClusterSpec, Simulator};
+use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::sync::oneshot;
@@ -30,7 +31,7 @@ impl Source {
     /// Makes a client for the server that the command line asks for; for a simulated one starts it first. Nothing is
     /// sent to a real server yet.
     pub(crate) async fn connect(args: &Args) -> Result<Self, Box<dyn Error>> {
-        let (mut config, simulation) = if let Some(path) = &args.kubeconfig {
+        let (config, simulation) = if let Some(path) = &args.kubeconfig {
             (from_kubeconfig(path.as_deref()).await?, None)
         } else if args.in_cluster {
             let config = Config::incluster();
@@ -42,10 +43,9 @@ impl Source {
             let simulation = Simulation::start(args).await?;
             (simulation.simulator.kube_config(), Some(simulation))
         };
-        // kube's own retries would keep a server's refusals from the informers, which know better what to do.
-        config.default_retry = false;
         let address = config.cluster_url.to_string();
-        let client = Client::try_from(config)
+        let tls = |config: &Config, tcp| config.rustls_https_connector_with_connector(tcp);
+        let client = informer_factory::connect(config, tls)
             .map_err(|error| format!("can't make a client for {address}: {}", with_causes(&error)))?;
         Ok(Self { client, address, simulation })
     }

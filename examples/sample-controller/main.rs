@@ -21,6 +21,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use informer_factory::{LeaderElectionConfig, LeaderElector};
 use informer_testing::Simulator;
+use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio_util::sync::CancellationToken;
@@ -105,7 +106,7 @@ fn shutdown(until_input_ends: bool) -> CancellationToken {
 }
 
 async fn connect(url: Option<&str>) -> Result<Client, Failure> {
-    let mut config = match (url, std::env::var(KUBECONFIG)) {
+    let config = match (url, std::env::var(KUBECONFIG)) {
         (Some(url), _) => Config::new(url.parse()?),
         (None, Ok(path)) => {
             Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &KubeConfigOptions::default())
@@ -113,7 +114,5 @@ async fn connect(url: Option<&str>) -> Result<Client, Failure> {
         }
         (None, Err(_)) => Config::infer().await?,
     };
-    // kube's own retries would keep a server's refusals from the informers, which know better what to do.
-    config.default_retry = false;
-    Ok(Client::try_from(config)?)
+    Ok(informer_factory::connect(config, |config, tcp| config.rustls_https_connector_with_connector(tcp))?)
 }

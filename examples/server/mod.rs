@@ -9,6 +9,7 @@ use informer_testing::Simulator;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, PostParams};
+use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config, Resource, ResourceExt};
 use serde::Serialize;
@@ -24,16 +25,15 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start() -> Result<Self, Box<dyn Error>> {
-        let (mut config, simulator) = if let Ok(path) = std::env::var("INFORMER_E2E_KUBECONFIG") {
+        let (config, simulator) = if let Ok(path) = std::env::var("INFORMER_E2E_KUBECONFIG") {
             let kubeconfig = Kubeconfig::read_from(path)?;
             (Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?, None)
         } else {
             let simulator = Simulator::builder().built_in_kinds().start().await?;
             (simulator.kube_config(), Some(simulator))
         };
-        // kube's own retries would keep a server's refusals from the informers, which know better what to do.
-        config.default_retry = false;
-        let client = Client::try_from(config)?;
+        let tls = |config: &Config, tcp| config.rustls_https_connector_with_connector(tcp);
+        let client = informer_factory::connect(config, tls)?;
         let namespace = serde_json::from_value(json!({ "metadata": { "generateName": "example-" } }))?;
         let namespace =
             Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await?;

@@ -79,7 +79,7 @@ pub use informer_core::{
 };
 pub use informer_reflector::{
     Health, KubeListWatch, ListTweaks, ListWatchFailure, NextRequest, PrunePaths, Reflector, ReflectorConfig,
-    ReflectorStatus, Relist, SharedServer, Storage,
+    ReflectorStatus, Relist, SharedServer, Storage, connect,
 };
 pub use informer_store::{
     Index, IndexError, IndexFailure, IndexValue, Indexer, LABEL_INDEX, Lister, MutationCache,

@@ -3,10 +3,12 @@
 //! [`KubeListWatch`] speaks to the API server through a [`kube::Client`]; [`ListDecoder`] and [`WatchDecoder`] turn what
 //! comes back into objects, and can be used alone.
 
+mod connect;
 mod decode;
 mod kube_list_watch;
 mod reflector;
 
+pub use connect::connect;
 pub use decode::{ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
 pub use kube_list_watch::{KubeListWatch, ListTweaks};
 pub use reflector::{

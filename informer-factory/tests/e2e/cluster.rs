@@ -9,6 +9,7 @@ use informer_factory::{
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, VersionMatch};
+use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Resource, ResourceExt};
 use serde::Serialize;
@@ -43,15 +44,17 @@ pub(crate) async fn config(user: &str) -> Config {
         .unwrap_or_else(|_| panic!("{KUBECONFIG} must name a kubeconfig: run `cargo xtask e2e`"));
     let kubeconfig = Kubeconfig::read_from(path).expect("a readable kubeconfig");
     let options = KubeConfigOptions { context: Some(user.to_owned()), ..KubeConfigOptions::default() };
-    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a usable kubeconfig");
-    // Trying again is the reflector's business, by its own rules.
-    config.default_retry = false;
-    config
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a usable kubeconfig")
+}
+
+pub(crate) fn client(config: Config) -> Client {
+    let tls = |config: &Config, tcp| config.rustls_https_connector_with_connector(tcp);
+    informer_factory::connect(config, tls).expect("a well-formed config")
 }
 
 /// A client with all rights.
 pub(crate) async fn admin() -> Client {
-    Client::try_from(config("admin").await).expect("a well-formed config")
+    client(config("admin").await)
 }
 
 /// A namespace that no other test uses, and a client with all rights.

@@ -5,18 +5,17 @@ use std::time::Duration;
 use informer_factory::{Health, SharedIndexInformer, SharedInformerFactory};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding};
+use kube::Config;
 use kube::api::{Api, ListParams};
-use kube::{Client, Config};
 use serde_json::json;
 
-use crate::cluster::{Cluster, config, create, health_that};
+use crate::cluster::{Cluster, client, config, create, health_that};
 use crate::objects::object;
 use crate::within;
 use crate::witnesses::Witnesses;
 
 fn factory(config: Config, namespace: &str) -> SharedInformerFactory {
-    let client = Client::try_from(config).expect("a well-formed config");
-    SharedInformerFactory::builder(client).namespace(namespace).build()
+    SharedInformerFactory::builder(client(config)).namespace(namespace).build()
 }
 
 async fn health_with_error(informer: &SharedIndexInformer<Pod>) -> (Health, String) {

@@ -56,22 +56,34 @@ pub(super) struct Pulse {
     heard: Instant,
     /// Nothing is read while the store has no room.
     is_listening: bool,
-    /// Nothing has come since a connection was replaced because of silence.
-    was_replaced: bool,
+    /// How many connections in a row were replaced because nothing came.
+    silences: u32,
 }
 
 impl Default for Pulse {
     fn default() -> Self {
-        Self { heard: Instant::now(), is_listening: true, was_replaced: false }
+        Self { heard: Instant::now(), is_listening: true, silences: 0 }
     }
 }
 
 impl Pulse {
+    /// How long nothing may come, of which this much is configured.
+    fn limit(&self, silence: Duration) -> Duration {
+        if self.silences < MAX_QUICK_REPLACEMENTS { silence } else { silence.max(FIRST_BOOKMARK) }
+    }
+
     /// Returns whether nothing came for this long.
-    fn is_silent(&self, silence: Duration) -> bool {
-        self.is_listening && self.heard.elapsed() >= silence
+    fn is_silent(&self, limit: Duration) -> bool {
+        self.is_listening && self.heard.elapsed() >= limit
     }
 }
+
+/// After so many connections in a row on which nothing came, the next one is given until its first bookmark. Otherwise a
+/// quiet watch would never live long enough to get one.
+const MAX_QUICK_REPLACEMENTS: u32 = 2;
+
+/// A server sends the first bookmark of a watch after two minutes, and the others once a minute (measured with 1.36).
+const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
 
 /// What came in one piece over a watch.
 type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
@@ -144,7 +156,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     /// Hands on what comes, until the watch is over, should be over, or has been silent for too long.
     async fn follow_to_the_end(&mut self, watch: &mut OpenWatch<K>) -> Ending {
-        let silence = self.config.watch_silence;
+        let silence = self.pulse.limit(self.config.watch_silence);
         let end = watch.opened + watch.lifetime + GRACE;
         let mut settles = Some(watch.opened + SETTLED);
         let mut checked = watch.opened;
@@ -177,10 +189,11 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Logs that a connection is given up; once, where a server sends neither events nor bookmarks.
+    /// Counts and logs that a connection is given up. The log has one line where a server sends nothing at all.
     fn log_silence(&mut self, silence: Duration) {
         let resource = self.lister_watcher.description();
-        if std::mem::replace(&mut self.pulse.was_replaced, true) {
+        self.pulse.silences = self.pulse.silences.saturating_add(1);
+        if self.pulse.silences > 1 {
             tracing::debug!(resource, ?silence, "watch is silent again; replacing its connection");
         } else {
             tracing::info!(resource, ?silence, "watch is silent; replacing its connection");
@@ -217,7 +230,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 return ending;
             }
             self.pulse.heard = Instant::now();
-            self.pulse.was_replaced = false;
+            self.pulse.silences = 0;
             self.reporter.set(Health::Live { last_event: self.pulse.heard });
             self.pause_in_bursts(count).await;
         }

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod compression;
+mod connecting;
 mod errors;
 mod requests;
 mod server;

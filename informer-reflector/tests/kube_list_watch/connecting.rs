@@ -1,0 +1,49 @@
+//! Clients that [`connect`] makes.
+
+use http::Request;
+use informer_reflector::connect;
+use kube::Config;
+use kube::client::Body;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+
+/// Sends a request to a server of the test, which has read all of it when this returns.
+async fn open_request(listener: &TcpListener) -> (tokio::task::JoinHandle<()>, TcpStream) {
+    let address = listener.local_addr().expect("an address");
+    let config = Config::new(format!("http://{address}").parse().expect("a URI"));
+    let client = connect(config, |_, tcp| Ok(tcp)).expect("a client");
+    let request = tokio::spawn(async move {
+        let request = Request::get("/api/v1/pods?watch=1").body(Body::empty()).expect("a request");
+        _ = client.send(request).await;
+    });
+    let (mut stream, _) = listener.accept().await.expect("a connection");
+    let mut read = Vec::new();
+    while !read.ends_with(b"\r\n\r\n") {
+        read.push(stream.read_u8().await.expect("the request"));
+    }
+    (request, stream)
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn idle_connection_is_watched_by_tcp_keepalive() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let (request, stream) = open_request(&listener).await;
+    let (local, remote) = (stream.local_addr().expect("ours"), stream.peer_addr().expect("theirs"));
+    // Columns of /proc/net/tcp: number, local address, remote address, state, queues, timer.
+    let ends = [remote, local].map(|address| format!("0100007F:{:04X}", address.port()));
+    let timer = || {
+        let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux lists its connections");
+        let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let row = rows.into_iter().find(|row| row.get(1..3) == Some(&[&*ends[0], &*ends[1]]));
+        row.expect("the client's end").get(5).map(|timer| timer[..2].to_owned())
+    };
+    // 01 is retransmission, until the request is acknowledged, and 02 is keepalive.
+    let is_watched = async {
+        while timer().as_deref() != Some("02") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), is_watched).await.expect("a keepalive timer");
+    request.abort();
+}
