@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::future::try_join_all;
 use informer_core::{HandlerRegistration, NeverSynced, Synced};
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
 
 use crate::{InformerState, SharedIndexInformer, SourceStatus};
 
@@ -22,8 +23,32 @@ pub trait CacheSync: Send + Sync {
         self.synced()
     }
 
+    /// Returns whether it follows a namespace, where it follows namespaces one by one. Default: [`Following::Fixed`].
+    fn following(&self, namespace: &str) -> Following {
+        _ = namespace;
+        Following::Fixed
+    }
+
     /// Says what it is, and what it is waiting for.
     fn waiting_for(&self) -> String;
+}
+
+/// Whether a cache follows a namespace.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Following {
+    /// The cache does not follow namespaces one by one, or has never followed this one.
+    Fixed,
+    /// The cache follows the namespace.
+    Followed {
+        /// Cancelled when the namespace is removed, before the first of its objects leaves the store.
+        removed: CancellationToken,
+    },
+    /// The namespace was removed. An object that is not in the cache may exist.
+    Released {
+        /// Kept when the namespace is added again; given up when the informer stops.
+        again: Synced,
+    },
 }
 
 impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
@@ -33,6 +58,10 @@ impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
 
     fn synced_in(&self, namespace: &str) -> Synced {
         self.synced_in(namespace)
+    }
+
+    fn following(&self, namespace: &str) -> Following {
+        self.following(namespace)
     }
 
     fn waiting_for(&self) -> String {

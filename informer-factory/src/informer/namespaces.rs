@@ -10,6 +10,7 @@ use informer_store::store;
 use kube::Resource;
 
 use super::{InformerOptions, InformerTask, SharedIndexInformer};
+use crate::Following;
 use crate::source::{self, NamespaceError, Source};
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
@@ -107,5 +108,14 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 
     fn fixed(&self) -> NamespaceError {
         NamespaceError::Fixed { resource: self.shared.status.description().to_owned() }
+    }
+}
+
+impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
+    pub(crate) fn following(&self, namespace: &str) -> Following {
+        match self.shared.source.as_ref() {
+            Source::Namespaces(namespaces) => namespaces.following(namespace),
+            Source::Whole(_) => Following::Fixed,
+        }
     }
 }

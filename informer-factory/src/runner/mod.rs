@@ -21,10 +21,11 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_core::{Cached, HandlerOptions, HandlerRegistration, Handlers};
+use informer_core::{Cached, HandlerOptions, HandlerRegistration, Handlers, ObjectKey};
 use informer_workqueue::{Priority, Workqueue};
 
 use crate::{CacheSync, SharedIndexInformer, WriteTracker};
+use readiness::{NamespaceOf, ReadCache};
 
 pub use keys::{controller_key, keys_in_index, own_key};
 pub use request::{ReconcileRequest, Reconciled};
@@ -67,8 +68,11 @@ pub use stats::{RunnerMonitor, RunnerStats};
 /// # What it promises
 ///
 /// - A key is never with two workers, and is looked at after the last change that concerns it.
-/// - Workers begin when all informers are synced. A key, if it is an [`ObjectKey`](crate::ObjectKey), waits also for those
-///   that have [begun to follow its namespace](SharedIndexInformer::add_namespace) later, until they have listed it.
+/// - Workers begin when all informers are synced. A key that names a namespace waits also for those that have
+///   [begun to follow it](SharedIndexInformer::add_namespace) later, until they have listed it.
+/// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched informers is dropped without
+///   a call: its object would look deleted. While only some of them have removed the namespace, the key is parked.
+///   [`ReconcileRequest::is_followed`] has the same for a call that is under way.
 /// - A failure, a panic and a timeout are each of one key, which comes again when the queue's rate limiter says so.
 /// - A key [for which something was written](ReconcileRequest::writes) is parked, and not with a worker, until the caches
 ///   have that write or its deadline is over.
@@ -85,17 +89,45 @@ pub struct ControllerRunner<T> {
     sync_timeout: Duration,
     drain_timeout: Duration,
     tracker: WriteTracker<T>,
-    caches: Vec<Box<dyn CacheSync>>,
+    caches: Vec<ReadCache>,
+    namespace_of: NamespaceOf<T>,
     /// What adds the handlers that feed the queue.
     feeds: Vec<Feed>,
     monitor: RunnerMonitor,
 }
 
-impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner<T> {
+impl ControllerRunner<ObjectKey> {
     /// Returns a controller with one worker that works from `queue`, whose name is the controller's, too. The queue has
     /// the rate limiter, the groups that take turns and the metrics; anybody can add keys to it.
+    ///
+    /// For keys of another type, see [`with_keys`](Self::with_keys).
     #[doc(alias = "NewControllerManagedBy")]
-    pub fn new(queue: Workqueue<T>) -> Self {
+    pub fn new(queue: Workqueue<ObjectKey>) -> Self {
+        Self::with_keys(queue, ObjectKey::namespace)
+    }
+}
+
+impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner<T> {
+    /// Returns a controller as [`new`](Self::new) does, for keys of any type. `namespace_of` returns the namespace that a
+    /// key names: the one in which its object, and what belongs to it, is looked up. It returns `None` for a key that names
+    /// none, and must not block.
+    ///
+    /// ```
+    /// use informer_factory::{ControllerRunner, Workqueue};
+    ///
+    /// #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+    /// struct Tenant {
+    ///     namespace: String,
+    /// }
+    ///
+    /// let queue = Workqueue::<Tenant>::builder().name("tenants").build();
+    /// let runner = ControllerRunner::with_keys(queue, |tenant: &Tenant| Some(&tenant.namespace));
+    /// # drop(runner);
+    /// ```
+    pub fn with_keys(
+        queue: Workqueue<T>,
+        namespace_of: impl Fn(&T) -> Option<&str> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             queue,
             workers: NonZeroUsize::MIN,
@@ -104,6 +136,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             drain_timeout: Duration::from_secs(30),
             tracker: WriteTracker::new(),
             caches: Vec::new(),
+            namespace_of: Arc::new(namespace_of),
             feeds: Vec::new(),
             monitor: RunnerMonitor::default(),
         }
@@ -173,13 +206,13 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         let handler = feed(self.queue.clone(), keys);
         let cache = informer.clone();
         self.feeds.push(Box::new(move || cache.add_event_handler_with(handler, &options)));
-        self.caches.push(Box::new(informer.clone()));
+        self.caches.push(ReadCache { cache: Box::new(informer.clone()), is_watched: true });
         self
     }
 
     /// Has workers wait for one more cache to be synced, which the function reads and nothing is queued for.
     pub fn waits_for(mut self, cache: impl CacheSync + 'static) -> Self {
-        self.caches.push(Box::new(cache));
+        self.caches.push(ReadCache { cache: Box::new(cache), is_watched: false });
         self
     }
 

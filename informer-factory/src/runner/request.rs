@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use informer_core::ObjectKey;
 
+use super::readiness::View;
 use crate::KeyWrites;
 
 /// A key that is to be looked at.
@@ -13,6 +14,7 @@ pub struct ReconcileRequest<T = ObjectKey> {
     pub(super) key: T,
     pub(super) failures: u32,
     pub(super) writes: KeyWrites<T>,
+    pub(super) view: View,
 }
 
 impl<T> ReconcileRequest<T> {
@@ -27,6 +29,29 @@ impl<T> ReconcileRequest<T> {
     #[doc(alias = "NumRequeues")]
     pub fn failures(&self) -> u32 {
         self.failures
+    }
+
+    /// Returns whether the controller's caches follow the key's namespace, and have done so since the call began.
+    ///
+    /// `false` means that an object which a cache does not have may exist: its namespace was
+    /// [removed](crate::SharedIndexInformer::remove_namespace), and the object was released, not deleted. Ask after each
+    /// lookup that found nothing and before a cleanup, because a namespace can be removed while the call is under way. A
+    /// cache that has never followed the namespace makes no difference.
+    ///
+    /// ```no_run
+    /// # use informer_factory::{ReconcileRequest, Reconciled, SharedIndexInformer};
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # async fn clean_up(_: &ReconcileRequest) {}
+    /// # async fn reconcile(request: ReconcileRequest, maps: SharedIndexInformer<ConfigMap>) -> Reconciled {
+    /// if maps.get(request.key()).is_none() && request.is_followed() {
+    ///     clean_up(&request).await; // The object has been deleted.
+    /// }
+    /// # Reconciled::Done
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn is_followed(&self) -> bool {
+        self.view.is_followed()
     }
 
     /// Returns where to record what is written for the key: it is not looked at again before the caches have that.

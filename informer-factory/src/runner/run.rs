@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::parking::ParkingLot;
-use super::readiness::Readiness;
+use super::readiness::{ReadCache, Readiness};
 use super::worker::Worker;
 use super::{ControllerRunner, ReconcileRequest, Reconciled};
 use crate::{CacheSync, NotSynced, wait_for_cache_sync};
@@ -58,7 +58,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             Some(synced) => synced?,
             None => return Ok(()),
         }
-        let readiness = Readiness::new(self.tracker, self.caches);
+        let readiness = Readiness::new(self.tracker, self.caches, self.namespace_of);
         let (park, arrivals) = unbounded_channel();
         let lot = ParkingLot {
             queue: self.queue.clone(),
@@ -101,12 +101,12 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
 
 /// Waits until the caches have what existed at the start, and the queue the keys of that.
 async fn synced(
-    caches: &[Box<dyn CacheSync>],
+    caches: &[ReadCache],
     handlers: &[HandlerRegistration],
     limit: Duration,
 ) -> Result<(), NotSynced> {
     let handlers = handlers.iter().map(|handler| handler as &dyn CacheSync);
-    let all: Vec<_> = caches.iter().map(AsRef::as_ref).chain(handlers).collect();
+    let all: Vec<_> = caches.iter().map(|read| read.cache.as_ref()).chain(handlers).collect();
     wait_for_cache_sync(&all, limit).await
 }
 

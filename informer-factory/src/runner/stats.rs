@@ -36,6 +36,9 @@ pub struct RunnerStats {
     pub timed_out: u64,
     /// Calls that panicked.
     pub panicked: u64,
+    /// How many keys were dropped without a call, because their namespace was
+    /// [removed](crate::SharedIndexInformer::remove_namespace).
+    pub dropped: u64,
     /// How often a key was parked, because the caches did not have what was written for it, or one of them was still listing
     /// its namespace for the first time.
     pub parked: u64,
@@ -93,6 +96,10 @@ impl RunnerMonitor {
         let mut book = self.book.lock();
         book.stats.parked_now -= 1;
         book.stats.parked_timed_out += u64::from(timed_out);
+    }
+
+    pub(super) fn count_dropped(&self) {
+        self.book.lock().stats.dropped += 1;
     }
 
     pub(super) fn forget_parked(&self) {

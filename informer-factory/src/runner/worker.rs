@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::readiness::Readiness;
+use super::readiness::{self, Readiness};
 use super::stats::Ending;
 use super::{ReconcileRequest, Reconciled, RunnerMonitor};
 
@@ -54,17 +54,33 @@ where
                 item.release();
                 return;
             }
-            if self.readiness.is_ready(item.key()) {
-                let writes = self.readiness.writes(item.key());
-                let request =
-                    ReconcileRequest { key: item.key().clone(), failures: item.num_requeues(), writes };
-                self.work(item, request).await;
-            } else {
-                // In this order, so that the key is always with somebody. If nobody takes it, all is over.
-                _ = self.park.send((item.key().clone(), item.priority()));
-                item.release();
+            // The view comes first, so that it has what changes after the verdict.
+            let view = self.readiness.view(item.key());
+            match self.readiness.verdict(item.key()) {
+                readiness::Verdict::Reconcile => {
+                    let (key, failures) = (item.key().clone(), item.num_requeues());
+                    let writes = self.readiness.writes(&key);
+                    self.work(item, ReconcileRequest { key, failures, writes, view }).await;
+                }
+                readiness::Verdict::Park => {
+                    // In this order, so that the key is always with somebody. If nobody takes it, all is over.
+                    _ = self.park.send((item.key().clone(), item.priority()));
+                    item.release();
+                }
+                readiness::Verdict::Drop => self.drop_released(item),
             }
         }
+    }
+
+    /// Ends an item whose namespace is not followed any more.
+    fn drop_released(&self, item: Item<T>) {
+        tracing::debug!(
+            controller = self.queue.name(),
+            key = ?item.key(),
+            "key dropped without a call: its namespace is not followed any more"
+        );
+        self.monitor.count_dropped();
+        item.done();
     }
 
     async fn work(&self, item: Item<T>, request: ReconcileRequest<T>) {

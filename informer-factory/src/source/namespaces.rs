@@ -8,8 +8,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
 use informer_core::{
     DeltaFifo, FeedNews, ListerWatcher, NamespaceFeed, ReflectorStore, ResourceVersion, Synced, Watermarks,
 };
@@ -21,9 +19,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::status::{MemberStatus, Members, SourceStatus};
 use super::{NamespaceError, Part};
+use crate::Following;
 
+mod task;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use task::NamespacesTask;
 
 /// Makes what lists and watches a namespace.
 pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
@@ -47,6 +49,8 @@ struct State<K: 'static> {
     waiting: Vec<Joining<K>>,
     /// Those that were removed last.
     leaving: BTreeMap<Arc<str>, Leaving>,
+    /// Namespaces that were followed and are not any more, with what waits for each to be added again.
+    released: BTreeMap<Arc<str>, Option<Synced>>,
     has_ended: bool,
 }
 
@@ -77,18 +81,6 @@ struct Joining<K: 'static> {
     released: CancellationToken,
     /// Cancelled when nothing more comes of who followed it before.
     before: Option<CancellationToken>,
-}
-
-impl<K: Resource + Send + Sync + 'static> Joining<K> {
-    /// Lists and watches until the namespace is removed, and then lets it go.
-    async fn follow(self) {
-        if let Some(before) = self.before {
-            before.cancelled().await;
-        }
-        self.reflector.run(self.removed).await;
-        self.feed.release();
-        self.released.cancel();
-    }
 }
 
 /// A namespace that objects come from.
@@ -137,6 +129,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
                 followed: BTreeMap::new(),
                 waiting: Vec::new(),
                 leaving: BTreeMap::new(),
+                released: BTreeMap::new(),
                 has_ended: false,
             }),
             joined: Notify::new(),
@@ -194,13 +187,20 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
             member.watermark = None;
         }
         work.before = state.leaving.get(&namespace).and_then(|leaving| leaving.released.clone());
+        let again = state.released.remove(&namespace).flatten();
         state.followed.insert(namespace, member);
-        if state.has_ended {
-            drop(state);
+        let never_done = if state.has_ended {
             // Nobody will do it: its health is that it has stopped, and its promise has been given up.
-            drop(work);
+            Some(work)
         } else {
             state.waiting.push(work);
+            None
+        };
+        drop(state);
+        // I8: whoever waits is woken when the set can be changed again.
+        drop(never_done);
+        if let Some(again) = again {
+            again.set();
         }
         None
     }
@@ -224,6 +224,22 @@ impl<K: 'static> Namespaces<K> {
         self.state.lock().followed.get(name).map(|member| member.feed.synced())
     }
 
+    /// Returns whether a namespace is followed.
+    pub(crate) fn following(&self, name: &str) -> Following {
+        let mut state = self.state.lock();
+        if let Some(member) = state.followed.get(name) {
+            return Following::Followed { removed: member.removed.clone() };
+        }
+        let has_ended = state.has_ended;
+        let Some(waiters) = state.released.get_mut(name) else { return Following::Fixed };
+        let again = waiters.get_or_insert_with(Synced::new).clone();
+        drop(state);
+        if has_ended {
+            again.give_up();
+        }
+        Following::Released { again }
+    }
+
     /// Follows a namespace no more. Returns the promise that nothing is left of it; kept already if it isn't followed.
     pub(crate) fn remove(&self, name: &str) -> Result<Synced, NamespaceError> {
         NamespaceError::check_name(name)?;
@@ -241,6 +257,7 @@ impl<K: 'static> Namespaces<K> {
         let Some((namespace, member)) = state.followed.remove_entry(name) else {
             return Err(state.leaving.get(name).map_or_else(kept, |leaving| leaving.gone.clone()));
         };
+        state.released.insert(Arc::clone(&namespace), None);
         let id = member.feed.id();
         let work = state.waiting.extract_if(.., |work| work.feed.id() == id).next();
         let released = match &work {
@@ -321,8 +338,10 @@ impl<K: 'static> Namespaces<K> {
             state.has_ended = true;
             let watermarks: Vec<_> =
                 state.followed.values_mut().filter_map(|member| member.watermark.take()).collect();
-            (std::mem::take(&mut state.waiting), watermarks)
+            let again: Vec<_> = state.released.values().flatten().cloned().collect();
+            (std::mem::take(&mut state.waiting), watermarks, again)
         };
+        over.2.iter().for_each(Synced::give_up);
         drop(over);
         self.tell();
     }
@@ -333,48 +352,4 @@ fn kept() -> Synced {
     let kept = Synced::new();
     kept.set();
     kept
-}
-
-/// The work of following namespaces that come and go.
-pub(crate) struct NamespacesTask<K: 'static> {
-    namespaces: Arc<Namespaces<K>>,
-}
-
-impl<K: Resource + Send + Sync + 'static> NamespacesTask<K> {
-    pub(super) fn new(namespaces: Arc<Namespaces<K>>) -> Self {
-        Self { namespaces }
-    }
-
-    /// From here on, what is added is not of the first list.
-    pub(super) fn begin(&self) {
-        self.namespaces.queue.start_feeds();
-    }
-
-    pub(super) async fn run(self, shutdown: CancellationToken) {
-        let Namespaces { state, joined, .. } = self.namespaces.as_ref();
-        let mut following = FuturesUnordered::new();
-        loop {
-            let waiting = std::mem::take(&mut state.lock().waiting);
-            following.extend(waiting.into_iter().map(Joining::follow));
-            tokio::select! {
-                biased;
-                () = shutdown.cancelled() => break,
-                () = joined.notified() => {}
-                // One has been removed.
-                Some(()) = following.next() => {}
-            }
-        }
-    }
-}
-
-impl<K: 'static> NamespacesTask<K> {
-    pub(super) fn status(&self) -> SourceStatus {
-        self.namespaces.status()
-    }
-}
-
-impl<K: 'static> Drop for NamespacesTask<K> {
-    fn drop(&mut self) {
-        self.namespaces.end();
-    }
 }
