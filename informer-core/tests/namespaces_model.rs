@@ -38,6 +38,7 @@ enum Step {
     Start,
     Follow(usize),
     Release(usize),
+    MakeOptional(usize),
     Put(usize, u8),
     Delete(usize, u8),
     /// What there is is listed in parts of this size; it may break off after so many, and nothing follows then.
@@ -58,6 +59,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Start),
         2 => place().prop_map(Step::Follow),
         1 => place().prop_map(Step::Release),
+        1 => place().prop_map(Step::MakeOptional),
         6 => (place(), 0..4_u8).prop_map(|(place, name)| Step::Put(place, name)),
         2 => (place(), 0..4_u8).prop_map(|(place, name)| Step::Delete(place, name)),
         3 => (place(), 1..4_usize, prop::option::weighted(0.3, 0..2_usize))
@@ -131,6 +133,11 @@ impl World {
                 if let Some((feed, _)) = self.places[place].feed.take() {
                     feed.release();
                     self.released.push(feed);
+                }
+            }
+            Step::MakeOptional(place) => {
+                if let Some((feed, told)) = &self.places[place].feed {
+                    assert!(!(feed.make_optional() && told.is_some()), "it has listed");
                 }
             }
             Step::Put(place, name) => self.put(place, name),
@@ -351,4 +358,28 @@ fn a_namespace_that_is_followed_again_and_left_at_once_is_gone_when_what_was_the
     ];
     steps.into_iter().for_each(|step| world.run(step));
     world.check();
+}
+
+#[test]
+fn first_list_is_complete_without_optional_namespaces() {
+    let mut world = World::new();
+    let is_synced = |world: &mut World| {
+        world.run(Step::Take { all: true });
+        world.run(Step::Finish { fails: None });
+        world.queue.has_synced()
+    };
+    for step in [Step::Follow(0), Step::Follow(1), Step::Follow(2), Step::Start, Step::Put(2, 1)] {
+        world.run(step);
+    }
+    world.run(Step::MakeOptional(1));
+    world.run(Step::MakeOptional(2));
+    assert!(!is_synced(&mut world), "the first namespace is missing");
+    world.run(Step::MakeOptional(0));
+    assert!(!is_synced(&mut world), "nothing has been listed at all");
+    world.run(Step::List(0, 1, None));
+    assert!(is_synced(&mut world));
+    // Its objects are not of the first list, which is complete: the model checks that.
+    world.run(Step::List(2, 1, None));
+    assert!(is_synced(&mut world));
+    assert_eq!(world.store.0.lock().expect("no panic while locked").len(), 1);
 }

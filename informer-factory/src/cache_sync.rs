@@ -51,6 +51,48 @@ pub enum Following {
     },
 }
 
+/// One namespace of an informer, to be waited for by itself; see [`SharedIndexInformer::cache_in`].
+#[derive(Debug, Clone)]
+pub struct NamespaceCache<K: 'static> {
+    informer: SharedIndexInformer<K>,
+    namespace: String,
+}
+
+impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
+    /// Returns one namespace of the informer as a [`CacheSync`], for a program that must not begin without it: the informer
+    /// itself syncs also without a namespace that is [refused](Self::synced).
+    ///
+    /// ```no_run
+    /// # async fn run(
+    /// #     pods: informer_factory::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>,
+    /// # ) -> Result<(), informer_factory::NotSynced> {
+    /// use std::time::Duration;
+    /// use informer_factory::wait_for_cache_sync;
+    ///
+    /// // An error if "payments" is refused, and Ok if only others are.
+    /// wait_for_cache_sync(&[&pods, &pods.cache_in("payments")], Duration::from_secs(60)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn cache_in(&self, namespace: &str) -> NamespaceCache<K> {
+        NamespaceCache { informer: self.clone(), namespace: namespace.to_owned() }
+    }
+}
+
+impl<K: Send + Sync + 'static> CacheSync for NamespaceCache<K> {
+    fn synced(&self) -> Synced {
+        self.informer.synced_in(&self.namespace)
+    }
+
+    fn waiting_for(&self) -> String {
+        match self.informer.state() {
+            InformerState::Idle => CacheSync::waiting_for(&self.informer),
+            _ => self.informer.status().waiting_for_namespace(&self.namespace),
+        }
+    }
+}
+
 impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
     fn synced(&self) -> Synced {
         self.synced()

@@ -52,7 +52,7 @@ mod write_tracker;
 pub use informer_macros::Informer;
 pub use {informer_core, informer_reflector, informer_store, informer_workqueue};
 
-pub use cache_sync::{CacheSync, Following, NotSynced, wait_for_cache_sync};
+pub use cache_sync::{CacheSync, Following, NamespaceCache, NotSynced, wait_for_cache_sync};
 pub use controller::{Controller, ControllerConfig};
 pub use factory::{
     DynamicInformers, FactoryBuilder, ForResourceError, InformerReport, InformerScope, MetadataInformers,

@@ -31,12 +31,20 @@ struct Feed {
     stage: Stage,
     /// Whether the queue's first list is not complete without it.
     is_of_start: bool,
+    /// Whether that is only so as long as no other has listed.
+    is_optional: bool,
     newest: ResourceVersion,
     /// Whether there is something that the consumer has not been told of it.
     is_news: bool,
     synced: Synced,
     /// To be kept when nothing is left of it: its own, and those of later feeds of its namespace that brought nothing.
     released: Vec<Synced>,
+}
+
+impl Feed {
+    fn is_unlisted(&self) -> bool {
+        matches!(self.stage, Stage::Awaited | Stage::Arriving)
+    }
 }
 
 /// What can be awaited of a feed.
@@ -102,6 +110,7 @@ impl Feeds {
             namespace,
             stage: Stage::Awaited,
             is_of_start: !self.has_started,
+            is_optional: false,
             newest: ResourceVersion::empty(),
             is_news: false,
             synced: promises.synced.clone(),
@@ -126,7 +135,7 @@ impl Feeds {
 
     /// Says whether what a list of this feed brings is of its first one.
     pub(super) fn is_first_list(&self, id: FeedId) -> bool {
-        self.get(id).is_some_and(|feed| matches!(feed.stage, Stage::Awaited | Stage::Arriving))
+        self.get(id).is_some_and(Feed::is_unlisted)
     }
 
     /// Says whether the queue's first list is not complete without this feed's.
@@ -139,11 +148,26 @@ impl Feeds {
         self.has_started = true;
     }
 
-    /// Says whether all has come that makes up the queue's first list.
+    /// Makes a feed optional for the queue's first list. Returns whether the feed is part of it and has not listed.
+    pub(super) fn make_optional(&mut self, id: FeedId) -> bool {
+        let missing = self.get_mut(id).filter(|feed| feed.is_of_start && feed.is_unlisted());
+        missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
+    }
+
+    /// Says whether all has come that makes up the queue's first list. An optional feed may be missing, unless all are.
     pub(super) fn has_start_arrived(&self) -> bool {
-        let is_missing =
-            |feed: &Feed| feed.is_of_start && matches!(feed.stage, Stage::Awaited | Stage::Arriving);
-        self.has_started && !self.feeds.iter().any(is_missing)
+        let mut missing = self.feeds.iter().filter(|feed| feed.is_of_start && feed.is_unlisted()).peekable();
+        let is_complete = missing.peek().is_none();
+        let has_listed = |feed: &Feed| feed.is_of_start && feed.stage == Stage::Complete;
+        self.has_started
+            && (is_complete || missing.all(|feed| feed.is_optional) && self.feeds.iter().any(has_listed))
+    }
+
+    /// The queue's first list is complete: what has not listed by now is not part of it.
+    pub(super) fn end_start(&mut self) {
+        for feed in self.feeds.iter_mut().filter(|feed| feed.is_unlisted()) {
+            feed.is_of_start = false;
+        }
     }
 
     /// Part of a feed's first list has come.

@@ -156,8 +156,8 @@ impl<K: 'static> State<K> {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));
             let new_keys = not_counted.map(|pending| pending.initial = true).count();
-            let is_all = listed.scope.is_none() || self.feeds.has_start_arrived();
-            self.population.queued(new_keys, is_all);
+            self.population.queued(new_keys, listed.scope.is_none());
+            self.await_feeds();
         }
     }
 
@@ -189,6 +189,7 @@ impl<K: 'static> State<K> {
     /// The queue's first list may be complete without another object.
     pub(super) fn await_feeds(&mut self) {
         if self.population.is_first_list() && self.feeds.has_start_arrived() {
+            self.feeds.end_start();
             self.population.queued(0, true);
         }
     }

@@ -83,6 +83,20 @@ impl<K: 'static> NamespaceFeed<K> {
         self.promises.released.clone()
     }
 
+    /// Makes the namespace optional for the [first list of the queue](DeltaFifo::synced): that is complete without this
+    /// namespace, provided that another one has listed. What the namespace lists afterwards is not of the first list.
+    ///
+    /// Returns whether this changed anything: not if the namespace has listed, or came after
+    /// [`start_feeds`](DeltaFifo::start_feeds).
+    pub fn make_optional(&self) -> bool {
+        let mut is_changed = false;
+        self.shared.change(|state| {
+            is_changed = state.feeds.make_optional(self.scope.id);
+            state.await_feeds();
+        });
+        is_changed
+    }
+
     /// Ends the feed: what is known or under way of the namespace is queued as [released](Delta::Released), and what
     /// comes from here on is left out. A second time changes nothing.
     ///

@@ -36,10 +36,12 @@ impl InformerReport {
 }
 
 impl fmt::Display for InformerReport {
-    /// Writes `pods (synced)`, or why it is not: `pods (not started)`.
+    /// Writes `pods (synced)`, or why it is not: `pods (not started)`. Namespaces that are followed one by one and have not
+    /// been listed are named in either case.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.has_synced {
-            write!(f, "{} (synced)", self.description)
+            let but_for = self.status.unlisted().into_iter().map(|namespace| format!(", except {namespace}"));
+            write!(f, "{} (synced{})", self.description, but_for.collect::<String>())
         } else {
             f.write_str(&waiting_for(&self.status, self.state))
         }

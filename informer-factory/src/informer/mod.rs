@@ -246,6 +246,10 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Returns the promise that the first list is in the store.
+    ///
+    /// Of several namespaces that are followed one by one, those are left out that the server has refused (403) for ten
+    /// seconds, provided that another one has been listed. A warning names each of them, and so does
+    /// [`status`](Self::status). [`cache_in`](Self::cache_in) waits for a single namespace, however long that takes.
     #[must_use]
     pub fn synced(&self) -> Synced {
         self.shared.queue.synced()

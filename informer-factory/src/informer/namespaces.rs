@@ -20,8 +20,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     ///
     /// To its users it is one informer, with one store, one lister, one set of indices and of handlers. What is different:
     ///
-    /// - It is [synced](Self::synced) when the namespaces are that it has when its task is run. One that comes later has
-    ///   a promise of its own, and its objects are not in the initial list.
+    /// - It is [synced](Self::synced) when the namespaces are that it has when its task is run, without those that the
+    ///   server refuses. One that comes later has a promise of its own, and its objects are not in the initial list.
     /// - Each namespace is at a resource version of its own (I9): [`Indexer::watermarks`](informer_store::Indexer::watermarks).
     ///   [`watermark`](Self::watermark) is the least of them, and empty as long as one has not been listed.
     /// - [`wait_until`](Self::wait_until) waits for all of them; [`wait_for_write`](Self::wait_for_write) for that of the

@@ -8,6 +8,7 @@
 //! finds out by itself what there is to do; so a change that it wasn't called for makes no difference.
 
 mod keys;
+mod overdue;
 mod parking;
 mod readiness;
 mod request;
@@ -69,7 +70,8 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///
 /// - A key is never with two workers, and is looked at after the last change that concerns it.
 /// - Workers begin when all informers are synced. A key that names a namespace waits also for those that have
-///   [begun to follow it](SharedIndexInformer::add_namespace) later, until they have listed it.
+///   [begun to follow it](SharedIndexInformer::add_namespace) later, or are refused there, until they have listed it. A
+///   warning names a namespace that takes longer than the [sync timeout](Self::sync_timeout).
 /// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched informers is dropped without
 ///   a call: its object would look deleted. While only some of them have removed the namespace, the key is parked.
 ///   [`ReconcileRequest::is_followed`] has the same for a call that is under way.
@@ -157,7 +159,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Sets how long [`run`](Self::run) waits for informers to be synced. Default: two minutes, as in controller-runtime.
+    /// Sets how long [`run`](Self::run) waits for informers to be synced, and how long keys are parked for a namespace that a
+    /// cache does not list until a warning names it. Default: two minutes, as in controller-runtime.
     #[doc(alias = "CacheSyncTimeout")]
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
         self.sync_timeout = limit;

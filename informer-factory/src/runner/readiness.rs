@@ -10,8 +10,10 @@ use std::sync::Arc;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use informer_core::Synced;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::overdue::Overdue;
 use crate::{CacheSync, Following, KeyWrites, WriteTracker};
 
 /// Returns the namespace that a key names, if it names one.
@@ -29,6 +31,7 @@ pub(super) struct Readiness<T> {
     tracker: WriteTracker<T>,
     caches: Arc<[ReadCache]>,
     namespace_of: NamespaceOf<T>,
+    overdue: Arc<Overdue>,
 }
 
 /// What the caches have of a key's namespace.
@@ -37,6 +40,8 @@ enum Coverage {
     Complete,
     /// A cache has not listed it yet, or follows it no more while others do.
     Partial {
+        /// The position of the cache.
+        cache: usize,
         /// Kept when the cache has listed it, or follows it again.
         complete: Synced,
         /// Cancelled when one of the others ceases to follow it.
@@ -75,8 +80,9 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         tracker: WriteTracker<T>,
         caches: Vec<ReadCache>,
         namespace_of: NamespaceOf<T>,
+        overdue: Overdue,
     ) -> Self {
-        Self { tracker, caches: caches.into(), namespace_of }
+        Self { tracker, caches: caches.into(), namespace_of, overdue: Arc::new(overdue) }
     }
 
     pub(super) fn writes(&self, key: &T) -> KeyWrites<T> {
@@ -109,7 +115,13 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {
-                Coverage::Partial { complete, removed } => change(&complete, &removed).await,
+                Coverage::Partial { cache, complete, removed } => {
+                    let change = change(&complete, &removed);
+                    if timeout(self.overdue.deadline, change).await.is_err() {
+                        let namespace = (self.namespace_of)(key).unwrap_or_default();
+                        self.overdue.report(namespace, || self.caches[cache].cache.waiting_for());
+                    }
+                }
                 Coverage::Complete => return self.writes(key).ready().await,
                 // The worker that takes the key next drops it.
                 Coverage::Released => return true,
@@ -120,21 +132,21 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     fn coverage(&self, key: &T) -> Coverage {
         let Some(namespace) = (self.namespace_of)(key) else { return Coverage::Complete };
         let (mut followed, mut again) = (Vec::new(), None);
-        for read in self.caches.iter() {
+        for (cache, read) in self.caches.iter().enumerate() {
             let listed = read.cache.synced_in(namespace);
             if is_open(&listed) {
-                return Coverage::Partial { complete: listed, removed: Vec::new() };
+                return Coverage::Partial { cache, complete: listed, removed: Vec::new() };
             }
             match read.cache.following(namespace) {
                 Following::Followed { removed } if read.is_watched => followed.push(removed),
-                Following::Released { again: promise } if read.is_watched => again = Some(promise),
+                Following::Released { again: promise } if read.is_watched => again = Some((cache, promise)),
                 Following::Followed { .. } | Following::Released { .. } | Following::Fixed => {}
             }
         }
         match again {
             None => Coverage::Complete,
-            Some(complete) if !followed.is_empty() && is_open(&complete) => {
-                Coverage::Partial { complete, removed: followed }
+            Some((cache, complete)) if !followed.is_empty() && is_open(&complete) => {
+                Coverage::Partial { cache, complete, removed: followed }
             }
             Some(_) => Coverage::Released,
         }
@@ -163,6 +175,7 @@ impl<T> Clone for Readiness<T> {
             tracker: self.tracker.clone(),
             caches: Arc::clone(&self.caches),
             namespace_of: Arc::clone(&self.namespace_of),
+            overdue: Arc::clone(&self.overdue),
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::overdue::Overdue;
 use super::parking::ParkingLot;
 use super::readiness::{ReadCache, Readiness};
 use super::worker::Worker;
@@ -58,7 +59,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             Some(synced) => synced?,
             None => return Ok(()),
         }
-        let readiness = Readiness::new(self.tracker, self.caches, self.namespace_of);
+        let overdue = Overdue::new(self.queue.name(), self.sync_timeout);
+        let readiness = Readiness::new(self.tracker, self.caches, self.namespace_of, overdue);
         let (park, arrivals) = unbounded_channel();
         let lot = ParkingLot {
             queue: self.queue.clone(),

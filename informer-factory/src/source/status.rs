@@ -148,15 +148,30 @@ impl SourceStatus {
         let Of::Namespaces(view) = &self.of else {
             return format!("{} ({})", self.description(), self.health());
         };
-        let members = view.members.borrow();
-        let waiting = members.by_namespace.iter().filter(|(_, member)| !member.synced.has_synced());
-        let mut reasons: Vec<_> = waiting
-            .map(|(namespace, member)| format!("namespace \"{namespace}\": {}", member.status.health()))
-            .collect();
+        let mut reasons = self.unlisted();
         if reasons.is_empty() {
-            reasons.push(worst(&members).to_string());
+            reasons.push(view.health().to_string());
         }
         format!("{} ({})", view.description, reasons.join(", "))
+    }
+
+    /// Returns each namespace that has not been listed, with the reason; none where all come as one.
+    pub(crate) fn unlisted(&self) -> Vec<String> {
+        let Of::Namespaces(view) = &self.of else { return Vec::new() };
+        let members = view.members.borrow();
+        let waiting = members.by_namespace.iter().filter(|(_, member)| !member.synced.has_synced());
+        waiting
+            .map(|(namespace, member)| format!("namespace \"{namespace}\": {}", member.status.health()))
+            .collect()
+    }
+
+    /// Returns what keeps a namespace from being listed.
+    pub(crate) fn waiting_for_namespace(&self, namespace: &str) -> String {
+        let Of::Namespaces(view) = &self.of else { return self.waiting_for() };
+        let members = view.members.borrow();
+        let health = members.by_namespace.get(namespace).map(|member| member.status.health().to_string());
+        let reason = health.unwrap_or_else(|| "not followed".to_owned());
+        format!("{} (namespace \"{namespace}\": {reason})", view.description)
     }
 }
 

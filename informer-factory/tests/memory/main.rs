@@ -6,6 +6,7 @@ mod controller;
 mod disruptions;
 mod handlers;
 mod indices;
+mod log;
 mod namespaces;
 mod oddities;
 mod outages;

@@ -1,14 +1,22 @@
 //! [`NamespacesTask`]: runs the reflectors of an informer's namespaces, as futures joined in one task.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use informer_reflector::{Health, ReflectorStatus};
 use kube::Resource;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Joining, Namespaces};
 use crate::source::SourceStatus;
+
+/// A refusal that lasts as long as this is not expected to end soon. A server that has just started, or a role binding that
+/// was created together with the workload, refuses for less.
+const MIN_REFUSAL: Duration = Duration::from_secs(10);
 
 impl<K: Resource + Send + Sync + 'static> Joining<K> {
     /// Lists and watches until the namespace is removed, and then lets it go.
@@ -16,9 +24,47 @@ impl<K: Resource + Send + Sync + 'static> Joining<K> {
         if let Some(before) = self.before {
             before.cancelled().await;
         }
-        self.reflector.run(self.removed).await;
+        let status = self.reflector.status();
+        let mut run = pin!(self.reflector.run(self.removed));
+        tokio::select! {
+            biased;
+            () = &mut run => {}
+            refused = refused(status.clone()) => {
+                if self.feed.make_optional() {
+                    tracing::warn!(
+                        resource = status.description(),
+                        namespace = self.feed.namespace(),
+                        reason = %refused,
+                        "namespace refused; the informer syncs without it. Grant the verbs list and watch in the namespace, \
+                         or remove the namespace from the informer"
+                    );
+                }
+                run.await;
+            }
+        }
         self.feed.release();
         self.released.cancel();
+    }
+}
+
+/// Waits until the server has refused a namespace again and again for [`MIN_REFUSAL`], and returns its health then.
+async fn refused(mut status: ReflectorStatus) -> Health {
+    let mut since = None;
+    loop {
+        let health = status.health();
+        match &health {
+            Health::Forbidden { .. } => {
+                if since.get_or_insert_with(Instant::now).elapsed() >= MIN_REFUSAL {
+                    return health;
+                }
+            }
+            // The list of another try.
+            Health::Syncing { .. } => {}
+            _ => since = None,
+        }
+        if status.health_changed().await.is_none() {
+            return std::future::pending().await;
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! An informer of several namespaces, which come and go: one source for each.
 
+mod refused;
 mod removing;
 mod running;
 mod trouble;

@@ -16,16 +16,16 @@ use tokio_util::sync::CancellationToken;
 use super::Server;
 use crate::Running;
 
-fn queue() -> Workqueue<ObjectKey> {
+pub(super) fn queue() -> Workqueue<ObjectKey> {
     Workqueue::builder().name("parents").build()
 }
 
 /// A controller that passes on what it is called with.
-struct Controller {
+pub(super) struct Controller {
     called: UnboundedReceiver<String>,
-    monitor: RunnerMonitor,
+    pub(super) monitor: RunnerMonitor,
     shutdown: CancellationToken,
-    task: JoinHandle<Result<(), NotSynced>>,
+    pub(super) task: JoinHandle<Result<(), NotSynced>>,
 }
 
 impl Controller {
@@ -38,7 +38,7 @@ impl Controller {
     }
 
     /// Starts one whose calls end at once, as `reconcile` says.
-    fn run(
+    pub(super) fn run(
         runner: ControllerRunner<ObjectKey>,
         reconcile: impl Fn(&ReconcileRequest) -> Reconciled + Send + Sync + 'static,
     ) -> Self {
@@ -52,20 +52,20 @@ impl Controller {
         Self { called, monitor, shutdown, task }
     }
 
-    async fn next(&mut self) -> String {
+    pub(super) async fn next(&mut self) -> String {
         let called = timeout(Duration::from_secs(3_600), self.called.recv()).await;
         called.expect("it should have been called by now").expect("it is at work")
     }
 
     /// Waits until nothing happens any more without time going by, and returns what it was called with, sorted.
-    async fn settled(&mut self) -> Vec<String> {
+    pub(super) async fn settled(&mut self) -> Vec<String> {
         sleep(Duration::from_millis(1)).await;
         let mut called: Vec<_> = std::iter::from_fn(|| self.called.try_recv().ok()).collect();
         called.sort();
         called
     }
 
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.shutdown.cancel();
         self.task.await.expect("no panic").expect("it was synced");
     }
@@ -130,7 +130,7 @@ async fn objects_that_are_released_queue_nothing() {
     children.stop().await;
 }
 
-const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
 
 /// Parents, followed in `a` and `b`, of which each has one.
 async fn parents_in_a_and_b() -> (Server, Running) {

@@ -12,7 +12,7 @@ use kube::core::Status;
 use super::{SOON, Server, stored};
 use crate::Running;
 
-fn refusal() -> ListWatchError {
+pub(super) fn refusal() -> ListWatchError {
     Box::new(Status::failure("not for you", "Forbidden").with_code(403)).into()
 }
 
