@@ -14,7 +14,7 @@ use std::time::Duration;
 ///
 /// | client-go's name | where it comes from |
 /// |---|---|
-/// | `workqueue_depth` | one up with each [`added`](Self::added), one down with each [`taken`](Self::taken) |
+/// | `workqueue_depth` | [`Workqueue::len`](crate::Workqueue::len), asked when the gauge is read |
 /// | `workqueue_adds_total` | counts [`added`](Self::added) |
 /// | `workqueue_queue_duration_seconds` | histogram of [`taken`](Self::taken) |
 /// | `workqueue_work_duration_seconds` | histogram of [`finished`](Self::finished) |
@@ -22,32 +22,30 @@ use std::time::Duration;
 /// | `workqueue_unfinished_work_seconds` | [`UnfinishedWork::total`] |
 /// | `workqueue_longest_running_processor_seconds` | [`UnfinishedWork::longest`] |
 ///
+/// Several threads can report in another order than they acted: a key can be taken before its `added` arrives here. So count
+/// with these methods, and read gauges from the queue.
+///
 /// [`QueueMetrics`](crate::QueueMetrics) keeps them under these names; implement the trait for another library.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use std::sync::atomic::{AtomicI64, Ordering};
-/// use std::time::Duration;
+/// use std::sync::atomic::{AtomicU64, Ordering};
 /// use informer_workqueue::{Metrics, Workqueue};
 ///
 /// #[derive(Default)]
-/// struct Depth(AtomicI64);
+/// struct Adds(AtomicU64);
 ///
-/// impl Metrics for Depth {
+/// impl Metrics for Adds {
 ///     fn added(&self, _: &str) {
 ///         self.0.fetch_add(1, Ordering::Relaxed);
 ///     }
-///
-///     fn taken(&self, _: &str, _: Duration) {
-///         self.0.fetch_sub(1, Ordering::Relaxed);
-///     }
 /// }
 ///
-/// let depth = Arc::new(Depth::default());
-/// let queue = Workqueue::builder().name("pods").metrics(Arc::clone(&depth)).build();
+/// let adds = Arc::new(Adds::default());
+/// let queue = Workqueue::builder().name("pods").metrics(Arc::clone(&adds)).build();
 /// queue.add("shop/apple");
 /// queue.add("shop/apple");
-/// assert_eq!(depth.0.load(Ordering::Relaxed), 1);
+/// assert_eq!((adds.0.load(Ordering::Relaxed), queue.len()), (1, 1));
 /// ```
 #[doc(alias = "MetricsProvider")]
 pub trait Metrics: Send + Sync {

@@ -36,16 +36,37 @@ pub struct QueueMetrics {
     followed: Mutex<Vec<Followed>>,
 }
 
-/// A queue that is asked what workers have in hand; nothing when it is gone.
+/// A queue that is asked for its gauges; nothing when it is gone.
 struct Followed {
     name: String,
-    unfinished: Box<dyn Fn() -> Option<UnfinishedWork> + Send + Sync>,
+    gauges: Box<dyn Fn() -> Option<Gauges> + Send + Sync>,
 }
 
-/// What is known of one queue.
+/// What queues of one name say of themselves.
+#[derive(Default)]
+struct Gauges {
+    depth: u64,
+    /// Nothing if they take no times.
+    unfinished: Option<UnfinishedWork>,
+}
+
+impl Gauges {
+    fn merge(&mut self, other: &Self) {
+        self.depth += other.depth;
+        if let Some(more) = &other.unfinished {
+            let work = self.unfinished.get_or_insert_default();
+            work.items += more.items;
+            work.total += more.total;
+            work.longest = work.longest.max(more.longest);
+        }
+    }
+}
+
+/// What one queue has reported.
 #[derive(Default)]
 struct Numbers {
-    depth: u64,
+    /// Whether a queue of this name is, or was, asked for its gauges.
+    is_followed: bool,
     adds: u64,
     retries: u64,
     waited: Histogram,
@@ -82,13 +103,20 @@ impl QueueMetrics {
         Self::default()
     }
 
-    /// Has what workers of `queue` have in hand among the metrics from now on, for as long as the queue is there: two
-    /// gauges that no event tells of. The queue needs to have been [built](crate::WorkqueueBuilder::metrics) with these
+    /// Has the gauges of `queue` among the metrics from now on, for as long as the queue is there: its depth, which is exact
+    /// then, and what workers have in hand. The queue needs to have been [built](crate::WorkqueueBuilder::metrics) with these
     /// metrics, or others, because otherwise it takes no times.
+    ///
+    /// The depth of a queue that is not followed is the difference of what was added and taken, as far as that has been
+    /// reported.
     pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
         let shared = Arc::downgrade(queue.shared());
-        let unfinished = Box::new(move || shared.upgrade()?.unfinished());
-        self.followed.lock().push(Followed { name: queue.name().to_owned(), unfinished });
+        let gauges = Box::new(move || {
+            let shared = shared.upgrade()?;
+            Some(Gauges { depth: shared.len() as u64, unfinished: shared.unfinished() })
+        });
+        self.change(queue.name(), |numbers| numbers.is_followed = true);
+        self.followed.lock().push(Followed { name: queue.name().to_owned(), gauges });
     }
 
     fn change(&self, queue: &str, change: impl FnOnce(&mut Numbers)) {
@@ -100,32 +128,26 @@ impl QueueMetrics {
     }
 
     /// Asks each queue that is still there.
-    fn unfinished(&self) -> Vec<(String, UnfinishedWork)> {
+    fn gauges(&self) -> BTreeMap<String, Gauges> {
         let mut followed = self.followed.lock();
-        let mut found = Vec::new();
+        let mut found = BTreeMap::<String, Gauges>::new();
         followed.retain(|queue| {
-            let work = (queue.unfinished)();
-            found.extend(work.map(|work| (queue.name.clone(), work)));
-            work.is_some()
+            let gauges = (queue.gauges)();
+            let is_there = gauges.is_some();
+            gauges.iter().for_each(|gauges| found.entry(queue.name.clone()).or_default().merge(gauges));
+            is_there
         });
-        found.sort_by(|a, b| a.0.cmp(&b.0));
         found
     }
 }
 
 impl Metrics for QueueMetrics {
     fn added(&self, queue: &str) {
-        self.change(queue, |numbers| {
-            numbers.adds += 1;
-            numbers.depth += 1;
-        });
+        self.change(queue, |numbers| numbers.adds += 1);
     }
 
     fn taken(&self, queue: &str, waited: Duration) {
-        self.change(queue, |numbers| {
-            numbers.depth = numbers.depth.saturating_sub(1);
-            numbers.waited.observe(waited);
-        });
+        self.change(queue, |numbers| numbers.waited.observe(waited));
     }
 
     fn finished(&self, queue: &str, worked: Duration) {
@@ -134,6 +156,14 @@ impl Metrics for QueueMetrics {
 
     fn retried(&self, queue: &str) {
         self.change(queue, |numbers| numbers.retries += 1);
+    }
+}
+
+impl Numbers {
+    /// How many keys wait for a worker. A take may have been reported before its add.
+    fn depth(&self, gauges: Option<&Gauges>) -> u64 {
+        let reported = if self.is_followed { 0 } else { self.adds.saturating_sub(self.waited.count) };
+        gauges.map_or(reported, |gauges| gauges.depth)
     }
 }
 
@@ -179,11 +209,15 @@ fn head(f: &mut fmt::Formatter<'_>, metric: &str, kind: &str, help: &str) -> fmt
 impl fmt::Display for QueueMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Queues are asked with no other lock held.
-        let unfinished = self.unfinished();
+        let asked = self.gauges();
         let queues = self.queues.lock();
+        head(f, "workqueue_depth", "gauge", "Keys that wait for a worker.")?;
+        for (queue, of_queue) in &*queues {
+            let depth = of_queue.depth(asked.get(queue));
+            writeln!(f, "workqueue_depth{{name=\"{}\"}} {depth}", Label(queue))?;
+        }
         let numbers = [
-            ("depth", "gauge", "Keys that wait for a worker.", (|it| it.depth) as fn(&Numbers) -> u64),
-            ("adds_total", "counter", "Keys that began to wait.", |it| it.adds),
+            ("adds_total", "counter", "Keys that began to wait.", (|it| it.adds) as fn(&Numbers) -> u64),
             ("retries_total", "counter", "Keys that were added with a delay.", |it| it.retries),
         ];
         for (metric, kind, help, number) in numbers {
@@ -219,7 +253,8 @@ impl fmt::Display for QueueMetrics {
         for (metric, help, time) in gauges {
             let metric = format!("workqueue_{metric}_seconds");
             head(f, &metric, "gauge", help)?;
-            for (queue, work) in &unfinished {
+            let timed = asked.iter().filter_map(|(queue, it)| Some((queue, it.unfinished.as_ref()?)));
+            for (queue, work) in timed {
                 writeln!(f, "{metric}{{name=\"{}\"}} {}", Label(queue), time(work).as_secs_f64())?;
             }
         }

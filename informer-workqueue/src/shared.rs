@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use crate::slots::{Entrant, Hashing};
@@ -187,6 +188,17 @@ impl<T: Hash + Eq> Shared<T> {
         let entrant = self.entrant(key);
         let now = self.timed_now();
         drop(self.change(|state| state.add(entrant, priority, now)));
+    }
+
+    /// Adds keys under one lock.
+    pub(crate) fn add_all(&self, keys: impl Iterator<Item = T>, priority: Priority) {
+        // The caller's iterator runs here, where the queue is not locked.
+        let entrants: SmallVec<[Entrant<T>; 2]> = keys.map(|key| self.entrant(key)).collect();
+        let now = self.timed_now();
+        let garbage: SmallVec<[T; 2]> = self.change(|state| {
+            entrants.into_iter().filter_map(|entrant| state.add(entrant, priority, now)).collect()
+        });
+        drop(garbage);
     }
 
     pub(crate) fn add_after(&self, key: T, delay: Duration, priority: Priority) {

@@ -85,6 +85,20 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add(key, priority);
     }
 
+    /// Adds several keys in one step, with one priority: no worker can take the first of them before the last is there. A key
+    /// that is among them twice is added once.
+    ///
+    /// ```
+    /// use informer_workqueue::{Priority, Workqueue};
+    ///
+    /// let queue = Workqueue::new();
+    /// queue.add_all(["owner before", "owner after"], Priority::Normal);
+    /// assert_eq!(queue.len(), 2);
+    /// ```
+    pub fn add_all(&self, keys: impl IntoIterator<Item = T>, priority: Priority) {
+        self.shared.add_all(keys.into_iter(), priority);
+    }
+
     /// Adds a key after a delay; at once if that is zero. A key that is delayed already comes at the earlier time.
     ///
     /// A delayed key can be added, taken and worked on meanwhile; when its time comes, it is added all the same. Delays

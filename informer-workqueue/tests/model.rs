@@ -25,6 +25,7 @@ const MAX_WAIT: u64 = 40;
 #[derive(Debug, Clone)]
 enum Step {
     Add(Key, Priority),
+    AddAll([Key; 2], Priority),
     AddAfter(Key, u64, Priority),
     AddRateLimited(Key),
     Take,
@@ -55,7 +56,8 @@ fn step(mut number: u64) -> Step {
     let priority = PRIORITIES[pick(3) as usize];
     let ms = pick(30);
     match kind {
-        0..12 => Step::Add(key, priority),
+        0..10 => Step::Add(key, priority),
+        10..12 => Step::AddAll([key, (pick(3) as u8, pick(5) as u8)], priority),
         12..18 => Step::AddAfter(key, ms, priority),
         18..20 => Step::AddRateLimited(key),
         20..36 => Step::Take,
@@ -248,6 +250,12 @@ impl World {
                 self.queue.add_with_priority(key, priority);
                 if !self.model.is_shut_down {
                     self.model.add(key, priority as usize);
+                }
+            }
+            Step::AddAll(keys, priority) => {
+                self.queue.add_all(keys, priority);
+                if !self.model.is_shut_down {
+                    keys.into_iter().for_each(|key| self.model.add(key, priority as usize));
                 }
             }
             Step::AddAfter(key, ms, priority) => {

@@ -185,7 +185,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     ///
     /// [`own_key`], [`controller_key`] and [`keys_in_index`] are such functions, and any closure that returns keys is one.
     /// At an update the function is called with the state before, too, so that an object that has changed hands brings
-    /// both to the queue; at a deletion with the last known state and the one told before. It runs as a handler does: it
+    /// both to the queue, in one step; at a deletion with the last known state and the one told before. It runs as a handler does: it
     /// must be quick and must not block, and where it panics, that event is lost and the panic is logged.
     ///
     /// Objects that exist already, and resyncs, are queued with [`Priority::Low`], all else with [`Priority::Normal`].
@@ -236,29 +236,26 @@ where
     K: Send + Sync + 'static,
     I: IntoIterator<Item = T>,
 {
-    let add = Arc::new(move |object: &Cached<K>, priority| {
-        for key in keys(object) {
-            queue.add_with_priority(key, priority);
-        }
+    // In one step, so that a free worker does not take a key of the old state before the keys of the new one are queued: one
+    // change would lead to two calls.
+    let add = Arc::new(move |states: &[&Cached<K>], priority| {
+        queue.add_all(states.iter().flat_map(|state| keys(state)), priority);
     });
     let (update, delete) = (Arc::clone(&add), Arc::clone(&add));
     Handlers::new()
         .on_add(move |object, is_in_initial_list| {
-            add(object, if is_in_initial_list { Priority::Low } else { Priority::Normal });
+            add(&[object], if is_in_initial_list { Priority::Low } else { Priority::Normal });
         })
         .on_update(move |old, new| {
             if old.ptr_eq(new) {
-                return update(new, Priority::Low);
+                return update(&[new], Priority::Low);
             }
-            update(old, Priority::Normal);
-            update(new, Priority::Normal);
+            update(&[old, new], Priority::Normal);
         })
         .on_delete(move |deleted| {
             let (last, before) = (deleted.last_known(), deleted.previous());
             let before = before.filter(|before| last.is_none_or(|last| !last.ptr_eq(before)));
-            for object in last.into_iter().chain(before) {
-                delete(object, Priority::Normal);
-            }
+            delete(&last.into_iter().chain(before).collect::<Vec<_>>(), Priority::Normal);
         })
 }
 

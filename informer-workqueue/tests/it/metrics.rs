@@ -178,3 +178,39 @@ fn the_name_of_a_queue_may_have_any_characters() {
     let text = metrics.to_string();
     assert!(text.contains(r#"workqueue_depth{name="a\"b\\c\nd"} 1"#), "{text}");
 }
+
+#[test]
+fn depth_does_not_drift_when_a_take_is_reported_first() {
+    let metrics = QueueMetrics::new();
+    metrics.taken("pods", ms(0));
+    assert!(metrics.to_string().contains("workqueue_depth{name=\"pods\"} 0\n"));
+    metrics.added("pods");
+    assert!(metrics.to_string().contains("workqueue_depth{name=\"pods\"} 0\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn depth_of_followed_queue_is_its_length() {
+    let metrics = Arc::new(QueueMetrics::new());
+    let build = || Workqueue::builder().name("pods").metrics(Arc::clone(&metrics)).build();
+    let depth = |expected: u32| {
+        let line = format!("workqueue_depth{{name=\"pods\"}} {expected}\n");
+        assert!(metrics.to_string().contains(&line), "{line} is not in\n{metrics}");
+    };
+    let (queue, other) = (build(), build());
+    metrics.follow(&queue);
+    metrics.follow(&other);
+    depth(0);
+    queue.add_all(["a", "b", "a"], informer_workqueue::Priority::Normal);
+    other.add("c");
+    queue.add_after("d", ms(10));
+    depth(3);
+    let item = take(&queue).expect("an item");
+    depth(2);
+    queue.add(*item.key());
+    depth(2);
+    item.done();
+    advance(ms(20)).await;
+    depth(4);
+    drop((queue, other));
+    depth(0);
+}

@@ -230,3 +230,35 @@ impl std::task::Wake for Wakes {
         self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     }
 }
+
+/// Notes how many keys wait each time that it hears of an add.
+#[derive(Default)]
+struct Lengths {
+    queue: std::sync::OnceLock<Workqueue<&'static str>>,
+    seen: Mutex<Vec<usize>>,
+}
+
+impl informer_workqueue::Metrics for Lengths {
+    fn added(&self, _: &str) {
+        let length = self.queue.get().map_or(0, Workqueue::len);
+        self.seen.lock().expect("no panic").push(length);
+    }
+}
+
+#[test]
+fn keys_added_together_are_queued_in_one_step() {
+    let lengths = Arc::new(Lengths::default());
+    let queue = Workqueue::builder().metrics(Arc::clone(&lengths)).build();
+    assert!(lengths.queue.set(queue.clone()).is_ok());
+    queue.add_all(["a", "b", "a", "c"], informer_workqueue::Priority::Low);
+    assert_eq!(
+        *lengths.seen.lock().expect("no panic"),
+        [3, 3, 3],
+        "nobody sees some of them without the others"
+    );
+    queue.add_all([], informer_workqueue::Priority::Low);
+    assert_eq!(take_all(&queue), ["a", "b", "c"]);
+    queue.shut_down();
+    queue.add_all(["d"], informer_workqueue::Priority::Low);
+    assert!(queue.is_empty());
+}

@@ -313,3 +313,49 @@ async fn no_change_is_passed_over_however_many_wait_though_a_later_one_has_undon
     controller.stop().await;
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn keys_of_both_states_are_queued_in_one_step() {
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let queue = queue();
+    let (tell, mut lengths) = tokio::sync::mpsc::unbounded_channel();
+    let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, move |map| {
+        _ = tell.send(queue.len());
+        own_key(map)
+    });
+    let (reconcile, mut called) = done();
+    let controller = Controller::start(runner, reconcile);
+    create(&source, "a", "1");
+    assert_eq!(called.next().await, "a");
+    update(&source, "a", "2");
+    assert_eq!(called.next().await, "a");
+    source.delete(&crate::key("a")).expect("it exists");
+    assert_eq!(called.next().await, "a");
+    settled().await;
+    let lengths: Vec<_> = std::iter::from_fn(|| lengths.try_recv().ok()).collect();
+    assert_eq!(lengths, [0; 5], "a worker could take the first key before the next is queued");
+    controller.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_change_of_an_object_leads_to_one_call() {
+    const CHANGES: usize = 300;
+    let source = source();
+    create(&source, "a", "0");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let queue = queue();
+    let runner = ControllerRunner::new(queue).workers(2).watches(&running.informer, own_key);
+    let (reconcile, mut called) = done();
+    let controller = Controller::start(runner, reconcile);
+    assert_eq!(called.next().await, "a");
+    for change in 0..CHANGES {
+        update(&source, "a", &change.to_string());
+        assert_eq!(called.next().await, "a");
+    }
+    let monitor = controller.monitor.clone();
+    controller.stop().await;
+    assert_eq!((monitor.stats().succeeded, called.rest().len()), (1 + CHANGES as u64, 0));
+    running.stop().await;
+}
