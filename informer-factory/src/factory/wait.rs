@@ -12,7 +12,10 @@ use crate::NotSynced;
 use crate::cache_sync::all_kept;
 
 impl SharedInformerFactory {
-    /// Waits until the first list of every informer that has been started is in its store.
+    /// Waits until the first list of every informer of the factory is in its store.
+    ///
+    /// Where an informer has been asked for and not [started](Self::start), this logs a warning at once, waits for the others,
+    /// and then names it in the error: its store is empty. In client-go it is left out.
     ///
     /// This can take for ever: an informer that is not allowed to list keeps trying. See
     /// [`wait_for_cache_sync_within`](Self::wait_for_cache_sync_within). To wait for one informer, ask it for
@@ -20,13 +23,20 @@ impl SharedInformerFactory {
     /// [`wait_for_cache_sync`](crate::wait_for_cache_sync()).
     ///
     /// # Errors
-    /// [`NotSynced`] if one of them stops before, as all do when the factory is shut down.
+    /// [`NotSynced`] if one of them stops before, as all do when the factory is shut down, or has not been started when the
+    /// others are synced.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
     #[doc(alias = "WaitForCacheSync")]
     pub async fn wait_for_cache_sync(&self) -> Result<(), NotSynced> {
-        self.wait_for(Entry::is_started).await
+        let informers = self.unstarted();
+        if !informers.is_empty() {
+            tracing::warn!(?informers, "waiting for informers of which some have not been started");
+        }
+        self.wait_for(Entry::is_started).await?;
+        let pending = self.unstarted();
+        if pending.is_empty() { Ok(()) } else { Err(NotSynced { pending }) }
     }
 
     /// Waits until all informers for objects of this type are synced, in any scope.
@@ -57,9 +67,21 @@ impl SharedInformerFactory {
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
     pub async fn wait_for_cache_sync_within(&self, timeout: Duration) -> Result<(), NotSynced> {
-        tokio::time::timeout(timeout, self.wait_for_cache_sync())
-            .await
-            .unwrap_or_else(|_| self.unless_synced(Entry::is_started))
+        tokio::time::timeout(timeout, self.wait_for_cache_sync()).await.unwrap_or_else(|_| {
+            let mut pending = self.unstarted();
+            pending.extend(self.unless_synced(Entry::is_started).err().into_iter().flat_map(|it| it.pending));
+            if pending.is_empty() { Ok(()) } else { Err(NotSynced { pending }) }
+        })
+    }
+
+    /// Names the informers that nobody has started, with the remedy.
+    fn unstarted(&self) -> Vec<String> {
+        let waiting = self.inner.informers.iter().filter(|entry| !entry.is_started());
+        let mut unstarted: Vec<_> = waiting
+            .map(|entry| format!("{} (not started: call `start` again)", entry.report().description))
+            .collect();
+        unstarted.sort_unstable();
+        unstarted
     }
 
     async fn wait_for(&self, concerned: impl Fn(&Entry) -> bool) -> Result<(), NotSynced> {

@@ -87,3 +87,56 @@ async fn i12_a_wait_for_all_goes_on_when_one_of_them_is_stopped_and_leaves() {
     assert!(pods.has_synced());
     factory.shutdown().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn wait_after_the_start_names_informers_not_started() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    let pods = factory.core().v1().pods();
+    factory.start();
+    let (_late, _later) = (factory.core().v1().secrets(), factory.core().v1().nodes());
+    for wait_within in [None, Some(Duration::from_secs(5))] {
+        let waited = match wait_within {
+            None => within(factory.wait_for_cache_sync()).await,
+            Some(timeout) => factory.wait_for_cache_sync_within(timeout).await,
+        };
+        let said = waited.expect_err("two of them are empty").to_string();
+        assert_eq!(
+            said,
+            "not synced: nodes (not started: call `start` again); secrets (not started: call `start` again)"
+        );
+        assert!(pods.has_synced(), "those that were started are waited for first");
+    }
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("all are started");
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_before_the_start_names_informers_not_started() {
+    let simulator = with_pods();
+    let factory = factory(&simulator);
+    within(factory.wait_for_cache_sync()).await.expect("there is none");
+    let _pods = factory.core().v1().pods();
+    assert!(within(factory.wait_for_cache_sync()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_after_the_shutdown_names_informers_asked_for_since() {
+    for is_started in [true, false] {
+        let simulator = with_pods();
+        let factory = factory(&simulator);
+        if is_started {
+            drop(factory.core().v1().nodes());
+            factory.start();
+            within(factory.wait_for_cache_sync()).await.expect("the nodes sync");
+        }
+        factory.shutdown().await;
+        let pods = factory.core().v1().pods();
+        factory.start();
+        let error =
+            factory.wait_for_cache_sync_within(Duration::from_secs(5)).await.expect_err("it never runs");
+        assert_eq!(error.to_string(), "not synced: pods (stopped)");
+        assert!(!pods.has_synced());
+    }
+}
