@@ -140,7 +140,8 @@ impl FooController {
         let version = foo.resource_version().to_string();
         let patch =
             Patch::Merge(json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } }));
-        writes.track(&self.foos, self.foo_api.patch(foo.name(), &PatchParams::default(), &patch)).await?;
+        let params = PatchParams::default();
+        writes.track_object(&self.foos, foo.key(), self.foo_api.patch(foo.name(), &params, &patch)).await?;
         Ok(())
     }
 
@@ -156,7 +157,7 @@ impl FooController {
             let wanted = deployment(foo)?;
             let params = PostParams::default();
             let create = self.deployment_api.create(&params, &wanted);
-            return Ok(Some(writes.track(&self.deployments, create).await?));
+            return Ok(Some(writes.track_object(&self.deployments, &key, create).await?));
         };
         let is_own = |owner: &_| foo.controller_owner_ref(&()).as_ref() == Some(owner);
         if !deployment.owner_references().iter().any(is_own) {
@@ -168,7 +169,7 @@ impl FooController {
         let replicas = Patch::Merge(json!({ "spec": { "replicas": foo.spec.replicas } }));
         let params = PatchParams::default();
         let patch = self.deployment_api.patch(name, &params, &replicas);
-        Ok(Some(writes.track(&self.deployments, patch).await?))
+        Ok(Some(writes.track_object(&self.deployments, &key, patch).await?))
     }
 
     /// Writes the status if it is another, and before that tells of it where somebody looks for what has happened.
@@ -195,7 +196,8 @@ impl FooController {
         }
         let patch = Patch::Merge(json!({ "status": status }));
         let params = PatchParams::default();
-        writes.track(&self.foos, self.foo_api.patch_status(foo.name(), &params, &patch)).await?;
+        let write = self.foo_api.patch_status(foo.name(), &params, &patch);
+        writes.track_object(&self.foos, foo.key(), write).await?;
         Ok(())
     }
 }

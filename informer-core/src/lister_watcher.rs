@@ -51,6 +51,13 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         None
     }
 
+    /// Returns what lists nothing but the metadata of the object with this key, whether or not selectors match the object:
+    /// for whoever has to know of one object what the server has at present. Default: `None`, and nobody can ask.
+    fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+        let _ = object;
+        None
+    }
+
     /// Returns what makes the like of this for single namespaces, if each is to be listed and watched on its own, and
     /// whoever runs this says which. Default: `None`, this is listed and watched as a whole.
     fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use informer_core::{ObjectKey, ResourceVersion, Uid};
+use futures::StreamExt;
+use informer_core::{ListOptions, ListPart, ListWatchError, ObjectKey, ResourceVersion, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use tokio::sync::watch;
@@ -100,6 +101,39 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
             }
             _ => wait(self.shared.watermark.clone(), has_reached, timeout).await,
         }
+    }
+
+    /// Reads what the server has of an object at present: its metadata, or the version of the state that lacks it. `None` if
+    /// the informer's source can't be asked for a single object, or the object's namespace is not followed.
+    pub(crate) fn read(
+        &self,
+        object: &ObjectKey,
+    ) -> Option<
+        impl Future<Output = Result<Result<ObjectMeta, ResourceVersion>, ListWatchError>> + Send + use<K>,
+    > {
+        let lister = match self.shared.source.as_ref() {
+            Source::Whole(whole) => whole.lister_watcher.only(object),
+            Source::Namespaces(namespaces) => {
+                namespaces.place(object.namespace()?)?.lister_watcher.only(object)
+            }
+        }?;
+        Some(async move {
+            let (mut parts, mut found) = (lister.list(ListOptions::default()).await?, None);
+            loop {
+                match parts.next().await.transpose()? {
+                    Some(ListPart::Items(items)) => {
+                        for item in items {
+                            let item = item.map_err(|malformed| ListWatchError::Protocol(malformed.error))?;
+                            found = Some(item.meta().clone());
+                        }
+                    }
+                    Some(ListPart::End(end)) => return Ok(found.ok_or(end.resource_version)),
+                    None => {
+                        return Err(ListWatchError::Protocol("the list ended without its metadata".into()));
+                    }
+                }
+            }
+        })
     }
 
     /// Says what the informer will hear of a write.

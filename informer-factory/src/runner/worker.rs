@@ -94,9 +94,11 @@ where
             Verdict::TimedOut(limit) => format!("was given up after {limit:?}"),
             Verdict::Panicked(message) => format!("panicked: {message}"),
         };
-        let (name, key) = (self.queue.name(), item.key().clone());
-        let delay = item.retry();
-        tracing::warn!("controller {name:?}: the call for {key:?} {failure}; it is tried again in {delay:?}");
+        let key = item.key().clone();
+        // A key that is held up is parked when its time has come.
+        let held_by = self.readiness.writes(&key).held_by();
+        let retry_in = item.retry();
+        tracing::warn!(controller = self.queue.name(), ?key, failure, ?retry_in, held_by, "call failed");
     }
 
     async fn call(&self, request: ReconcileRequest<T>) -> Verdict {

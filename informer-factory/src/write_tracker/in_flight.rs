@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::KeyWrites;
 use super::pending::Awaited;
+use super::settlement::Settlement;
 use crate::SharedIndexInformer;
 
 /// A write that is under way. Say what came of it; a guard that is dropped says that nobody knows.
@@ -47,6 +48,14 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
     /// Says that the server has refused it, and nothing was written.
     pub fn refused(mut self) {
         self.end();
+    }
+
+    /// Says that the request has failed with an unknown outcome, which this settles.
+    pub(super) fn unknown(mut self, settlement: Settlement) {
+        if let Some((id, _)) = self.awaited.take() {
+            self.writes.prolong(id, Awaited::Outcome(settlement));
+            self.answered.cancel();
+        }
     }
 
     fn end(&mut self) {

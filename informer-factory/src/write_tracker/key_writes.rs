@@ -4,12 +4,13 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use informer_core::{Cached, ResourceVersion};
+use informer_core::{Cached, ObjectKey};
 use kube::Resource;
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 
 use super::pending::{Awaited, Pending};
+use super::settlement::Settlement;
 use super::{WriteInFlight, WriteTracker};
 use crate::SharedIndexInformer;
 use crate::informer::Hears;
@@ -37,8 +38,10 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// Sends a create, update, patch or apply, and records what came of it: `informer` is the one through which the object
     /// is read. Its type may be another, such as a slim view; only metadata counts.
     ///
-    /// An answer with an object holds the key up until the informer has that version. A refusal, of the 4xx kind, has
-    /// written nothing. Any other error, and a future that is dropped, may have: the key is held up until the deadline.
+    /// An answer with an object holds the key up until the informer has that version. A refusal has written nothing: one of
+    /// the 4xx kind, and an `InternalError`, with which webhooks and admission plugins fail before the write. Any other error,
+    /// and a future that is dropped, may have: the key is held up until the deadline. Where the object's name is known before,
+    /// [`track_object`](Self::track_object) does better.
     ///
     /// # Errors
     /// Those of the request, unchanged.
@@ -54,12 +57,65 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         K: Send + Sync + 'static,
         W: Resource,
     {
+        self.track_with(informer, None, request).await
+    }
+
+    /// Sends a create, update, patch or apply of the object with this key, as [`track`](Self::track) does. After an error with
+    /// an unknown outcome, such as a lost connection, a timeout or an answer of the 5xx kind, whoever waits for the key reads
+    /// the object's metadata from the server, and the key is held up until the informer has that state. So a write that has
+    /// failed holds its key up for as long as a read takes, and not until the deadline.
+    ///
+    /// ```no_run
+    /// # use informer_factory::{KeyWrites, ObjectKey, SharedIndexInformer};
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube::api::{Api, PostParams};
+    /// # async fn create(
+    /// #     writes: &KeyWrites<ObjectKey>,
+    /// #     children: &SharedIndexInformer<ConfigMap>,
+    /// #     server: &Api<ConfigMap>,
+    /// #     child: &ConfigMap,
+    /// # ) -> Result<(), Box<dyn std::error::Error>> {
+    /// let key = ObjectKey::of(child)?;
+    /// writes.track_object(children, &key, server.create(&PostParams::default(), child)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the request, unchanged.
+    ///
+    /// # Cancel safety
+    /// The request is given up if the future is dropped after its first poll, and counts as one that may have happened.
+    pub async fn track_object<K, W>(
+        &self,
+        informer: &SharedIndexInformer<K>,
+        object: &ObjectKey,
+        request: impl Future<Output = Result<W, kube::Error>>,
+    ) -> Result<W, kube::Error>
+    where
+        K: Resource + Send + Sync + 'static,
+        W: Resource,
+    {
+        self.track_with(informer, Settlement::of(informer, object), request).await
+    }
+
+    async fn track_with<K, W>(
+        &self,
+        informer: &SharedIndexInformer<K>,
+        settlement: Option<Settlement>,
+        request: impl Future<Output = Result<W, kube::Error>>,
+    ) -> Result<W, kube::Error>
+    where
+        K: Send + Sync + 'static,
+        W: Resource,
+    {
         let write = self.begin();
         let answer = request.await;
-        match &answer {
-            Ok(written) => write.wrote(informer, written),
-            Err(error) if is_refusal(error) => write.refused(),
-            Err(_) => drop(write),
+        match (&answer, settlement) {
+            (Ok(written), _) => write.wrote(informer, written),
+            (Err(error), _) if is_refusal(error) => write.refused(),
+            (Err(_), Some(settlement)) => write.unknown(settlement),
+            (Err(_), None) => drop(write),
         }
         answer
     }
@@ -68,7 +124,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// this UID, or knows that it is being deleted.
     ///
     /// What the answer contains doesn't matter: it may be an object, or a mere `Status`. "Not found" means that the object
-    /// is gone, which the informer may have to learn yet. Any other refusal has deleted nothing.
+    /// is gone, which the informer may have to learn yet. Any other refusal has deleted nothing. After an error with an unknown
+    /// outcome the object is read, as [`track_object`](Self::track_object) does.
     ///
     /// # Errors
     /// Those of the request, unchanged.
@@ -87,8 +144,13 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         let deletion = self.begin_deletion(informer, object);
         let answer = request.await;
         match &answer {
-            Err(error) if is_refusal(error) && !is_not_found(error) => deletion.refused(),
-            Ok(_) | Err(_) => drop(deletion),
+            Err(error) if is_not_found(error) => drop(deletion),
+            Err(error) if is_refusal(error) => deletion.refused(),
+            Err(_) => match Settlement::of(informer, object.key()) {
+                Some(settlement) => deletion.unknown(settlement),
+                None => drop(deletion),
+            },
+            Ok(_) => drop(deletion),
         }
         answer
     }
@@ -104,18 +166,12 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         informer: &SharedIndexInformer<K>,
         written: &impl Resource,
     ) {
-        let version = ResourceVersion::from(written.meta().resource_version.as_deref());
-        if !version.is_comparable() {
-            return;
-        }
-        let watermarks = informer.watermark_for(written.meta());
-        match informer.hears_of(written.meta()) {
-            Hears::Nothing => {}
-            Hears::TheWrite => self.tracker.add_version(&self.key, watermarks, version),
-            Hears::ItsLeaving => {
-                let has_gone = Arc::new(informer.has_gone(written.meta()));
-                self.tracker.add(&self.key, Awaited::Leaving { watermarks, version, has_gone });
+        match Awaited::write(informer, written.meta()) {
+            None => {}
+            Some(Awaited::Version { watermarks, version }) => {
+                self.tracker.add_version(&self.key, watermarks, version);
             }
+            Some(awaited) => _ = self.tracker.add(&self.key, awaited),
         }
     }
 
@@ -174,7 +230,19 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
 
     async fn wait_for(&self, pending: &Pending) {
         // Whichever it is, the next look finds it.
-        _ = timeout_at(pending.until, pending.awaited.seen()).await;
+        match &pending.awaited {
+            Awaited::Outcome(settlement) => {
+                if let Ok(awaited) = timeout_at(pending.until, settlement.settle()).await {
+                    self.tracker.settle(&self.key, pending.id, awaited);
+                }
+            }
+            awaited => _ = timeout_at(pending.until, awaited.seen()).await,
+        }
+    }
+
+    /// Says what the key is held up by, for messages.
+    pub(crate) fn held_by(&self) -> Option<&'static str> {
+        self.tracker.look(&self.key).0.map(|pending| pending.awaited.reason())
     }
 
     /// Forgets all that was written for the key, for one that will not be looked at any more.
@@ -196,7 +264,9 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
 /// Says whether the server has answered that it did nothing, or was never asked.
 fn is_refusal(error: &kube::Error) -> bool {
     match error {
-        // A server that is slow or in trouble may still do it: those are 5xx, and 408.
+        // A server that is slow or in trouble may still do it: those are 5xx, and 408. An error of etcd is a 500 without a
+        // reason; one with this reason comes from what runs before the write, such as a webhook that can't be called.
+        kube::Error::Api(status) if status.code == 500 => status.reason == "InternalError",
         kube::Error::Api(status) => (400..500).contains(&status.code) && status.code != 408,
         kube::Error::BuildRequest(_) => true,
         _ => false,

@@ -6,13 +6,15 @@
 //! as the last write that was made for it. client-go has no counterpart; the expectations of the controller of
 //! `ReplicaSet`s count what is to come and don't compare versions.
 //!
-//! What people get wrong: a write without an answer may have happened. It counts as one until its deadline.
+//! A write without an answer may have happened. A read of its object settles that, where the object is known; otherwise the
+//! write counts as one that has happened, until its deadline.
 //!
 //! Locks: there is one, the tracker's, and nothing is called under it but `Hash`, `Eq` and `Clone` of keys.
 
 mod in_flight;
 mod key_writes;
 mod pending;
+mod settlement;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -62,8 +64,11 @@ pub use key_writes::KeyWrites;
 /// - when a deleted object, told by its UID, is gone from the store or known to be on its way out;
 /// - at once, if the informer will never hear of it: the object is in another namespace or has other labels, the version
 ///   has no order, or the informer has stopped;
-/// - at the [deadline](Self::with_deadline), whatever else: among others for a write of which nobody knows whether it
-///   has happened, and for one that only a field selector keeps out of the informer.
+/// - when the server has refused it;
+/// - when the store has come to what a [read of the object](KeyWrites::track_object) finds, after a request that has failed
+///   with an unknown outcome, such as a lost connection, a timeout, or an answer of the 5xx kind;
+/// - at the [deadline](Self::with_deadline), whatever else: among others for a write with an unknown outcome whose object is
+///   not known, and for one that only a field selector keeps out of the informer.
 ///
 /// Writes hold up the key they are recorded for, and no other. One that several keys are looked at by is recorded for
 /// each of them. A deletion of many objects at once can't be followed: delete them one by one.
@@ -191,6 +196,15 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         };
         drop(keys);
         drop(old);
+    }
+
+    /// Puts what the cache has to come to in the place of a write whose outcome was unknown.
+    fn settle(&self, key: &T, id: u64, awaited: Option<Awaited>) {
+        // First this, so that the key is never let go in between.
+        if let Some(awaited) = awaited {
+            self.add(key, awaited);
+        }
+        drop(self.remove(key, id));
     }
 
     /// Lets go of what has been seen or has had its time, and returns one of those that are left; and how many had no

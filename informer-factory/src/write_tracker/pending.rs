@@ -1,9 +1,17 @@
 //! [`Pending`]: a write that a cache may not have yet, and how to tell that it has.
 
-use informer_core::ResourceVersion;
+use std::sync::Arc;
+
+use informer_core::{ObjectKey, ResourceVersion};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+use super::settlement::Settlement;
+use crate::SharedIndexInformer;
+use crate::informer::Hears;
 
 /// How far a store has come; closed once its informer has stopped.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
@@ -28,12 +36,56 @@ pub(super) enum Awaited {
     Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: Look },
     /// Nothing yet: the request is under way, or nobody knows what came of it. Cancelled when somebody does.
     Answer(CancellationToken),
+    /// The request has failed with an unknown outcome, which a read settles.
+    Outcome(Settlement),
 }
 
 /// Says whether a store has let go of an object, or knows that it is being deleted.
-pub(super) type Look = std::sync::Arc<dyn Fn() -> bool + Send + Sync>;
+pub(super) type Look = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Awaited {
+    /// Returns what the informer has to show of an object as the server has it; `None` if it will show nothing.
+    pub(super) fn write<K: Send + Sync + 'static>(
+        informer: &SharedIndexInformer<K>,
+        written: &ObjectMeta,
+    ) -> Option<Self> {
+        let version = ResourceVersion::from(written.resource_version.as_deref());
+        if !version.is_comparable() {
+            return None;
+        }
+        let watermarks = informer.watermark_for(written);
+        match informer.hears_of(written) {
+            Hears::Nothing => None,
+            Hears::TheWrite => Some(Self::Version { watermarks, version }),
+            Hears::ItsLeaving => {
+                let has_gone = Arc::new(informer.has_gone(written));
+                Some(Self::Leaving { watermarks, version, has_gone })
+            }
+        }
+    }
+
+    /// Returns what the informer has to show of an object that the server does not have at this version; `None` if the store
+    /// does not have it either.
+    pub(super) fn absence<K: Resource + Send + Sync + 'static>(
+        informer: &SharedIndexInformer<K>,
+        object: &ObjectKey,
+        version: ResourceVersion,
+    ) -> Option<Self> {
+        let cached = informer.get(object)?;
+        let watermarks = informer.watermark_for(cached.meta());
+        let has_gone = Arc::new(informer.has_gone(cached.meta()));
+        Some(Self::Leaving { watermarks, version, has_gone })
+    }
+
+    /// Says what is awaited, for messages.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::Version { .. } | Self::Leaving { .. } | Self::Deletion { .. } => "a cache lacks a write",
+            Self::Answer(_) => "the outcome of a write is unknown; the key waits until the deadline",
+            Self::Outcome(_) => "the outcome of a write is unknown; its object is read",
+        }
+    }
+
     /// Says whether the cache has it. Reads stores, so no lock may be held.
     pub(super) fn is_seen(&self) -> bool {
         // I9: a store that has come so far has all that was written until then.
@@ -48,6 +100,7 @@ impl Awaited {
                 is_stopped(watermarks) || has_come_to(watermarks, version) && is_known()
             }
             Self::Answer(answered) => answered.is_cancelled(),
+            Self::Outcome(_) => false,
         }
     }
 
@@ -67,6 +120,8 @@ impl Awaited {
                 }
             }
             Self::Answer(answered) => answered.cancelled().await,
+            // Whoever waits settles it, which puts another in its place.
+            Self::Outcome(_) => std::future::pending().await,
         }
     }
 

@@ -314,7 +314,8 @@ async fn a_request_that_fails_after_the_deadline_has_begun_to_count_holds_its_ke
         };
         let (answer, ()) = tokio::join!(answer, look);
         assert!(answer.is_err() && !world.writes.is_ready(), "it may have happened, or may yet");
-        assert_eq!(world.wait().await, (DEADLINE, false));
+        // The object of a deletion is known, and can be read.
+        assert_eq!(world.wait().await, if is_deletion { (Duration::ZERO, true) } else { (DEADLINE, false) });
     }
     world.running.stop().await;
 }
@@ -332,5 +333,99 @@ async fn of_one_key_that_nobody_asks_for_old_writes_are_let_go_by_and_by() {
     let writes =
         held.split("writes: ").nth(1).and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
     assert!(writes.is_some_and(|count| count.parse::<u32>().is_ok_and(|count| count < 300)), "{held}");
+    world.running.stop().await;
+}
+
+/// Errors of which nobody knows whether the write was applied.
+const UNKNOWN: [fn() -> kube::Error; 5] =
+    [|| api_error(500), || api_error(503), || api_error(504), || api_error(408), unreachable];
+
+#[tokio::test(start_paused = true)]
+async fn write_not_applied_is_settled_by_a_read_of_its_object() {
+    for error in UNKNOWN {
+        let world = world().await;
+        let answer = async { Err::<ConfigMap, _>(error()) };
+        let informer = &world.running.informer;
+        world.writes.track_object(informer, &key("child"), answer).await.expect_err("it failed");
+        assert!(!world.writes.is_ready(), "nobody has looked yet");
+        assert_eq!(world.wait().await, (Duration::ZERO, true));
+        assert_eq!((world.tracker.keys(), world.source.list_count()), (0, 2));
+        world.running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_write_applied_in_spite_of_an_error_is_waited_for() {
+    for error in UNKNOWN {
+        let world = world().await;
+        let answer = async {
+            world.source.create_unseen(config_map("child", "1")).expect("a new object");
+            Err::<ConfigMap, _>(error())
+        };
+        let informer = &world.running.informer;
+        world.writes.track_object(informer, &key("child"), answer).await.expect_err("it failed");
+        let bookmark = async {
+            sleep(Duration::from_secs(3)).await;
+            assert!(!world.writes.is_ready());
+            world.source.bookmark();
+        };
+        let (waited, ()) = tokio::join!(world.wait(), bookmark);
+        assert_eq!(waited, (Duration::from_secs(3), true));
+        world.running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_with_unknown_outcome_is_settled_by_a_read() {
+    for is_applied in [false, true] {
+        let world = world().await;
+        let informer = &world.running.informer;
+        let child = create(&world.source, "child", "1");
+        world.running.reach(&child).await;
+        let answer = async {
+            if is_applied {
+                world.source.delete_unseen(child.key()).expect("it exists");
+            }
+            Err::<ConfigMap, _>(unreachable())
+        };
+        world.writes.track_deletion(informer, &child, answer).await.expect_err("it failed");
+        let relist = async {
+            sleep(Duration::from_secs(3)).await;
+            world.source.expire();
+            world.source.disconnect();
+        };
+        let ((waited, in_time), ()) = tokio::join!(world.wait(), relist);
+        assert!(in_time && waited < DEADLINE);
+        assert_eq!(waited >= Duration::from_secs(3), is_applied, "{waited:?}");
+        assert_eq!(informer.get(child.key()).is_none(), is_applied);
+        world.running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failing_read_is_repeated_and_ends_with_the_deadline() {
+    for (failures, is_settled) in [(3, true), (100, false)] {
+        let world = world().await;
+        (0..failures).for_each(|_| world.source.fail_next_list(refusal()));
+        let answer = async { Err::<ConfigMap, _>(unreachable()) };
+        let informer = &world.running.informer;
+        world.writes.track_object(informer, &key("child"), answer).await.expect_err("it failed");
+        let (waited, in_time) = world.wait().await;
+        assert_eq!((in_time, waited < DEADLINE), (is_settled, is_settled), "{waited:?}");
+        world.running.stop().await;
+    }
+}
+
+fn refusal() -> informer_factory::ListWatchError {
+    Box::new(Status { code: 403, ..Status::default() }).into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_webhook_is_a_refusal_and_holds_nothing_up() {
+    let world = world().await;
+    let error = Status { code: 500, reason: "InternalError".to_owned(), ..Status::default() };
+    let answer = async { Err::<ConfigMap, _>(kube::Error::Api(Box::new(error))) };
+    world.writes.track(&world.running.informer, answer).await.expect_err("refused");
+    assert!(world.writes.is_ready());
     world.running.stop().await;
 }

@@ -136,3 +136,30 @@ async fn each_kind_of_write_is_read_after_the_wait_for_it() {
     assert_eq!((tracker.timed_out(), tracker.keys()), (0, 0));
     factory.shutdown().await;
 }
+
+#[tokio::test]
+async fn failed_write_is_settled_by_a_read_of_its_object() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    let tracker = WriteTracker::with_deadline(PATIENCE * 10);
+    let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
+    let api = Api::<Pod>::namespaced(simulator.client().expect("a client"), "shop");
+    let (new, params): (Pod, _) =
+        (serde_json::from_value(pod("web", "node-1")).expect("a pod"), PostParams::default());
+    let key = ObjectKey::namespaced("shop", "web");
+    for is_applied in [false, true] {
+        let request = async {
+            if is_applied {
+                api.create(&params, &new).await?;
+            }
+            Err::<Pod, _>(kube::Error::Service("connection reset".into()))
+        };
+        writes.track_object(&pods, &key, request).await.expect_err("nobody knows");
+        assert!(within(writes.ready()).await, "long before the deadline");
+        assert_eq!(pods.get(&key).is_some(), is_applied);
+    }
+    factory.shutdown().await;
+}

@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use http::header::ACCEPT_ENCODING;
 use informer_core::{
-    InNamespace, ListOptions, ListStream, ListWatchError, ListerWatcher, WatchOptions, WatchStream,
+    InNamespace, ListOptions, ListStream, ListWatchError, ListerWatcher, ObjectKey, WatchOptions, WatchStream,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{PartialObjectMeta, TypeMeta};
@@ -248,6 +248,21 @@ where
             prune: PrunePaths::identity_only(),
             compression: self.compression.clone(),
             max_object_size: self.max_object_size,
+            description: endpoint.to_string(),
+            endpoint,
+            is_divided: false,
+            _object: PhantomData,
+        }))
+    }
+
+    fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+        let endpoint = self.endpoint.only(object)?.metadata_only();
+        Some(Arc::new(KubeListWatch {
+            client: self.client.clone(),
+            expected: self.expected.clone().metadata_only(),
+            coverage: Coverage::new(endpoint.namespace.as_deref()),
+            prune: PrunePaths::default(),
+            compression: self.compression.clone(),
             description: endpoint.to_string(),
             endpoint,
             is_divided: false,

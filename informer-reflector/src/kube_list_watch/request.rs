@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use http::header::ACCEPT;
-use informer_core::{ListOptions, ListWatchError, ResourceVersionMatch, WatchOptions};
+use informer_core::{ListOptions, ListWatchError, ObjectKey, ResourceVersionMatch, WatchOptions};
 use kube::Resource;
 use kube::client::Body;
 
@@ -54,6 +54,20 @@ impl Endpoint {
     /// The same objects, of which only metadata is asked for.
     pub(super) fn metadata_only(self) -> Self {
         Self { metadata_only: true, ..self }
+    }
+
+    /// The object with this key alone, whatever its labels and fields are; `None` if it is in another namespace.
+    pub(super) fn only(&self, object: &ObjectKey) -> Option<Self> {
+        let mut only = match (self.namespace.as_deref(), object.namespace()) {
+            (None, Some(namespace)) => self.in_namespace(namespace),
+            (own, of_object) if own == of_object => self.clone(),
+            _ => return None,
+        };
+        only.tweaks.label_selector.clear();
+        // Names of some kinds, such as roles, may contain what separates terms.
+        let name = object.name().replace('\\', r"\\").replace(',', r"\,").replace('=', r"\=");
+        only.tweaks.field_selector = format!("metadata.name={name}");
+        Some(only)
     }
 
     pub(super) fn list_request(&self, options: &ListOptions) -> Result<http::Request<Body>, ListWatchError> {

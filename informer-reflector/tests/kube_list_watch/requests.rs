@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use informer_core::{ListOptions, ListWatchError, ListerWatcher, ResourceVersionMatch, WatchOptions};
+use futures::StreamExt;
+use informer_core::{
+    ListOptions, ListWatchError, ListerWatcher, ObjectKey, ResourceVersionMatch, WatchOptions,
+};
 use informer_reflector::KubeListWatch;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -74,6 +77,32 @@ async fn a_metadata_only_type_asks_for_metadata_only() -> Result<(), ListWatchEr
     let accepted = forms.map(|form| Some(format!("application/json;as={form};g=meta.k8s.io;v=v1")));
     assert_eq!(server.header("accept"), accepted);
     assert_eq!(nodes.description(), "metadata of nodes");
+    Ok(())
+}
+
+#[tokio::test]
+async fn list_of_one_object_asks_by_name_without_selectors() -> Result<(), ListWatchError> {
+    let server = Server::answering((0..3).map(|_| answer(200, EMPTY_LIST)));
+    let everywhere = KubeListWatch::<Pod>::all(server.client()).label_selector("app=web");
+    let in_shop = KubeListWatch::<Pod>::namespaced(server.client(), "shop").field_selector("spec.nodeName=n");
+    let nodes = KubeListWatch::<Node>::all(server.client());
+    let web = ObjectKey::namespaced("shop", "web");
+    let odd = ObjectKey::cluster_scoped("a,b=c");
+    let of_pods = [everywhere.only(&web), in_shop.only(&web)];
+    for one in of_pods.into_iter().chain([nodes.only(&odd)]) {
+        let one = one.expect("it is in scope");
+        assert!(one.list(ListOptions::default()).await?.next().await.is_some());
+    }
+    assert!(in_shop.only(&ObjectKey::namespaced("other", "web")).is_none());
+    assert!(in_shop.only(&ObjectKey::cluster_scoped("web")).is_none());
+    let expected = [
+        "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb",
+        "/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb",
+        "/api/v1/nodes?fieldSelector=metadata.name%3Da%5C%2Cb%5C%3Dc",
+    ];
+    assert_eq!(server.uris(), expected);
+    let accepts = server.header("accept");
+    assert!(accepts.iter().flatten().all(|accept| accept.contains("PartialObjectMetadataList")));
     Ok(())
 }
 

@@ -6,10 +6,12 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use informer_core::{
-    Bookmark, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher, WatchEvent,
-    WatchOptions, WatchStream,
+    Bookmark, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher, ObjectKey,
+    WatchEvent, WatchOptions, WatchStream,
 };
 use kube::Resource;
+use kube::core::PartialObjectMeta;
+use kube::core::metadata::PartialObjectMetaExt;
 use tokio::sync::watch;
 
 use super::log::{ChangeKind, News, ReaderId, Reading};
@@ -24,6 +26,10 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySou
 
     fn can_stream_lists(&self) -> bool {
         self.shared.can_stream.load(Ordering::Relaxed)
+    }
+
+    fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
+        Some(Arc::new(OneObject { source: self.clone(), key: object.clone() }))
     }
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {
@@ -43,6 +49,31 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySou
         let initial = opened.initial.map(|listed| initial_events(&listed, ends_with_bookmark));
         let initial = initial.filter(|events| !events.is_empty()).map(Ok);
         Ok(stream::iter(initial).chain(stream::unfold(Some(watch), next)).boxed())
+    }
+}
+
+/// The metadata of one object.
+struct OneObject<K> {
+    source: MemorySource<K>,
+    key: ObjectKey,
+}
+
+#[async_trait]
+impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<PartialObjectMeta> for OneObject<K> {
+    fn description(&self) -> &str {
+        &self.source.shared.description
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<PartialObjectMeta>, ListWatchError> {
+        let Listed { objects, version } = self.source.shared.state.lock().list(&options)?;
+        let own = objects.iter().filter(|object| *object.key() == self.key);
+        let items = own.map(|object| Ok(object.meta().clone().into_response_partial().into())).collect();
+        let end = ListEnd { resource_version: version.into(), ..ListEnd::default() };
+        Ok(stream::iter([Ok(ListPart::Items(items)), Ok(ListPart::End(end))]).boxed())
+    }
+
+    async fn watch(&self, _: WatchOptions) -> Result<WatchStream<PartialObjectMeta>, ListWatchError> {
+        Err(ListWatchError::Protocol("one object can be listed, and not watched".to_owned()))
     }
 }
 

@@ -363,3 +363,33 @@ async fn on_several_threads_each_change_is_followed_by_a_call_and_no_key_is_with
     controller.stop().await;
     running.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn key_of_write_answered_500_is_retried_without_the_deadline() {
+    let (warnings, _logging) = crate::log::Warnings::keep();
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let queue = queue();
+    let (tell, mut told) = unbounded_channel();
+    let controller = Controller::start(ControllerRunner::new(queue.clone()), {
+        let informer = running.informer.clone();
+        move |request: ReconcileRequest| {
+            let (tell, informer) = (tell.clone(), informer.clone());
+            async move {
+                _ = tell.send(Instant::now());
+                let status = kube::core::Status { code: 500, ..Default::default() };
+                let answer = async { Err::<ConfigMap, _>(kube::Error::Api(Box::new(status))) };
+                let written = request.writes().track_object(&informer, &key("child"), answer).await;
+                written.map(|_| Reconciled::Done)
+            }
+        }
+    });
+    queue.add(key("a"));
+    let first = soon(told.recv()).await.expect("it is called");
+    let second = soon(told.recv()).await.expect("it is called");
+    assert_eq!(second - first, ms(100), "as the rate limiter says");
+    let line = warnings.with("call failed").remove(0);
+    assert!(line.contains("retry_in=100ms") && line.contains("its object is read"), "{line}");
+    controller.stop().await;
+    running.stop().await;
+}
