@@ -112,6 +112,36 @@ fn fan_out(c: &mut Criterion) {
     }
 }
 
+/// What handlers that never return cost the one who publishes: streams without a reader, and batches of a relist.
+fn stuck(c: &mut Criterion) {
+    const CHANGES: usize = 100_000;
+    let objects = objects(CHANGES);
+    let mut group = c.benchmark_group("100,000 updates until they are in the store");
+    group.sample_size(10);
+    for handlers in [0, 1, 50] {
+        group.bench_function(format!("with {handlers} stuck handlers"), |b| {
+            b.iter_custom(|rounds| (0..rounds).map(|_| until_in_the_store(&objects, handlers)).sum());
+        });
+    }
+    group.finish();
+}
+
+fn until_in_the_store(objects: &[Cached<u64>], handlers: usize) -> Duration {
+    let processor = SharedProcessor::<u64>::new(None);
+    let options = HandlerOptions::default();
+    let streams: Vec<_> = (0..handlers).map(|_| processor.events(&options, std::iter::empty)).collect();
+    let mut committed = Instant::now();
+    let started = committed;
+    for chunk in objects.chunks(10_000) {
+        let update = |object: &Cached<u64>| Event::Updated { old: object.clone(), new: object.clone() };
+        let events = chunk.iter().map(update).collect();
+        let batch = EventBatch { events, completes_initial_list: false };
+        processor.publish(batch, || committed = Instant::now());
+    }
+    drop(streams);
+    committed - started
+}
+
 fn main() {
     let mut criterion = Criterion::default()
         .warm_up_time(Duration::from_millis(500))
@@ -119,5 +149,6 @@ fn main() {
         .configure_from_args();
     queue(&mut criterion);
     fan_out(&mut criterion);
+    stuck(&mut criterion);
     criterion.final_summary();
 }

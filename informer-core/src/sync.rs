@@ -50,6 +50,10 @@ mod model {
         pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
             self.0.lock().expect("a model in which a thread panicked has failed already")
         }
+
+        pub(crate) fn try_lock(&self) -> Option<loom::sync::MutexGuard<'_, T>> {
+            self.0.try_lock().ok()
+        }
     }
 
     /// What `tokio::sync::Notify` promises: a permit is kept if nobody waits, and passed on if whom it was given to is

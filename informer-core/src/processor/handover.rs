@@ -1,24 +1,29 @@
-//! [`Handover`]: the place where what is published passes to the handler that is to hear of it.
+//! [`Handover`]: the place where what is published passes to one handler.
 //!
 //! One side pushes, any number of others may close; one consumer takes. It is woken once per batch at most, and sleeps
-//! only after it has seen the inbox empty under the lock. The lock is the last in the order: under it nothing is called
-//! that belongs to somebody else, neither wakers nor drops of objects (I8).
+//! only after it has seen the inbox empty under the lock. Lock order: `pending`, `state`, then those of the shared backlog
+//! ([`super::shared_backlog`]); the publisher never takes `pending`. No user code runs under them, neither wakers nor drops
+//! of objects (I8).
 
-use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use smallvec::SmallVec;
-
 use super::cursor::Cursor;
 use super::inbox::{Garbage, Inbox, Replay, SharedBatch};
+use super::pending::Pending;
+use super::shared_backlog::SharedBacklog;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::{Event, EventBatch};
+
+/// How many events a handler's task coalesces before other tasks have their turn.
+const SLICE: usize = 4_096;
 
 /// An inbox that is filled from one side and emptied from another.
 pub(super) struct Handover<K> {
+    /// What the consumer has coalesced.
+    pending: Mutex<Pending<K>>,
     state: Mutex<State<K>>,
+    shared: Arc<SharedBacklog<K>>,
     /// How many events the consumer has taken out and not finished.
     in_hand: AtomicUsize,
     /// As in the state, for those who only want to know.
@@ -32,58 +37,6 @@ struct State<K> {
     closed: bool,
 }
 
-/// What remains of a publication: when this is dropped, the handlers are woken, and what nobody needs any more goes.
-///
-/// Whoever [publishes](super::SharedProcessor::publish) under a lock of his own keeps it until the lock is free again:
-/// wakers and drops of objects may do anything (I8).
-pub struct Published<K> {
-    wakers: SmallVec<[Waker; 4]>,
-    /// Held only to be dropped after the others have been woken.
-    garbage: Garbage<K>,
-    batch: SharedBatch<K>,
-    /// A batch of its own for those who are not due the resyncs, which they would hold in memory else (I11).
-    without_resyncs: Option<SharedBatch<K>>,
-    has_resyncs: bool,
-}
-
-impl<K> Published<K> {
-    pub(super) fn new(batch: EventBatch<K>) -> Self {
-        let has_resyncs = batch.events.iter().any(|event| matches!(event, Event::Resynced(_)));
-        let batch = Arc::new(batch);
-        Self { wakers: SmallVec::new(), garbage: Garbage::none(), batch, without_resyncs: None, has_resyncs }
-    }
-
-    pub(super) fn has_resyncs(&self) -> bool {
-        self.has_resyncs
-    }
-
-    /// Gives the batch to one handler.
-    pub(super) fn hand_to(&mut self, handover: &Handover<K>, with_resyncs: bool) {
-        let batch = if with_resyncs || !self.has_resyncs {
-            &self.batch
-        } else {
-            self.without_resyncs.get_or_insert_with(|| Arc::new(self.batch.without_resyncs()))
-        };
-        self.wakers.extend(handover.push(Arc::clone(batch), &mut self.garbage));
-    }
-
-    pub(super) fn batch(&self) -> &EventBatch<K> {
-        &self.batch
-    }
-}
-
-impl<K> Drop for Published<K> {
-    fn drop(&mut self) {
-        self.wakers.drain(..).for_each(Waker::wake);
-    }
-}
-
-impl<K> fmt::Debug for Published<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Published").field("events", &self.batch.events.len()).finish_non_exhaustive()
-    }
-}
-
 /// How much waits on either side.
 #[derive(Clone, Copy)]
 pub(super) struct Backlog {
@@ -93,10 +46,34 @@ pub(super) struct Backlog {
     pub(super) merged: u64,
 }
 
+/// A batch on its way to one handler.
+pub(super) struct Parcel<'a, K> {
+    /// What the handler receives.
+    pub(super) batch: &'a SharedBatch<K>,
+    /// What all handlers receive that are behind; the resyncs in it are for those only that want them.
+    pub(super) for_backlog: &'a SharedBatch<K>,
+    pub(super) wants_resyncs: bool,
+}
+
+/// The outcome of a try to take.
+enum Taken<K> {
+    Closed,
+    Events(Cursor<K>),
+    /// The consumer has to coalesce what waits first.
+    IsBehind,
+    Nothing,
+}
+
 impl<K> Handover<K> {
-    pub(super) fn new(threshold: Option<usize>, keeps_old: bool) -> Self {
-        let state = State { inbox: Inbox::new(threshold, keeps_old), waker: None, closed: false };
-        Self { state: Mutex::new(state), in_hand: AtomicUsize::new(0), closed: AtomicBool::new(false) }
+    pub(super) fn new(threshold: Option<usize>, keeps_old: bool, shared: Arc<SharedBacklog<K>>) -> Self {
+        let state = State { inbox: Inbox::new(threshold), waker: None, closed: false };
+        Self {
+            pending: Mutex::new(Pending::new(keeps_old)),
+            state: Mutex::new(state),
+            shared,
+            in_hand: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        }
     }
 
     /// Puts what existed before the handler joined ahead of all else; before anybody takes.
@@ -104,35 +81,108 @@ impl<K> Handover<K> {
         self.state.lock().inbox.start_with(replay, completes_initial_list);
     }
 
-    /// Adds a batch; after it has been closed, nothing. What falls out goes
-    /// to `garbage`; the consumer's waker is returned if it sleeps.
-    fn push(&self, batch: SharedBatch<K>, garbage: &mut Garbage<K>) -> Option<Waker> {
+    /// Adds a batch; after it has been closed, nothing. Returns the consumer's waker if it sleeps, and whether the batch is in
+    /// the shared backlog.
+    ///
+    /// The cost does not depend on how far the handler is behind (I11).
+    pub(super) fn push(&self, parcel: &Parcel<'_, K>) -> (Option<Waker>, bool) {
+        let Parcel { batch, for_backlog, wants_resyncs } = parcel;
         let mut state = self.state.lock();
-        if state.closed {
-            return None;
+        if state.closed || (batch.events.is_empty() && !batch.completes_initial_list) {
+            return (None, false);
         }
-        let in_hand = self.in_hand.load(Ordering::Relaxed);
-        state.inbox.push(batch, in_hand, garbage);
-        if state.inbox.is_empty() { None } else { state.waker.take() }
+        let inbox = &mut state.inbox;
+        let is_shared = inbox.needs_backlog(batch, self.in_hand.load(Ordering::Relaxed));
+        if is_shared {
+            let sequence = if inbox.has_shared() {
+                self.shared.stage(for_backlog)
+            } else {
+                self.shared.join(for_backlog, (!inbox.is_behind()).then(|| inbox.released()))
+            };
+            inbox.push_shared(sequence, *wants_resyncs);
+        } else {
+            inbox.push(Arc::clone(batch));
+        }
+        let waker = if state.inbox.is_empty() { None } else { state.waker.take() };
+        (waker, is_shared)
     }
 
     /// Takes what is to be delivered next, waiting for it; `None` once it is closed.
     pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Cursor<K>>> {
+        loop {
+            match self.take_or_sleep(cx) {
+                Taken::Closed => return Poll::Ready(None),
+                Taken::Events(cursor) => return Poll::Ready(Some(cursor)),
+                Taken::Nothing => return Poll::Pending,
+                Taken::IsBehind => {}
+            }
+            let (taken, is_all) = self.coalesce(SLICE, |pending, is_all, threshold| {
+                let taken = if is_all { pending.take(threshold) } else { None };
+                self.in_hand.store(taken.as_ref().map_or(0, |(_, count)| *count), Ordering::Relaxed);
+                (taken, is_all)
+            });
+            if let Some((cursor, _)) = taken {
+                return Poll::Ready(Some(cursor));
+            }
+            if !is_all {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn take_or_sleep(&self, cx: &Context<'_>) -> Taken<K> {
         let mut waker = Some(cx.waker().clone());
         let mut state = self.state.lock();
         if state.closed {
-            return Poll::Ready(None);
+            return Taken::Closed;
         }
         let taken = state.inbox.take();
         self.in_hand.store(taken.as_ref().map_or(0, |(_, count)| *count), Ordering::Relaxed);
-        if taken.is_none() {
-            std::mem::swap(&mut state.waker, &mut waker);
-        }
+        let outcome = match taken {
+            Some((cursor, _)) => Taken::Events(cursor),
+            None if state.inbox.is_behind() => Taken::IsBehind,
+            None => {
+                std::mem::swap(&mut state.waker, &mut waker);
+                Taken::Nothing
+            }
+        };
         // I8: the waker that is left over goes after the lock.
         drop(state);
-        match taken {
-            Some((cursor, _)) => Poll::Ready(Some(cursor)),
-            None => Poll::Pending,
+        outcome
+    }
+
+    /// Coalesces up to `limit` of the events that wait, and calls `then` with all that is pending, whether nothing else
+    /// waits, and the threshold.
+    fn coalesce<R>(&self, limit: usize, then: impl FnOnce(&mut Pending<K>, bool, Option<usize>) -> R) -> R {
+        let mut garbage = Garbage::none();
+        let mut pending = self.pending.lock();
+        let (batches, shared, threshold) = {
+            let mut state = self.state.lock();
+            let (batches, shared) = state.inbox.take_to_coalesce();
+            (batches, shared, state.inbox.threshold())
+        };
+        pending.add_batches(batches);
+        if let Some(part) = shared {
+            let periods = self.shared.take(part.batches.start, part.batches.end, &mut garbage);
+            pending.add_periods(periods, part.wants_resyncs);
+        }
+        let is_all = pending.merge(limit, &mut garbage);
+        let outcome = then(&mut pending, is_all, threshold);
+        self.note_pending(!pending.is_empty());
+        // I8: objects go when the lock is free.
+        drop(pending);
+        drop(garbage);
+        outcome
+    }
+
+    fn note_pending(&self, has_pending: bool) {
+        let mut state = self.state.lock();
+        let was_behind = state.inbox.is_behind();
+        let has_pending = has_pending && !state.closed;
+        state.inbox.set_pending(has_pending);
+        if was_behind && !state.inbox.is_behind() && !state.closed {
+            self.shared.caught_up();
         }
     }
 
@@ -147,18 +197,26 @@ impl<K> Handover<K> {
         self.in_hand.store(0, Ordering::Relaxed);
     }
 
-    /// Ends the hand-over: what waits is dropped, and the consumer told. Returns whether it was open.
+    /// Ends the hand-over: what waits is dropped, and the consumer woken. Returns whether it was open.
     pub(super) fn close(&self) -> bool {
         if self.closed.swap(true, Ordering::AcqRel) {
             return false;
         }
-        let (dropped, waker) = {
+        let (was_behind, (dropped, shared), waker) = {
             let mut state = self.state.lock();
             state.closed = true;
-            (state.inbox.clear(), state.waker.take())
+            (state.inbox.is_behind(), state.inbox.clear(), state.waker.take())
         };
         waker.into_iter().for_each(Waker::wake);
-        drop(dropped);
+        let pending = self.pending.lock().clear();
+        let mut garbage = Garbage::none();
+        if let Some(part) = shared {
+            self.shared.leave(part.batches.start, &mut garbage);
+        }
+        if was_behind {
+            self.shared.caught_up();
+        }
+        drop((dropped, pending, garbage));
         true
     }
 
@@ -166,12 +224,22 @@ impl<K> Handover<K> {
         self.closed.load(Ordering::Acquire)
     }
 
+    /// Says whether so much waits that events are coalesced.
+    pub(super) fn is_behind(&self) -> bool {
+        self.state.lock().inbox.is_behind()
+    }
+
+    /// Counts what waits; for a handler that is behind, it is coalesced first.
     pub(super) fn backlog(&self) -> Backlog {
+        if self.is_behind() {
+            self.coalesce(usize::MAX, |_, _, _| ());
+        }
+        let pending = self.pending.lock();
         let state = self.state.lock();
         Backlog {
-            pending: state.inbox.len() + self.in_hand.load(Ordering::Relaxed),
-            is_coalescing: state.inbox.is_coalescing(),
-            merged: state.inbox.merged(),
+            pending: state.inbox.len() + pending.len() + self.in_hand.load(Ordering::Relaxed),
+            is_coalescing: state.inbox.is_behind(),
+            merged: pending.merged(),
         }
     }
 }

@@ -1,22 +1,19 @@
-//! [`Inbox`]: what is waiting for one handler. No lock, no waiting.
+//! [`Inbox`]: what waits for one handler, as far as it has not been coalesced. No lock, no waiting.
 //!
-//! While a handler keeps up, shared batches wait here as they are. Once `threshold` events wait, they are coalesced per
-//! key, and what comes next with them (I11). What is coalesced is handed out in small pieces: whatever stays here can
-//! still be merged, so that a handler that is far behind costs one entry per key, and not another for what it has in
-//! hand.
+//! While a handler keeps up, shared batches wait here as they are. Once `threshold` events wait, the handler is behind: the
+//! batches that follow are in the [shared backlog](super::shared_backlog), and here is only where its part of that begins
+//! and ends (I11).
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::coalesce::Coalesced;
 use super::cursor::Cursor;
-use crate::{Cached, Event, EventBatch};
+use super::shared_backlog::{Period, Sequence};
+use crate::{Cached, Event, EventBatch, ObjectKey};
 
 /// The objects that existed when a handler joined, to be handed out one by one from a snapshot.
 pub(super) type Replay<K> = Box<dyn Iterator<Item = Cached<K>> + Send>;
-
-/// How many coalesced events are handed out at a time.
-const PIECE: usize = 64;
 
 /// What waits for a handler.
 pub(super) struct Inbox<K> {
@@ -26,12 +23,18 @@ pub(super) struct Inbox<K> {
     batches: VecDeque<SharedBatch<K>>,
     /// How many events wait in `batches`.
     queued: usize,
-    coalesced: Option<Coalesced<K>>,
-    /// From how many waiting events on further ones are coalesced; `None`: never.
+    /// From how many waiting events on the handler is behind; `None`: never.
     threshold: Option<usize>,
-    /// Whether coalesced updates come with the state that the handler was told last.
-    keeps_old: bool,
-    merged: u64,
+    /// Whether the handler has pending events that are coalesced already.
+    has_pending: bool,
+    shared: Option<SharedPart>,
+}
+
+/// The part of the shared backlog that a handler has to receive.
+pub(super) struct SharedPart {
+    pub(super) batches: Range<Sequence>,
+    /// Whether the handler was due the resyncs of one of the batches.
+    pub(super) wants_resyncs: bool,
 }
 
 /// A batch as it comes to all handlers that are due the same of it.
@@ -39,28 +42,32 @@ pub(super) type SharedBatch<K> = Arc<EventBatch<K>>;
 
 /// What nobody needs any more, to be dropped where no lock is held (I8).
 pub(super) struct Garbage<K> {
-    events: Vec<Event<K>>,
-    batches: Vec<SharedBatch<K>>,
+    pub(super) events: Vec<Event<K>>,
+    pub(super) batches: Vec<SharedBatch<K>>,
+    pub(super) periods: Vec<Arc<Period<K>>>,
 }
 
 impl<K> Garbage<K> {
     pub(super) fn none() -> Self {
-        Self { events: Vec::new(), batches: Vec::new() }
+        Self { events: Vec::new(), batches: Vec::new(), periods: Vec::new() }
     }
 }
 
 impl<K> Inbox<K> {
-    pub(super) fn new(threshold: Option<usize>, keeps_old: bool) -> Self {
+    pub(super) fn new(threshold: Option<usize>) -> Self {
         Self {
             replay: None,
             replay_completes: false,
             batches: VecDeque::new(),
             queued: 0,
-            coalesced: None,
             threshold: threshold.map(|threshold| threshold.max(1)),
-            keeps_old,
-            merged: 0,
+            has_pending: false,
+            shared: None,
         }
+    }
+
+    pub(super) fn threshold(&self) -> Option<usize> {
+        self.threshold
     }
 
     /// Puts what existed before the handler joined ahead of all else.
@@ -69,83 +76,89 @@ impl<K> Inbox<K> {
         self.replay_completes = completes_initial_list;
     }
 
-    /// Adds a batch for this handler, which has `in_hand` other events still before it. What need not be told any more
-    /// goes to `garbage` (I8).
-    pub(super) fn push(&mut self, batch: SharedBatch<K>, in_hand: usize, garbage: &mut Garbage<K>) {
-        let count = batch.events.len();
-        if count == 0 && !batch.completes_initial_list {
-            return;
-        }
+    /// Whether the handler, which has `in_hand` other events still before it, has to receive a batch through the shared
+    /// backlog.
+    pub(super) fn needs_backlog(&self, batch: &EventBatch<K>, in_hand: usize) -> bool {
         // I11: what the handler has taken and not been called with waits as well.
-        let full = count > 0 && self.threshold.is_some_and(|threshold| in_hand + self.queued >= threshold);
-        if !full && self.coalesced.is_none() {
-            self.queued += count;
-            self.batches.push_back(batch);
-            return;
-        }
-        self.queued = 0;
+        let is_full = |threshold| !batch.events.is_empty() && in_hand + self.queued >= threshold;
+        self.is_behind() || self.threshold.is_some_and(is_full)
+    }
+
+    /// Adds a batch for a handler that is not behind.
+    pub(super) fn push(&mut self, batch: SharedBatch<K>) {
+        self.queued += batch.events.len();
         self.batches.push_back(batch);
-        let coalesced = self.coalesced.get_or_insert_with(|| Coalesced::new(self.keeps_old));
-        // The first time that is all that waits.
-        for batch in self.batches.drain(..) {
-            for event in &batch.events {
-                self.merged += u64::from(coalesced.push(event, &mut garbage.events));
-            }
-            if batch.completes_initial_list {
-                coalesced.complete_initial();
-            }
-            garbage.batches.push(batch);
-        }
-        self.drop_empty();
     }
 
-    /// Shared batches can wait again once nothing is coalesced before them.
-    fn drop_empty(&mut self) {
-        if self.coalesced.as_ref().is_some_and(Coalesced::is_empty) {
-            self.coalesced = None;
-        }
+    /// Notes that this batch is in the shared backlog.
+    pub(super) fn push_shared(&mut self, sequence: Sequence, wants_resyncs: bool) {
+        let batches = sequence..sequence;
+        let shared = self.shared.get_or_insert(SharedPart { batches, wants_resyncs });
+        shared.batches.end = sequence + 1;
+        shared.wants_resyncs |= wants_resyncs;
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.replay.is_none() && self.batches.is_empty() && self.coalesced.is_none()
+    /// Whether some of the shared backlog is for this handler.
+    pub(super) fn has_shared(&self) -> bool {
+        self.shared.is_some()
     }
 
-    /// How many events wait; those of a replay are not counted.
-    pub(super) fn len(&self) -> usize {
-        self.queued + self.coalesced.as_ref().map_or(0, Coalesced::len)
+    /// The keys that waiting events release.
+    pub(super) fn released(&self) -> Vec<ObjectKey> {
+        let released = |event: &Event<K>| match event {
+            Event::Released(object) => Some(object.key().clone()),
+            _ => None,
+        };
+        self.batches.iter().flat_map(|batch| &batch.events).filter_map(released).collect()
     }
 
     /// Says whether so much waits that events are coalesced.
-    pub(super) fn is_coalescing(&self) -> bool {
-        self.coalesced.is_some()
+    pub(super) fn is_behind(&self) -> bool {
+        self.has_pending || self.shared.is_some()
     }
 
-    /// How many events have been merged into others so far.
-    pub(super) fn merged(&self) -> u64 {
-        self.merged
+    /// Notes whether the handler has pending events that are coalesced already.
+    pub(super) fn set_pending(&mut self, has_pending: bool) {
+        self.has_pending = has_pending;
     }
 
-    /// Takes what is to be delivered next, with the number of its events; `None` if nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.replay.is_none() && self.batches.is_empty() && !self.is_behind()
+    }
+
+    /// How many events wait here; those of a replay are not counted.
+    pub(super) fn len(&self) -> usize {
+        self.queued
+    }
+
+    /// Takes what is to be delivered next, with the number of its events; `None` if nothing waits, or it has to be
+    /// coalesced first.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
             // Alone, because its objects aren't counted: what waits behind it goes on waiting here.
             return Some((Cursor::over(Some(replay), self.replay_completes, VecDeque::new()), 0));
         }
-        if !self.batches.is_empty() {
-            let count = std::mem::take(&mut self.queued);
-            let batches = std::mem::take(&mut self.batches);
-            return Some((Cursor::over(None, false, batches), count));
+        if self.is_behind() || self.batches.is_empty() {
+            return None;
         }
-        let coalesced = self.coalesced.as_mut()?;
-        let events = coalesced.take(self.threshold.map_or(PIECE, |threshold| threshold.min(PIECE)));
-        let count = events.len();
-        let cursor = Cursor::over_own(events, coalesced.take_initial_end());
-        self.drop_empty();
-        Some((cursor, count))
+        let (batches, count) = self.take_batches();
+        Some((Cursor::over(None, false, batches), count))
     }
 
-    /// Takes everything, to be dropped elsewhere (I8).
-    pub(super) fn clear(&mut self) -> Self {
-        std::mem::replace(self, Self { merged: self.merged, ..Self::new(self.threshold, self.keeps_old) })
+    /// Takes what has to be coalesced for the handler. It counts as pending from now on.
+    pub(super) fn take_to_coalesce(&mut self) -> (VecDeque<SharedBatch<K>>, Option<SharedPart>) {
+        self.has_pending = true;
+        (self.take_batches().0, self.shared.take())
+    }
+
+    fn take_batches(&mut self) -> (VecDeque<SharedBatch<K>>, usize) {
+        (std::mem::take(&mut self.batches), std::mem::take(&mut self.queued))
+    }
+
+    /// Takes everything, to be dropped elsewhere (I8), and the place in the shared backlog.
+    pub(super) fn clear(&mut self) -> (Self, Option<SharedPart>) {
+        let mut all = std::mem::replace(self, Self::new(self.threshold));
+        let shared = all.shared.take();
+        (all, shared)
     }
 }

@@ -13,10 +13,12 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::cursor::Cursor;
-use super::handover::{Backlog, Handover, Published};
+use super::handover::{Backlog, Handover};
 use super::inbox::Replay;
 use super::options::HandlerOptions;
+use super::published::Published;
 use super::resync::ResyncClock;
+use super::shared_backlog::SharedBacklog;
 use crate::Synced;
 use crate::sync::{Latch, Mutex};
 
@@ -59,11 +61,12 @@ impl<K> ProcessorListener<K> {
         name: String,
         options: &HandlerOptions,
         period: Option<Duration>,
+        backlog: Arc<SharedBacklog<K>>,
         processor: Weak<Shared<K>>,
     ) -> Self {
         Self {
             name,
-            handover: Handover::new(options.threshold, !options.forgoes_old_states),
+            handover: Handover::new(options.threshold, !options.forgoes_old_states, backlog),
             resync: Mutex::new(ResyncClock::new(period)),
             removed: Latch::default(),
             processor,
@@ -107,8 +110,18 @@ impl<K> ProcessorListener<K> {
 
     /// Hands a batch over, with the resyncs in it if the handler is due them.
     pub(super) fn push(&self, published: &mut Published<K>) {
-        let with_resyncs = published.has_resyncs() && self.resync.lock().is_syncing();
+        let with_resyncs = published.has_resyncs() && self.is_syncing();
         published.hand_to(&self.handover, with_resyncs);
+    }
+
+    /// Says whether unchanged objects that are handed out now are for this handler.
+    pub(super) fn is_syncing(&self) -> bool {
+        self.resync.lock().is_syncing()
+    }
+
+    /// Says whether so much waits for the handler that events are coalesced.
+    pub(super) fn is_behind(&self) -> bool {
+        self.handover.is_behind()
     }
 
     pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Cursor<K>>> {

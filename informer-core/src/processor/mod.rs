@@ -13,9 +13,13 @@ mod handover;
 mod inbox;
 mod listener;
 mod options;
+mod owed;
+mod pending;
+mod published;
 mod registration;
 mod resync;
 mod service;
+mod shared_backlog;
 mod stopwatch;
 mod stream;
 #[cfg(test)]
@@ -34,12 +38,13 @@ use tokio_util::sync::CancellationToken;
 use crate::sync::{Mutex, Notify};
 use crate::{AsyncEventHandler, Cached, EventBatch, EventHandler};
 use listener::ProcessorListener;
+use published::Backlogs;
 use resync::CheckPeriod;
 use service::Handler;
 
-pub use handover::Published;
 pub use listener::HandlerStats;
 pub use options::{HandlerOptions, Resync};
+pub use published::Published;
 pub use registration::HandlerRegistration;
 pub use stream::EventStream;
 
@@ -50,6 +55,7 @@ pub struct SharedProcessor<K> {
 
 struct Shared<K> {
     registry: Mutex<Registry<K>>,
+    backlogs: Backlogs<K>,
     /// Wakes `run`: there is a handler that has no task yet.
     joined: Notify,
     default_resync: Option<Duration>,
@@ -99,6 +105,7 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         Self {
             shared: Arc::new(Shared {
                 registry: Mutex::new(registry),
+                backlogs: Backlogs::new(),
                 joined: Notify::new(),
                 default_resync,
                 source: OnceLock::new(),
@@ -180,7 +187,8 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
     fn new_listener(&self, default_name: &str, options: &HandlerOptions) -> Arc<ProcessorListener<K>> {
         let name = options.name.clone().unwrap_or_else(|| default_name.to_owned());
         let period = options.resync.period(self.shared.default_resync);
-        Arc::new(ProcessorListener::new(name, options, period, Arc::downgrade(&self.shared)))
+        let backlog = Arc::clone(self.shared.backlogs.of(!options.forgoes_old_states));
+        Arc::new(ProcessorListener::new(name, options, period, backlog, Arc::downgrade(&self.shared)))
     }
 
     /// Registers a listener, and the work of serving it if that takes a task.
@@ -224,12 +232,15 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
     #[doc(alias = "distribute")]
     pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> Published<K> {
         let concerns_anybody = !batch.events.is_empty() || batch.completes_initial_list;
-        let mut published = Published::new(batch);
+        let mut published = Published::new(batch, self.shared.backlogs.clone());
         let mut registry = self.shared.registry.lock();
         commit();
         registry.list_complete |= published.batch().completes_initial_list;
         if concerns_anybody {
+            let any_is_due = || registry.listeners.iter().any(|listener| listener.is_syncing());
+            published.set_wants_resyncs(published.has_resyncs() && any_is_due());
             registry.listeners.iter().for_each(|listener| listener.push(&mut published));
+            published.finish();
         }
         published
     }

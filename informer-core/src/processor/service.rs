@@ -100,7 +100,7 @@ impl<K: Send + Sync + 'static> Service<K> {
     async fn next_delivery(&mut self) -> Option<Cursor<K>> {
         poll_fn(|cx| {
             let taken = self.listener.poll_take(cx);
-            self.told_of_slowness &= taken.is_ready();
+            self.told_of_slowness &= taken.is_ready() || self.listener.is_behind();
             taken
         })
         .await

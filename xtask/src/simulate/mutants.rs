@@ -59,13 +59,13 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a slow handler never hears of an end after an update",
-        file: "informer-core/src/processor/coalesce.rs",
+        file: "informer-core/src/processor/owed.rs",
         text: "                Self::One(Event::Deleted(deleted.clone().after(old)))\n",
         becomes: "                drop((deleted, old));\n                return None;\n",
     },
     Mutant {
         name: "a slow handler hears of a new life without the end of the old one",
-        file: "informer-core/src/processor/coalesce.rs",
+        file: "informer-core/src/processor/owed.rs",
         text: "                Self::Recreated(End::Deleted(deleted), object.clone())\n",
         becomes: "                drop(deleted);\n                \
                   Self::One(Event::Added { object: object.clone(), is_in_initial_list: false })\n",

@@ -64,6 +64,13 @@ impl Source {
         self.publish(vec![Event::Deleted(Deleted::exact(self.object(value)))]);
     }
 
+    /// Has what waits for the handler coalesced, as its own task would.
+    fn coalesce(&self) {
+        let registration = self.registration.lock().take();
+        _ = registration.as_ref().map(HandlerRegistration::stats);
+        *self.registration.lock() = registration;
+    }
+
     fn dropped(&self) -> Vec<u64> {
         let mut dropped = std::mem::take(&mut *self.dropped.lock());
         dropped.sort_unstable();
@@ -80,15 +87,20 @@ fn i8_states_that_coalescing_leaves_out_are_dropped_when_no_lock_is_held() {
     source.update(1, 2);
     // From here on, each is merged into what waits.
     source.update(3, 4);
+    source.coalesce();
     assert_eq!(source.dropped(), [2, 3], "what is owed now leads from 1 to 4");
     source.delete(5);
+    source.coalesce();
     assert_eq!(source.dropped(), [4]);
     source.add(6);
     source.update(7, 8);
+    source.coalesce();
     assert_eq!(source.dropped(), [6, 7]);
     source.delete(9);
+    source.coalesce();
     assert_eq!(source.dropped(), [8, 9]);
     source.update(10, 11);
+    source.coalesce();
     assert_eq!(source.dropped(), [1, 5], "no store says this, and the newest word counts");
     let handler = source.registration.lock().take();
     drop(handler);
@@ -160,7 +172,13 @@ fn i8_who_publishes_under_a_lock_decides_when_readers_are_woken_and_objects_go()
     }
     assert_eq!((source.dropped(), woken.load(Ordering::Relaxed)), (vec![], 0));
     drop(later);
-    assert_eq!((source.dropped(), woken.load(Ordering::Relaxed)), (vec![1, 2, 3, 4], 1));
+    assert_eq!(
+        (source.dropped(), woken.load(Ordering::Relaxed)),
+        (vec![3, 4], 1),
+        "coalesced for all readers"
+    );
+    _ = stream.registration().stats();
+    assert_eq!(source.dropped(), [1, 2], "coalesced for this reader");
 }
 
 /// A waker that counts how often it is called.

@@ -1,0 +1,343 @@
+//! [`SharedBacklog`]: what all handlers that have fallen behind have not received yet, coalesced once for all of them.
+//!
+//! The published batches are divided into periods, at the places from which on handlers need them. A handler that returns
+//! merges the periods since its own place in its own task. So the cost of a batch does not depend on the number of handlers
+//! that are stuck, and whoever publishes only adds the batch to a list (I11). The batch is coalesced after the store has
+//! changed and its locks are free, by the publisher or by a handler that holds `periods` at that time.
+//!
+//! Lock order: a hand-over's pending events, `periods`; its inbox; `staged`. Objects are dropped under none of them (I8).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::coalesce::{Coalesced, Merge, Released};
+use super::inbox::{Garbage, SharedBatch};
+use crate::sync::Mutex;
+use crate::{Event, ObjectKey};
+
+/// The number of a batch among those that a shared backlog has received.
+pub(super) type Sequence = u64;
+
+/// The coalesced events of all handlers that are behind, and agree on whether they want old states.
+pub(super) struct SharedBacklog<K> {
+    staged: Mutex<Staged<K>>,
+    periods: Mutex<Periods<K>>,
+    keeps_old: bool,
+}
+
+struct Staged<K> {
+    /// The number of the batch that is being published, or will be next.
+    next: Sequence,
+    /// Whether that batch is in `batches`, or has been.
+    has_next: bool,
+    /// Batches that have not been coalesced.
+    batches: VecDeque<(Sequence, SharedBatch<K>)>,
+    /// How many handlers need the batches from this one on.
+    readers: BTreeMap<Sequence, usize>,
+    /// How many handlers are behind, including those that have all of it in their own pending events.
+    handlers_behind: usize,
+    /// Keys that were released while those handlers were behind, and are not among `Periods::released` yet.
+    released: Vec<ObjectKey>,
+}
+
+struct Periods<K> {
+    periods: Vec<Arc<Period<K>>>,
+    released: Released,
+}
+
+/// Some batches in a row, with no handler whose backlog begins between them.
+pub(super) struct Period<K> {
+    start: Sequence,
+    pub(super) coalesced: Coalesced<K>,
+    /// How many events have been merged into others.
+    pub(super) merged: u64,
+}
+
+impl<K> Staged<K> {
+    /// Whether a period has to begin with this batch.
+    fn is_boundary(&self, start: Sequence) -> bool {
+        // More handlers may begin with the batch that is being published.
+        start >= self.next || self.readers.contains_key(&start)
+    }
+
+    /// The first batch that is needed.
+    fn first_needed(&self) -> Sequence {
+        self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
+    }
+
+    fn stage(&mut self, batch: &SharedBatch<K>) -> Sequence {
+        if !std::mem::replace(&mut self.has_next, true) {
+            self.batches.push_back((self.next, Arc::clone(batch)));
+        }
+        self.next
+    }
+
+    fn leave(&mut self, from: Sequence) {
+        if let Some(readers) = self.readers.get_mut(&from) {
+            *readers -= 1;
+            if *readers == 0 {
+                self.readers.remove(&from);
+            }
+        }
+    }
+}
+
+impl<K> SharedBacklog<K> {
+    pub(super) fn new(keeps_old: bool) -> Self {
+        let staged = Staged {
+            next: 0,
+            has_next: false,
+            batches: VecDeque::new(),
+            readers: BTreeMap::new(),
+            handlers_behind: 0,
+            released: Vec::new(),
+        };
+        let periods = Periods { periods: Vec::new(), released: Released::new() };
+        Self { staged: Mutex::new(staged), periods: Mutex::new(periods), keeps_old }
+    }
+
+    /// Adds the batch that is being published, unless another handler has brought it; returns its number.
+    pub(super) fn stage(&self, batch: &SharedBatch<K>) -> Sequence {
+        self.staged.lock().stage(batch)
+    }
+
+    /// As [`stage`](Self::stage), for a handler that needs nothing of what came before. `released` are the keys of which it
+    /// has a release pending, if it has just fallen behind.
+    pub(super) fn join(&self, batch: &SharedBatch<K>, released: Option<Vec<ObjectKey>>) -> Sequence {
+        let mut staged = self.staged.lock();
+        let sequence = staged.stage(batch);
+        *staged.readers.entry(sequence).or_default() += 1;
+        if let Some(released) = released {
+            staged.handlers_behind += 1;
+            staged.released.extend(released);
+        }
+        sequence
+    }
+
+    /// Notes that all handlers have received the batch that is being published.
+    pub(super) fn finish(&self) {
+        let mut staged = self.staged.lock();
+        if std::mem::take(&mut staged.has_next) {
+            staged.next += 1;
+        }
+    }
+
+    /// Notes that a handler has caught up, or is gone.
+    pub(super) fn caught_up(&self) {
+        self.staged.lock().handlers_behind -= 1;
+    }
+
+    /// Takes the periods of the batches `from..to` for a handler, which no longer needs them here.
+    pub(super) fn take(&self, from: Sequence, to: Sequence, garbage: &mut Garbage<K>) -> Vec<Arc<Period<K>>> {
+        let taken = {
+            let mut periods = self.periods.lock();
+            self.drain(&mut periods, garbage);
+            let own = periods.periods.iter().filter(|period| (from..to).contains(&period.start));
+            let taken: Vec<_> = own.cloned().collect();
+            self.staged.lock().leave(from);
+            self.trim(&mut periods, garbage);
+            taken
+        };
+        // Then a period that no other handler needs is the taker's own.
+        garbage.periods.retain(|period| !taken.iter().any(|own| Arc::ptr_eq(own, period)));
+        self.settle(garbage);
+        taken
+    }
+
+    /// Notes that a handler that needed the batches from this one on is gone.
+    pub(super) fn leave(&self, from: Sequence, garbage: &mut Garbage<K>) {
+        self.staged.lock().leave(from);
+        if let Some(mut periods) = self.periods.try_lock() {
+            self.trim(&mut periods, garbage);
+        }
+        self.settle(garbage);
+    }
+
+    /// Coalesces what has been published, unless somebody is about to do so.
+    pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
+        // Whoever has the lock looks again after it has released it.
+        while !self.staged.lock().batches.is_empty()
+            && let Some(mut periods) = self.periods.try_lock()
+        {
+            self.drain(&mut periods, garbage);
+        }
+    }
+
+    fn drain(&self, periods: &mut Periods<K>, garbage: &mut Garbage<K>) {
+        loop {
+            let (sequence, batch, is_boundary) = {
+                let mut staged = self.staged.lock();
+                let Some((sequence, batch)) = staged.batches.pop_front() else { break };
+                if staged.handlers_behind == 0 {
+                    periods.released.clear();
+                }
+                periods.released.extend(staged.released.drain(..));
+                (sequence, batch, staged.is_boundary(sequence))
+            };
+            periods.push(sequence, &batch, is_boundary, self.keeps_old, garbage);
+            garbage.batches.push(batch);
+        }
+        self.trim(periods, garbage);
+        self.join_periods(periods, garbage);
+    }
+
+    /// Removes the periods that no handler needs.
+    fn trim(&self, periods: &mut Periods<K>, garbage: &mut Garbage<K>) {
+        let first = self.staged.lock().first_needed();
+        garbage.periods.extend(periods.periods.extract_if(.., |period| period.start < first));
+    }
+
+    /// Merges periods between which no handler begins any more.
+    fn join_periods(&self, periods: &mut Periods<K>, garbage: &mut Garbage<K>) {
+        let Periods { periods, released } = periods;
+        for place in (1..periods.len()).rev() {
+            if self.staged.lock().is_boundary(periods[place].start) {
+                continue;
+            }
+            let (before, after) = periods.split_at_mut(place);
+            // If a handler is reading the earlier one, then they are joined next time.
+            if let (Some(earlier), Some(later)) = (before.last_mut().and_then(Arc::get_mut), after.first()) {
+                earlier.absorb(later, released, garbage);
+                garbage.periods.push(periods.remove(place));
+            }
+        }
+    }
+}
+
+impl<K> Periods<K> {
+    fn push(
+        &mut self,
+        sequence: Sequence,
+        batch: &SharedBatch<K>,
+        is_boundary: bool,
+        keeps_old: bool,
+        garbage: &mut Garbage<K>,
+    ) {
+        let Self { periods, released } = self;
+        if is_boundary || periods.last_mut().and_then(Arc::get_mut).is_none() {
+            let coalesced = Coalesced::new(keeps_old);
+            periods.push(Arc::new(Period { start: sequence, coalesced, merged: 0 }));
+        }
+        let Some(last) = periods.last_mut().and_then(Arc::get_mut) else { return };
+        for event in &batch.events {
+            let keys = last.coalesced.len();
+            let was_merged = last.coalesced.push(event, Merge::Period(released), &mut garbage.events);
+            last.merged += u64::from(was_merged);
+            if let Event::Released(object) = event
+                && last.coalesced.len() >= keys
+            {
+                released.insert(object.key().clone());
+            }
+        }
+        if batch.completes_initial_list {
+            last.coalesced.complete_initial();
+        }
+    }
+}
+
+impl<K> Period<K> {
+    fn absorb(&mut self, later: &Self, released: &Released, garbage: &mut Garbage<K>) {
+        let places = 0..later.coalesced.places();
+        let merge = Merge::Period(released);
+        self.merged += later.merged;
+        self.merged += self.coalesced.absorb(&later.coalesced, places, merge, &mut garbage.events);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cached, Deleted, EventBatch};
+
+    fn object(name: &str, value: u64) -> Cached<u64> {
+        Cached::from_parts(ObjectKey::cluster_scoped(name), (value + 1).into(), Default::default(), value)
+    }
+
+    fn batch(event: Event<u64>) -> SharedBatch<u64> {
+        Arc::new(EventBatch { events: vec![event], completes_initial_list: false })
+    }
+
+    fn updated(value: u64) -> SharedBatch<u64> {
+        batch(Event::Updated { old: object("a", value), new: object("a", value + 1) })
+    }
+
+    fn publish(backlog: &SharedBacklog<u64>, batch: &SharedBatch<u64>) {
+        backlog.stage(batch);
+        backlog.finish();
+    }
+
+    fn events(periods: &[Arc<Period<u64>>]) -> Vec<String> {
+        let (mut all, mut garbage) = (Coalesced::new(true), Vec::new());
+        for period in periods {
+            let places = 0..period.coalesced.places();
+            all.absorb(&period.coalesced, places, Merge::Handler { wants_resyncs: false }, &mut garbage);
+        }
+        all.take(99).iter().map(|event| format!("{event:?}")).collect()
+    }
+
+    #[test]
+    fn i11_batches_for_fifty_stuck_handlers_are_coalesced_once() {
+        let backlog = SharedBacklog::new(true);
+        let places: Vec<_> = (0..50).map(|_| backlog.join(&updated(0), Some(Vec::new()))).collect();
+        backlog.finish();
+        for value in 1..1_000 {
+            publish(&backlog, &updated(value));
+        }
+        assert_eq!(backlog.periods.lock().periods.len(), 0, "the publisher coalesces nothing");
+        let garbage = &mut Garbage::none();
+        backlog.settle(garbage);
+        let lengths = |backlog: &SharedBacklog<u64>| {
+            let periods = backlog.periods.lock();
+            periods.periods.iter().map(|period| period.coalesced.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(&backlog), [1]);
+        for from in places {
+            let taken = backlog.take(from, 1_000, garbage);
+            assert_eq!(events(&taken), ["Updated { old: Cached(a@1), new: Cached(a@1001) }"]);
+        }
+        assert_eq!(lengths(&backlog), [0; 0], "no handler needs it any more");
+    }
+
+    #[test]
+    fn i11_a_publisher_does_not_wait_for_a_handler_that_merges() {
+        let backlog = SharedBacklog::new(true);
+        let from = backlog.join(&updated(0), Some(Vec::new()));
+        let held = backlog.periods.lock();
+        backlog.finish();
+        publish(&backlog, &updated(1));
+        backlog.settle(&mut Garbage::none());
+        drop(held);
+        let taken = backlog.take(from, 2, &mut Garbage::none());
+        assert_eq!(events(&taken), ["Updated { old: Cached(a@1), new: Cached(a@3) }"]);
+    }
+
+    #[test]
+    fn i11_periods_are_joined_when_no_handler_begins_between_them() {
+        let (backlog, garbage) = (SharedBacklog::new(true), &mut Garbage::none());
+        let stuck = backlog.join(&updated(0), Some(Vec::new()));
+        backlog.finish();
+        for value in 1..100 {
+            let slow = backlog.join(&updated(value), Some(Vec::new()));
+            backlog.finish();
+            drop(backlog.take(slow, value + 1, garbage));
+            backlog.caught_up();
+        }
+        assert!(backlog.periods.lock().periods.len() <= 3);
+        let taken = backlog.take(stuck, 100, garbage);
+        assert_eq!(events(&taken), ["Updated { old: Cached(a@1), new: Cached(a@101) }"]);
+    }
+
+    #[test]
+    fn i1_an_end_after_a_release_is_kept_for_handlers_behind_it() {
+        let (backlog, garbage) = (SharedBacklog::new(true), &mut Garbage::none());
+        let early = backlog.join(&batch(Event::Released(object("a", 0))), Some(Vec::new()));
+        backlog.finish();
+        let late =
+            backlog.join(&batch(Event::Added { object: object("a", 1), is_in_initial_list: false }), None);
+        backlog.finish();
+        publish(&backlog, &batch(Event::Deleted(Deleted::exact(object("a", 1)))));
+        assert_eq!(events(&backlog.take(late, 3, garbage)), [""; 0], "it came and went");
+        let told = events(&backlog.take(early, 3, garbage));
+        assert!(told.len() == 1 && told[0].starts_with("Deleted"), "{told:?}");
+    }
+}
