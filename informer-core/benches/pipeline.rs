@@ -1,15 +1,18 @@
 //! What the queue and the fan-out to handlers cost: the cases that client-go's `DeltaFIFO` and `sharedProcessor` are
 //! measured by. `cargo bench -p informer-core`.
 
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput};
 use futures::FutureExt;
 use informer_core::{
-    Cached, DeltaFifo, Event, EventBatch, HandlerOptions, Handlers, ObjectKey, SharedProcessor, Uid,
+    Cached, DeltaFifo, Event, EventBatch, HandlerOptions, Handlers, KnownObjects, ObjectKey, ReflectorStore,
+    Replacement, ResourceVersion, SharedProcessor, Uid,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -142,6 +145,71 @@ fn until_in_the_store(objects: &[Cached<u64>], handlers: usize) -> Duration {
     committed - started
 }
 
+/// A store of which the queue asks what is known.
+struct Known(BTreeMap<ObjectKey, Cached<u64>>);
+
+impl KnownObjects<u64> for Known {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<u64>> {
+        self.0.get(key).cloned()
+    }
+
+    fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<u64>)) -> Option<Box<dyn Any + Send>> {
+        self.0.values().for_each(visit);
+        None
+    }
+}
+
+/// Prints for how long another thread waits at most for the queue's lock while 200,000 objects are resynced, or listed.
+fn longest_waits() {
+    const COUNT: usize = 200_000;
+    let known = objects(COUNT).into_iter().map(|object| (object.key().clone(), object)).collect();
+    let known = Arc::new(Known(known));
+    let changed = |version: u64| {
+        let change = |object: &Cached<u64>| {
+            Cached::from_parts(
+                object.key().clone(),
+                (version * 1_000_000 + **object).into(),
+                Uid::default(),
+                0,
+            )
+        };
+        known.0.values().map(change).collect()
+    };
+    let list = |objects: &Vec<Cached<u64>>, version: u64| Replacement {
+        objects: objects.clone(),
+        set_aside: Vec::new(),
+        complete: true,
+        resource_version: version.into(),
+    };
+    let queue = || DeltaFifo::with_known_objects(Arc::clone(&known) as Arc<dyn KnownObjects<u64>>);
+    let (quiet, all): (Vec<_>, Vec<_>) = (known.0.values().cloned().collect(), changed(1));
+    let report = |case: &str, act: &dyn Fn(&DeltaFifo<u64>)| {
+        let waits = (0..5).map(|_| longest_wait(&queue(), act).as_secs_f64() * 1e3);
+        println!("bench: {case} = {:.1} ms", waits.fold(f64::INFINITY, f64::min));
+    };
+    report("longest wait during a resync", &DeltaFifo::resync);
+    report("longest wait during a list without changes", &|queue| queue.replace(list(&quiet, 1)));
+    report("longest wait during a list of changes", &|queue| queue.replace(list(&all, 2)));
+}
+
+fn longest_wait(queue: &DeltaFifo<u64>, act: &dyn Fn(&DeltaFifo<u64>)) -> Duration {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            let mut longest = Duration::ZERO;
+            while !is_over.load(Ordering::Relaxed) {
+                let started = Instant::now();
+                queue.apply(Vec::new(), &ResourceVersion::empty());
+                longest = longest.max(started.elapsed());
+            }
+            longest
+        });
+        act(queue);
+        is_over.store(true, Ordering::Relaxed);
+        waiter.join().expect("no panic")
+    })
+}
+
 fn main() {
     let mut criterion = Criterion::default()
         .warm_up_time(Duration::from_millis(500))
@@ -151,4 +219,5 @@ fn main() {
     fan_out(&mut criterion);
     stuck(&mut criterion);
     criterion.final_summary();
+    longest_waits();
 }

@@ -62,15 +62,15 @@ pub struct Replacement<K> {
 
 /// What a [`DeltaFifo`](crate::DeltaFifo) asks of the store behind it: what is known already.
 ///
-/// Called while the queue is locked, so it must not wait for the queue. client-go: `KnownObjects`
-/// (`KeyListerGetter`) of `tools/cache/delta_fifo.go`.
+/// The queue calls [`known`](Self::known) while it is locked, so that must not wait for the queue. client-go:
+/// `KnownObjects` (`KeyListerGetter`) of `tools/cache/delta_fifo.go`.
 #[doc(alias = "KeyListerGetter")]
 pub trait KnownObjects<K>: Send + Sync + 'static {
     /// Returns the object that is known under `key`.
     fn known(&self, key: &ObjectKey) -> Option<Cached<K>>;
 
     /// Calls `visit` for every known object, in one consistent state. Returns what holds that state, if that is more
-    /// than a lock, to be dropped when the queue is not locked any more: objects that have changed meanwhile go with it.
+    /// than a lock, to be dropped when no lock is held: objects that have changed meanwhile go with it.
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
 
     /// As [`for_each_known`](Self::for_each_known), for the objects of one namespace. Default: looks at all.

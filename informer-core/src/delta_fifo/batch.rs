@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Shared;
-use super::state::Taken;
-use crate::{Delta, Deltas, FeedNews, ObjectKey, ResourceVersion};
+use super::in_flight::{Taken, Withdrawn};
+use crate::{Delta, Deltas, FeedNews, ObjectKey, ResourceVersion, Synced};
 
 /// The changes that one key had pending.
 #[derive(Debug)]
@@ -50,6 +50,35 @@ pub struct Batch<K: 'static> {
     taken: Taken<K>,
     /// The positions of what was put back.
     requeued: HashSet<usize>,
+}
+
+impl<K: 'static> Shared<K> {
+    fn requeue(&self, taken: &mut Taken<K>, position: usize) {
+        self.change(|state| state.requeue(taken, position));
+    }
+
+    /// Puts everything of a batch back that was not put back before.
+    fn give_back(&self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
+        self.change(|state| state.give_back(taken, requeued));
+    }
+
+    fn withdrawn(&self, taken: &Taken<K>) -> Withdrawn {
+        self.state.lock().withdrawn(taken.id)
+    }
+
+    fn processed(&self, taken: &Taken<K>) {
+        let (processed, is_over) = {
+            let mut state = self.state.lock();
+            (state.processed(taken), state.is_over())
+        };
+        if processed.completes_initial {
+            self.synced.set();
+        }
+        processed.kept.iter().for_each(Synced::set);
+        if is_over {
+            self.give_up();
+        }
+    }
 }
 
 impl<K: 'static> Batch<K> {
@@ -123,10 +152,11 @@ impl<K: 'static> Batch<K> {
 
 impl<K: 'static> Drop for Batch<K> {
     fn drop(&mut self) {
-        // A consumer that panicked has not processed it.
-        if !std::thread::panicking() {
-            self.queue.processed(&self.taken);
+        // A consumer that panicked may not have processed it, so the next one does.
+        if std::thread::panicking() {
+            self.queue.give_back(&mut self.taken, &self.requeued);
         }
+        self.queue.processed(&self.taken);
     }
 }
 

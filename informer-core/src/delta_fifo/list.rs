@@ -1,16 +1,14 @@
-//! What a list does to the queue's content: what it says that is new is queued, and what it lacks is queued as deleted.
+//! What a list does to the queue's content, apart from the difference between them, which is in `difference.rs`.
 //!
 //! The newest that is known of a key is its last queued change; if there is none, the last that is being processed; and
-//! else what the store has. A listed object of the same version is no news, and is not queued: so a list costs its reader
-//! what has changed, and not what there is. client-go: `Replace` of `tools/cache/delta_fifo.go`, which queues everything.
+//! else what the store has.
 
 use std::sync::Arc;
 
-use foldhash::HashMap;
 use hashbrown::HashTable;
 
 use super::state::State;
-use crate::{Cached, Deleted, Delta, FeedId, KnownObjects, ObjectKey, Replacement, ResourceVersion, Synced};
+use crate::{Cached, Delta, FeedId, KnownObjects, ObjectKey, Replacement, ResourceVersion};
 
 /// The namespace that a list is complete for, where it isn't complete for all.
 #[derive(Debug, Clone)]
@@ -51,12 +49,31 @@ impl<K> Listed<K> {
         self.scope.as_ref().is_none_or(|scope| key.namespace() == Some(&*scope.namespace))
     }
 
-    fn position(&self, key: &ObjectKey) -> Option<usize> {
+    pub(super) fn scope(&self) -> Option<&Scope> {
+        self.scope.as_ref()
+    }
+
+    pub(super) fn objects(&self) -> &[Cached<K>] {
+        &self.objects
+    }
+
+    pub(super) fn position(&self, key: &ObjectKey) -> Option<usize> {
         self.by_key.find(key.hash_value(), |&position| self.objects[position].key() == key).copied()
     }
 
+    /// A list of a namespace in which there is nothing.
+    pub(super) fn nothing(scope: Scope) -> Self {
+        let nothing = Replacement {
+            objects: Vec::new(),
+            set_aside: Vec::new(),
+            complete: true,
+            resource_version: ResourceVersion::empty(),
+        };
+        Self::new(nothing, Some(scope))
+    }
+
     /// Says whether nothing that is listed, or was set aside, has this key.
-    fn lacks(&self, key: &ObjectKey) -> bool {
+    pub(super) fn lacks(&self, key: &ObjectKey) -> bool {
         self.complete
             && self.covers(key)
             && self.position(key).is_none()
@@ -66,7 +83,7 @@ impl<K> Listed<K> {
 
 /// Whether a list is the first, and of what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FirstList {
+pub(super) enum FirstList {
     /// One that the queue is not synced without.
     OfQueue,
     /// That of a namespace that was added later.
@@ -74,7 +91,7 @@ enum FirstList {
     Over,
 }
 
-fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
+pub(super) fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
     one.ptr_eq(other) || one.same_version(other)
 }
 
@@ -115,7 +132,7 @@ impl<K: 'static> State<K> {
         superfluous
     }
 
-    fn first_list(&self, scope: Option<&Scope>) -> FirstList {
+    pub(super) fn first_list(&self, scope: Option<&Scope>) -> FirstList {
         match scope {
             None if self.population.is_first_list() => FirstList::OfQueue,
             Some(scope) if !self.feeds.is_first_list(scope.id) => FirstList::Over,
@@ -144,15 +161,18 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Queues of a complete list what is news, then a deletion for all that is known or under way but not in it.
-    pub(super) fn replace(&mut self, listed: &Listed<K>, known: Option<&dyn KnownObjects<K>>) {
-        let first = self.first_list(listed.scope.as_ref());
+    /// A complete list is about to be queued. Returns whether it is wanted.
+    pub(super) fn begin_list(&mut self, listed: &Listed<K>) -> bool {
         match &listed.scope {
-            Some(scope) if !self.feeds.is_followed(scope.id) => return,
+            Some(scope) if !self.feeds.is_followed(scope.id) => return false,
             Some(scope) => self.feeds.listed(scope.id, &listed.resource_version),
             None => self.reach(&listed.resource_version),
         }
-        self.queue_difference(listed, known, |key, last| Delta::Deleted(Deleted::missed(key.clone(), last)));
+        true
+    }
+
+    /// All of a list has been queued.
+    pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));
             let new_keys = not_counted.map(|pending| pending.initial = true).count();
@@ -161,99 +181,11 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Queues what there is of a namespace as released. Returns the promises that are to be kept at once, when the queue is
-    /// not locked, because there is nothing.
-    pub(super) fn release(&mut self, scope: &Scope, known: Option<&dyn KnownObjects<K>>) -> Vec<Synced> {
-        if !self.feeds.is_followed(scope.id) {
-            return Vec::new();
-        }
-        let kept = self.feeds.release(scope.id);
-        if kept.is_none() {
-            let nothing = Replacement {
-                objects: Vec::new(),
-                set_aside: Vec::new(),
-                complete: true,
-                resource_version: ResourceVersion::empty(),
-            };
-            let nothing = Listed::new(nothing, Some(scope.clone()));
-            self.queue_difference(&nothing, known, |key, last| {
-                // Whatever is known or under way comes with an object.
-                let missed = |last| Delta::Deleted(Deleted::missed(key.clone(), last));
-                last.map_or_else(|| missed(None), Delta::Released)
-            });
-        }
-        self.await_feeds();
-        kept.unwrap_or_default()
-    }
-
     /// The queue's first list may be complete without another object.
     pub(super) fn await_feeds(&mut self) {
         if self.population.is_first_list() && self.feeds.has_start_arrived() {
             self.feeds.end_start();
             self.population.queued(0, true);
         }
-    }
-
-    /// Queues what is news in a list, then the end of all that it should have and doesn't.
-    fn queue_difference(
-        &mut self,
-        listed: &Listed<K>,
-        known: Option<&dyn KnownObjects<K>>,
-        end: impl Fn(&ObjectKey, Option<Cached<K>>) -> Delta<K>,
-    ) {
-        let in_flight = self.in_flight_objects();
-        let mut missing: Vec<Delta<K>> = Vec::new();
-        let mut unchanged = vec![false; listed.objects.len()];
-        if let Some(known) = known {
-            let mut compare = |object: &Cached<K>| {
-                let key = object.key();
-                if self.is_queued(key) || in_flight.contains_key(key) {
-                    return;
-                }
-                match listed.position(key) {
-                    Some(position) => unchanged[position] = is_same(object, &listed.objects[position]),
-                    None if listed.lacks(key) => {
-                        missing.push(end(key, Some(object.clone())));
-                    }
-                    None => {}
-                }
-            };
-            let held = match &listed.scope {
-                Some(scope) => known.for_each_known_in(&scope.namespace, &mut compare),
-                None => known.for_each_known(&mut compare),
-            };
-            self.held.extend(held);
-        }
-        let lacked = self.lacked_under_way(listed, &in_flight);
-        missing.extend(lacked.into_iter().map(|(key, last)| end(&key, last)));
-        for (position, object) in listed.objects.iter().enumerate() {
-            let counts = listed.position(object.key()) == Some(position);
-            if counts && !unchanged[position] && !self.is_under_way(object, &in_flight) {
-                self.enqueue(Delta::Replaced(object.clone()));
-            }
-        }
-        for end in missing {
-            self.enqueue(end);
-        }
-    }
-
-    /// Says whether the newest change on its way is to this version of the object.
-    fn is_under_way(&self, object: &Cached<K>, in_flight: &HashMap<ObjectKey, Delta<K>>) -> bool {
-        let last = self.last_queued(object.key()).or_else(|| in_flight.get(object.key()));
-        last.filter(|last| !last.is_end())
-            .and_then(Delta::object)
-            .is_some_and(|newest| is_same(newest, object))
-    }
-
-    /// What is queued or being processed, and not listed.
-    fn lacked_under_way(
-        &self,
-        listed: &Listed<K>,
-        in_flight: &HashMap<ObjectKey, Delta<K>>,
-    ) -> Vec<(ObjectKey, Option<Cached<K>>)> {
-        let queued = self.items.iter().map(|pending| (&pending.key, pending.last()));
-        let in_flight = in_flight.iter().filter(|(key, _)| !self.is_queued(key));
-        let lacked = queued.chain(in_flight).filter(|(key, last)| !last.is_end() && listed.lacks(key));
-        lacked.map(|(key, last)| (key.clone(), last.object().cloned())).collect()
     }
 }

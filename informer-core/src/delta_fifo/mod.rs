@@ -12,7 +12,9 @@
 //! Lock order: the queue's lock, then the store's (through [`KnownObjects`]).
 
 mod batch;
+mod difference;
 mod feeds;
+mod in_flight;
 mod list;
 mod merge;
 mod namespace_feed;
@@ -32,8 +34,9 @@ pub use namespace_feed::NamespaceFeed;
 
 use crate::sync::{Mutex, Notify};
 use crate::{Cached, Deleted, Delta, KnownObjects, ReflectorStore, Replacement, ResourceVersion, Synced};
+use in_flight::Taken;
 use list::Listed;
-use state::{State, Taken, Withdrawn};
+use state::State;
 
 /// A queue of changes, at most one entry per key. Cloning gives another handle on the same queue.
 ///
@@ -88,7 +91,7 @@ impl<K: 'static> Shared<K> {
             let mut state = self.state.lock();
             let before = (state.is_ready(), state.synced(), state.arrivals());
             change(&mut state);
-            let garbage = (std::mem::take(&mut state.garbage), std::mem::take(&mut state.held));
+            let garbage = std::mem::take(&mut state.garbage);
             let has_arrived = state.is_arrival_awaited && before.2 != state.arrivals();
             state.is_arrival_awaited &= !has_arrived;
             (!before.0 && state.is_ready(), !before.1 && state.synced(), has_arrived, garbage)
@@ -135,30 +138,6 @@ impl<K: 'static> Shared<K> {
                 state.is_arrival_awaited = true;
             }
             arrived.await;
-        }
-    }
-
-    fn requeue(&self, taken: &mut Taken<K>, position: usize) {
-        self.change(|state| state.requeue(taken, position));
-    }
-
-    fn withdrawn(&self, taken: &Taken<K>) -> Withdrawn {
-        self.state.lock().withdrawn(taken.id)
-    }
-
-    fn processed(&self, taken: &Taken<K>) {
-        let ((is_complete, kept), is_over) = {
-            let mut state = self.state.lock();
-            (state.processed(taken), state.is_over())
-        };
-        if is_complete {
-            self.synced.set();
-        }
-        for promise in kept {
-            promise.set();
-        }
-        if is_over {
-            self.give_up();
         }
     }
 
@@ -227,9 +206,7 @@ impl<K: 'static> DeltaFifo<K> {
     /// This doesn't ask the server for anything; it is for handlers that want to look at everything again from time to
     /// time. Does nothing without [known objects](Self::with_known_objects).
     pub fn resync(&self) {
-        if let Some(known) = &self.shared.known {
-            self.shared.change(|state| state.resync(known.as_ref()));
-        }
+        self.shared.resync();
     }
 
     /// Takes out all that is queued, waiting until there is something. `None`: the queue is closed and empty.
@@ -271,7 +248,7 @@ impl<K: 'static> DeltaFifo<K> {
                     }
                     return Some(Batch::new(Arc::clone(&self.shared), taken));
                 }
-                if state.closed {
+                if state.is_drained() {
                     let is_over = state.is_over();
                     drop(state);
                     if is_over {
@@ -353,8 +330,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
     /// `replace` alone, so that each is handed out once.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let mut superfluous = Vec::new();
-        self.shared
-            .change(|state| superfluous = state.list_part(&mut objects, None, self.shared.known.as_deref()));
+        let known = self.shared.known.as_deref();
+        self.shared.change_indexed(|state| superfluous = state.list_part(&mut objects, None, known));
         // I8: here, where the queue is not locked.
         drop(superfluous);
         objects
@@ -364,7 +341,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
     /// known, but not listed. An object that is there already in the listed version is not queued again.
     fn replace(&self, replacement: Replacement<K>) {
         let listed = Listed::new(replacement, None);
-        self.shared.change(|state| state.replace(&listed, self.shared.known.as_deref()));
+        self.shared.replace(&listed);
         // I8: as above.
         drop(listed);
     }

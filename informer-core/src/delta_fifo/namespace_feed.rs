@@ -103,9 +103,7 @@ impl<K: 'static> NamespaceFeed<K> {
     /// To be called when the namespace's reflector has ended.
     pub fn release(&self) {
         self.promises.synced.give_up();
-        let mut kept = Vec::new();
-        self.shared.change(|state| kept = state.release(&self.scope, self.shared.known.as_deref()));
-        for promise in kept {
+        for promise in self.shared.release(&self.scope) {
             promise.set();
         }
     }
@@ -139,9 +137,8 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         let strangers = self.only_own(&mut objects, Cached::key);
         let mut superfluous = Vec::new();
-        self.shared.change(|state| {
-            superfluous = state.list_part(&mut objects, Some(&self.scope), self.shared.known.as_deref());
-        });
+        let (scope, known) = (Some(&self.scope), self.shared.known.as_deref());
+        self.shared.change_indexed(|state| superfluous = state.list_part(&mut objects, scope, known));
         // I8: here, where the queue is not locked.
         drop((superfluous, strangers));
         objects
@@ -151,7 +148,7 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
     fn replace(&self, mut replacement: Replacement<K>) {
         let strangers = self.only_own(&mut replacement.objects, Cached::key);
         let listed = Listed::new(replacement, Some(self.scope.clone()));
-        self.shared.change(|state| state.replace(&listed, self.shared.known.as_deref()));
+        self.shared.replace(&listed);
         // I8: as above.
         drop((listed, strangers));
     }

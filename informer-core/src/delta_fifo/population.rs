@@ -88,6 +88,13 @@ impl Population {
         *told = false;
     }
 
+    /// A batch that was told it is the last, and has nothing of the first list to put back, has not been processed.
+    pub(super) fn untold(&mut self) {
+        let Self::Coming { taken, told, .. } = self else { return };
+        *taken -= 1;
+        *told = false;
+    }
+
     /// A batch with so many of its keys is processed; returns whether with it all of them are.
     pub(super) fn processed(&mut self, keys: usize, was_told: bool) -> bool {
         let Self::Coming { queued, taken, told, .. } = self else { return false };

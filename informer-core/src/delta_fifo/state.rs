@@ -2,21 +2,22 @@
 //!
 //! Upholds I2: a key is in `index` if and only if it has an entry in `items`, and an entry has at least one delta.
 
-use std::any::Any;
-use std::cell::OnceCell;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use foldhash::HashMap;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use smallvec::smallvec;
 
 use super::Pending;
 use super::feeds::{Feeds, News};
+use super::in_flight::{InFlight, InFlightItems, Processed, Taken, Withdrawn};
 use super::merge::{append, prepend};
 use super::population::Population;
-use crate::{Delta, FeedId, FeedNews, KnownObjects, ObjectKey, ResourceVersion, Synced};
+use crate::{Cached, Delta, FeedId, FeedNews, KnownObjects, ObjectKey, ResourceVersion};
+
+/// How many keys are looked at, or queued, before others get the lock.
+pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 
 /// What is queued, what is out for processing, and how far the initial population has come.
 pub(super) struct State<K> {
@@ -46,49 +47,10 @@ pub(super) struct State<K> {
     /// What has been put out of use, to be dropped when the queue is not locked: an object's drop is its owner's code
     /// (I8).
     pub(super) garbage: Vec<Delta<K>>,
-    /// States of the store that have been looked at, for the same reason.
-    pub(super) held: Vec<Box<dyn Any + Send>>,
     pub(super) closed: bool,
-}
-
-/// A batch that is being processed.
-struct InFlight<K> {
-    id: u64,
-    items: Arc<Vec<Pending<K>>>,
-    /// Its share of the first list.
-    initial: usize,
-    /// What is no longer true of it, because something from a batch before it has been put back since.
-    withdrawn: Withdrawn,
-    /// Positions by key; made when somebody asks for the first time.
-    index: OnceCell<HashMap<ObjectKey, usize>>,
-}
-
-impl<K> InFlight<K> {
-    fn last(&self, key: &ObjectKey) -> Option<&Delta<K>> {
-        let positions =
-            || self.items.iter().enumerate().map(|(at, pending)| (pending.key.clone(), at)).collect();
-        self.index.get_or_init(positions).get(key).map(|&at| self.items[at].last())
-    }
-}
-
-/// What was said of a batch when it was taken out, and is not true any more.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Withdrawn {
-    /// That it leads to a whole server state.
-    pub(super) watermark: bool,
-    /// That it is the last of the first list.
-    pub(super) completes_initial: bool,
-}
-
-/// What is taken out of the queue in one go.
-pub(super) struct Taken<K> {
-    pub(super) id: u64,
-    pub(super) items: Arc<Vec<Pending<K>>>,
-    pub(super) completes_initial: bool,
-    pub(super) watermark: Option<ResourceVersion>,
-    pub(super) news: Vec<FeedNews>,
-    /// [`State::arrivals`] at that moment, or another number if the queue was not empty then.
-    pub(super) arrivals: u64,
+    /// How many lists are being queued in slices. Until they are complete, nothing can be taken out: part of a list leads to
+    /// no state of the server (I9).
+    holds: usize,
 }
 
 impl<K: 'static> State<K> {
@@ -108,23 +70,38 @@ impl<K: 'static> State<K> {
             population: Population::Awaited,
             feeds: Feeds::default(),
             garbage: Vec::new(),
-            held: Vec::new(),
             closed: false,
+            holds: 0,
         }
     }
 
     /// Says whether there is anything to take: changes, news of the watermark, or the word that the first list,
     /// an empty one, is complete.
     pub(super) fn is_ready(&self) -> bool {
-        !self.items.is_empty()
-            || self.watermark.is_some()
-            || self.population.is_to_be_told()
-            || self.feeds.has_news()
+        self.holds == 0
+            && (!self.items.is_empty()
+                || self.watermark.is_some()
+                || self.population.is_to_be_told()
+                || self.feeds.has_news())
+    }
+
+    /// Keeps everything in the queue, until as many calls of [`release_hold`](Self::release_hold) have followed.
+    pub(super) fn hold(&mut self) {
+        self.holds += 1;
+    }
+
+    pub(super) fn release_hold(&mut self) {
+        self.holds -= 1;
+    }
+
+    /// Says whether nothing more can be taken out, ever.
+    pub(super) fn is_drained(&self) -> bool {
+        self.closed && self.holds == 0 && !self.is_ready()
     }
 
     /// Says whether all is done: what has not come by now is not expected any more.
     pub(super) fn is_over(&self) -> bool {
-        self.closed && !self.is_ready() && self.in_flight.is_empty()
+        self.is_drained() && self.in_flight.is_empty()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -247,29 +224,44 @@ impl<K: 'static> State<K> {
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// The newest change to each key that is out for processing.
-    pub(super) fn in_flight_objects(&self) -> HashMap<ObjectKey, Delta<K>> {
-        let pending = self.in_flight.iter().flat_map(|batch| batch.items.iter());
-        pending.map(|pending| (pending.key.clone(), pending.last().clone())).collect()
+    /// Copies what is queued from `ticket` on, a slice of it, and adds the batches that are being processed. Returns whether
+    /// that was all; else `ticket` says where to go on.
+    pub(super) fn collect(
+        &self,
+        ticket: &mut u64,
+        queued: &mut Vec<Delta<K>>,
+        in_flight: &mut Vec<InFlightItems<K>>,
+    ) -> bool {
+        let is_known = |id| in_flight.iter().any(|known| known.id == id);
+        let new: Vec<_> = self.in_flight.iter().filter(|batch| !is_known(batch.id)).collect();
+        in_flight.extend(new.into_iter().map(InFlight::items));
+        let start = ticket.saturating_sub(self.first_ticket) as usize;
+        let end = self.items.len().min(start + SLICE);
+        queued.extend(self.items.range(start..end).map(|pending| pending.last().clone()));
+        *ticket = self.first_ticket + end as u64;
+        end == self.items.len()
     }
 
-    /// Queues every known object once more, unless there is news of it anyway.
-    pub(super) fn resync(&mut self, known: &dyn KnownObjects<K>) {
-        if self.feeds.is_empty() && self.population.is_arriving() {
-            return;
-        }
-        let in_flight = self.in_flight_objects();
-        let mut quiet = Vec::new();
-        let held = known.for_each_known(&mut |object| {
-            let key = object.key();
-            if !self.is_queued(key) && !in_flight.contains_key(key) && !self.feeds.is_arriving(key) {
-                quiet.push(object.clone());
+    /// The large batches in which a key can't be found yet without a look at all of them.
+    pub(super) fn without_index(&self) -> Vec<InFlightItems<K>> {
+        self.in_flight.iter().filter(|batch| batch.is_large_without_index()).map(InFlight::items).collect()
+    }
+
+    /// Queues known objects once more, each unless there is news of it anyway, or it has gone.
+    pub(super) fn resync(&mut self, objects: &[Cached<K>], known: &dyn KnownObjects<K>) {
+        for key in objects.iter().map(Cached::key) {
+            if self.is_queued(key) || self.last_in_flight(key).is_some() || self.feeds.is_arriving(key) {
+                continue;
             }
-        });
-        self.held.extend(held);
-        for object in quiet {
-            self.enqueue(Delta::Sync(object));
+            if let Some(object) = known.known(key) {
+                self.enqueue(Delta::Sync(object));
+            }
         }
+    }
+
+    /// Says whether a resync has to wait, because the first list has come in part.
+    pub(super) fn is_first_list_arriving(&self) -> bool {
+        self.feeds.is_empty() && self.population.is_arriving()
     }
 
     /// Takes out everything.
@@ -314,7 +306,7 @@ impl<K: 'static> State<K> {
             items: Arc::clone(&items),
             initial,
             withdrawn: Withdrawn::default(),
-            index: OnceCell::new(),
+            index: Arc::default(),
         });
         // Only an empty queue leaves the consumer with the whole of a server state (I9).
         let (watermark, news) =
@@ -372,20 +364,37 @@ impl<K: 'static> State<K> {
         }
     }
 
+    /// Puts everything of a batch back that was not put back before, and what was said with it.
+    pub(super) fn give_back(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
+        for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
+            self.requeue(taken, position);
+        }
+        if taken.items.is_empty() {
+            taken.news.clear();
+            self.feeds.tell_again();
+            if taken.watermark.take().is_some() {
+                self.watermark.clone_from(&self.newest);
+            }
+        }
+        if std::mem::take(&mut taken.completes_initial) {
+            self.population.untold();
+        }
+    }
+
     /// What is no longer true of a batch.
     pub(super) fn withdrawn(&self, id: u64) -> Withdrawn {
         let batch = self.in_flight.iter().find(|batch| batch.id == id);
         batch.map_or_else(Withdrawn::default, |batch| batch.withdrawn)
     }
 
-    /// Notes that a batch has been processed; returns whether the first list now is, to its end, and which promises of
-    /// feeds are kept.
-    pub(super) fn processed(&mut self, taken: &Taken<K>) -> (bool, Vec<Synced>) {
+    /// Notes that a batch has been processed.
+    pub(super) fn processed(&mut self, taken: &Taken<K>) -> Processed<K> {
         let position = self.in_flight.iter().position(|batch| batch.id == taken.id);
         let batch = position.map(|position| self.in_flight.remove(position));
         let (initial, is_withdrawn) =
-            batch.map_or((0, false), |batch| (batch.initial, batch.withdrawn.watermark));
+            batch.as_ref().map_or((0, false), |batch| (batch.initial, batch.withdrawn.watermark));
         let kept = if is_withdrawn { Vec::new() } else { self.feeds.processed(&taken.news) };
-        (self.population.processed(initial, taken.completes_initial), kept)
+        let completes_initial = self.population.processed(initial, taken.completes_initial);
+        Processed { completes_initial, kept, _garbage: batch }
     }
 }

@@ -932,3 +932,178 @@ fn what_is_put_back_takes_no_room_from_what_is_new() {
     drop(batch);
     assert!(queue.len() == 10_000 && queue.wait_for_room().is_none());
 }
+
+/// A store that says when all of its objects are looked at, and goes on when it is told to.
+struct Gated {
+    store: Arc<Store>,
+    entered: std::sync::mpsc::SyncSender<()>,
+    go_on: Mutex<std::sync::mpsc::Receiver<()>>,
+}
+
+impl KnownObjects<Object> for Gated {
+    fn known(&self, key: &ObjectKey) -> Option<Cached<Object>> {
+        self.store.known(key)
+    }
+
+    fn for_each_known(
+        &self,
+        visit: &mut dyn FnMut(&Cached<Object>),
+    ) -> Option<Box<dyn std::any::Any + Send>> {
+        let held = self.store.for_each_known(visit);
+        self.entered.send(()).expect("the test waits");
+        self.go_on.lock().recv().expect("the test goes on");
+        held
+    }
+}
+
+/// Has another thread look at all known objects, and calls `meanwhile` before it has finished.
+fn during_a_look(
+    store: &Arc<Store>,
+    look: impl FnOnce(&DeltaFifo<Object>) + Send + 'static,
+    meanwhile: impl FnOnce(&DeltaFifo<Object>) + Send + 'static,
+) -> DeltaFifo<Object> {
+    let (entered, has_entered) = std::sync::mpsc::sync_channel(1);
+    let (go_on, goes_on) = std::sync::mpsc::channel();
+    let gated = Gated { store: Arc::clone(store), entered, go_on: Mutex::new(goes_on) };
+    let queue = DeltaFifo::with_known_objects(Arc::new(gated));
+    let looker = std::thread::spawn({
+        let queue = queue.clone();
+        move || look(&queue)
+    });
+    has_entered.recv().expect("it looks");
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn({
+        let queue = queue.clone();
+        move || {
+            meanwhile(&queue);
+            _ = done.send(());
+        }
+    });
+    let outcome = is_done.recv_timeout(std::time::Duration::from_secs(10));
+    go_on.send(()).expect("it waits");
+    looker.join().expect("no panic");
+    outcome.expect("the queue is not locked meanwhile");
+    queue
+}
+
+#[test]
+fn replace_leaves_the_queue_unlocked_while_it_compares() {
+    let store = Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1")]);
+    let list = |queue: &DeltaFifo<Object>| queue.replace(replacement(vec![object("a", 2, "a2")], 2));
+    let queue = during_a_look(&store, list, |queue| queue.update(object("c", 3, "c3")));
+    assert_eq!(drain(&queue), ["c U:c3", "a R:a2", "b d:b1"]);
+}
+
+#[test]
+fn resync_skips_what_changes_while_it_looks_at_the_store() {
+    let names = ["changed", "gone", "quiet", "taken"];
+    let store = Store::with(names.map(|name| object(name, 1, "1")).to_vec());
+    let meanwhile = {
+        let store = Arc::clone(&store);
+        move |queue: &DeltaFifo<Object>| {
+            queue.update(object("taken", 2, "2"));
+            // Being processed for as long as the test.
+            std::mem::forget(pop_now(queue));
+            queue.update(object("changed", 2, "2"));
+            store.0.lock().remove(&ObjectKey::cluster_scoped("gone"));
+        }
+    };
+    let queue = during_a_look(&store, DeltaFifo::resync, meanwhile);
+    assert_eq!(drain(&queue), ["changed U:2", "quiet S:1"]);
+}
+
+#[test]
+fn i9_a_list_that_is_queued_in_part_can_not_be_taken() {
+    let queue = DeltaFifo::<Object>::new();
+    queue.shared.change(State::hold);
+    queue.add(object("a", 1, "a1"));
+    assert!(is_waiting(&queue));
+    queue.close();
+    assert!(is_waiting(&queue), "closed, but there is something to come");
+    queue.shared.change(State::release_hold);
+    assert_eq!(drain(&queue), ["a A:a1"]);
+    assert!(queue.pop_batch().now_or_never().expect("closed").is_none());
+}
+
+#[tokio::test]
+async fn i9_every_watermark_of_long_lists_names_the_whole_state() {
+    const LISTS: u64 = 16;
+    const NAMES: u64 = 3 * state::SLICE as u64;
+    let store = Arc::new(Store::default());
+    let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Object>>);
+    let producer = std::thread::spawn({
+        let queue = queue.clone();
+        move || {
+            for list in 1..=LISTS {
+                // Each lacks other objects than the last.
+                let names = (0..NAMES).filter(|name| name % LISTS != list - 1);
+                let objects = names.map(|name| object(&name.to_string(), list, "")).collect();
+                queue.replace(replacement(objects, list));
+                queue.resync();
+            }
+            queue.close();
+        }
+    });
+    let mut last = ResourceVersion::empty();
+    while let Some(batch) = queue.pop_batch().await {
+        for pending in batch.items() {
+            let delta = pending.last();
+            match delta.object().filter(|_| !delta.is_end()) {
+                Some(object) => _ = store.0.lock().insert(pending.key.clone(), object.clone()),
+                None => _ = store.0.lock().remove(&pending.key),
+            }
+        }
+        if let Some(watermark) = batch.watermark() {
+            let objects = store.0.lock();
+            assert!(objects.values().all(|object| object.resource_version() == watermark));
+            assert_eq!(objects.len() as u64, NAMES - NAMES / LISTS);
+            last = watermark.clone();
+        }
+    }
+    assert_eq!(last, LISTS.into());
+    producer.join().expect("no panic");
+}
+
+#[test]
+fn a_batch_that_a_panicking_consumer_drops_is_handed_out_again() {
+    let store = Arc::new(Store::default());
+    let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Object>>);
+    queue.replace(replacement(vec![object("a", 1, "a1"), object("b", 1, "b1")], 1));
+    for _ in 0..2 {
+        let consumer = std::thread::spawn({
+            let queue = queue.clone();
+            move || {
+                let batch = pop_now(&queue);
+                assert!(batch.items().is_empty(), "told to panic");
+            }
+        });
+        assert!(consumer.join().is_err());
+        assert!(!queue.has_synced());
+    }
+    queue.delete(Deleted::exact(object("b", 2, "b2")));
+    let batch = pop_now(&queue);
+    assert_eq!(contents(&batch), ["a R:a1", "b R:b1,D:b2"]);
+    assert!(batch.completes_initial_list());
+    assert_eq!(batch.watermark(), Some(&1.into()));
+    drop(batch);
+    assert!(queue.has_synced(), "nothing is being processed any more");
+}
+
+#[test]
+fn i9_news_without_items_that_a_panicking_consumer_drops_comes_again() {
+    let queue = DeltaFifo::<Object>::new();
+    queue.replace(replacement(Vec::new(), 7));
+    let consumer = std::thread::spawn({
+        let queue = queue.clone();
+        move || {
+            let batch = pop_now(&queue);
+            assert!(batch.watermark().is_none(), "told to panic");
+        }
+    });
+    assert!(consumer.join().is_err());
+    let batch = pop_now(&queue);
+    assert!(batch.completes_initial_list());
+    assert_eq!(batch.watermark(), Some(&7.into()));
+    drop(batch);
+    assert!(queue.has_synced());
+}

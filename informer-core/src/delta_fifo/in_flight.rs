@@ -1,0 +1,81 @@
+//! What has been taken out of the queue and is not processed yet.
+
+use std::sync::{Arc, OnceLock};
+
+use foldhash::HashMap;
+
+use super::Pending;
+use super::state::SLICE;
+use crate::{Delta, FeedNews, ObjectKey, ResourceVersion, Synced};
+
+/// A batch that is being processed.
+pub(super) struct InFlight<K> {
+    pub(super) id: u64,
+    pub(super) items: Arc<Vec<Pending<K>>>,
+    /// Its share of the first list.
+    pub(super) initial: usize,
+    /// What is no longer true of it, because something from a batch before it has been put back since.
+    pub(super) withdrawn: Withdrawn,
+    /// Positions by key; made when somebody asks for the first time, of a large batch when the queue is not locked.
+    pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
+}
+
+/// A batch that is being processed, to be looked at when the queue is not locked.
+pub(super) struct InFlightItems<K> {
+    pub(super) id: u64,
+    pub(super) items: Arc<Vec<Pending<K>>>,
+    index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
+}
+
+fn index_of<K>(items: &[Pending<K>]) -> HashMap<ObjectKey, usize> {
+    items.iter().enumerate().map(|(at, pending)| (pending.key.clone(), at)).collect()
+}
+
+impl<K> InFlightItems<K> {
+    pub(super) fn make_index(&self) {
+        self.index.get_or_init(|| index_of(&self.items));
+    }
+}
+
+impl<K> InFlight<K> {
+    pub(super) fn last(&self, key: &ObjectKey) -> Option<&Delta<K>> {
+        self.index.get_or_init(|| index_of(&self.items)).get(key).map(|&at| self.items[at].last())
+    }
+
+    pub(super) fn is_large_without_index(&self) -> bool {
+        self.items.len() > SLICE && self.index.get().is_none()
+    }
+
+    pub(super) fn items(&self) -> InFlightItems<K> {
+        InFlightItems { id: self.id, items: Arc::clone(&self.items), index: Arc::clone(&self.index) }
+    }
+}
+
+/// What was said of a batch when it was taken out, and is not true any more.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Withdrawn {
+    /// That it leads to a whole server state.
+    pub(super) watermark: bool,
+    /// That it is the last of the first list.
+    pub(super) completes_initial: bool,
+}
+
+/// What is taken out of the queue in one go.
+pub(super) struct Taken<K> {
+    pub(super) id: u64,
+    pub(super) items: Arc<Vec<Pending<K>>>,
+    pub(super) completes_initial: bool,
+    pub(super) watermark: Option<ResourceVersion>,
+    pub(super) news: Vec<FeedNews>,
+    /// [`State::arrivals`] at that moment, or another number if the queue was not empty then.
+    pub(super) arrivals: u64,
+}
+
+/// What becomes of a batch that has been processed, to be dropped when the queue is not locked.
+pub(super) struct Processed<K> {
+    /// Whether the first list now is processed to its end.
+    pub(super) completes_initial: bool,
+    /// The promises of feeds that are kept now.
+    pub(super) kept: Vec<Synced>,
+    pub(super) _garbage: Option<InFlight<K>>,
+}
