@@ -30,6 +30,7 @@ mod key;
 mod key_function;
 mod lister_watcher;
 mod packed;
+mod panics;
 mod processor;
 mod reflector_store;
 mod resource_version;
@@ -54,6 +55,7 @@ pub use lister_watcher::{
     MalformedKind, ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,
 };
 pub use packed::Packed;
+pub use panics::discard_panic;
 pub use processor::{
     EventStream, HandlerOptions, HandlerRegistration, HandlerStats, Published, Resync, SharedProcessor,
 };

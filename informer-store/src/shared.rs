@@ -189,6 +189,16 @@ impl<K> WriterNotes<K> {
         new
     }
 
+    /// Notes objects that could not be placed after all.
+    pub(crate) fn add_failures(&mut self, panicked: &[IndexFailure], new: &mut Vec<IndexFailure>) {
+        for failure in panicked {
+            if let Some(position) = self.position(&failure.index) {
+                self.indices[position].failures.insert(failure.key.clone(), failure.clone());
+            }
+        }
+        new.extend_from_slice(panicked);
+    }
+
     /// The indices for which the writer has to call functions: those in place, then those under construction.
     pub(crate) fn definitions(&self) -> Vec<Arc<dyn AnyIndex<K>>> {
         let joining = self.joining.iter().map(|joining| Arc::clone(&joining.definition));

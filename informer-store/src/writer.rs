@@ -13,7 +13,7 @@ use std::sync::Arc;
 use informer_core::{Cached, FeedNews, ObjectKey, ResourceVersion, Watermarks};
 
 use crate::index::{
-    AnyIndex, Applied, Computed, Definition, Failures, Logged, LoggedChange, Values, lasting,
+    AnyIndex, Applied, Computed, Definition, Failures, Logged, LoggedChange, Values, lasting, value_panicked,
 };
 use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared, State, WriterNotes};
 use crate::slot_map::{Cursor, SlotMap};
@@ -40,6 +40,14 @@ impl<K> Change<K> {
         match self {
             Self::Put(object) => object.key(),
             Self::Remove(key) => key,
+        }
+    }
+
+    /// The version of the object that is put; empty where one is removed.
+    pub(crate) fn resource_version(&self) -> ResourceVersion {
+        match self {
+            Self::Put(object) => object.resource_version().clone(),
+            Self::Remove(_) => ResourceVersion::empty(),
         }
     }
 }
@@ -136,8 +144,9 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
             let mut failures = lasting(failures, changes);
             let mut notes = self.shared.write.lock();
             if notes.generation == self.generation {
-                let new_failures = notes.note_failures(&transaction.changes, &mut failures);
+                let mut new_failures = notes.note_failures(&transaction.changes, &mut failures);
                 let published = transaction.commit(&self.shared.state, &mut notes, publish);
+                notes.add_failures(&transaction.panicked, &mut new_failures);
                 transaction.log(&mut notes, failures);
                 if let Err(panic) = published {
                     resume_unwind(panic);
@@ -237,6 +246,8 @@ struct Transaction<'a, K> {
     slots: Vec<Option<(u32, bool)>>,
     replaced: Vec<Cached<K>>,
     old_state: Option<State<K>>,
+    /// Objects that an index has no place for, because a value's `Hash` or `Eq` panicked.
+    panicked: Vec<IndexFailure>,
 }
 
 impl<'a, K> Transaction<'a, K> {
@@ -254,6 +265,7 @@ impl<'a, K> Transaction<'a, K> {
             slots,
             replaced: Vec::new(),
             old_state: None,
+            panicked: Vec::new(),
         }
     }
 
@@ -295,7 +307,13 @@ impl<'a, K> Transaction<'a, K> {
                 let key = matches!(change, Change::Put(_)).then(|| change.key());
                 slot.map(|(slot, is_new)| Applied { slot, key, is_new })
             });
-            notes.definition.apply(named.index.as_mut(), &mut notes.by_slot, computed, &mut applied);
+            let definition = &notes.definition;
+            let panicked = definition.apply(named.index.as_mut(), &mut notes.by_slot, computed, &mut applied);
+            let changes = panicked.into_iter().map(|position| &self.changes[position]);
+            self.panicked
+                .extend(changes.map(|change| {
+                    value_panicked(definition.name(), change.key(), change.resource_version())
+                }));
         }
         if let Some(watermark) = self.watermark {
             state.watermark = watermark.clone();
@@ -311,6 +329,7 @@ impl<'a, K> Transaction<'a, K> {
         for (joining, computed) in notes.joining.iter_mut().zip(computed) {
             let changes = self.changes.iter().zip(&self.slots).map(|(change, slot)| LoggedChange {
                 key: change.key().clone(),
+                resource_version: change.resource_version(),
                 is_put: matches!(change, Change::Put(_)),
                 slot: *slot,
             });

@@ -217,6 +217,61 @@ fn i10_an_index_function_that_fails_or_panics_costs_the_object_that_index_and_no
     assert_eq!(by_tag.count(&2), 2, "it comes back with a good version");
 }
 
+/// A value that panics when it is hashed, or compared, if it says so.
+#[derive(Clone, Debug, PartialOrd, Ord, Eq)]
+struct Explosive(u8);
+
+const HASH: u8 = 200;
+const COMPARE: u8 = 100;
+
+impl std::hash::Hash for Explosive {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        assert!(self.0 < HASH, "told to");
+        // All values meet in one place, so that they have to be compared.
+        0_u8.hash(state);
+    }
+}
+
+impl PartialEq for Explosive {
+    fn eq(&self, other: &Self) -> bool {
+        assert!(self.0 < COMPARE && other.0 < COMPARE, "told to");
+        self.0 == other.0
+    }
+}
+
+#[test]
+fn i3_index_value_that_panics_leaves_the_store_whole() {
+    let values = |item: &Item| item.tags.iter().map(|tag| Explosive(*tag)).collect::<Vec<_>>();
+    for bad in [HASH, COMPARE] {
+        // So many are changed in place, and so many beside it.
+        for count in [3, 1_000] {
+            let (mut writer, indexer) = store::<Item>();
+            let by_tag = indexer.add_index("tag", values).expect("a free name");
+            let by_size =
+                indexer.add_index("size", |item: &Item| Some(item.tags.len())).expect("a free name");
+            put(&mut writer, "old", 1, &[1]);
+            let others = (0..count).map(|n| Change::Put(item(&n.to_string(), 2, &[2])));
+            let bad_one = Change::Put(item("old", 3, &[3, bad]));
+            let changes = [bad_one].into_iter().chain(others).collect();
+            let failures = writer.transaction(changes, Some(&7.into()));
+            assert_eq!(failures.len(), 1);
+            assert_eq!(
+                failures[0].to_string(),
+                "index \"tag\" can't place old at resource version 3: `Hash` or `Eq` of a value panicked"
+            );
+            assert_eq!(indexer.index_failures().len(), 1);
+            assert_eq!((indexer.len(), indexer.watermark()), (count + 1, 7.into()));
+            assert_eq!((by_tag.values(), by_tag.count(&Explosive(2))), (vec![Explosive(2)], count));
+            assert_eq!((by_size.count(&1), by_size.count(&2)), (count, 1));
+            put(&mut writer, "old", 4, &[4]);
+            assert!(indexer.index_failures().is_empty());
+            assert_eq!(by_tag.count(&Explosive(4)), 1, "it comes back with a good version");
+            let late = indexer.add_index("late", values).expect("a free name");
+            assert_eq!(late.count(&Explosive(2)), count);
+        }
+    }
+}
+
 #[test]
 fn i8_an_index_function_may_use_the_store_it_indexes() {
     let (mut writer, indexer) = store::<Item>();

@@ -224,6 +224,9 @@ impl<K> std::ops::Deref for Served<K> {
 
 impl<K> Drop for Served<K> {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!(handler = %self.name(), "dropping an object or a call of the handler panicked; the handler is removed");
+        }
         // I12: nobody goes on waiting for it.
         self.remove();
         self.handover.consumer_gone();

@@ -15,7 +15,7 @@ use super::cursor::{Cursor, Next};
 use super::listener::{ProcessorListener, Served};
 use super::stopwatch::Stopwatch;
 use crate::handler::{dispatch, dispatch_async};
-use crate::{AsyncEventHandler, Event, EventHandler};
+use crate::{AsyncEventHandler, Event, EventHandler, discard_panic};
 
 /// After so many calls in a row, other tasks have their turn.
 const CALLS_IN_A_ROW: usize = 128;
@@ -74,7 +74,13 @@ enum Called {
 
 impl From<std::thread::Result<()>> for Called {
     fn from(outcome: std::thread::Result<()>) -> Self {
-        if outcome.is_ok() { Self::Returned } else { Self::Panicked }
+        match outcome {
+            Ok(()) => Self::Returned,
+            Err(payload) => {
+                discard_panic(payload);
+                Self::Panicked
+            }
+        }
     }
 }
 

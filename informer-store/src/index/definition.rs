@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use informer_core::{Cached, ObjectKey};
+use informer_core::{Cached, ObjectKey, ResourceVersion, discard_panic};
 use smallvec::SmallVec;
 
 use super::{AnyIndexState, IndexState, IndexValue, ValueEntry};
@@ -83,14 +83,14 @@ pub(crate) trait AnyIndex<K>: Send + Sync {
     fn compute(&self, changes: &[Change<K>], failures: &mut Failures) -> Computed;
 
     /// Puts computed values in place; the changes are the same as were given to `compute`. What is left in `computed` may
-    /// only be dropped when no lock is held.
+    /// only be dropped when no lock is held. Returns the positions of the changes whose values could not be placed.
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,
         by_slot: &mut ValuesBySlot,
         computed: &mut Computed,
         applied: &mut dyn Iterator<Item = Option<Applied<'_>>>,
-    );
+    ) -> Vec<usize>;
 }
 
 impl<K, V: IndexValue> Definition<K, V> {
@@ -110,7 +110,10 @@ impl<K, V: IndexValue> Definition<K, V> {
         match &self.function {
             Function::OfKey(function) => Ok(function(object.key())),
             Function::OfObject(function) => catch_unwind(AssertUnwindSafe(|| function(object)))
-                .unwrap_or_else(|_| Err("the index function panicked".to_owned())),
+                .unwrap_or_else(|payload| {
+                    discard_panic(payload);
+                    Err("the index function panicked".to_owned())
+                }),
         }
     }
 }
@@ -156,8 +159,9 @@ impl<K, V: IndexValue> AnyIndex<K> for Definition<K, V> {
         by_slot: &mut ValuesBySlot,
         computed: &mut Computed,
         applied: &mut dyn Iterator<Item = Option<Applied<'_>>>,
-    ) {
-        let Some(state) = state.as_any_mut().downcast_mut::<IndexState<V>>() else { return };
+    ) -> Vec<usize> {
+        let mut panicked = Vec::new();
+        let Some(state) = state.as_any_mut().downcast_mut::<IndexState<V>>() else { return panicked };
         let mut own = ComputedValues { rows: Vec::new(), out_of_use: Vec::new() };
         let computed = computed.downcast_mut::<ComputedValues<V>>().unwrap_or(&mut own);
         for (position, applied) in applied.enumerate() {
@@ -172,24 +176,47 @@ impl<K, V: IndexValue> AnyIndex<K> for Definition<K, V> {
                 (Function::OfObject(_), Some(_)) => computed.rows.get_mut(position).unwrap_or(&mut no_values),
                 (_, None) => &mut no_values,
             };
-            set_values(state, by_slot, applied.slot, values, &mut computed.out_of_use);
+            if set_values(state, by_slot, applied.slot, values, &mut computed.out_of_use).is_err() {
+                panicked.push(position);
+            }
         }
+        panicked
     }
 }
 
-/// Makes `values` the values of a slot, touching only the postings for which that is a change.
+/// A `Hash` or `Eq` of the user's has panicked.
+struct ValuePanicked;
+
+/// The failure that is noted where [`AnyIndex::apply`] could not place an object's values.
+pub(crate) fn value_panicked(
+    index: &str,
+    key: &ObjectKey,
+    resource_version: ResourceVersion,
+) -> IndexFailure {
+    let error = "`Hash` or `Eq` of a value panicked".to_owned();
+    IndexFailure { index: index.to_owned(), key: key.clone(), resource_version, error }
+}
+
+/// Makes `values` the values of a slot, touching only the postings for which that is a change. If a `Hash` or `Eq` panics, the
+/// slot has no values.
 fn set_values<V: IndexValue>(
     state: &mut IndexState<V>,
     by_slot: &mut ValuesBySlot,
     slot: u32,
     values: &mut Values<V>,
     out_of_use: &mut Vec<Arc<ValueEntry<V>>>,
-) {
+) -> Result<(), ValuePanicked> {
     let row = slot as usize;
     if by_slot.len() <= row {
         by_slot.resize_with(row + 1, SmallVec::new);
     }
-    let mut new = state.ids_of(values);
+    let mut new = SmallVec::new();
+    let found = catch_unwind(AssertUnwindSafe(|| state.add_ids_of(values, &mut new)));
+    let outcome = found.map_err(|payload| {
+        discard_panic(payload);
+        out_of_use.extend(new.drain(..).filter_map(|id| state.remove_unused(id)));
+        ValuePanicked
+    });
     new.sort_unstable();
     new.dedup();
     let old = std::mem::replace(&mut by_slot[row], new);
@@ -200,4 +227,5 @@ fn set_values<V: IndexValue>(
     for id in old.iter().filter(|id| !new.contains(id)) {
         out_of_use.extend(state.remove(*id, slot));
     }
+    outcome
 }

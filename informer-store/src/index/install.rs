@@ -10,10 +10,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use informer_core::{Cached, ObjectKey};
+use informer_core::{Cached, ObjectKey, ResourceVersion};
 
 use super::{
     AnyIndex, AnyIndexState, Applied, Computed, Definition, Failures, Index, IndexValue, ValuesBySlot,
+    value_panicked,
 };
 use crate::persistent_vec::PersistentVec;
 use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared};
@@ -69,6 +70,7 @@ pub(crate) struct Logged {
 /// An [`Applied`] with a key of its own.
 pub(crate) struct LoggedChange {
     pub(crate) key: ObjectKey,
+    pub(crate) resource_version: ResourceVersion,
     pub(crate) is_put: bool,
     /// `None` if the change changed nothing.
     pub(crate) slot: Option<(u32, bool)>,
@@ -181,7 +183,12 @@ impl<K> Build<K> {
             let key = matches!(change, Change::Put(_)).then(|| change.key());
             Some(Applied { slot: *slot, key, is_new: true })
         });
-        self.definition.apply(self.index.as_mut(), &mut self.by_slot, &mut computed, &mut applied);
+        let panicked =
+            self.definition.apply(self.index.as_mut(), &mut self.by_slot, &mut computed, &mut applied);
+        drop(applied);
+        for change in panicked.into_iter().map(|position| &changes[position]) {
+            self.note_panic(change.key(), change.resource_version());
+        }
         self.covered = entries;
         changes.len()
     }
@@ -194,6 +201,15 @@ impl<K> Build<K> {
         let failures = logged.failures.drain(..).map(|failure| (failure.key.clone(), failure));
         self.failures.extend(failures);
         let mut applied = logged.changes.iter().map(LoggedChange::applied);
-        self.definition.apply(self.index.as_mut(), &mut self.by_slot, &mut logged.computed, &mut applied);
+        let panicked =
+            self.definition.apply(self.index.as_mut(), &mut self.by_slot, &mut logged.computed, &mut applied);
+        for change in panicked.into_iter().map(|position| &logged.changes[position]) {
+            self.note_panic(&change.key, change.resource_version.clone());
+        }
+    }
+
+    fn note_panic(&mut self, key: &ObjectKey, resource_version: ResourceVersion) {
+        let failure = value_panicked(self.definition.name(), key, resource_version);
+        self.failures.insert(key.clone(), failure);
     }
 }

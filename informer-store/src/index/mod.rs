@@ -22,7 +22,7 @@ use crate::posting::Posting;
 use crate::slot_map::{Renumbering, SlotMap};
 
 pub(crate) use definition::{
-    AnyIndex, Applied, Computed, Definition, Failures, Values, ValuesBySlot, lasting,
+    AnyIndex, Applied, Computed, Definition, Failures, Values, ValuesBySlot, lasting, value_panicked,
 };
 pub use handle::Index;
 pub(crate) use handle::sharing;
@@ -33,7 +33,8 @@ static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 /// What a type must be to serve as the value of an index: something that can be compared, hashed and copied.
 ///
 /// It is implemented for every type that qualifies. `Hash` and `Eq` run while the store is locked: they must be quick,
-/// must not panic, and must not ask the store anything. `Clone` and `Drop` run with no lock held.
+/// and must not ask the store anything. An object for whose value one of them panics has no place in the index, as if the
+/// index function had failed. `Clone` and `Drop` run with no lock held.
 pub trait IndexValue: Hash + Eq + Clone + Send + Sync + 'static {}
 
 impl<V: Hash + Eq + Clone + Send + Sync + 'static> IndexValue for V {}
@@ -48,12 +49,14 @@ pub(crate) struct IndexState<V> {
 pub(crate) struct ValueEntry<V> {
     /// Shared by all copies of the entry, so that neither `V::clone` nor its drop runs where entries are copied (I8).
     value: Arc<V>,
+    /// Kept, so that no `Hash` of the user's runs where a value is removed.
+    hash: u64,
     posting: Posting,
 }
 
 impl<V> Clone for ValueEntry<V> {
     fn clone(&self) -> Self {
-        Self { value: Arc::clone(&self.value), posting: self.posting.clone() }
+        Self { value: Arc::clone(&self.value), hash: self.hash, posting: self.posting.clone() }
     }
 }
 
@@ -81,21 +84,28 @@ impl<V: IndexValue> IndexState<V> {
         self.values.entries().iter().flatten().map(|entry| &*entry.value)
     }
 
-    /// The numbers of `values`, given to those that have none yet; these are taken out, the others stay where they are.
-    fn ids_of(&mut self, values: &mut Values<V>) -> SmallVec<[u32; 2]> {
-        let (mut ids, mut position) = (SmallVec::new(), 0);
+    /// Adds the numbers of `values` to `ids`, given to those that have none yet; these are taken out, the others stay where
+    /// they are. If a `Hash` or `Eq` panics, `ids` has what came before.
+    fn add_ids_of(&mut self, values: &mut Values<V>, ids: &mut SmallVec<[u32; 2]>) {
+        let mut position = 0;
         while let Some(value) = values.get(position) {
-            if let Some((id, _)) = self.find(value) {
+            let hash = HASH_SEED.hash_one(value);
+            if let Some((id, _)) = self.values.find(hash, |entry| *entry.value == *value) {
                 ids.push(id);
                 position += 1;
             } else {
                 let value = Arc::new(values.swap_remove(position));
-                let hash = HASH_SEED.hash_one(&*value);
-                let entry = ValueEntry { value, posting: Posting::default() };
+                let entry = ValueEntry { value, hash, posting: Posting::default() };
                 ids.push(self.values.insert(hash, Arc::new(entry)));
             }
         }
-        ids
+    }
+
+    /// Takes a value out of the index if no object has it; then returns it.
+    fn remove_unused(&mut self, id: u32) -> Option<Arc<ValueEntry<V>>> {
+        let entry = self.values.get(id).filter(|entry| entry.posting.is_empty())?;
+        let hash = entry.hash;
+        self.values.remove(hash, id)
     }
 
     fn insert(&mut self, id: u32, slot: u32) {
@@ -108,11 +118,7 @@ impl<V: IndexValue> IndexState<V> {
     fn remove(&mut self, id: u32, slot: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = Arc::make_mut(self.values.get_mut(id)?);
         entry.posting.remove(slot);
-        if !entry.posting.is_empty() {
-            return None;
-        }
-        let hash = HASH_SEED.hash_one(&*entry.value);
-        self.values.remove(hash, id)
+        self.remove_unused(id)
     }
 }
 

@@ -182,6 +182,31 @@ async fn i12_a_panic_is_counted_and_disturbs_neither_later_events_nor_other_hand
 }
 
 #[tokio::test]
+async fn i12_panic_payload_that_panics_when_dropped_ends_only_the_call() {
+    /// What a panic carries, which panics when it is dropped.
+    struct Payload;
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            std::panic::panic_any(Self);
+        }
+    }
+    let running = Running::start();
+    let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let handler = Handlers::new().on_add(move |object: &Cached<Object>, _| {
+        if **object == 1 {
+            std::panic::panic_any(Payload);
+        }
+        _ = send.send(**object);
+    });
+    let registration = running.add(handler);
+    running.processor.publish(complete(vec![added("a", 1), added("b", 2)]), || {});
+    assert_eq!(heard.recv().await, Some(2));
+    registration.synced().wait().await.expect("it syncs");
+    assert_eq!((registration.stats().panicked, registration.stats().delivered), (1, 1));
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn i11_a_handler_that_is_behind_costs_one_entry_per_key_and_hears_what_counts() {
     let processor = SharedProcessor::new(None);
     let (handler, mut heard) = recorder();
