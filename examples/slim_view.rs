@@ -23,7 +23,7 @@ use server::Server;
     index(name = "by_image", path = "spec.containers.image")
 )]
 // Of the metadata, too, not everything is needed.
-#[informer(prune("metadata.annotations", "metadata.labels", "metadata.ownerReferences"))]
+#[informer(prune("metadata.annotations"))]
 struct PodPlacement {
     metadata: ObjectMeta,
     spec: Placement,
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let objects = placements.indexer().list();
     assert_eq!(objects.len(), 30);
-    assert!(objects.iter().all(|pod| pod.metadata.labels.is_none() && !pod.spec.containers.is_empty()));
+    assert!(objects.iter().all(|pod| pod.metadata.annotations.is_none() && !pod.spec.containers.is_empty()));
     assert!(objects.iter().any(|pod| pod.spec.containers.iter().any(|container| container.image.is_some())));
 
     factory.shutdown().await;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 #[derive(Informer, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Pod", namespaced)]
-#[informer(prune("metadata.annotations", "metadata.ownerReferences"))]
+#[informer(prune("metadata.annotations"))]
 pub(crate) struct PodEndpoint {
     pub(crate) metadata: ObjectMeta,
     #[serde(default)]

@@ -29,6 +29,13 @@ fn path(text: &LitStr) -> Result<String> {
         );
         return Err(mistake(text.span(), message));
     }
+    let read = ["labels", "ownerReferences", "deletionTimestamp"];
+    if let ["metadata", name, ..] = names.as_slice()
+        && read.contains(name)
+    {
+        let message = format!("\"{path}\" can't be pruned: the library reads it; take it out");
+        return Err(mistake(text.span(), message));
+    }
     Ok(path)
 }
 

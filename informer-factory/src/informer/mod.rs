@@ -11,6 +11,7 @@
 //! - An object that is deleted and created again under its name is a delete and an add, also where the deletion itself
 //!   was missed; there client-go tells an update with another UID.
 
+mod failure_log;
 mod namespaces;
 mod options;
 mod pipeline;
@@ -34,6 +35,7 @@ use tokio::sync::watch;
 
 use crate::Controller;
 use crate::source::{self, Source, SourceStatus, SourceTask};
+use failure_log::FailureLog;
 use pipeline::Pipeline;
 use state::StateKeeper;
 use verify::Verifier;
@@ -97,7 +99,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         let processor = SharedProcessor::new(resync_period);
         let (watermark_sender, watermark) = watch::channel(ResourceVersion::empty());
         let mut pipeline = Pipeline {
-            description: status.description().to_owned(),
+            index_failures: FailureLog::new(status.description()),
             writer,
             indexer: indexer.clone(),
             processor: processor.clone(),
@@ -110,7 +112,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
             move || status.waiting_for()
         });
         let (keeper, state) = StateKeeper::new();
-        let verifier = Arc::new(Verifier::new(indexer.clone(), Arc::clone(&source)));
+        let verifier = Arc::new(Verifier::new(indexer.clone(), Arc::clone(&source), watermark.clone()));
         let task =
             InformerTask::new(controller, processor.clone(), Arc::clone(&verifier), verify_period, keeper);
         let own_handles = indexer.handle_count();

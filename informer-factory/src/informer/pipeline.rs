@@ -11,11 +11,12 @@ use informer_core::{
 use informer_store::{Change, Indexer, StoreWriter};
 use tokio::sync::watch;
 
+use super::failure_log::FailureLog;
 use crate::source::Source;
 
 /// Turns batches of deltas into states of the store and events.
 pub(super) struct Pipeline<K: 'static> {
-    pub(super) description: String,
+    pub(super) index_failures: FailureLog,
     pub(super) writer: StoreWriter<K>,
     pub(super) indexer: Indexer<K>,
     pub(super) processor: SharedProcessor<K>,
@@ -54,9 +55,7 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
             });
         // I8: handlers are woken, and old objects go, when the store can be written again.
         drop(published);
-        for failure in failures {
-            tracing::warn!("{}: {failure}", self.description);
-        }
+        self.index_failures.report(&failures);
         if let Some(resource_version) = batch.watermark() {
             self.watermark.send_replace(resource_version.clone());
         } else if matches!(*self.source, Source::Namespaces(_)) {

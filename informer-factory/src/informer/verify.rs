@@ -8,32 +8,30 @@
 //! It is put right by a list: that goes through queue, store and handlers as any list does, so that their promises
 //! hold.
 
-use std::collections::{HashMap, HashSet};
+mod listing;
+
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use informer_core::{
-    Cached, ContinueTokens, ListOptions, ListPart, ListWatchError, ListerWatcher, ObjectKey, ResourceVersion,
-    ResourceVersionMatch,
-};
+use informer_core::{Cached, ListWatchError, ObjectKey, ResourceVersion};
 use informer_store::{Indexer, Objects, Snapshot};
 use kube::Resource;
 use parking_lot::Mutex;
 use thiserror::Error;
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::SharedIndexInformer;
 use crate::source::{Part, Source};
-
-/// How many objects a page has.
-const PAGE_SIZE: u32 = 500;
+use listing::{Listed, ask_for_newest, list};
 
 /// How often a state is looked for that both sides have.
 const TRIES: usize = 3;
 
-/// How long the server may leave a request unanswered, or pause within a list; it gives up itself after a minute.
+/// How long the server may leave a request unanswered, or pause within a list; it gives up itself after a minute. Bookmarks
+/// come about once a minute, too.
 const PATIENCE: Duration = Duration::from_secs(75);
 
 /// What came of comparing a store with the server.
@@ -130,8 +128,8 @@ pub enum VerifyError {
     /// The store has no state of the server yet, or the server gives its states no versions: wait for the sync.
     #[error("the store has no state of the server that could be compared")]
     NotSynced,
-    /// The server does not have the store's state any more. Nothing is wrong with that; try again when the store has
-    /// moved on, which bookmarks see to about once a minute.
+    /// The server does not have the store's state any more, and the store did not move on to one that the server has. Nothing
+    /// is wrong with that; try again later.
     #[error("the server has no state at resource version {resource_version} any more")]
     Expired {
         /// The store's watermark.
@@ -147,9 +145,10 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// If anything is, it is logged, and the informer lists again at once, which puts it right; when this returns, that
     /// has been asked for, and not yet done.
     ///
-    /// Objects that are set aside (I10) are left out. Where the server lost the state meanwhile, and the store has
-    /// moved on, it is tried again with the new one, up to three times. This is a list of metadata only, if the
-    /// informer's source offers that. Namespaces that are followed one by one are compared one after the other.
+    /// Objects that are set aside (I10) are left out. Where the server has compacted the state, this waits for the store to
+    /// move on, and compares that state, up to three times: a quiet resource gets a bookmark about once a minute, so that
+    /// `verify` may take minutes where the server compacts often. This is a list of metadata only, if the informer's source
+    /// offers that. Namespaces that are followed one by one are compared one after the other.
     /// [`InformerOptions::verify_every`](super::InformerOptions::verify_every) has it
     /// done from time to time.
     ///
@@ -174,15 +173,18 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 pub(super) struct Verifier<K: 'static> {
     indexer: Indexer<K>,
     source: Arc<Source<K>>,
+    /// Changes when the store has moved on.
+    watermark: watch::Receiver<ResourceVersion>,
     last: Mutex<Option<Arc<Verification>>>,
 }
 
-/// What the server has.
-type Listed = HashMap<ObjectKey, ResourceVersion>;
-
 impl<K> Verifier<K> {
-    pub(super) fn new(indexer: Indexer<K>, source: Arc<Source<K>>) -> Self {
-        Self { indexer, source, last: Mutex::new(None) }
+    pub(super) fn new(
+        indexer: Indexer<K>,
+        source: Arc<Source<K>>,
+        watermark: watch::Receiver<ResourceVersion>,
+    ) -> Self {
+        Self { indexer, source, watermark, last: Mutex::new(None) }
     }
 }
 
@@ -227,27 +229,50 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
     async fn verify_part(&self, part: &Part<K>) -> Result<Verification, VerifyError> {
         let mut tries = 1;
         loop {
-            // Before and after: an object may come to be set aside, or cease to be, at any time.
-            let mut set_aside = set_aside(part);
-            let snapshot = self.indexer.snapshot();
-            let resource_version = watermark(&snapshot, part);
-            if resource_version.is_empty() {
-                return Err(VerifyError::NotSynced);
+            let resource_version = match self.verify_once(part).await {
+                Err(VerifyError::Expired { resource_version }) if tries < TRIES => resource_version,
+                outcome => return outcome,
+            };
+            if !self.moves_on(part, &resource_version).await? {
+                return Err(VerifyError::Expired { resource_version });
             }
-            match list(part, &resource_version).await {
-                Ok(listed) => {
-                    set_aside.extend(self::set_aside(part));
-                    return Ok(self.conclude(part, &snapshot, listed, &set_aside));
-                }
-                Err(error) if error.is_expired() => {
-                    if tries == TRIES || watermark(&self.indexer.snapshot(), part) == resource_version {
-                        return Err(VerifyError::Expired { resource_version });
-                    }
-                    tries += 1;
-                }
-                Err(error) => return Err(error.into()),
-            }
+            tries += 1;
         }
+    }
+
+    async fn verify_once(&self, part: &Part<K>) -> Result<Verification, VerifyError> {
+        // Before and after: an object may come to be set aside, or cease to be, at any time.
+        let mut set_aside = set_aside(part);
+        let snapshot = self.indexer.snapshot();
+        let resource_version = watermark(&snapshot, part);
+        if resource_version.is_empty() {
+            return Err(VerifyError::NotSynced);
+        }
+        match list(part, &resource_version).await {
+            Ok(listed) => {
+                set_aside.extend(self::set_aside(part));
+                Ok(self.conclude(part, &snapshot, listed, &set_aside))
+            }
+            Err(error) if error.is_expired() => Err(VerifyError::Expired { resource_version }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until the store has another state than that of this version; returns whether it has.
+    async fn moves_on(
+        &self,
+        part: &Part<K>,
+        resource_version: &ResourceVersion,
+    ) -> Result<bool, ListWatchError> {
+        let has_moved_on =
+            |_: &ResourceVersion| watermark(&self.indexer.snapshot(), part) != *resource_version;
+        if has_moved_on(resource_version) {
+            return Ok(true);
+        }
+        ask_for_newest(part).await?;
+        let mut moving = self.watermark.clone();
+        let moved_on = timeout(PATIENCE, moving.wait_for(has_moved_on)).await;
+        Ok(matches!(moved_on, Ok(Ok(_))))
     }
 
     /// Compares, and sees to what has to be done about it.
@@ -303,73 +328,6 @@ fn watermark<K>(snapshot: &Snapshot<K>, part: &Part<K>) -> ResourceVersion {
 
 fn set_aside<K>(part: &Part<K>) -> HashSet<ObjectKey> {
     part.status.set_aside().into_iter().filter_map(|malformed| malformed.key).collect()
-}
-
-async fn list<K: Resource + Send + Sync + 'static>(
-    part: &Part<K>,
-    resource_version: &ResourceVersion,
-) -> Result<Listed, ListWatchError> {
-    match part.lister_watcher.metadata_only() {
-        Some(metadata) => list_exactly(metadata.as_ref(), resource_version).await,
-        None => list_exactly(part.lister_watcher.as_ref(), resource_version).await,
-    }
-}
-
-/// Lists what exists at exactly this version.
-async fn list_exactly<T: Resource + 'static>(
-    lister: &dyn ListerWatcher<T>,
-    resource_version: &ResourceVersion,
-) -> Result<Listed, ListWatchError> {
-    let (mut listed, mut tokens) = (Listed::new(), ContinueTokens::new());
-    let mut options = ListOptions {
-        resource_version: Some(resource_version.clone()),
-        resource_version_match: Some(ResourceVersionMatch::Exact),
-        limit: Some(PAGE_SIZE),
-        ..ListOptions::default()
-    };
-    loop {
-        let mut parts = in_time(lister.list(options)).await??;
-        let end = loop {
-            match in_time(parts.next()).await?.transpose()? {
-                Some(ListPart::Items(items)) => {
-                    for item in items {
-                        let (key, version) = match item {
-                            Ok(object) => {
-                                let version = object.meta().resource_version.as_deref().into();
-                                (ObjectKey::of(&*object).ok(), version)
-                            }
-                            Err(malformed) => (malformed.key, malformed.resource_version),
-                        };
-                        let unnamed = || ListWatchError::Protocol("an object of the list has no name".into());
-                        listed.insert(key.ok_or_else(unnamed)?, version);
-                    }
-                }
-                Some(ListPart::End(end)) if end.resource_version == *resource_version => break end,
-                Some(ListPart::End(end)) => {
-                    return Err(another_state(resource_version, &end.resource_version));
-                }
-                None => return Err(ListWatchError::Protocol("the list ended without its metadata".into())),
-            }
-        };
-        let Some(token) = end.continue_token else { return Ok(listed) };
-        tokens.note(&token)?;
-        // The token stands for the version too.
-        options =
-            ListOptions { limit: Some(PAGE_SIZE), continue_token: Some(token), ..ListOptions::default() };
-    }
-}
-
-/// Not every server that stands in for the API server heeds the version it is asked for.
-fn another_state(asked_for: &ResourceVersion, given: &ResourceVersion) -> ListWatchError {
-    ListWatchError::Protocol(format!(
-        "the list at resource version {asked_for} was answered with the state at {given}, with which nothing can be \
-         compared"
-    ))
-}
-
-async fn in_time<T>(answer: impl Future<Output = T>) -> Result<T, ListWatchError> {
-    let silence = |_| ListWatchError::Unreachable(format!("no answer within {PATIENCE:?}").into());
-    timeout(PATIENCE, answer).await.map_err(silence)
 }
 
 /// Compares object by object, in the order of their keys.

@@ -62,7 +62,7 @@ struct Image {
     kind = "Node",
     cluster,
     accessor = "node_names",
-    prune("metadata.labels")
+    prune("metadata.annotations")
 )]
 struct Node {
     metadata: ObjectMeta,
@@ -111,13 +111,12 @@ async fn a_view_has_the_fields_that_were_asked_for_and_its_accessor_among_the_bu
 #[tokio::test]
 async fn a_view_called_like_its_kind_says_its_accessor_and_prunes_what_it_has() {
     let (simulator, factory) = start(Simulator::builder().built_in_kinds()).await;
-    let node =
-        json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1", "labels": { "a": "b" } } });
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1", "annotations": { "a": "b" } } });
     simulator.create(&node).expect("a new node");
     let nodes = factory.core().v1().node_names();
     synced(&factory).await;
     let node = nodes.get(&ObjectKey::cluster_scoped("n1")).expect("it is there");
-    assert_eq!(node.metadata.labels, None);
+    assert_eq!(node.metadata.annotations, None);
     factory.shutdown().await;
 }
 

@@ -89,11 +89,37 @@ async fn a_state_that_the_server_has_lost_says_nothing_about_the_store() {
     let error = running.informer.verify().await.expect_err("the state is gone");
     assert!(matches!(error, VerifyError::Expired { .. }), "{error}");
     assert_eq!(error.to_string(), "the server has no state at resource version 2 any more");
-    assert_eq!((running.informer.last_verification(), source.list_count()), (None, lists + 1));
+    assert_eq!((running.informer.last_verification(), source.list_count()), (None, lists + 2));
 
     source.fail_next_list(ListWatchError::Unreachable("no route".into()));
     let error = running.informer.verify().await.expect_err("nobody answers");
     assert!(error.to_string().contains("no route"), "{error}");
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn verify_of_a_compacted_state_waits_for_the_next_bookmark() {
+    let source = source();
+    create(&source, "a", "1");
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    source.wait_for_watches(1).await;
+    // The server's version moves on, and leaves the resource as it was.
+    source
+        .delete_unseen(source.create_unseen(config_map("b", "1")).expect("a new object").key())
+        .expect("it is there");
+    let lists = source.list_count();
+    let verify = tokio::spawn({
+        let informer = running.informer.clone();
+        async move { informer.verify().await }
+    });
+    while source.list_count() < lists + 2 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::advance(Duration::from_secs(50)).await;
+    source.bookmark();
+    let verification = verify.await.expect("no panic").expect("the second try");
+    assert_eq!((verification.resource_version.to_string(), verification.objects), ("5".into(), 1));
+    assert!(verification.is_equal());
     running.stop().await;
 }
 

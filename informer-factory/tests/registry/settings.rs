@@ -19,14 +19,14 @@ use tokio::time::Instant;
 
 use crate::{builder, factory, keys, synced, with_pods, within};
 
-/// What is derived for pods says that labels are pruned, and that there is a resync every ten minutes.
+/// What is derived for pods says that annotations are pruned, and that there is a resync every ten minutes.
 #[derive(Informer, Deserialize)]
 #[informer(
     group = "",
     version = "v1",
     kind = "Pod",
     namespaced,
-    prune("metadata.labels"),
+    prune("metadata.annotations"),
     default_resync = "10m"
 )]
 struct Placed {
@@ -56,9 +56,9 @@ async fn first_resync<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K
 #[tokio::test(start_paused = true)]
 async fn a_type_is_transformed_and_pruned_as_is_said_for_it_and_others_are_not() {
     let simulator = with_pods();
-    let no_annotations = PrunePaths::default().and("metadata.annotations").expect("a path");
+    let no_timestamp = PrunePaths::default().and("metadata.creationTimestamp").expect("a path");
     let factory = builder(&simulator)
-        .configure::<Pod>(|pods| pods.prune(no_annotations))
+        .configure::<Pod>(|pods| pods.prune(no_timestamp))
         .configure::<Pod>(|pods| {
             pods.transform(|pod| {
                 pod.spec = None;
@@ -134,15 +134,15 @@ async fn a_resync_period_of_zero_turns_off_that_of_the_factory_for_a_type() {
 #[tokio::test(start_paused = true)]
 async fn what_the_builder_prunes_takes_the_place_of_what_the_derive_does() {
     let simulator = with_pods();
-    let no_annotations = PrunePaths::default().and("metadata.annotations").expect("a path");
+    let no_timestamp = PrunePaths::default().and("metadata.finalizers").expect("a path");
     let derived = builder(&simulator).build();
-    let built = builder(&simulator).configure::<Placed>(|pods| pods.prune(no_annotations)).build();
-    for (factory, labels_are_pruned) in [(derived, true), (built, false)] {
+    let built = builder(&simulator).configure::<Placed>(|pods| pods.prune(no_timestamp)).build();
+    for (factory, annotations_are_pruned) in [(derived, true), (built, false)] {
         let pods = factory.core().v1().placeds();
         synced(&factory).await;
         let metadata = metadata_of(&pods, |pod| &pod.metadata);
-        assert_eq!(metadata.labels.is_none(), labels_are_pruned);
-        assert_eq!(metadata.annotations.is_some(), labels_are_pruned);
+        assert_eq!(metadata.annotations.is_none(), annotations_are_pruned);
+        assert_eq!(metadata.creation_timestamp.is_some(), annotations_are_pruned);
         factory.shutdown().await;
     }
 }

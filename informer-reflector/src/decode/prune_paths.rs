@@ -36,6 +36,14 @@ pub struct PrunePaths {
 /// The fields of metadata that tell objects, and their versions, apart.
 const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
+/// Fields of metadata that the library reads, and what would find nothing without them. All that is inside them counts, too: a
+/// selector may name any label.
+const READ: [(&str, &str); 3] = [
+    ("labels", "selectors and label indices"),
+    ("ownerReferences", "`controller_key` and maps from an object to its owner"),
+    ("deletionTimestamp", "waits for an own deletion"),
+];
+
 /// The fields of one object that paths lead to or through. There are few, so a search from the front is the fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Level {
@@ -71,6 +79,16 @@ pub enum PrunePathError {
         /// The text as it was given.
         path: String,
     },
+    /// Without this field, a part of the library would find nothing, and say nothing of it.
+    #[error(
+        "\"{path}\" can't be pruned: {reader} need it; remove the path, or clear the field in a transform"
+    )]
+    Read {
+        /// The text as it was given.
+        path: String,
+        /// What reads the field.
+        reader: &'static str,
+    },
 }
 
 impl PrunePaths {
@@ -84,7 +102,7 @@ impl PrunePaths {
     ///
     /// # Errors
     /// If the text is not a path, or leads to something an informer needs: `metadata` as a whole, or the name,
-    /// namespace, UID or resource version in it.
+    /// namespace, UID, resource version, labels, owner references or deletion timestamp in it.
     pub fn and(mut self, path: &str) -> Result<Self, PrunePathError> {
         let names = parse(path).ok_or_else(|| PrunePathError::Unparsable { path: path.to_owned() })?;
         let needed = match names.as_slice() {
@@ -94,6 +112,11 @@ impl PrunePaths {
         };
         if needed {
             return Err(PrunePathError::Needed { path: path.to_owned() });
+        }
+        if let ["metadata", name, ..] = names.as_slice()
+            && let Some((_, reader)) = READ.iter().find(|(field, _)| field == name)
+        {
+            return Err(PrunePathError::Read { path: path.to_owned(), reader });
         }
         Arc::make_mut(&mut self.root).insert(&names);
         Ok(self)
@@ -277,6 +300,22 @@ mod tests {
             let error = PrunePaths::none().and(path).expect_err(path);
             assert_eq!(error, PrunePathError::Needed { path: path.to_owned() });
         }
+    }
+
+    #[test]
+    fn fields_that_the_library_reads_are_refused_with_the_reader() {
+        for path in [
+            "metadata.labels",
+            r#"metadata.labels["app.kubernetes.io/name"]"#,
+            "metadata.ownerReferences",
+            "metadata.deletionTimestamp",
+        ] {
+            let error = PrunePaths::none().and(path).expect_err(path).to_string();
+            assert!(error.starts_with(&format!("\"{path}\" can't be pruned: ")), "{error}");
+            assert!(error.contains(" need it; remove the path"), "{error}");
+        }
+        assert!(PrunePaths::none().and("metadata.annotations").is_ok());
+        assert!(PrunePaths::none().and("spec.template.metadata.labels").is_ok());
     }
 
     #[test]

@@ -1,0 +1,106 @@
+//! [`FailureLog`]: what the log says of objects that an index can't place: a summary per index, at most one a minute.
+//!
+//! All of them are in [`Indexer::index_failures`](informer_store::Indexer::index_failures), with their errors.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use informer_store::IndexFailure;
+use tokio::time::Instant;
+
+/// How far the summaries of an index are apart.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Counts the failures of one informer's indices.
+pub(super) struct FailureLog {
+    resource: String,
+    indices: BTreeMap<String, Unreported>,
+}
+
+/// The failures of an index since its last summary.
+#[derive(Default)]
+struct Unreported {
+    count: usize,
+    /// The first of them.
+    example: Option<IndexFailure>,
+    last_summary: Option<Instant>,
+}
+
+impl Unreported {
+    /// Returns how many failures are to be reported now, and one of them.
+    fn take(&mut self, now: Instant) -> Option<(usize, IndexFailure)> {
+        if self.last_summary.is_some_and(|last| now < last + INTERVAL) {
+            return None;
+        }
+        let example = self.example.take()?;
+        self.last_summary = Some(now);
+        Some((std::mem::take(&mut self.count), example))
+    }
+}
+
+impl FailureLog {
+    pub(super) fn new(resource: &str) -> Self {
+        Self { resource: resource.to_owned(), indices: BTreeMap::new() }
+    }
+
+    /// Reports new failures, and those that were held back, where it is time for that. To be called after each batch.
+    pub(super) fn report(&mut self, new: &[IndexFailure]) {
+        if new.is_empty() && self.indices.is_empty() {
+            return;
+        }
+        for (failed, IndexFailure { index, key, error, .. }) in self.summaries(new, Instant::now()) {
+            tracing::warn!(
+                resource = %self.resource, index, failed, example = %key, error,
+                "objects can't be placed in an index; `index_failures` has all of them"
+            );
+        }
+    }
+
+    fn summaries(&mut self, new: &[IndexFailure], now: Instant) -> Vec<(usize, IndexFailure)> {
+        for failure in new {
+            let unreported = self.indices.entry(failure.index.clone()).or_default();
+            unreported.count += 1;
+            unreported.example.get_or_insert_with(|| failure.clone());
+        }
+        self.indices.values_mut().filter_map(|unreported| unreported.take(now)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use informer_core::{Cached, ObjectKey, Uid};
+    use informer_store::{Change, store};
+
+    use super::*;
+
+    /// The failures of two indices for so many objects.
+    fn failures(from: u64, count: u64) -> Vec<IndexFailure> {
+        let (mut writer, indexer) = store::<u64>();
+        for name in ["one", "other"] {
+            let fails = |n: &u64| Err::<Option<u64>, _>(format!("{n} is no good"));
+            indexer.try_add_index(name, fails).expect("a free name");
+        }
+        let object = |n: u64| {
+            let key = ObjectKey::cluster_scoped(&n.to_string());
+            Change::Put(Cached::from_parts(key, 1.into(), Uid::default(), n))
+        };
+        writer.transaction((from..from + count).map(object).collect(), None)
+    }
+
+    #[test]
+    fn index_failures_are_summed_up_per_index_and_minute() {
+        let mut log = FailureLog::new("pods");
+        let start = Instant::now();
+        let mut at = |seconds: u64, new: &[IndexFailure]| {
+            let summaries = log.summaries(new, start + Duration::from_secs(seconds));
+            let shown =
+                summaries.iter().map(|(count, first)| format!("{count} of {}: {}", first.index, first.error));
+            shown.collect::<Vec<_>>()
+        };
+        assert_eq!(at(0, &failures(0, 5_000)), ["5000 of one: 0 is no good", "5000 of other: 0 is no good"]);
+        assert_eq!(at(1, &failures(7, 20)), [""; 0]);
+        assert_eq!(at(59, &failures(8, 1)), [""; 0]);
+        assert_eq!(at(60, &[]), ["21 of one: 7 is no good", "21 of other: 7 is no good"]);
+        assert_eq!(at(200, &[]), [""; 0]);
+    }
+}
