@@ -6,7 +6,14 @@ use parking_lot::Mutex;
 
 /// What a request needs to be taken.
 #[derive(Debug, Default)]
-pub(crate) struct Credentials(Mutex<Accepted>);
+pub(crate) struct Credentials(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    accepted: Accepted,
+    /// How many troubles have all tokens expired for a while. They do not change what is accepted after them.
+    expirations: usize,
+}
 
 #[derive(Debug, Default)]
 enum Accepted {
@@ -18,20 +25,33 @@ enum Accepted {
 
 impl Credentials {
     pub(crate) fn accept_everybody(&self) {
-        *self.0.lock() = Accepted::Everybody;
+        self.0.lock().accepted = Accepted::Everybody;
     }
 
     pub(crate) fn accept_nobody(&self) {
-        *self.0.lock() = Accepted::Nobody;
+        self.0.lock().accepted = Accepted::Nobody;
     }
 
     pub(crate) fn accept_token(&self, token: &str) {
-        *self.0.lock() = Accepted::Token(token.to_owned());
+        self.0.lock().accepted = Accepted::Token(token.to_owned());
+    }
+
+    /// Accepts nobody until [`renew`](Self::renew) is called as often as this.
+    pub(crate) fn expire(&self) {
+        self.0.lock().expirations += 1;
+    }
+
+    /// Ends one [`expire`](Self::expire).
+    pub(crate) fn renew(&self) {
+        let mut state = self.0.lock();
+        state.expirations = state.expirations.saturating_sub(1);
     }
 
     /// Says whether a request with these headers is taken.
     pub(crate) fn accept(&self, headers: &HeaderMap) -> bool {
-        match &*self.0.lock() {
+        let state = self.0.lock();
+        match &state.accepted {
+            _ if state.expirations > 0 => false,
             Accepted::Everybody => true,
             Accepted::Nobody => false,
             Accepted::Token(wanted) => {

@@ -57,7 +57,7 @@ pub enum Trouble {
     CloseBodies(u64),
     /// For a while: connections break off after so many bytes of an answer's body.
     AbortBodies(u64),
-    /// For a while: every request is answered with 401.
+    /// For a while: every request is answered with 401. Afterwards the same tokens are accepted as before.
     ExpireTokens,
     /// For a while: no bookmarks come.
     LoseBookmarks,
@@ -167,7 +167,7 @@ impl Trouble {
                 return What::Stalled { _ends: disturb(Fault::stall_body_after(bytes, &gate)), gate };
             }
             Self::ExpireTokens => {
-                simulator.expire_tokens();
+                simulator.expire_tokens_for_a_while(true);
                 return What::Tokens;
             }
             Self::LoseBookmarks => {
@@ -227,7 +227,7 @@ impl Drop for Ongoing<'_> {
         match &self.what {
             What::Nothing | What::Requests { .. } => {}
             What::Stalled { gate, .. } => gate.release(),
-            What::Tokens => self.simulator.accept_everybody(),
+            What::Tokens => self.simulator.expire_tokens_for_a_while(false),
             What::Bookmarks => self.simulator.lose_bookmarks(false),
             What::DelayedBookmarks => self.simulator.delay_bookmarks(false),
             What::Replicas => self.simulator.hold_replicas(0),

@@ -41,6 +41,11 @@ impl Simulator {
         self.server.credentials.accept_nobody();
     }
 
+    /// Expires all tokens for the time of a trouble, or ends that, whatever [`require_token`](Self::require_token) asks for.
+    pub(crate) fn expire_tokens_for_a_while(&self, expired: bool) {
+        if expired { self.server.credentials.expire() } else { self.server.credentials.renew() }
+    }
+
     /// Takes everybody's requests again.
     pub fn accept_everybody(&self) {
         self.server.credentials.accept_everybody();

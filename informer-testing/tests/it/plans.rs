@@ -124,3 +124,24 @@ async fn trouble_that_undoes_writes_takes_them_back_when_it_ends() {
     assert_eq!(counts, [0, 0], "what was written at its beginning is undone at its end");
     assert_eq!(maps.len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn expired_tokens_that_end_leave_the_required_token_alone() {
+    let troubles = vec![Trouble::ExpireTokens];
+    let options = FaultPlanOptions { troubles, count: 1, ..FaultPlanOptions::default() };
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    simulator.require_token("mine");
+    let code_with = async |token: &str| {
+        let request = http::Request::get(MAPS).header("authorization", format!("Bearer {token}"));
+        send(&simulator, request.body(Default::default()).unwrap()).await.status()
+    };
+    let plan = FaultPlan::from_seed(1, &options);
+    let planned = plan.troubles()[0];
+    let during = async {
+        tokio::time::sleep(planned.at + planned.lasts / 2).await;
+        assert_eq!(code_with("mine").await, StatusCode::UNAUTHORIZED);
+    };
+    tokio::join!(plan.run(&simulator, |_| {}), during);
+    assert_eq!(code_with("mine").await, StatusCode::OK);
+    assert_eq!(code_with("another").await, StatusCode::UNAUTHORIZED);
+}
