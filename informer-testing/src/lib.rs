@@ -154,6 +154,10 @@
 //! - **Feature gates** of alpha stages are off, but for those that the [builder](SimulatorBuilder) turns on: `shardSelector` is
 //!   ignored. `/metrics` has `apiserver_terminated_watchers_total` and nothing else, and there are no paths that begin with
 //!   `/api/v1/watch`.
+//! - **Limits** are a real server's: 3 MiB per request, 10,000 operations and 3 MiB of copies per JSON patch, 256 KiB of
+//!   annotations, 128 bytes for a field manager, 1.5 MiB per object in etcd, 32 seconds for the head of a request and 60 for
+//!   its body. Its own is the depth of objects, 100 levels; and an answer lists errors, conflicts and warnings only up to
+//!   some hundred kilobytes.
 //! - **Rights.** Everyone may do everything. There is no admission but what is said above.
 //! - **`OpenAPI`** is there for custom resources in full, for built-in kinds only as far as `kubectl apply` needs it.
 

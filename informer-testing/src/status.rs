@@ -108,6 +108,12 @@ impl FieldError {
         Self { reason: "FieldValueTypeInvalid", ..Self::invalid(field, value, why) }
     }
 
+    /// A value that is longer than so many bytes.
+    pub(crate) fn too_long(field: impl Into<Cow<'static, str>>, most: usize) -> Self {
+        let message = format!("Too long: may not be more than {most} bytes");
+        Self { reason: "FieldValueTooLong", field: field.into(), message }
+    }
+
     pub(crate) fn forbidden(field: impl Into<Cow<'static, str>>, why: &str) -> Self {
         Self { reason: "FieldValueForbidden", field: field.into(), message: format!("Forbidden: {why}") }
     }
@@ -115,6 +121,42 @@ impl FieldError {
     pub(crate) fn unsupported(field: impl Into<Cow<'static, str>>, value: &str, supported: &str) -> Self {
         let message = format!("Unsupported value: \"{value}\": supported values: {supported}");
         Self { reason: "FieldValueNotSupported", field: field.into(), message }
+    }
+}
+
+/// Maximum length of what [`FieldErrors`] says, in bytes. A real server has no such limit.
+const MAX_FIELD_ERRORS: usize = 256 * 1024;
+
+/// What is wrong with an object, as far as an answer can hold it.
+///
+/// Each error names a path, so without a limit the errors could be longer than the object by orders of magnitude.
+#[derive(Default)]
+pub(crate) struct FieldErrors {
+    errors: Vec<FieldError>,
+    length: usize,
+}
+
+impl FieldErrors {
+    /// Adds an error, unless there is no room for more.
+    pub(crate) fn push(&mut self, error: FieldError) {
+        if !self.is_full() {
+            self.length += error.field.len() + error.message.len();
+            self.errors.push(error);
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.length >= MAX_FIELD_ERRORS
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<FieldError> {
+        self.errors
+    }
+}
+
+impl Extend<FieldError> for FieldErrors {
+    fn extend<I: IntoIterator<Item = FieldError>>(&mut self, errors: I) {
+        errors.into_iter().for_each(|error| self.push(error));
     }
 }
 

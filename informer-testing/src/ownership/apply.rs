@@ -2,12 +2,20 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::ops::Bound::{Included, Unbounded};
+use std::sync::Arc;
 
 use super::Body;
-use super::leaves::{Path, leaves};
+use super::leaves::{self, Path, leaves, to_fields_v1};
 use super::managers::{self, Entry, Manager};
-use super::merge::{is_key, merge, remove};
+use super::merge::{is_key, merge, remove_all};
 use crate::resource::ResourceKind;
+
+/// Maximum length of the conflicts that an answer lists, in bytes. A real server lists all.
+const MAX_CONFLICTS: usize = 256 * 1024;
+
+/// Maximum number of elements that an answer names because they are there twice. A real server names all.
+const MAX_DUPLICATES: usize = 100;
 
 /// A field that somebody else owns, with another value.
 #[derive(Debug)]
@@ -49,11 +57,8 @@ pub(crate) fn apply(
     let mut after = before.clone();
     merge(kind, &mut after, applied);
     let given_up = own.iter().flat_map(|own| &own.fields).filter(|path| !wanted.contains_key(*path));
-    for path in given_up {
-        if !owned(&entries, path) && !is_key(path) {
-            remove(&mut after, path);
-        }
-    }
+    let removed = given_up.filter(|path| !owned(&entries, path) && !is_key(path));
+    remove_all(&mut after, &to_fields_v1(removed));
     let fields: BTreeSet<Path> = wanted.into_keys().collect();
     entries.push(match own {
         // So that applying the same once more changes nothing.
@@ -62,6 +67,17 @@ pub(crate) fn apply(
     });
     managers::write(&mut after, &entries);
     Ok(after)
+}
+
+/// Returns what is wrong with the lists of a configuration, in the words of structured-merge-diff: an element that is
+/// there more than once can't be owned.
+pub(crate) fn duplicates(kind: &ResourceKind, applied: &Body) -> Vec<String> {
+    let found = leaves::duplicates(kind, applied);
+    let described = found.iter().filter_map(|path| {
+        let (element, list) = path.split_last()?;
+        Some(format!("{}: duplicate entries for key {}", spell(list), spell(std::slice::from_ref(element))))
+    });
+    described.take(MAX_DUPLICATES).collect()
 }
 
 /// Compares paths as the real server goes through them: of what is in one map, the leaves come first.
@@ -74,23 +90,38 @@ fn in_order_of_walk(left: &Path, right: &Path) -> Ordering {
 
 fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) -> Vec<Conflict> {
     let others = entries.iter().filter(|entry| !entry.is_of(manager));
-    others
-        .flat_map(|entry| {
-            let mut fields: Vec<&Path> = entry.fields.iter().filter(|path| paths.contains(path)).collect();
-            fields.sort_by(|left, right| in_order_of_walk(left, right));
-            fields.into_iter().map(|path| Conflict { manager: entry.describe(), field: spell(path) })
-        })
-        .collect()
+    let all = others.flat_map(|entry| {
+        let mut fields: Vec<&Path> = entry.fields.iter().filter(|path| paths.contains(path)).collect();
+        fields.sort_by(|left, right| in_order_of_walk(left, right));
+        fields.into_iter().map(move |path| (entry, path))
+    });
+    let (mut found, mut length) = (Vec::new(), 0);
+    for (entry, path) in all {
+        if length > MAX_CONFLICTS {
+            break;
+        }
+        let conflict = Conflict { manager: entry.describe(), field: spell(path) };
+        length += conflict.manager.len() + conflict.field.len();
+        found.push(conflict);
+    }
+    found
 }
 
 /// Tells whether somebody owns a leaf, or something within an element of a list.
 fn owned(entries: &[Entry], path: &Path) -> bool {
-    let within = path.strip_suffix(&[".".to_owned()]).unwrap_or(path);
-    entries.iter().any(|entry| entry.fields.iter().any(|owned| owned.starts_with(within)))
+    let within = match path.as_slice() {
+        [within @ .., last] if **last == *"." => within,
+        whole => whole,
+    };
+    // Fields are in order, so those that begin with a path follow it directly.
+    entries.iter().any(|entry| {
+        let mut from_there = entry.fields.range::<[Arc<str>], _>((Included(within), Unbounded));
+        from_there.next().is_some_and(|owned| owned.starts_with(within))
+    })
 }
 
 /// Writes a path as people do: `.spec.containers[name="main"].image`.
-fn spell(path: &Path) -> String {
+fn spell(path: &[Arc<str>]) -> String {
     let mut spelled = String::new();
     for step in path {
         match step.split_once(':') {

@@ -1,6 +1,7 @@
 //! An object as a set of paths to its leaves, written as in `FieldsV1`: `f:spec`, `k:{"name":"main"}`, `v:"x"`, `.`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -9,8 +10,8 @@ use super::list_kind::ListKind;
 use crate::resource::ResourceKind;
 use crate::schema;
 
-/// The steps from the root of an object to a leaf.
-pub(super) type Path = Vec<String>;
+/// The steps from the root of an object to a leaf. Leaves share the steps to what is around them.
+pub(super) type Path = Vec<Arc<str>>;
 
 /// The leaves of an object, with their values. The element of a list itself is there as `.`, and has no value.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
@@ -69,9 +70,25 @@ pub(super) fn form(kind: &ResourceKind, field: &str, schema: Option<&Value>, val
 
 /// Gives the leaves of an object, without what nobody owns.
 pub(super) fn leaves<'v>(kind: &ResourceKind, body: &'v Body) -> Leaves<'v> {
-    let mut found = Leaves::new();
+    collect_all(kind, body).leaves
+}
+
+/// Returns the paths of elements that are in a set or in a list with keys more than once.
+pub(super) fn duplicates(kind: &ResourceKind, body: &Body) -> BTreeSet<Path> {
+    collect_all(kind, body).duplicates
+}
+
+/// What is found in an object.
+#[derive(Default)]
+struct Found<'v> {
+    leaves: Leaves<'v>,
+    duplicates: BTreeSet<Path>,
+}
+
+fn collect_all<'v>(kind: &ResourceKind, body: &'v Body) -> Found<'v> {
+    let mut found = Found::default();
     for (name, value) in body {
-        let path = vec![format!("f:{name}")];
+        let path = vec![format!("f:{name}").into()];
         match (name.as_str(), value) {
             ("apiVersion" | "kind", _) => {}
             ("metadata", Value::Object(metadata)) => {
@@ -96,7 +113,7 @@ fn walk<'v>(
     schema: Option<&Value>,
     value: &'v Value,
     path: Path,
-    found: &mut Leaves<'v>,
+    found: &mut Found<'v>,
 ) {
     match (form(kind, field, schema, value), value) {
         (Form::Map, Value::Object(fields)) if !fields.is_empty() => {
@@ -106,21 +123,29 @@ fn walk<'v>(
             }
         }
         (Form::List(_), Value::Array(elements)) if elements.is_empty() => {
-            found.insert(path, Some(value));
+            found.leaves.insert(path, Some(value));
         }
         (Form::List(ListKind::Set), Value::Array(elements)) => {
-            found.extend(elements.iter().map(|element| (join(&path, format!("v:{element}")), None)));
+            for element in elements {
+                let path = join(&path, format!("v:{element}"));
+                if found.leaves.insert(path.clone(), None).is_some() {
+                    found.duplicates.insert(path);
+                }
+            }
         }
         (Form::List(ListKind::Map(keys)), Value::Array(elements)) => {
             let schema = schema.and_then(|schema| schema.get("items"));
             for element in elements {
                 let path = join(&path, key_of(element, &keys));
-                found.insert(join(&path, ".".to_owned()), None);
+                let is_again = found.leaves.insert(join(&path, ".".to_owned()), None).is_some();
+                if is_again && keys.iter().all(|key| key == "protocol" || element.get(key).is_some()) {
+                    found.duplicates.insert(path.clone());
+                }
                 walk(kind, field, schema, element, path, found);
             }
         }
         _ => {
-            found.insert(path, Some(value));
+            found.leaves.insert(path, Some(value));
         }
     }
 }
@@ -141,25 +166,26 @@ pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
 }
 
 fn join(path: &Path, step: String) -> Path {
-    let mut joined = path.clone();
-    joined.push(step);
+    let mut joined = Path::with_capacity(path.len() + 1);
+    joined.extend_from_slice(path);
+    joined.push(step.into());
     joined
 }
 
 /// Writes paths as `FieldsV1`: nested objects, one level per step.
-pub(super) fn to_fields_v1(paths: &BTreeSet<Path>) -> Value {
+pub(super) fn to_fields_v1<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Body {
     let mut root = Map::new();
     for path in paths {
         let mut level = &mut root;
         for step in path {
-            let next = level.entry(step.as_str()).or_insert_with(|| Value::Object(Map::new()));
+            let next = level.entry(&**step).or_insert_with(|| Value::Object(Map::new()));
             let Value::Object(inner) = next else {
                 unreachable!("only objects are put in");
             };
             level = inner;
         }
     }
-    Value::Object(root)
+    root
 }
 
 /// Reads paths from `FieldsV1`.

@@ -49,7 +49,9 @@ impl ListKind {
         let keys: &[&str] = match field {
             "finalizers" => return Self::Set,
             "ports" if kind.kind == "Service" => &["port", "protocol"],
-            "ports" if kind.kind == "EndpointSlice" || kind.kind == "Endpoints" => return Self::Atomic,
+            "ports" if ["EndpointSlice", "Endpoints", "NetworkPolicy"].contains(&kind.kind.as_str()) => {
+                return Self::Atomic;
+            }
             "ports" => &["containerPort", "protocol"],
             "containers"
             | "initContainers"

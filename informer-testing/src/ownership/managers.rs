@@ -95,11 +95,14 @@ pub(super) fn read(body: &Body) -> Vec<Entry> {
         .collect()
 }
 
-/// Writes the entries of those who own something into an object.
+/// Writes the entries of those who own something into an object: those of appliers first, and the oldest of each first.
 pub(super) fn write(body: &mut Body, entries: &[Entry]) {
+    let mut entries: Vec<&Entry> = entries.iter().filter(|entry| !entry.fields.is_empty()).collect();
+    entries.sort_by_key(|entry| {
+        (&entry.operation, &entry.time, &entry.name, &entry.api_version, &entry.subresource)
+    });
     let listed: Vec<Value> = entries
-        .iter()
-        .filter(|entry| !entry.fields.is_empty())
+        .into_iter()
         .map(|entry| {
             let mut written = json!({
                 "manager": entry.name,

@@ -1,5 +1,8 @@
 //! Merging what a manager applies into what is there, and taking out what it no longer applies.
 
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::Body;
@@ -35,19 +38,24 @@ fn merge_value(kind: &ResourceKind, field: &str, schema: Option<&Value>, there: 
             }
         }
         (Form::List(ListKind::Set), Value::Array(there), Value::Array(applied)) => {
-            for value in applied {
-                if !there.contains(value) {
-                    there.push(value.clone());
-                }
-            }
+            let mut known: HashSet<String> = there.iter().map(Value::to_string).collect();
+            there.extend(applied.iter().filter(|value| known.insert(value.to_string())).cloned());
         }
         (Form::List(ListKind::Map(keys)), Value::Array(there), Value::Array(applied)) => {
             let schema = schema.and_then(|schema| schema.get("items"));
+            let mut places = HashMap::new();
+            for (place, element) in there.iter().enumerate() {
+                places.entry(key_of(element, &keys)).or_insert(place);
+            }
             for value in applied {
-                let key = key_of(value, &keys);
-                match there.iter_mut().find(|element| key_of(element, &keys) == key) {
-                    Some(element) => merge_value(kind, field, schema, element, value),
-                    None => there.push(value.clone()),
+                match places.entry(key_of(value, &keys)) {
+                    Entry::Occupied(place) => {
+                        merge_value(kind, field, schema, &mut there[*place.get()], value);
+                    }
+                    Entry::Vacant(place) => {
+                        place.insert(there.len());
+                        there.push(value.clone());
+                    }
                 }
             }
         }
@@ -55,59 +63,50 @@ fn merge_value(kind: &ResourceKind, field: &str, schema: Option<&Value>, there: 
     }
 }
 
-/// Takes a leaf out of an object, and with it the maps that are empty then.
-pub(super) fn remove(object: &mut Body, path: &[String]) {
-    let Some((step, rest)) = path.split_first() else {
-        return;
-    };
-    let Some(field) = step.strip_prefix("f:") else {
-        return;
-    };
-    if rest.is_empty() {
-        object.remove(field);
-        return;
-    }
-    let emptied = match object.get_mut(field) {
-        Some(Value::Object(inner)) => {
-            remove(inner, rest);
-            inner.is_empty()
+/// Takes leaves, given as `FieldsV1`, out of an object, and with them the maps and lists that are empty then.
+pub(super) fn remove_all(object: &mut Body, leaves: &Body) {
+    for (step, inner) in leaves {
+        let (Some(field), Value::Object(inner)) = (step.strip_prefix("f:"), inner) else {
+            continue;
+        };
+        let is_gone = match object.get_mut(field) {
+            _ if inner.is_empty() => true,
+            Some(Value::Object(fields)) => {
+                remove_all(fields, inner);
+                fields.is_empty()
+            }
+            Some(Value::Array(elements)) => {
+                remove_from_list(elements, inner);
+                elements.is_empty()
+            }
+            _ => false,
+        };
+        if is_gone {
+            object.remove(field);
         }
-        Some(Value::Array(elements)) => {
-            remove_from_list(elements, rest);
-            elements.is_empty()
-        }
-        _ => false,
-    };
-    if emptied {
-        object.remove(field);
     }
 }
 
-fn remove_from_list(elements: &mut Vec<Value>, path: &[String]) {
-    let Some((step, rest)) = path.split_first() else {
-        return;
-    };
-    if let Some(value) = step.strip_prefix("v:") {
-        let gone: Option<Value> = serde_json::from_str(value).ok();
-        elements.retain(|element| Some(element) != gone.as_ref());
-        return;
-    }
-    let Some(keys) = element_keys(step) else {
-        return;
-    };
-    let Some(at) = elements.iter().position(|element| is_element(element, &keys)) else {
-        return;
-    };
-    match rest {
-        [last] if last == "." => {
-            elements.remove(at);
+fn remove_from_list(elements: &mut Vec<Value>, leaves: &Body) {
+    // All elements of a list are known by the same keys, but for those with a default, which may be left out.
+    let keys: BTreeSet<Vec<String>> = leaves.keys().filter_map(|step| key_names(step)).collect();
+    elements.retain_mut(|element| {
+        if leaves.contains_key(&format!("v:{element}")) {
+            return false;
         }
-        rest => {
-            if let Value::Object(element) = &mut elements[at] {
-                remove(element, rest);
+        for names in &keys {
+            match leaves.get(&key_of(element, names)) {
+                Some(Value::Object(inner)) if inner.contains_key(".") => return false,
+                Some(Value::Object(inner)) => {
+                    if let Value::Object(element) = element {
+                        remove_all(element, inner);
+                    }
+                }
+                _ => {}
             }
         }
-    }
+        true
+    });
 }
 
 /// Tells whether a path leads to a field by which an element of a list is known.
@@ -123,7 +122,6 @@ fn element_keys(step: &str) -> Option<Map<String, Value>> {
     serde_json::from_str(step.strip_prefix("k:")?).ok()
 }
 
-fn is_element(element: &Value, keys: &Map<String, Value>) -> bool {
-    let names: Vec<String> = keys.keys().cloned().collect();
-    key_of(element, &names) == format!("k:{}", Value::Object(keys.clone()))
+fn key_names(step: &str) -> Option<Vec<String>> {
+    element_keys(step).map(|keys| keys.into_iter().map(|(name, _)| name).collect())
 }

@@ -10,7 +10,7 @@ mod list_kind;
 mod managers;
 mod merge;
 
-pub(crate) use apply::{Conflict, apply};
+pub(crate) use apply::{Conflict, apply, duplicates};
 pub(crate) use list_kind::ListKind;
 pub(crate) use managers::{Manager, Operation, note_write};
 

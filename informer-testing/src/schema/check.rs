@@ -2,21 +2,25 @@
 
 use serde_json::{Map, Value};
 
-use super::{OF_EVERY_OBJECT, join, of_field};
-use crate::status::FieldError;
+use super::place::Place;
+use super::{OF_EVERY_OBJECT, of_field};
+use crate::status::{FieldError, FieldErrors};
 
 /// Gives everything that is wrong with an object.
 pub(crate) fn check(schema: &Value, object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    walk(schema, object, "", &mut errors);
-    errors
+    let mut errors = FieldErrors::default();
+    walk(schema, object, &Place::Root, &mut errors);
+    errors.into_vec()
 }
 
-fn walk(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn walk(schema: &Value, value: &Value, path: &Place<'_>, errors: &mut FieldErrors) {
+    if errors.is_full() {
+        return;
+    }
     if !has_type(schema, value) {
         let (given, wanted) = (type_of(value), schema["type"].as_str().unwrap_or("integer or string"));
         let why = format!("{path} in body must be of type {wanted}: \"{given}\"");
-        errors.push(FieldError::wrong_type(path.to_owned(), &format!("\"{given}\""), &why));
+        errors.push(FieldError::wrong_type(path.to_string(), &format!("\"{given}\""), &why));
         return;
     }
     if let Some(allowed) = schema["enum"].as_array()
@@ -24,14 +28,14 @@ fn walk(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>)
     {
         let listed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
         let given = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        errors.push(FieldError::unsupported(path.to_owned(), &given, &listed.join(", ")));
+        errors.push(FieldError::unsupported(path.to_string(), &given, &listed.join(", ")));
     }
     match value {
         Value::Object(fields) => walk_fields(schema, fields, path, errors),
         Value::Array(elements) => {
             bounds(schema, ["minItems", "maxItems"], elements.len(), "items", path, errors);
             for (at, element) in elements.iter().enumerate() {
-                walk(&schema["items"], element, &format!("{path}[{at}]"), errors);
+                walk(&schema["items"], element, &path.element(at), errors);
             }
         }
         Value::String(text) => {
@@ -43,19 +47,19 @@ fn walk(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>)
     }
 }
 
-fn walk_fields(schema: &Value, fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn walk_fields(schema: &Value, fields: &Map<String, Value>, path: &Place<'_>, errors: &mut FieldErrors) {
     for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !fields.contains_key(required) {
-            errors.push(FieldError::required(join(path, required), ""));
+            errors.push(FieldError::required(path.field(required).to_string(), ""));
         }
     }
     for (name, inner) in fields {
         // Metadata has been checked by those who know it.
-        if path.is_empty() && OF_EVERY_OBJECT.contains(&name.as_str()) {
+        if path.is_root() && OF_EVERY_OBJECT.contains(&name.as_str()) {
             continue;
         }
         if let Some(schema) = of_field(schema, name) {
-            walk(schema, inner, &join(path, name), errors);
+            walk(schema, inner, &path.field(name), errors);
         }
     }
 }
@@ -99,28 +103,28 @@ fn bounds(
     [least, most]: [&str; 2],
     size: usize,
     unit: &str,
-    path: &str,
-    errors: &mut Vec<FieldError>,
+    path: &Place<'_>,
+    errors: &mut FieldErrors,
 ) {
     let size = size as u64;
     if let Some(least) = schema[least].as_u64().filter(|least| size < *least) {
         let why = format!("{path} in body should be at least {least} {unit}");
-        errors.push(FieldError::invalid(path.to_owned(), "\"\"", &why));
+        errors.push(FieldError::invalid(path.to_string(), "\"\"", &why));
     }
     if let Some(most) = schema[most].as_u64().filter(|most| size > *most) {
         let why = format!("{path} in body should be at most {most} {unit}");
-        errors.push(FieldError::invalid(path.to_owned(), "\"\"", &why));
+        errors.push(FieldError::invalid(path.to_string(), "\"\"", &why));
     }
 }
 
-fn within_range(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn within_range(schema: &Value, value: &Value, path: &Place<'_>, errors: &mut FieldErrors) {
     let given = value.as_f64().unwrap_or_default();
     if schema["minimum"].as_f64().is_some_and(|least| given < least) {
         let why = format!("{path} in body should be greater than or equal to {}", schema["minimum"]);
-        errors.push(FieldError::invalid(path.to_owned(), &value.to_string(), &why));
+        errors.push(FieldError::invalid(path.to_string(), &value.to_string(), &why));
     }
     if schema["maximum"].as_f64().is_some_and(|most| given > most) {
         let why = format!("{path} in body should be less than or equal to {}", schema["maximum"]);
-        errors.push(FieldError::invalid(path.to_owned(), &value.to_string(), &why));
+        errors.push(FieldError::invalid(path.to_string(), &value.to_string(), &why));
     }
 }

@@ -7,6 +7,7 @@
 
 mod check;
 mod fill;
+mod place;
 mod prune;
 
 pub(crate) use check::check;
@@ -17,11 +18,6 @@ use serde_json::Value;
 
 /// What all objects have, whatever their schema says.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
-
-/// Joins the path of an object and the name of a field.
-fn join(path: &str, field: &str) -> String {
-    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
-}
 
 /// Gives the schema of a field, be it named or one of many alike.
 pub(crate) fn of_field<'s>(schema: &'s Value, field: &str) -> Option<&'s Value> {

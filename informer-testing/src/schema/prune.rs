@@ -2,16 +2,20 @@
 
 use serde_json::Value;
 
-use super::{OF_EVERY_OBJECT, join, keeps_unknown, of_field};
+use super::place::Place;
+use super::{OF_EVERY_OBJECT, keeps_unknown, of_field};
 
-/// Removes unknown fields from an object, and gives their paths.
+/// Maximum number of unknown fields that are named, as in the real server's strict decoders.
+const MAX_NAMED: usize = 100;
+
+/// Removes unknown fields from an object, and returns the paths of the first of them.
 pub(crate) fn prune(schema: &Value, object: &mut Value) -> Vec<String> {
     let mut pruned = Vec::new();
-    walk(schema, object, "", true, &mut pruned);
+    walk(schema, object, &Place::Root, true, &mut pruned);
     pruned
 }
 
-fn walk(schema: &Value, value: &mut Value, path: &str, is_object: bool, pruned: &mut Vec<String>) {
+fn walk(schema: &Value, value: &mut Value, path: &Place<'_>, is_object: bool, pruned: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             let keeps = keeps_unknown(schema);
@@ -21,10 +25,12 @@ fn walk(schema: &Value, value: &mut Value, path: &str, is_object: bool, pruned: 
                     return true;
                 }
                 match of_field(schema, name) {
-                    Some(schema) => walk(schema, inner, &join(path, name), false, pruned),
+                    Some(schema) => walk(schema, inner, &path.field(name), false, pruned),
                     None if keeps => {}
                     None => {
-                        pruned.push(join(path, name));
+                        if pruned.len() < MAX_NAMED {
+                            pruned.push(path.field(name).to_string());
+                        }
                         return false;
                     }
                 }
@@ -33,7 +39,7 @@ fn walk(schema: &Value, value: &mut Value, path: &str, is_object: bool, pruned: 
         }
         Value::Array(elements) => {
             for (at, element) in elements.iter_mut().enumerate() {
-                walk(&schema["items"], element, &format!("{path}[{at}]"), false, pruned);
+                walk(&schema["items"], element, &path.element(at), false, pruned);
             }
         }
         _ => {}

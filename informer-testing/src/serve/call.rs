@@ -8,6 +8,7 @@ use http::header::{CONTENT_TYPE, USER_AGENT};
 use serde_json::Value;
 
 use super::accept::{self, Accepted};
+use super::manager;
 use crate::catalogue::Served;
 use crate::request::RecordedRequest;
 use crate::resource::ResourceKind;
@@ -81,8 +82,13 @@ impl Call {
         Ok(Shape::new(form, encoding, served, include, self.server.clock))
     }
 
-    /// Refuses a dry run of anything but all stages, in the name of the write's options.
-    pub(super) fn check_dry_run(&self, options: &str) -> Result<(), Refusal> {
+    /// Refuses a field manager that can't be one, and a dry run of anything but all stages, in the name of the write's
+    /// options.
+    pub(super) fn check_options(&self, options: &str) -> Result<(), Refusal> {
+        let errors = manager::check(&self.recorded.parameter("fieldManager").unwrap_or_default());
+        if !errors.is_empty() {
+            return Err(status::invalid("meta.k8s.io", options, "", errors));
+        }
         match self.recorded.parameter("dryRun").as_deref() {
             None | Some("" | "All") => Ok(()),
             Some(other) => Err(status::bad_dry_run(options, &[other.to_owned()])),
@@ -106,11 +112,7 @@ impl Call {
     /// Names who writes: the `fieldManager` of the request, or the program that sends it.
     fn manager(&self) -> String {
         let named = self.recorded.parameter("fieldManager").filter(|name| !name.is_empty());
-        let program = || {
-            let agent = header(&self.recorded.headers, USER_AGENT);
-            agent.split('/').next().unwrap_or_default().to_owned()
-        };
-        named.unwrap_or_else(program)
+        named.unwrap_or_else(|| manager::of_user_agent(header(&self.recorded.headers, USER_AGENT)))
     }
 
     fn takes_cbor(&self) -> bool {

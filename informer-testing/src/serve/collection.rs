@@ -73,7 +73,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
 }
 
 fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
-    call.check_dry_run("CreateOptions")?;
+    call.check_options("CreateOptions")?;
     let body = call.object(&served.kind.kind)?;
     let warnings = unknown_fields::judge(call, &served.kind, &body)?;
     let created = call.writer(served, namespace).create(body, Guard::Client)?;

@@ -14,9 +14,11 @@ use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::head_limit::{HEAD_TIMEOUT, HeadLimit, Progress};
 use super::respond::HttpResponse;
 use super::service::Service;
 use super::websocket;
@@ -91,10 +93,10 @@ impl Port {
         }
         let Some(tls) = self.service.server.tls.clone() else { return self.serve(stream).await };
         let secured = tokio::select! {
-            secured = tls.accept(stream) => secured,
+            secured = timeout(HEAD_TIMEOUT, tls.accept(stream)) => secured,
             () = self.stop.cancelled() => return,
         };
-        match secured {
+        match secured.map_err(io::Error::from).and_then(|secured| secured) {
             Ok(stream) => self.serve(stream).await,
             Err(error) => tracing::debug!(%error, "a client did not agree on TLS"),
         }
@@ -102,7 +104,8 @@ impl Port {
 
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let leave = self.service.server.farewells.new_connection();
-        let asked = Asked { port: self.clone(), leave: leave.clone() };
+        let (stream, progress) = HeadLimit::new(stream);
+        let asked = Asked { port: self.clone(), leave: leave.clone(), progress };
         let service = service_fn(move |request| asked.clone().answer(request));
         let mut builder = auto::Builder::new(Tracked(self.tasks.clone()));
         builder.http2().max_concurrent_streams(STREAMS);
@@ -116,7 +119,7 @@ impl Port {
                 outcome = connection.as_mut() => break outcome,
                 () = self.stop.cancelled() => {
                     connection.as_mut().graceful_shutdown();
-                    break tokio::time::timeout(GRACE, connection).await.unwrap_or(Ok(()));
+                    break timeout(GRACE, connection).await.unwrap_or(Ok(()));
                 }
                 // What is under way goes on, for as long as it takes.
                 () = leave.cancelled(), if !is_leaving => {
@@ -137,15 +140,23 @@ struct Asked {
     port: Port,
     /// Tells the client to send no more of them: `GOAWAY` on HTTP/2.
     leave: CancellationToken,
+    progress: Progress,
 }
 
 impl Asked {
     async fn answer(self, request: Request<Incoming>) -> io::Result<HttpResponse> {
-        let Self { port, leave } = self;
+        let Self { port, leave, progress } = self;
         let is_http_2 = request.version() == Version::HTTP_2;
+        if is_http_2 {
+            progress.lift_limit();
+        } else {
+            progress.begin_request();
+        }
         let is_last = is_http_2 && port.service.server.farewells.draw();
         let (mut response, conversation) = websocket::answer(port.service, request).await?;
+        progress.end_request();
         if let Some(conversation) = conversation {
+            progress.lift_limit();
             port.tasks.spawn(within_grace(conversation.hold(), port.stop));
         }
         // As in Go: what the header says on HTTP/1.1, HTTP/2 has a frame for.
@@ -172,7 +183,7 @@ async fn within_grace(conversation: impl Future<Output = ()>, stop: Cancellation
     tokio::select! {
         () = conversation.as_mut() => {}
         () = stop.cancelled() => {
-            let _ = tokio::time::timeout(GRACE, conversation).await;
+            let _ = timeout(GRACE, conversation).await;
         }
     }
 }

@@ -73,7 +73,7 @@ async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> 
 }
 
 fn update(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
-    call.check_dry_run("UpdateOptions")?;
+    call.check_options("UpdateOptions")?;
     let body = call.object(&target.served.kind.kind)?;
     let warnings = unknown_fields::judge(call, &target.served.kind, &body)?;
     let outcome = target.writer(call).update(target.name, body, part)?;
@@ -81,12 +81,7 @@ fn update(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, 
 }
 
 fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
-    call.check_dry_run("PatchOptions")?;
-    let patch = call.patch(&target.served.kind)?;
-    if call.recorded.parameter("force").is_some() && !matches!(patch, Patch::Apply(_)) {
-        let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
-        return Err(status::invalid("meta.k8s.io", "PatchOptions", "", vec![error]));
-    }
+    let patch = checked_patch(call, target)?;
     let warnings = match &patch {
         Patch::Merge(Value::Object(body)) | Patch::Apply(body) => {
             unknown_fields::judge(call, &target.served.kind, body)?
@@ -95,6 +90,17 @@ fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, R
     };
     let outcome = target.writer(call).patch(target.name, &patch, part)?;
     written(call, target, &outcome, &warnings)
+}
+
+/// Parses a patch, if its options are good ones.
+fn checked_patch(call: &Call, target: &Target<'_>) -> Result<Patch, Refusal> {
+    call.check_options("PatchOptions")?;
+    let patch = call.patch(&target.served.kind)?;
+    if call.recorded.parameter("force").is_some() && !matches!(patch, Patch::Apply(_)) {
+        let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
+        return Err(status::invalid("meta.k8s.io", "PatchOptions", "", vec![error]));
+    }
+    Ok(patch)
 }
 
 fn written(
@@ -126,8 +132,11 @@ fn scale(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
     let writer = target.writer(call);
     let scale = match call.recorded.verb {
         Verb::Get => writer.scale(target.name)?,
-        Verb::Update => writer.rescale(target.name, Rescale::Put(&call.object("Scale")?))?,
-        _ => writer.rescale(target.name, Rescale::Patch(&call.patch(&target.served.kind)?))?,
+        Verb::Update => {
+            call.check_options("UpdateOptions")?;
+            writer.rescale(target.name, Rescale::Put(&call.object("Scale")?))?
+        }
+        _ => writer.rescale(target.name, Rescale::Patch(&checked_patch(call, target)?))?,
     };
     Ok(respond::value(StatusCode::OK, call.accepted.encoding, &scale))
 }

@@ -3,7 +3,9 @@
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, WARNING};
+use http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, WARNING,
+};
 use http::{Response, StatusCode};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::core::Status;
@@ -114,11 +116,32 @@ pub(super) fn watch(
     response
 }
 
-/// Sends warnings along, which kubectl prints.
+/// Maximum length of all warnings of an answer, in characters, unless they are shortened.
+const MAX_WARNINGS: usize = 4 * 1024;
+
+/// Maximum length of a warning in an answer whose warnings are shortened, in characters.
+const MAX_SHORTENED: usize = 256;
+
+/// Has an HTTP/1.1 connection closed behind a response.
+pub(super) fn closing(mut response: HttpResponse) -> HttpResponse {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Sends warnings along, which kubectl prints. If all of them would be too long, each is shortened, and those that come
+/// behind the limit are left out, as in the real server's `WithWarningRecorder`.
 pub(super) fn with_warnings(mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
+    let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
+    let longest = if all > MAX_WARNINGS { MAX_SHORTENED } else { MAX_WARNINGS };
+    let mut written = 0;
     for warning in warnings {
+        if written >= MAX_WARNINGS {
+            break;
+        }
+        let warning: String = warning.chars().take(longest).collect();
+        written += warning.chars().count();
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+        if let Ok(value) = HeaderValue::from_bytes(format!("299 - \"{quoted}\"").as_bytes()) {
             response.headers_mut().append(WARNING, value);
         }
     }

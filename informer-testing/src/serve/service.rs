@@ -5,10 +5,13 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::time::timeout;
 
 use super::accept::{self, Accepted, Endpoint};
 use super::body::ResponseBody;
@@ -27,6 +30,9 @@ use crate::storage::Revision;
 
 /// The largest request body that the server reads, in bytes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// Maximum time for the body of a request to arrive, as a real server's `--request-timeout`.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What `/version` answers.
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulated","gitCommit":"","gitTreeState":"clean","buildDate":"2026-01-01T00:00:00Z","goVersion":"","compiler":"","platform":"linux/amd64"}"#;
@@ -133,9 +139,10 @@ where
     if !server.credentials.accept(&recorded.headers) {
         return refused(&status::unauthorized());
     }
-    let body = match Limited::new(body, BODY_LIMIT).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => return refused(&too_large()),
+    let body = match read(body).await {
+        Ok(body) => body,
+        // What else of it may come is not waited for.
+        Err(refusal) => return respond::closing(refused(&refusal)),
     };
     let accepted = match &route {
         Route::Collection { served, .. } => accept::negotiate(&recorded, endpoint(&served.kind, None, cbor)),
@@ -204,7 +211,22 @@ fn health_of(call: &Call, asked: Health) -> HttpResponse {
     }
 }
 
-fn too_large() -> Refusal {
-    let message = format!("Request entity too large: limit is {BODY_LIMIT}");
-    status::failure(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+/// Reads the body of a request, if it is neither too large nor too slow.
+async fn read<B>(body: B) -> Result<Bytes, Refusal>
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match timeout(BODY_TIMEOUT, Limited::new(body, BODY_LIMIT).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {BODY_LIMIT}");
+            Err(status::failure(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message))
+        }
+        Ok(Err(error)) => Err(status::internal(error.to_string())),
+        Err(_) => {
+            let message = "Timeout: request did not complete within the allotted timeout";
+            Err(status::failure(StatusCode::GATEWAY_TIMEOUT, "Timeout", message))
+        }
+    }
 }

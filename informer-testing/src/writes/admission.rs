@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-use super::{Body, metadata, metadata_str, object_mut};
+use super::{Body, limits, metadata, metadata_str, object_mut};
 use crate::custom::Definition;
 use crate::resource::ResourceKind;
 use crate::schema;
@@ -13,6 +13,7 @@ use crate::status::{self, FieldError, Refusal};
 
 /// Prunes, fills in and checks an object.
 pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal> {
+    limits::check_depth(body)?;
     let mut errors = metadata::check(body);
     errors.extend(if kind.is_definition() {
         admit_definition(body)

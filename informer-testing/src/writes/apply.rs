@@ -4,10 +4,10 @@ use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
 use serde_json::Value;
 
-use super::create::{Guard, prepare};
-use super::identity::{check_name, check_type_and_namespace};
+use super::create::{Guard, check_storable, prepare};
+use super::identity::{check_name, check_same_uid, check_type_and_namespace};
 use super::update::{Change, Part, replace};
-use super::{Body, Outcome, Writer, metadata_mut, namespace};
+use super::{Body, Outcome, Writer, metadata_mut, metadata_str, namespace};
 use crate::object::Object;
 use crate::ownership::{self, Conflict, Manager, Operation};
 use crate::resource::ResourceKind;
@@ -23,7 +23,7 @@ pub(super) fn apply(
     let kind = &*writer.served.kind;
     let stamp = writer.server.stamp();
     let manager = Manager { operation: Operation::Apply, ..writer.manager(part, &stamp.now) };
-    let applied = check(writer, name, configuration.clone(), part)?;
+    let applied = check(kind, writer, name, configuration.clone(), part)?;
     let key = writer.key(name);
     writer.served.table.write(|transaction| {
         let Some(old) = transaction.current(&key) else {
@@ -32,6 +32,12 @@ pub(super) fn apply(
             }
             // What is there already has its name; what is new has to say it.
             check_name(configuration, name)?;
+            if let Some(uid) = metadata_str(configuration, "uid") {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                return Err(status::conflict(kind, name, &why));
+            }
             namespace::check_open(writer, configuration)?;
             let mut body = applied.clone();
             prepare(kind, &mut body, &stamp, Guard::Client)?;
@@ -39,22 +45,31 @@ pub(super) fn apply(
             if writer.options.dry_run {
                 return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));
             }
+            check_storable(&body)?;
             return Ok(Outcome::Created(transaction.put(&key, body)));
         };
         let before = old.decode();
         let after = ownership::apply(kind, &before, &applied, &manager, writer.options.force)
             .map_err(|conflicts| conflict(kind, name, &conflicts))?;
+        check_same_uid(kind, &old, &after)?;
         replace(transaction, writer, &old, &before, Change { after, part, owners_settled: true })
     })
 }
 
-fn check(writer: &Writer<'_>, name: &str, mut applied: Body, part: Part) -> Result<Body, Refusal> {
-    let kind = &*writer.served.kind;
+/// Checks a configuration for an object of a kind, and returns the part of it that counts.
+pub(super) fn check(
+    kind: &ResourceKind,
+    writer: &Writer<'_>,
+    name: &str,
+    mut applied: Body,
+    part: Part,
+) -> Result<Body, Refusal> {
     if writer.options.manager.as_deref().unwrap_or_default().is_empty() {
         let missing = FieldError::required("fieldManager", "is required for apply patch");
         return Err(status::invalid("meta.k8s.io", "PatchOptions", "", vec![missing]));
     }
     check_says_type(&applied)?;
+    let namespace = metadata_str(&applied, "namespace").unwrap_or_default().to_owned();
     check_type_and_namespace(kind, writer.namespace, &mut applied)?;
     let metadata = metadata_mut(&mut applied);
     if metadata.get("managedFields").is_some_and(|fields| !fields.is_null()) {
@@ -62,6 +77,7 @@ fn check(writer: &Writer<'_>, name: &str, mut applied: Body, part: Part) -> Resu
     }
     metadata.entry("name").or_insert_with(|| name.into());
     check_name(&applied, name)?;
+    check_duplicates(kind, &format!("{namespace}/{name}"), &applied)?;
     // What the other side of the object says does not count, and is not owned.
     match part {
         Part::Status => {
@@ -70,7 +86,7 @@ fn check(writer: &Writer<'_>, name: &str, mut applied: Body, part: Part) -> Resu
             metadata_mut(&mut applied).retain(|field, _| !kind.status_keeps.contains(&field.as_str()));
         }
         Part::Main if kind.status_subresource => applied.retain(|field, _| field != "status"),
-        Part::Main | Part::Finalizers | Part::Whole => {}
+        Part::Main | Part::Scale | Part::Finalizers | Part::Whole => {}
     }
     Ok(applied)
 }
@@ -86,7 +102,20 @@ fn check_says_type(applied: &Body) -> Result<(), Refusal> {
     Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
-fn conflict(kind: &ResourceKind, name: &str, conflicts: &[Conflict]) -> Refusal {
+/// Refuses a configuration whose keyed lists or sets have an element twice, which nobody could own.
+fn check_duplicates(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
+    let what = match ownership::duplicates(kind, applied).as_slice() {
+        [] => return Ok(()),
+        [one] => one.clone(),
+        many => format!("errors:\n  {}", many.join("\n  ")),
+    };
+    let (group, version, kind) = (&kind.group, &kind.version, &kind.kind);
+    Err(status::internal(format!(
+        "failed to create typed patch object ({key}; {group}/{version}, Kind={kind}): {what}"
+    )))
+}
+
+pub(super) fn conflict(kind: &ResourceKind, name: &str, conflicts: &[Conflict]) -> Refusal {
     let mut refusal = status::failure(StatusCode::CONFLICT, "Conflict", describe(conflicts));
     let cause = |conflict: &Conflict| StatusCause {
         reason: "FieldManagerConflict".to_owned(),

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use super::identity::check_type_and_namespace;
 use super::stamp::Stamp;
 use super::{
-    Body, Outcome, Part, Writer, admission, drop_empty, metadata_mut, metadata_str, namespace, object_mut,
+    Body, Outcome, Part, Writer, admission, drop_empty, limits, metadata_mut, metadata_str, namespace,
+    object_mut,
 };
 use crate::naming;
 use crate::object::Object;
@@ -40,6 +41,9 @@ pub(super) fn create(writer: &Writer<'_>, mut body: Body, guard: Guard) -> Resul
         ownership::note_write(kind, &Body::new(), &mut body, &manager);
     }
     let key = kind.key(writer.namespace, &name);
+    if guard == Guard::Client && !writer.options.dry_run {
+        check_storable(&body)?;
+    }
     writer.served.table.write(|transaction| {
         if transaction.current(&key).is_some() {
             return Err(status::already_exists(kind, &name));
@@ -49,6 +53,14 @@ pub(super) fn create(writer: &Writer<'_>, mut body: Body, guard: Guard) -> Resul
         }
         Ok(Outcome::Created(transaction.put(&key, body)))
     })
+}
+
+/// Refuses what etcd does not take as a new object. A dry run does not come to that.
+pub(super) fn check_storable(body: &Body) -> Result<(), Refusal> {
+    if metadata_str(body, "resourceVersion").is_some_and(|version| version != "0") {
+        return Err(status::internal("resourceVersion should not be set on objects to be created"));
+    }
+    limits::check_size(body)
 }
 
 fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard) -> Result<String, Refusal> {
@@ -93,9 +105,6 @@ pub(super) fn prepare(
     guard: Guard,
 ) -> Result<(), Refusal> {
     if guard == Guard::Client {
-        if metadata_str(body, "resourceVersion").is_some_and(|version| version != "0") {
-            return Err(status::internal("resourceVersion should not be set on objects to be created"));
-        }
         settle_status(kind, body);
         if kind.is_built_in() && kind.scale.is_some() {
             // The only default of a built-in spec that `/scale` can't do without.

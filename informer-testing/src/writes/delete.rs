@@ -92,6 +92,7 @@ impl DeleteOptions {
             Propagation::parse(policy)?;
         }
         let options: Self = serde_json::from_value(given.into()).map_err(undecodable)?;
+        options.check_one_policy()?;
         if options.dry_run.iter().any(|stage| stage != "All") {
             return Err(status::bad_dry_run(OPTIONS, &options.dry_run));
         }
@@ -115,7 +116,20 @@ impl DeleteOptions {
                 _ => {}
             }
         }
+        options.check_one_policy()?;
         Ok(options)
+    }
+
+    /// Refuses to be told in the old way and in the new one what is to become of dependants.
+    fn check_one_policy(&self) -> Result<(), Refusal> {
+        match (self.propagation_policy, self.orphan_dependents) {
+            (Some(policy), Some(_)) => {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                let error = FieldError::invalid("propagationPolicy", &format!("\"{policy:?}\""), why);
+                Err(status::invalid("meta.k8s.io", OPTIONS, "", vec![error]))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Tells whether nothing is to be deleted.

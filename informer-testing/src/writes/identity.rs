@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Body, metadata_mut, metadata_str};
+use crate::object::Object;
 use crate::resource::ResourceKind;
 use crate::status::{self, FieldError, Refusal};
 
@@ -29,6 +30,17 @@ pub(super) fn check_name(body: &Body, name: &str) -> Result<(), Refusal> {
     Err(status::bad_request(format!(
         "the name of the object ({given}) does not match the name on the URL ({name})"
     )))
+}
+
+/// Refuses to give an object another UID by a patch.
+pub(super) fn check_same_uid(kind: &ResourceKind, old: &Object, after: &Body) -> Result<(), Refusal> {
+    match metadata_str(after, "uid") {
+        Some(uid) if uid != &*old.uid => {
+            let error = FieldError::immutable("metadata.uid", uid);
+            Err(status::invalid(&kind.group, &kind.kind, old.name(), vec![error]))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_type(kind: &ResourceKind, body: &Body) -> Result<(), Refusal> {

@@ -6,17 +6,20 @@ use serde_json::Value;
 
 use super::{Body, finalizers};
 use crate::naming;
-use crate::status::FieldError;
+use crate::status::{FieldError, FieldErrors};
 
 /// Finalizers that may go without a domain, because the server itself sets them.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "foregroundDeletion", "orphan"];
+
+/// Maximum length of all annotations together, keys included, in bytes.
+const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 /// Gives all that is wrong with an object's metadata.
 pub(super) fn check(body: &Body) -> Vec<FieldError> {
     let Some(metadata) = body.get("metadata") else {
         return Vec::new();
     };
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::default();
     for (name, value) in entries(metadata, "labels") {
         errors.extend(invalid("metadata.labels", name, naming::label_name(name)));
         let value = value.as_str().unwrap_or_default();
@@ -25,11 +28,15 @@ pub(super) fn check(body: &Body) -> Vec<FieldError> {
     for (name, _) in entries(metadata, "annotations") {
         errors.extend(invalid("metadata.annotations", name, naming::label_name(&name.to_lowercase())));
     }
+    let length = |(name, value): (&String, &Value)| name.len() + value.as_str().map_or(0, str::len);
+    if entries(metadata, "annotations").map(length).sum::<usize>() > MAX_ANNOTATIONS {
+        errors.push(FieldError::too_long("metadata.annotations", MAX_ANNOTATIONS));
+    }
     errors.extend(check_finalizers(&finalizers(body)));
     if let Some(Value::Array(owners)) = metadata.get("ownerReferences") {
-        errors.extend(check_owners(owners));
+        check_owners(owners, &mut errors);
     }
-    errors
+    errors.into_vec()
 }
 
 fn entries<'m>(metadata: &'m Value, field: &str) -> impl Iterator<Item = (&'m String, &'m Value)> {
@@ -59,8 +66,7 @@ fn check_finalizers(finalizers: &[&str]) -> Vec<FieldError> {
     errors
 }
 
-fn check_owners(owners: &[Value]) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_owners(owners: &[Value], errors: &mut FieldErrors) {
     let mut controller: Option<String> = None;
     for owner in owners {
         let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -74,7 +80,7 @@ fn check_owners(owners: &[Value]) -> Vec<FieldError> {
                 errors.push(FieldError::invalid(format!("metadata.ownerReferences.{field}"), "\"\"", why));
             }
         }
-        if owner.get("controller") != Some(&Value::Bool(true)) {
+        if owner.get("controller") != Some(&Value::Bool(true)) || errors.is_full() {
             continue;
         }
         let this = format!("{}/{}", text("kind"), text("name"));
@@ -89,5 +95,4 @@ fn check_owners(owners: &[Value]) -> Vec<FieldError> {
             }
         }
     }
-    errors
 }

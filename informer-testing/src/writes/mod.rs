@@ -10,6 +10,8 @@ mod create;
 mod delete;
 mod eviction;
 mod identity;
+mod json_patch;
+mod limits;
 mod metadata;
 mod namespace;
 mod patch;
@@ -125,6 +127,7 @@ impl Writer<'_> {
             subresource: match part {
                 Part::Status => "status",
                 Part::Finalizers => "finalize",
+                Part::Scale => "scale",
                 Part::Main | Part::Whole => "",
             },
             now,

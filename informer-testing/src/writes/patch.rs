@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 
-use super::identity::{check_name, check_type_and_namespace};
+use super::identity::{check_name, check_same_uid, check_type_and_namespace};
+use super::json_patch::{self, rejected};
 use super::update::{Change, Part, replace};
-use super::{Body, Outcome, Writer, apply, metadata_str, strategic};
+use super::{Body, Outcome, Writer, apply, strategic};
 use crate::cbor;
 use crate::resource::ResourceKind;
-use crate::status::{self, FieldError, Refusal};
+use crate::status::{self, Refusal};
 
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
@@ -21,7 +22,7 @@ pub(crate) enum Patch {
     Strategic(Body),
     /// A configuration to apply.
     Apply(Body),
-    Json(json_patch::Patch),
+    Json(::json_patch::Patch),
 }
 
 impl Patch {
@@ -66,10 +67,8 @@ impl Patch {
         let mut value = Value::Object(body);
         match self {
             Self::Strategic(_) | Self::Apply(_) => {}
-            Self::Merge(patch) => json_patch::merge(&mut value, patch),
-            Self::Json(patch) => {
-                json_patch::patch(&mut value, patch).map_err(|_| rejected())?;
-            }
+            Self::Merge(patch) => ::json_patch::merge(&mut value, patch),
+            Self::Json(patch) => json_patch::apply(&mut value, patch)?,
         }
         match value {
             Value::Object(body) => Ok(body),
@@ -93,19 +92,7 @@ pub(super) fn patch(writer: &Writer<'_>, name: &str, patch: &Patch, part: Part) 
         let mut after = patch.apply(kind, seen)?;
         check_type_and_namespace(kind, writer.namespace, &mut after)?;
         check_name(&after, name)?;
-        match metadata_str(&after, "uid") {
-            Some(uid) if uid != &*old.uid => {
-                let error = FieldError::immutable("metadata.uid", uid);
-                return Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
-            }
-            _ => {}
-        }
+        check_same_uid(kind, &old, &after)?;
         replace(transaction, writer, &old, &before, Change::new(after, part))
     })
-}
-
-/// The refusal of a patch that does not fit the object. The real server does not say more.
-fn rejected() -> Refusal {
-    let message = "the server rejected our request due to an error in our request";
-    status::failure(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
 }

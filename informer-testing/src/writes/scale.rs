@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
+use super::apply;
 use super::patch::Patch;
 use super::update::{Change, Part, replace};
-use super::{Body, Outcome, Writer, object_mut};
+use super::{Body, Outcome, Writer, metadata_mut, object_mut};
 use crate::object::Object;
+use crate::ownership::{self, Conflict, Manager, Operation};
 use crate::resource::{ResourceKind, Scale};
 use crate::status::{self, FieldError, Refusal};
 
@@ -33,6 +35,9 @@ pub(super) fn get_from(kind: &ResourceKind, object: &Object) -> Result<Value, Re
 pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     let paths = paths(kind)?;
+    if let Rescale::Patch(Patch::Apply(configuration)) = change {
+        return apply(writer, name, configuration);
+    }
     let key = writer.key(name);
     writer.served.table.write(|transaction| {
         let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
@@ -45,19 +50,69 @@ pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Resul
             },
         };
         let replicas = scale.get("spec").and_then(|spec| spec.get("replicas")).cloned().unwrap_or(0.into());
-        if !replicas.is_u64() {
-            let why = "must be greater than or equal to 0";
-            let error = FieldError::invalid("spec.replicas", &replicas.to_string(), why);
-            return Err(status::invalid("autoscaling", "Scale", name, vec![error]));
-        }
+        check_replicas(name, &replicas)?;
         let mut after = before.clone();
         set_at(&mut after, &paths.spec_replicas, replicas);
-        let version = scale.get("metadata").and_then(|metadata| metadata.get("resourceVersion"));
-        if let (Some(version), Some(metadata)) = (version, after.get_mut("metadata")) {
-            metadata["resourceVersion"] = version.clone();
-        }
-        replace(transaction, writer, &old, &before, Change::new(after, Part::Main))
+        take_version(&scale, &mut after);
+        replace(transaction, writer, &old, &before, Change::new(after, Part::Scale))
     })
+}
+
+/// Applies a `Scale`: the manager owns the replicas of the object, wherever its kind keeps them.
+fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    let path = &paths(kind)?.spec_replicas;
+    let scales = ResourceKind::namespaced("autoscaling", "v1", "Scale", &kind.plural);
+    let scale = apply::check(&scales, writer, name, configuration.clone(), Part::Scale)?;
+    let mut applied = Body::new();
+    if let Some(replicas) = scale.get("spec").and_then(|spec| spec.get("replicas")) {
+        check_replicas(name, replicas)?;
+        set_at(&mut applied, path, replicas.clone());
+    }
+    let now = writer.server.now();
+    let manager = Manager { operation: Operation::Apply, ..writer.manager(Part::Scale, &now) };
+    let key = writer.key(name);
+    writer.served.table.write(|transaction| {
+        let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
+        let before = old.decode();
+        let applied = ownership::apply(kind, &before, &applied, &manager, writer.options.force);
+        let mut after =
+            applied.map_err(|conflicts| apply::conflict(kind, name, &of_scale(kind, conflicts)))?;
+        if at(&Value::Object(after.clone()), path).is_none() {
+            // In Go, a number is never absent.
+            set_at(&mut after, path, 0.into());
+        }
+        take_version(&scale, &mut after);
+        replace(transaction, writer, &old, &before, Change { after, part: Part::Scale, owners_settled: true })
+    })
+}
+
+/// Describes conflicts about an object's replicas as those about its `Scale`.
+fn of_scale(kind: &ResourceKind, mut conflicts: Vec<Conflict>) -> Vec<Conflict> {
+    let version = format!(" using {}", kind.api_version());
+    for conflict in &mut conflicts {
+        conflict.field = ".spec.replicas".to_owned();
+        if let Some(manager) = conflict.manager.strip_suffix(&version) {
+            conflict.manager = format!("{manager} using autoscaling/v1");
+        }
+    }
+    conflicts
+}
+
+fn check_replicas(name: &str, replicas: &Value) -> Result<(), Refusal> {
+    if replicas.is_u64() {
+        return Ok(());
+    }
+    let why = "must be greater than or equal to 0";
+    let error = FieldError::invalid("spec.replicas", &replicas.to_string(), why);
+    Err(status::invalid("autoscaling", "Scale", name, vec![error]))
+}
+
+/// Takes the version over from which a `Scale` was made.
+fn take_version(scale: &Body, object: &mut Body) {
+    if let Some(version) = scale.get("metadata").and_then(|metadata| metadata.get("resourceVersion")) {
+        metadata_mut(object).insert("resourceVersion".to_owned(), version.clone());
+    }
 }
 
 /// Writes a label selector as text; what is text already stays as it is.

@@ -3,6 +3,9 @@
 //! Counterpart: apimachinery's `strategicpatch`. Which lists have keys is in [`ListKind`]; of several keys the first
 //! counts here, as in Go's `patchMergeKey`.
 
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::Body;
@@ -30,14 +33,16 @@ pub(super) fn merge(kind: &ResourceKind, object: &mut Body, mut patch: Body) -> 
         Some(other) => return Err(bad(&format!("unknown patch type: {other}"))),
     }
     if let Some(Value::Array(kept)) = patch.remove(RETAIN_KEYS) {
-        object.retain(|name, _| kept.iter().any(|kept| kept == name));
+        let kept: HashSet<&str> = kept.iter().filter_map(Value::as_str).collect();
+        object.retain(|name, _| kept.contains(name.as_str()));
     }
     let (directives, fields): (Body, Body) = patch.into_iter().partition(|(name, _)| name.starts_with('$'));
     for (name, value) in &directives {
         if let (Some(field), Value::Array(gone)) = (name.strip_prefix(DELETE_FROM_SET), value)
             && let Some(Value::Array(elements)) = object.get_mut(field)
         {
-            elements.retain(|element| !gone.contains(element));
+            let gone: HashSet<String> = gone.iter().map(Value::to_string).collect();
+            elements.retain(|element| !gone.contains(&element.to_string()));
         }
     }
     for (name, value) in fields {
@@ -80,11 +85,8 @@ fn merge_list(
         _ if replaces => None,
         ListKind::Atomic => None,
         ListKind::Set => {
-            for value in patch {
-                if !elements.contains(&value) {
-                    elements.push(value);
-                }
-            }
+            let mut known: HashSet<String> = elements.iter().map(Value::to_string).collect();
+            elements.extend(patch.into_iter().filter(|value| known.insert(value.to_string())));
             return Ok(());
         }
         ListKind::Map(keys) => keys.first(),
@@ -94,37 +96,52 @@ fn merge_list(
         *elements = kept.map(without_directives).collect();
         return Ok(());
     };
+    let mut places = HashMap::new();
+    for (place, element) in elements.iter().enumerate() {
+        places.entry(element.get(key).map(Value::to_string)).or_insert(place);
+    }
+    let mut gone = HashSet::new();
     for value in patch {
-        let (Some(wanted), Value::Object(change)) = (value.get(key).cloned(), value) else {
+        let (Some(wanted), Value::Object(change)) = (value.get(key).map(Value::to_string), value) else {
             return Err(bad(&format!("map: an element does not contain declared merge key: {key}")));
         };
-        let is_it = |element: &Value| element.get(key) == Some(&wanted);
-        match elements.iter_mut().position(|element| is_it(element)) {
-            Some(at) if change.get(DIRECTIVE).is_some_and(|directive| directive == "delete") => {
-                elements.remove(at);
+        let is_deleted = change.get(DIRECTIVE).is_some_and(|directive| directive == "delete");
+        match places.entry(Some(wanted)) {
+            Entry::Occupied(place) if is_deleted => {
+                gone.insert(place.remove());
             }
-            Some(at) => match &mut elements[at] {
+            Entry::Occupied(place) => match &mut elements[*place.get()] {
                 Value::Object(element) => merge(kind, element, change)?,
                 other => *other = Value::Object(plain(change)),
             },
-            None if change.get(DIRECTIVE).is_some_and(|directive| directive == "delete") => {}
-            None => elements.push(Value::Object(plain(change))),
+            Entry::Vacant(_) if is_deleted => {}
+            Entry::Vacant(place) => {
+                place.insert(elements.len());
+                elements.push(Value::Object(plain(change)));
+            }
         }
     }
+    let mut place = 0..;
+    elements.retain(|_| place.next().is_none_or(|place| !gone.contains(&place)));
     Ok(())
 }
 
 /// Puts the elements that `order` names into its order, on the places that they have together; all others stay.
 fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     let name = |element: &Value| match list {
-        ListKind::Map(keys) => keys.first().and_then(|key| element.get(key)).cloned(),
-        ListKind::Set | ListKind::Atomic => Some(element.clone()),
+        ListKind::Map(keys) => keys.first().and_then(|key| element.get(key)).map(Value::to_string),
+        ListKind::Set | ListKind::Atomic => Some(element.to_string()),
     };
-    let order: Vec<Option<Value>> = order.iter().map(name).collect();
-    let rank = |element: &Value| order.iter().position(|wanted| *wanted == name(element));
-    let places: Vec<usize> = (0..elements.len()).filter(|at| rank(&elements[*at]).is_some()).collect();
-    let mut named: Vec<Value> = places.iter().map(|at| elements[*at].clone()).collect();
-    named.sort_by_key(rank);
+    let mut ranks = HashMap::new();
+    for (rank, element) in order.iter().enumerate() {
+        ranks.entry(name(element)).or_insert(rank);
+    }
+    let ranked =
+        elements.iter().enumerate().filter_map(|(at, element)| Some((*ranks.get(&name(element))?, at)));
+    let mut ranked: Vec<(usize, usize)> = ranked.collect();
+    let places: Vec<usize> = ranked.iter().map(|(_, at)| *at).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    let named: Vec<Value> = ranked.iter().map(|(_, at)| elements[*at].clone()).collect();
     for (at, element) in places.into_iter().zip(named) {
         elements[at] = element;
     }

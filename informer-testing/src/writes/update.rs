@@ -8,7 +8,8 @@ use super::create::{self, Guard};
 use super::identity::{check_name, check_type_and_namespace};
 use super::namespace::{set_spec_finalizers, spec_finalizers};
 use super::{
-    Body, Outcome, Writer, admission, drop_empty, finalizers, has_finalizers, metadata_mut, metadata_str,
+    Body, Outcome, Writer, admission, drop_empty, finalizers, has_finalizers, limits, metadata_mut,
+    metadata_str,
 };
 use crate::numbers::parse_uint;
 use crate::object::Object;
@@ -28,6 +29,8 @@ pub(crate) enum Part {
     Main,
     /// The status; for most built-in kinds labels and annotations as well.
     Status,
+    /// As `Main`, through `/scale`.
+    Scale,
     /// As `Main`, and the finalizers in the spec of a namespace, which other writes leave alone.
     Finalizers,
     /// Everything, as the server itself writes.
@@ -143,7 +146,9 @@ pub(super) fn replace(
     let Change { after, part, owners_settled } = change;
     check_preconditions(kind, old, &after)?;
     let mut after = match part {
-        Part::Main => keep_status(kind, before, with_spec_finalizers(kind, spec_finalizers(before), after)),
+        Part::Main | Part::Scale => {
+            keep_status(kind, before, with_spec_finalizers(kind, spec_finalizers(before), after))
+        }
         Part::Finalizers => {
             let given = spec_finalizers(&after);
             keep_status(kind, before, with_spec_finalizers(kind, given, after))
@@ -178,6 +183,9 @@ pub(super) fn replace(
     }
     if goes_now(writer, &after, part) {
         return Ok(Outcome::Removed(transaction.remove(&old.key, after)));
+    }
+    if part != Part::Whole {
+        limits::check_size(&after)?;
     }
     Ok(Outcome::Stored(transaction.put(&old.key, after)))
 }

@@ -106,7 +106,9 @@ async fn somebody_elses_field_is_a_conflict_unless_taken_by_force() {
 
     let (code, taken) = apply(&simulator, "one&force=true", &other).await;
     assert_eq!((code, &containers(&taken)[0]["image"]), (StatusCode::OK, &json!("2")));
-    let owned = taken["metadata"]["managedFields"][0]["fieldsV1"].to_string();
+    let entries = taken["metadata"]["managedFields"].as_array().unwrap();
+    let creator = entries.iter().find(|entry| entry["manager"] == "creator").unwrap();
+    let owned = creator["fieldsV1"].to_string();
     assert!(!owned.contains("f:image"), "{owned}");
     // The same value is no conflict, and then owned by both.
     let (code, shared) = apply(&simulator, "two", &other).await;
@@ -173,5 +175,7 @@ async fn status_is_applied_apart() {
     let path = format!("{DEPLOYMENTS}/web/status?fieldManager=controller");
     let (code, applied) = patch(&simulator, &path, "apply-patch", &status).await;
     assert_eq!((code, &applied["status"]["replicas"]), (StatusCode::OK, &json!(3)));
-    assert_eq!(applied["metadata"]["managedFields"][1]["subresource"], "status");
+    let entries = applied["metadata"]["managedFields"].as_array().unwrap();
+    let controller = entries.iter().find(|entry| entry["manager"] == "controller").unwrap();
+    assert_eq!(controller["subresource"], "status");
 }

@@ -28,6 +28,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_update_takes_ownership_of_what_it_changes),
         scenario(a_dry_run_of_applying_stores_nothing),
         scenario(force_is_for_applying_only),
+        scenario(applying_an_element_twice_is_refused),
+        scenario(applying_a_uid_to_what_is_not_there_is_a_conflict),
+        scenario(applying_another_uid_is_refused),
+        scenario(managed_fields_list_appliers_first),
     ]
 }
 
@@ -181,4 +185,46 @@ async fn force_is_for_applying_only(server: Server) {
     let answer = server.patch(&format!("{}?force=true", server.secret_path("a")), MERGE, &json!({})).await;
     let message = "PatchOptions.meta.k8s.io \"\" is invalid: force: Forbidden: may not be specified for non-apply patch";
     answer.refused(422, "Invalid", message).has_causes(&[("FieldValueForbidden", "force")]);
+}
+
+async fn applying_an_element_twice_is_refused(server: Server) {
+    let mut object = deployment("a");
+    let containers = &mut object["spec"]["template"]["spec"]["containers"];
+    let first = containers[0].clone();
+    containers.as_array_mut().expect("a list").push(first);
+    let path = server.group("apps/v1", "deployments/a?fieldManager=one");
+    let message = "failed to create typed patch object (/a; apps/v1, Kind=Deployment): \
+        .spec.template.spec.containers: duplicate entries for key [name=\"main\"]";
+    server.patch(&path, APPLY, &object).await.refused(500, "", message);
+    let metadata = json!({ "name": "a", "finalizers": ["wire.test/a", "wire.test/a"] });
+    let answer = apply(&server, "fieldManager=one", &json!({ "metadata": metadata })).await;
+    let message = ".metadata.finalizers: duplicate entries for key [=\"wire.test/a\"]";
+    answer.refused_with(500, "", message);
+}
+
+async fn applying_a_uid_to_what_is_not_there_is_a_conflict(server: Server) {
+    let metadata = json!({ "name": "a", "uid": "some" });
+    let answer = apply(&server, "fieldManager=one", &json!({ "metadata": metadata })).await;
+    let message = "Operation cannot be fulfilled on secrets \"a\": uid mismatch: the provided object specified uid \
+        some, and no existing object was found";
+    answer.refused(409, "Conflict", message).is_about("", "secrets", "a");
+}
+
+async fn applying_another_uid_is_refused(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let metadata = json!({ "name": "a", "uid": "some" });
+    let answer = apply(&server, "fieldManager=one", &json!({ "metadata": metadata })).await;
+    answer.refused_with(422, "Invalid", "metadata.uid: Invalid value: \"some\": field is immutable");
+}
+
+async fn managed_fields_list_appliers_first(server: Server) {
+    server.create(&format!("{}?fieldManager=b", server.secrets()), &secret("a")).await;
+    let path = |manager: &str| format!("{}?fieldManager={manager}", server.secret_path("a"));
+    server.patch(&path("b"), MERGE, &json!({ "data": { "b": "YQ==" } })).await.expect(200);
+    server.patch(&path("a"), MERGE, &json!({ "data": { "a": "YQ==" } })).await.expect(200);
+    let object = apply(&server, "fieldManager=z", &json!({ "data": { "z": "YQ==" } })).await.expect(200);
+    let entries = object["metadata"]["managedFields"].as_array().expect("entries");
+    let operations: Vec<&Value> = entries.iter().map(|entry| &entry["operation"]).collect();
+    assert_eq!(operations, ["Apply", "Update", "Update"], "{object}");
+    assert_eq!(entries[0]["manager"], "z");
 }

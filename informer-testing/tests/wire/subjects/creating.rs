@@ -35,6 +35,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_dry_run_stores_nothing),
         scenario(a_dry_run_is_all_or_nothing),
         scenario(a_dry_run_is_refused_like_the_real_thing),
+        scenario(dry_run_of_a_create_with_a_version_succeeds),
         scenario(a_namespaced_object_needs_a_namespace_in_the_path),
         scenario(a_namespace_that_is_not_there_takes_no_objects),
         scenario(a_type_that_can_not_be_is_refused)
@@ -42,6 +43,10 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_label_that_can_not_be_is_refused_in_an_object),
         scenario(an_annotation_that_can_not_be_is_refused),
         scenario(a_finalizer_that_can_not_be_is_refused),
+        scenario(annotations_that_are_too_long_are_refused),
+        scenario(object_that_is_too_large_for_etcd_is_refused),
+        scenario(field_manager_that_is_too_long_is_refused),
+        scenario(field_manager_that_can_not_be_printed_is_refused),
     ]
 }
 
@@ -329,4 +334,55 @@ async fn an_annotation_that_can_not_be_is_refused(server: Server) {
 async fn a_finalizer_that_can_not_be_is_refused(server: Server) {
     let why = "\"hold\": name is neither a standard finalizer name nor is it fully qualified";
     refused_metadata(&server, "finalizers", json!(["hold"]), "metadata.finalizers[0]", why).await;
+}
+
+async fn dry_run_of_a_create_with_a_version_succeeds(server: Server) {
+    let mut object = secret("a");
+    object["metadata"]["resourceVersion"] = "5".into();
+    server.post(&format!("{}?dryRun=All", server.secrets()), &object).await.expect(201);
+    let message = "resourceVersion should not be set on objects to be created";
+    server.post(&server.secrets(), &object).await.refused(500, "", message);
+}
+
+async fn annotations_that_are_too_long_are_refused(server: Server) {
+    let with_annotations = |name: &str, length: usize| {
+        let mut object = secret(name);
+        object["metadata"]["annotations"] = json!({ "a": "x".repeat(length - 2), "b": "" });
+        object
+    };
+    server.create(&server.secrets(), &with_annotations("a", 256 * 1024)).await;
+    let answer = server.post(&server.secrets(), &with_annotations("b", 256 * 1024 + 1)).await;
+    let message =
+        "Secret \"b\" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes";
+    let refusal = answer.refused(422, "Invalid", message);
+    refusal.has_causes(&[("FieldValueTooLong", "metadata.annotations")]);
+}
+
+async fn object_that_is_too_large_for_etcd_is_refused(server: Server) {
+    let mut object = deployment("a");
+    object["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["x".repeat(1_700_000)]);
+    let path = server.group("apps/v1", "deployments");
+    server.post(&path, &object).await.refused(500, "", "etcdserver: request is too large");
+    server.post(&format!("{path}?dryRun=All"), &object).await.expect(201);
+}
+
+async fn field_manager_that_is_too_long_is_refused(server: Server) {
+    let path = |length| format!("{}?fieldManager={}", server.secrets(), "m".repeat(length));
+    server.create(&path(128), &secret("a")).await;
+    let answer = server.post(&path(129), &secret("b")).await;
+    let message = "CreateOptions.meta.k8s.io \"\" is invalid: \
+        fieldManager: Too long: may not be more than 128 bytes";
+    answer.refused(422, "Invalid", message).has_causes(&[("FieldValueTooLong", "fieldManager")]);
+}
+
+async fn field_manager_that_can_not_be_printed_is_refused(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let path = format!("{}?fieldManager=a%09b", server.secret_path("a"));
+    let message =
+        "is invalid: fieldManager: Invalid value: \"a\\tb\": invalid character U+0009 (at position 1)";
+    for answer in
+        [server.put(&path, &secret("a")).await, server.patch(&path, crate::server::MERGE, &json!({})).await]
+    {
+        answer.refused_with(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "fieldManager")]);
+    }
 }

@@ -23,6 +23,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(delete_options_of_another_kind_are_refused),
         scenario(a_grace_period_must_be_a_number),
         scenario(a_propagation_policy_is_one_of_three),
+        scenario(delete_with_two_policies_is_refused),
         scenario(a_finalizer_holds_an_object_back),
         scenario(a_second_delete_of_what_is_held_back_changes_nothing),
         scenario(what_is_held_back_can_be_changed),
@@ -397,4 +398,19 @@ async fn a_delete_of_a_collection_with_a_bad_selector_deletes_nothing(server: Se
     let path = with_query(&server.secrets(), &[("labelSelector", "a b")]);
     server.delete(&path).await.refused_with(400, "BadRequest", "unable to parse requirement: ");
     assert_eq!(names(&server.list(&[]).await.expect(200)), ["a"]);
+}
+
+async fn delete_with_two_policies_is_refused(server: Server) {
+    server.create_secrets(&["a"]).await;
+    let message = "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Invalid value: \"Background\": \
+        orphanDependents and deletionPropagation cannot be both set";
+    let options = json!({ "propagationPolicy": "Background", "orphanDependents": false });
+    let query = "propagationPolicy=Background&orphanDependents=false";
+    for answer in [
+        delete(&server, &options).await,
+        server.delete(&format!("{}?{query}", server.secret_path("a"))).await,
+    ] {
+        answer.refused(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "propagationPolicy")]);
+    }
+    server.get(&server.secret_path("a")).await.expect(200);
 }

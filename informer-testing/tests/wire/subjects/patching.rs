@@ -31,6 +31,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_patch_that_changes_nothing_makes_no_version),
         scenario(a_patch_leaves_alone_what_is_the_servers),
         scenario(a_dry_run_of_a_patch_stores_nothing),
+        scenario(json_patch_with_too_many_operations_is_refused),
+        scenario(json_patch_that_copies_too_much_is_refused),
+        scenario(patch_with_too_large_a_body_is_refused),
     ]
 }
 
@@ -198,4 +201,43 @@ async fn a_dry_run_of_a_patch_stores_nothing(server: Server) {
     let shown = server.patch(&path, MERGE, &json!({ "data": { "k": "eA==" } })).await.expect(200);
     assert_eq!(shown["data"]["k"], "eA==");
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), old);
+}
+
+async fn json_patch_with_too_many_operations_is_refused(server: Server) {
+    with_data(&server).await;
+    let test = json!({ "op": "test", "path": "/data/k", "value": "dg==" });
+    patch(&server, JSON_PATCH, &vec![test.clone(); 10_000].into()).await.expect(200);
+    let answer = patch(&server, JSON_PATCH, &vec![test; 10_001].into()).await;
+    let message =
+        "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001";
+    answer.refused(413, "RequestEntityTooLarge", message);
+}
+
+async fn json_patch_that_copies_too_much_is_refused(server: Server) {
+    let mut object = secret("a");
+    object["data"] = json!({ "k": "AAAA".repeat(25_000) });
+    server.create(&server.secrets(), &object).await;
+    let copies = |count| -> Value {
+        let copy = |at| json!({ "op": "copy", "from": "/data/k", "path": format!("/data/c{}", at % 2) });
+        (0..count).map(copy).collect()
+    };
+    patch(&server, JSON_PATCH, &copies(31)).await.expect(200);
+    patch(&server, JSON_PATCH, &copies(32)).await.refused(422, "Invalid", REJECTED);
+}
+
+async fn patch_with_too_large_a_body_is_refused(server: Server) {
+    with_data(&server).await;
+    let change = |length: usize| {
+        let change = json!({ "data": { "k": "eA==" } }).to_string();
+        let padding = " ".repeat(length - change.len());
+        change + &padding
+    };
+    let send = |body: String| {
+        let path = server.secret_path("a");
+        let server = &server;
+        async move { server.call(Method::PATCH, &path, &[("content-type", MERGE)], body).await }
+    };
+    send(change(3 * 1024 * 1024)).await.expect(200);
+    let message = "Request entity too large: limit is 3145728";
+    send(change(3 * 1024 * 1024 + 1)).await.refused(413, "RequestEntityTooLarge", message);
 }

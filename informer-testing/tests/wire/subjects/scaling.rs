@@ -13,6 +13,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_update_of_the_scale_sets_replicas),
         scenario(a_scale_from_an_old_version_is_a_conflict),
         scenario(a_scale_below_zero_is_refused),
+        scenario(applied_scale_of_anothers_replicas_is_a_conflict),
+        scenario(applied_scale_sets_and_owns_replicas),
+        scenario(applied_scale_without_a_manager_is_refused),
+        scenario(applied_scale_of_what_is_not_there_is_not_found),
+        scenario(dry_run_of_a_scale_changes_nothing),
         scenario(a_scale_of_what_is_not_there_is_not_found),
         scenario(a_scale_of_a_kind_without_one_is_not_found),
         scenario(a_scale_is_neither_created_nor_deleted),
@@ -78,6 +83,61 @@ async fn a_scale_below_zero_is_refused(server: Server) {
     let answer = server.patch(&format!("{path}/scale"), MERGE, &json!({ "spec": { "replicas": -1 } })).await;
     let message = "spec.replicas: Invalid value: -1: must be greater than or equal to 0";
     answer.refused_with(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "spec.replicas")]);
+}
+
+const APPLY: &str = "application/apply-patch+yaml";
+
+fn scale(replicas: u64) -> Value {
+    let metadata = json!({ "name": "a" });
+    let spec = json!({ "replicas": replicas });
+    json!({ "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": spec })
+}
+
+async fn applied_scale_of_anothers_replicas_is_a_conflict(server: Server) {
+    let path = server.group("apps/v1", "deployments");
+    server.create(&format!("{path}?fieldManager=creator"), &deployment("a")).await;
+    let path = format!("{path}/a/scale?fieldManager=one");
+    let answer = server.patch(&path, APPLY, &scale(3)).await;
+    let message = "Apply failed with 1 conflict: conflict with \"creator\" using autoscaling/v1";
+    answer.refused_with(409, "Conflict", message).has_causes(&[("FieldManagerConflict", ".spec.replicas")]);
+}
+
+async fn applied_scale_sets_and_owns_replicas(server: Server) {
+    let (path, _) = scaled(&server).await;
+    let scale_path = format!("{path}/scale?fieldManager=one");
+    let shown = server.patch(&format!("{scale_path}&force=true"), APPLY, &scale(3)).await.expect(200);
+    assert_eq!((&shown["kind"], &shown["spec"]), (&json!("Scale"), &json!({ "replicas": 3 })));
+    let object = server.get(&path).await.expect(200);
+    assert_eq!(object["spec"]["replicas"], 3);
+    let entries = object["metadata"]["managedFields"].as_array().expect("entries");
+    let entry = entries.iter().find(|entry| entry["manager"] == "one").expect("an entry");
+    assert_eq!((&entry["operation"], &entry["subresource"]), (&json!("Apply"), &json!("scale")));
+    assert_eq!(entry["apiVersion"], "apps/v1");
+    assert_eq!(entry["fieldsV1"], json!({ "f:spec": { "f:replicas": {} } }));
+    // What one owns already is no conflict.
+    let shown = server.patch(&scale_path, APPLY, &scale(2)).await.expect(200);
+    assert_eq!(shown["spec"]["replicas"], 2);
+}
+
+async fn applied_scale_without_a_manager_is_refused(server: Server) {
+    let (path, _) = scaled(&server).await;
+    let message = "fieldManager: Required value: is required for apply patch";
+    server.patch(&format!("{path}/scale"), APPLY, &scale(3)).await.refused_with(422, "Invalid", message);
+}
+
+async fn applied_scale_of_what_is_not_there_is_not_found(server: Server) {
+    let path = server.group("apps/v1", "deployments/a/scale?fieldManager=one");
+    let answer = server.patch(&path, APPLY, &scale(3)).await;
+    answer.refused(404, "NotFound", "deployments.apps \"a\" not found");
+}
+
+async fn dry_run_of_a_scale_changes_nothing(server: Server) {
+    let (path, _) = scaled(&server).await;
+    for (kind, query) in [(MERGE, "dryRun=All"), (APPLY, "dryRun=All&fieldManager=one&force=true")] {
+        let shown = server.patch(&format!("{path}/scale?{query}"), kind, &scale(3)).await.expect(200);
+        assert_eq!(shown["spec"]["replicas"], 3);
+    }
+    assert_eq!(server.get(&path).await.expect(200)["spec"]["replicas"], 0);
 }
 
 async fn a_scale_of_what_is_not_there_is_not_found(server: Server) {

@@ -1,0 +1,40 @@
+//! [`Place`]: where in an object a value is.
+
+use std::fmt;
+
+/// The way from the root of an object to a value.
+///
+/// It borrows the way to the value around it, and is spelled only for those values that something is wrong with: spelled
+/// paths to all values can be longer than the object by orders of magnitude.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'p> {
+    Root,
+    Field(&'p Place<'p>, &'p str),
+    Element(&'p Place<'p>, usize),
+}
+
+impl<'p> Place<'p> {
+    pub(super) fn field(&'p self, name: &'p str) -> Self {
+        Self::Field(self, name)
+    }
+
+    pub(super) fn element(&'p self, index: usize) -> Self {
+        Self::Element(self, index)
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        matches!(self, Self::Root)
+    }
+}
+
+/// Spells the place as people do: `spec.containers[0].image`.
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(Self::Root, name) => f.write_str(name),
+            Self::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Element(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}

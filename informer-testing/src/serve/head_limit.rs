@@ -1,0 +1,128 @@
+//! [`HeadLimit`]: a connection whose client has limited time to send the head of a request.
+//!
+//! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds. Between requests a
+//! connection may be silent for as long as the client likes. HTTP/2 connections have no such limit, as in Go.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Maximum time from the first byte of a head to its last; that of the first head begins with the connection.
+pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
+
+/// What an HTTP/2 connection begins with.
+const HTTP_2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// The head of a request is arriving, or the first one is awaited.
+const READING: u8 = 0;
+/// No request is under way.
+const IDLE: u8 = 1;
+/// A request is being answered; its body may be arriving.
+const BUSY: u8 = 2;
+/// There are no more heads to wait for.
+const UNLIMITED: u8 = 3;
+
+/// What a connection is doing. Clones are about the same connection.
+#[derive(Clone, Debug)]
+pub(super) struct Progress(Arc<AtomicU8>);
+
+/// A stream that fails to read when the head of a request takes too long.
+#[derive(Debug)]
+pub(super) struct HeadLimit<S> {
+    stream: S,
+    progress: Progress,
+    deadline: Pin<Box<Sleep>>,
+}
+
+impl Progress {
+    /// Notes that a head has arrived.
+    pub(super) fn begin_request(&self) {
+        self.advance(BUSY);
+    }
+
+    /// Notes that the response to the last request is there.
+    pub(super) fn end_request(&self) {
+        self.advance(IDLE);
+    }
+
+    /// Notes that the rest of the connection is no HTTP/1.1.
+    pub(super) fn lift_limit(&self) {
+        self.advance(UNLIMITED);
+    }
+
+    fn advance(&self, to: u8) {
+        let change = |now| (now != UNLIMITED).then_some(to);
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+    }
+
+    fn is(&self, what: u8) -> bool {
+        self.0.load(Ordering::Relaxed) == what
+    }
+}
+
+impl<S> HeadLimit<S> {
+    pub(super) fn new(stream: S) -> (Self, Progress) {
+        let progress = Progress(Arc::new(AtomicU8::new(READING)));
+        let limit = Self { stream, progress: progress.clone(), deadline: Box::pin(sleep(HEAD_TIMEOUT)) };
+        (limit, progress)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for HeadLimit<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let arrived = &buffer.filled()[before..];
+        if self.progress.is(READING) {
+            if arrived.starts_with(HTTP_2) {
+                self.progress.lift_limit();
+            } else if read.is_pending() && self.deadline.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut)));
+            }
+        } else if self.progress.is(IDLE) && !arrived.is_empty() {
+            self.progress.advance(READING);
+            self.deadline.as_mut().reset(Instant::now() + HEAD_TIMEOUT);
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for HeadLimit<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

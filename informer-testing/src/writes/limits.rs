@@ -1,0 +1,85 @@
+//! How large and how deeply nested an object may be.
+
+use std::io;
+
+use serde_json::Value;
+
+use super::Body;
+use crate::status::{self, Refusal};
+
+/// Maximum nesting of an object, in levels.
+///
+/// A real server takes 10,000 levels. Objects are stored as JSON here, which is parsed with a limit of 128 levels, and
+/// the account of who owns their fields is nested a few levels deeper than they are.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// Maximum size of an object's JSON, in bytes: etcd's default `--max-request-bytes`.
+const MAX_STORED: usize = 1536 * 1024;
+
+/// Refuses an object that is nested too deeply to be stored.
+///
+/// `metadata.managedFields` does not count: it is nested as deeply as what it describes, plus a few levels.
+pub(super) fn check_depth(body: &Body) -> Result<(), Refusal> {
+    let fields = body.iter().flat_map(|(name, value)| match value {
+        Value::Object(metadata) if name == "metadata" => {
+            metadata.iter().filter(|(name, _)| *name != "managedFields").map(|(_, value)| value).collect()
+        }
+        value => vec![value],
+    });
+    let deepest = fields.map(depth).max().unwrap_or(0);
+    if deepest >= MAX_DEPTH { Err(too_deep()) } else { Ok(()) }
+}
+
+/// Refuses an object that is too large for etcd.
+///
+/// `metadata.managedFields` does not count: a real server drops it where the object does not fit with it.
+pub(super) fn check_size(body: &Body) -> Result<(), Refusal> {
+    let size = |(name, value): (&String, &Value)| match value {
+        Value::Object(metadata) if name == "metadata" => metadata
+            .iter()
+            .filter(|(name, _)| *name != "managedFields")
+            .map(|(_, value)| json_size(value))
+            .sum(),
+        value => json_size(value),
+    };
+    let total: usize = body.iter().map(size).sum();
+    if total > MAX_STORED { Err(status::internal("etcdserver: request is too large")) } else { Ok(()) }
+}
+
+pub(super) fn too_deep() -> Refusal {
+    status::bad_request(format!(
+        "the object is nested more than {MAX_DEPTH} levels deep, which is more than the simulator can store"
+    ))
+}
+
+/// Returns the number of levels of a value; a scalar has one.
+pub(super) fn depth(value: &Value) -> usize {
+    let inner = match value {
+        Value::Array(elements) => elements.iter().map(depth).max(),
+        Value::Object(fields) => fields.values().map(depth).max(),
+        _ => None,
+    };
+    1 + inner.unwrap_or(0)
+}
+
+/// Returns the length of a value's JSON in bytes.
+pub(super) fn json_size(value: &Value) -> usize {
+    let mut counted = Counter(0);
+    // Counting can't fail, and neither can writing a JSON value.
+    let _ = serde_json::to_writer(&mut counted, value);
+    counted.0
+}
+
+/// Counts bytes instead of writing them.
+struct Counter(usize);
+
+impl io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
