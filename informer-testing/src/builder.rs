@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::built_in;
 use crate::error::Error;
+use crate::first_objects;
 use crate::list::LateLists;
 use crate::resource::ResourceKind;
 use crate::serve::{Listener, Service, Tls};
@@ -12,7 +13,6 @@ use crate::server::{Habits, Server, Settings};
 use crate::simulator::Simulator;
 use crate::storage::Retention;
 use crate::watch::{SlowWatches, StreamingLists, WatchRules};
-use crate::writes::{Body, Guard, WriteOptions, Writer};
 
 /// Configures a [`Simulator`].
 #[derive(Clone, Debug)]
@@ -167,8 +167,9 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Has clients create a namespace before what is to be in it, and creates `default`, `kube-system`, `kube-public`
-    /// and `kube-node-lease` at the start, if namespaces are served. By default a namespace need not exist.
+    /// Has clients create a namespace before what is to be in it, and creates at the start what every cluster has: the
+    /// namespaces `default`, `kube-system`, `kube-public` and `kube-node-lease`, and the service `kubernetes` in the first,
+    /// with its endpoints, as far as these kinds are served. By default a namespace need not exist.
     #[must_use]
     pub fn require_namespaces(mut self) -> Self {
         self.settings.habits.namespaces_required = true;
@@ -248,7 +249,9 @@ impl SimulatorBuilder {
     /// [`Simulator::client`]. Its address has port 0, where nobody listens.
     #[must_use]
     pub fn start_in_process(self) -> Simulator {
-        Simulator::new(self.server(None), None)
+        let server = self.server(None);
+        settle_in(&server, None);
+        Simulator::new(server, None)
     }
 
     /// Starts the simulator on a free loopback port. It must be called within a tokio runtime with I/O and time.
@@ -267,6 +270,7 @@ impl SimulatorBuilder {
         let tls = None;
         let server = self.server(tls);
         let listener = Listener::start(Service::new(server.clone())).await.map_err(Error::Listen)?;
+        settle_in(&server, Some(listener.address.port()));
         Ok(Simulator::new(server, Some(listener)))
     }
 
@@ -275,22 +279,13 @@ impl SimulatorBuilder {
         for kind in self.kinds {
             server.register(kind);
         }
-        if server.settings.habits.namespaces_required {
-            create_first_namespaces(&server);
-        }
         server
     }
 }
 
-/// Creates the namespaces that every cluster has.
-fn create_first_namespaces(server: &Server) {
-    let Some(served) = server.catalogue.at("/api/v1/namespaces") else {
-        return;
-    };
-    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-        let writer = Writer { server, served: &served, namespace: None, options: WriteOptions::default() };
-        let metadata = serde_json::json!({ "name": name });
-        // Nothing is there yet, and the names are good ones, so there is nothing to refuse.
-        let _ = writer.create(Body::from_iter([("metadata".to_owned(), metadata)]), Guard::Client);
+/// Creates what is there from the start.
+fn settle_in(server: &Server, port: Option<u16>) {
+    if server.settings.habits.namespaces_required {
+        first_objects::create(server, port);
     }
 }

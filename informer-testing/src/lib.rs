@@ -4,8 +4,9 @@
 //! A [`Simulator`] is not a mock that plays back what a test recorded. It has storage with a history, resource
 //! versions, lists in pages, watches that replay, bookmarks, selectors, conflicts and expired resource versions;
 //! discovery, custom resource definitions, tables, all kinds of patches with server-side apply, owner references and
-//! finalizers; speaks JSON, YAML, protobuf and CBOR; and answers as a real server does, down to the reasons in its refusals. `kubectl` and informers of
-//! client-go work on it unchanged. On top of that a test can make it misbehave; see [below](#trouble).
+//! finalizers; and speaks JSON, YAML, protobuf and CBOR. `kubectl` and informers of client-go work on it unchanged. What it
+//! does not check is [below](#what-is-different-from-a-real-server). On top of that a test can make it misbehave; see
+//! [there](#trouble).
 //!
 //! ```
 //! use informer_testing::{RequestFilter, Simulator, Verb};
@@ -133,10 +134,14 @@
 //! - **Namespaces** need not exist: [`SimulatorBuilder::require_namespaces`]. The content of one that is being deleted
 //!   is as on a real server.
 //! - **Built-in kinds** have no schemas: their objects are neither checked nor given defaults, but for what is said here
-//!   (replicas, the plain text of Secrets, the first status), and their unknown fields are kept. Each has one version.
-//!   `v1` and `events.k8s.io` Events are two resources.
-//! - **Custom resources**: patterns, formats, `oneOf` and CEL rules of schemas are not looked at; the only conversion
-//!   between versions is `None`; fields that any version lets be selected can be selected in all.
+//!   (replicas, the plain text of Secrets, the first status, the selector of a Job), and their unknown fields are kept. Each
+//!   has one version. `v1` and `events.k8s.io` Events are two resources.
+//! - **Custom resources**: CEL rules, `pattern`, `format`, `oneOf` and its kin, `multipleOf`, `uniqueItems`, the number of
+//!   properties and exclusive bounds of schemas are not looked at; the only conversion between versions is `None`; fields
+//!   that any version lets be selected can be selected in all.
+//! - **Warnings.** A write to which such a rule applies is answered with a `Warning` header that names the rule and the
+//!   fields; so is a workload that a real server refuses, because it has no containers or its selector does not match its
+//!   template. Other built-in kinds, of which none is checked, bring no warning.
 //! - **Server-side apply** keeps account of leaves and of the elements of keyed lists. Which built-in lists have keys
 //!   follows from the field's name, for the lists that people patch; the same goes for strategic merge patches.
 //! - **Encodings.** Objects are sent and taken in JSON and YAML, of the stable versions of built-in kinds also in protobuf,
@@ -159,7 +164,10 @@
 //!   its body. Its own is the depth of objects, 100 levels; and an answer lists errors, conflicts and warnings only up to
 //!   some hundred kilobytes.
 //! - **Rights.** Everyone may do everything. There is no admission but what is said above.
-//! - **`OpenAPI`** is there for custom resources in full, for built-in kinds only as far as `kubectl apply` needs it.
+//! - **`OpenAPI`** is there for custom resources in full, for built-in kinds with the names and types of fields, but without
+//!   descriptions and without what is required. `/openapi/v2` is empty.
+//! - **The `kubernetes` service** and its endpoints, which name the loopback address, come with
+//!   [`SimulatorBuilder::require_namespaces`].
 
 mod builder;
 mod built_in;
@@ -173,6 +181,7 @@ mod discovery;
 mod encoding;
 mod error;
 mod fault;
+mod first_objects;
 mod indent;
 mod lagging_replica;
 mod list;

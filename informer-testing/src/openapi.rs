@@ -1,15 +1,21 @@
 //! `/openapi/v3`: as much as `kubectl` needs to validate, apply and explain.
 //!
-//! Custom resources have the schemas of their definitions. Built-in kinds have none here, so for them the document says
-//! which operations there are with which parameters, and of the objects no more than that they have metadata.
+//! Custom resources have the schemas of their definitions. Those of built-in kinds come from their protobuf messages: names
+//! and types of all fields, without descriptions and without what is required.
+
+mod built_in;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
 
 use crate::discovery::{GroupVersion, group_versions};
+use crate::protobuf;
 use crate::resource::ResourceKind;
 use crate::server::Server;
+
+const TITLE: &str = "Kubernetes";
+const VERSION: &str = "v1.36.0";
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
@@ -17,31 +23,53 @@ const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 pub(crate) fn index(server: &Server) -> Value {
     let mut paths = Map::new();
     for version in group_versions(server) {
-        let hash = hash(&describe(&version));
+        let hash = hash(&version);
         let url = format!("/openapi/v3/{}?hash={hash}", version.path());
         paths.insert(version.path(), json!({ "serverRelativeURL": url }));
     }
     json!({ "paths": paths })
 }
 
-/// Gives the document of one version of a group, by its path, such as `apis/apps/v1`.
-pub(crate) fn document(server: &Server, path: &str) -> Option<Value> {
-    group_versions(server).iter().find(|version| version.path() == path).map(describe)
+/// Returns the media type and body of `/openapi/v2`, in protobuf or in JSON.
+///
+/// It is empty: clients that find no schema there do not validate, which is what kubectl does with a `List`.
+pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
+    if !in_protobuf {
+        let document =
+            json!({ "swagger": "2.0", "info": { "title": TITLE, "version": VERSION }, "paths": {} });
+        return ("application/json", document.to_string().into_bytes());
+    }
+    let document = protobuf::message(&[
+        (1, b"2.0".to_vec()),
+        (2, protobuf::message(&[(1, TITLE.into()), (2, VERSION.into())])),
+    ]);
+    ("application/com.github.proto-openapi.spec.v2.v1.0+protobuf", document)
 }
 
-/// Gives a hash of a document, the same in each run.
-pub(crate) fn hash(document: &Value) -> String {
+/// Gives the document of one version of a group, by its path, such as `apis/apps/v1`, and a hash of it, the same in each
+/// run.
+pub(crate) fn document(server: &Server, path: &str) -> Option<(Value, String)> {
+    let version = group_versions(server).into_iter().find(|version| version.path() == path)?;
+    Some((describe(&version), hash(&version)))
+}
+
+/// Hashes all that can change in a document.
+fn hash(version: &GroupVersion) -> String {
     let mut hasher = DefaultHasher::new();
-    document.to_string().hash(&mut hasher);
+    for served in &version.served {
+        let kind = &served.kind;
+        (&kind.kind, &kind.plural, kind.namespaced).hash(&mut hasher);
+        kind.schema.as_ref().map(ToString::to_string).hash(&mut hasher);
+    }
     format!("{:016X}", hasher.finish())
 }
 
 fn describe(version: &GroupVersion) -> Value {
     let (mut paths, mut schemas) = (Map::new(), Map::new());
-    schemas.insert(OBJECT_META.to_owned(), object_meta());
     for served in &version.served {
         let kind = &served.kind;
-        schemas.insert(component(kind), schema(kind));
+        let schema = schema(kind, &mut schemas);
+        schemas.insert(component(kind), schema);
         let within = if kind.namespaced {
             format!("/{}/namespaces/{{namespace}}/{}", kind.group_version_path(), kind.plural)
         } else {
@@ -50,9 +78,10 @@ fn describe(version: &GroupVersion) -> Value {
         paths.insert(format!("{within}/{{name}}"), item(kind));
         paths.insert(within, collection(kind));
     }
+    schemas.entry(OBJECT_META).or_insert_with(object_meta);
     json!({
         "openapi": "3.0.0",
-        "info": { "title": "Kubernetes", "version": "v1.36.0" },
+        "info": { "title": TITLE, "version": VERSION },
         "paths": paths,
         "components": { "schemas": schemas },
     })
@@ -68,11 +97,14 @@ fn component(kind: &ResourceKind) -> String {
     format!("{}.{}.{}", reversed.join("."), kind.version, kind.kind)
 }
 
-fn schema(kind: &ResourceKind) -> Value {
+fn schema(kind: &ResourceKind, others: &mut Map<String, Value>) -> Value {
     let mut schema = match &kind.schema {
         Some(schema) => Value::clone(schema),
         None => json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
     };
+    if let Some(properties) = built_in::properties(kind, others) {
+        schema["properties"] = properties;
+    }
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
     }

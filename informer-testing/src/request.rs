@@ -59,6 +59,12 @@ impl RecordedRequest {
         let mut pairs = form_urlencoded::parse(self.query.as_bytes());
         pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
     }
+
+    /// Gives all values of a query parameter, decoded.
+    pub(crate) fn parameters(&self, name: &str) -> Vec<String> {
+        let pairs = form_urlencoded::parse(self.query.as_bytes());
+        pairs.filter(|(key, _)| key == name).map(|(_, value)| value.into_owned()).collect()
+    }
 }
 
 /// Picks requests by verb, path and query; an empty filter picks all.

@@ -49,6 +49,15 @@ pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
     event
 }
 
+/// Writes a message whose fields are all text or messages.
+pub(crate) fn message(fields: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (number, bytes) in fields {
+        put_bytes(&mut out, *number, bytes);
+    }
+    out
+}
+
 /// Puts `runtime.Unknown` around a message.
 fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let mut type_meta = Vec::new();

@@ -49,12 +49,14 @@ pub(crate) struct FieldType {
     pub(crate) name: &'static str,
     /// Whether the value's fields are keys of its own.
     pub(crate) is_map: bool,
+    /// Whether there is a list of them.
+    pub(crate) is_list: bool,
 }
 
 impl FieldType {
     /// The type of what is a message.
     pub(crate) fn message(name: &'static str) -> Self {
-        Self { name, is_map: false }
+        Self { name, is_map: false, is_list: false }
     }
 
     /// Tells whether text in JSON is base64 of bytes.
@@ -72,12 +74,30 @@ pub(crate) fn message_of(api_version: &str, kind: &str) -> Option<&'static str> 
 pub(crate) fn field_type(message: &str, name: &str) -> Option<FieldType> {
     let fields = Messages::all().fields(message);
     let found = fields.iter().find(|field| field.name == name);
-    let of = |field: &Field| FieldType { name: field.type_name, is_map: field.shape == Shape::Map };
     let embedded = || {
         let mut embedded = fields.iter().filter(|field| field.name == "-");
         embedded.find_map(|field| field_type(field.type_name, name))
     };
-    found.map(of).or_else(embedded)
+    found.map(Field::field_type).or_else(embedded)
+}
+
+/// Returns the fields of a message by their names in JSON, those of embedded messages included.
+pub(crate) fn fields_of(message: &str) -> Vec<(&'static str, FieldType)> {
+    let mut found = Vec::new();
+    for field in Messages::all().fields(message) {
+        match field.name {
+            "-" => found.extend(fields_of(field.type_name)),
+            name => found.push((name, field.field_type())),
+        }
+    }
+    found
+}
+
+impl Field {
+    fn field_type(&self) -> FieldType {
+        let (is_map, is_list) = (self.shape == Shape::Map, self.shape == Shape::List);
+        FieldType { name: self.type_name, is_map, is_list }
+    }
 }
 
 impl Messages {

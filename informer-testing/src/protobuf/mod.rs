@@ -10,9 +10,9 @@ mod messages;
 mod wire;
 
 pub(crate) use decode::read;
-pub(crate) use encode::{document, event, list};
+pub(crate) use encode::{document, event, list, message};
 use messages::Messages;
-pub(crate) use messages::{FieldType, field_type, message_of};
+pub(crate) use messages::{FieldType, field_type, fields_of, message_of};
 
 /// The media type of such bodies.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";

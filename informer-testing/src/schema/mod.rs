@@ -1,7 +1,8 @@
 //! Structural schemas: what a server makes of a custom resource before it is stored.
 //!
 //! Fields that the schema does not know are pruned, defaults are filled in, and what is there is checked for its type,
-//! required fields, enums and bounds. Not looked at: patterns, formats, `oneOf` and its kin, and CEL rules. The
+//! required fields, enums and bounds. [`unchecked`] finds what applies and is not looked at: patterns, formats, `oneOf`
+//! and its kin, and CEL rules. The
 //! interpreter works on the schema's JSON as it is; a general JSON Schema library knows neither pruning nor defaults,
 //! and would bring many times the code.
 
@@ -9,10 +10,12 @@ mod check;
 mod fill;
 mod place;
 mod prune;
+mod unchecked;
 
 pub(crate) use check::check;
 pub(crate) use fill::fill;
 pub(crate) use prune::prune;
+pub(crate) use unchecked::unchecked;
 
 use serde_json::Value;
 

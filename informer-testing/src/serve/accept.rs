@@ -89,6 +89,12 @@ pub(super) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> 
     ["v2", "v2beta1"].into_iter().find(|known| *known == version)
 }
 
+/// Tells whether a client wants the old `OpenAPI` document in protobuf, for which there is a schema by Gnostic.
+pub(super) fn wants_gnostic(headers: &HeaderMap) -> bool {
+    let prefix = "application/com.github.proto-openapi.spec.v2";
+    offers(headers).first().is_some_and(|offer| offer.media_type.starts_with(prefix))
+}
+
 pub(super) fn takes_json(headers: &HeaderMap) -> bool {
     offers(headers).iter().any(Offer::is_json)
 }

@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::call::Call;
 use super::respond::{self, HttpResponse};
-use super::unknown_fields;
+use super::{unchecked, unknown_fields};
 use crate::catalogue::Served;
 use crate::list::{self, List, ListOptions, Source};
 use crate::request::Verb;
@@ -78,7 +78,7 @@ fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpR
     let warnings = unknown_fields::judge(call, &served.kind, &body)?;
     let created = call.writer(served, namespace).create(body, Guard::Client)?;
     let response = respond::object(StatusCode::CREATED, created.object(), call.shape(served)?, false);
-    Ok(respond::with_warnings(response, &warnings))
+    Ok(unchecked::warn(response, warnings, &served.kind, created.object()))
 }
 
 /// Deletes what matches, object by object: others may write in between, as on a real server.

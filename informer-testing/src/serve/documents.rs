@@ -5,6 +5,7 @@ use http::{Method, StatusCode};
 use serde_json::Value;
 
 use super::accept;
+use super::body::ResponseBody;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::route::Document;
@@ -32,10 +33,16 @@ pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, R
         }
         Document::Group(name) => discovery::group(server, name),
         Document::Resources(path) => discovery::resources(server, path),
+        Document::OpenApiV2 => {
+            let (media_type, body) = openapi::v2(accept::wants_gnostic(&call.recorded.headers));
+            return Ok(respond::typed(StatusCode::OK, media_type, ResponseBody::whole(body)));
+        }
         Document::OpenApiIndex => Some(openapi::index(server)),
         Document::OpenApi(path) => {
             let found = openapi::document(server, path);
-            return Ok(found.map_or_else(respond::page_not_found, |document| tagged(&document)));
+            return Ok(
+                found.map_or_else(respond::page_not_found, |(document, hash)| tagged(&document, &hash))
+            );
         }
     };
     let encoding = match document {
@@ -73,9 +80,9 @@ fn aggregated(call: &Call, document: &Document, version: &'static str) -> HttpRe
 }
 
 /// Tags a document with a hash of its content, by which clients tell whether they have it.
-fn tagged(document: &Value) -> HttpResponse {
+fn tagged(document: &Value, hash: &str) -> HttpResponse {
     let mut response = respond::value(StatusCode::OK, Encoding::Json, document);
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", openapi::hash(document))) {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", hash)) {
         response.headers_mut().insert(ETAG, tag);
     }
     response

@@ -17,6 +17,7 @@ mod route;
 mod service;
 #[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
+mod unchecked;
 mod unknown_fields;
 mod websocket;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
 use super::route::Facet;
-use super::unknown_fields;
+use super::{unchecked, unknown_fields};
 use crate::catalogue::Served;
 use crate::list::ListOptions;
 use crate::request::Verb;
@@ -77,7 +77,7 @@ fn update(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, 
     let body = call.object(&target.served.kind.kind)?;
     let warnings = unknown_fields::judge(call, &target.served.kind, &body)?;
     let outcome = target.writer(call).update(target.name, body, part)?;
-    written(call, target, &outcome, &warnings)
+    written(call, target, &outcome, warnings)
 }
 
 fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
@@ -89,7 +89,7 @@ fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, R
         _ => Vec::new(),
     };
     let outcome = target.writer(call).patch(target.name, &patch, part)?;
-    written(call, target, &outcome, &warnings)
+    written(call, target, &outcome, warnings)
 }
 
 /// Parses a patch, if its options are good ones.
@@ -107,11 +107,11 @@ fn written(
     call: &Call,
     target: &Target<'_>,
     outcome: &Outcome,
-    warnings: &[String],
+    warnings: Vec<String>,
 ) -> Result<HttpResponse, Refusal> {
     let code = if matches!(outcome, Outcome::Created(_)) { StatusCode::CREATED } else { StatusCode::OK };
     let response = respond::object(code, outcome.object(), call.shape(target.served)?, false);
-    Ok(respond::with_warnings(response, warnings))
+    Ok(unchecked::warn(response, warnings, &target.served.kind, outcome.object()))
 }
 
 fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {

@@ -33,7 +33,7 @@ pub(super) struct Events {
 const PIECE: usize = 128 * 1024;
 
 /// Answers with a body of this media type.
-fn typed(code: StatusCode, media_type: &'static str, body: ResponseBody) -> HttpResponse {
+pub(super) fn typed(code: StatusCode, media_type: &'static str, body: ResponseBody) -> HttpResponse {
     let mut response = Response::new(body);
     *response.status_mut() = code;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));

@@ -70,6 +70,8 @@ pub(super) enum Document {
     Group(String),
     /// The resources of a group and version, by its path.
     Resources(String),
+    /// The old form, for all versions of all groups.
+    OpenApiV2,
     OpenApiIndex,
     OpenApi(String),
 }
@@ -86,6 +88,7 @@ pub(super) fn route(server: &Server, path: &str) -> Route {
         ["readyz"] => Some(Route::Health(Health::Ready)),
         ["readyz", "shutdown"] => Some(Route::Health(Health::NotShuttingDown)),
         ["healthz" | "livez" | "readyz", ..] => Some(Route::Health(Health::Alive)),
+        ["openapi", "v2"] => Some(Route::Document(Document::OpenApiV2)),
         ["openapi", "v3"] => Some(Route::Document(Document::OpenApiIndex)),
         ["openapi", "v3", rest @ ..] => Some(Route::Document(Document::OpenApi(rest.join("/")))),
         [""] => Some(Route::Document(Document::Paths)),

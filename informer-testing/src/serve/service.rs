@@ -17,7 +17,7 @@ use super::accept::{self, Accepted, Endpoint};
 use super::body::ResponseBody;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
-use super::route::{Facet, Health, Route, route};
+use super::route::{Document, Facet, Health, Route, route};
 use super::{collection, documents, metrics, object};
 use crate::encoding::Encoding;
 use crate::fault::ShutdownAnswer;
@@ -36,6 +36,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What `/version` answers.
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulated","gitCommit":"","gitTreeState":"clean","buildDate":"2026-01-01T00:00:00Z","goVersion":"","compiler":"","platform":"linux/amd64"}"#;
+
+/// What health checks are made up of, the last in `/readyz` only. A real server has many more.
+const HEALTH_CHECKS: [&str; 4] = ["ping", "log", "etcd", "shutdown"];
 
 /// In the extensions of a request: the body of a watch is to come event by event, as messages go out.
 #[derive(Clone, Copy, Debug)]
@@ -151,9 +154,12 @@ where
         }
         // What is no object is there in JSON only.
         _ if accept::takes_json(&recorded.headers) => Ok(Accepted::json(&recorded)),
-        Route::Version | Route::Metrics | Route::Health(_) | Route::Missing | Route::Unknown => {
-            Ok(Accepted::json(&recorded))
-        }
+        Route::Version
+        | Route::Metrics
+        | Route::Health(_)
+        | Route::Missing
+        | Route::Unknown
+        | Route::Document(Document::OpenApiV2) => Ok(Accepted::json(&recorded)),
         Route::Document(_) | Route::Review(_) => Err(status::not_acceptable(Encoding::Json.media_type())),
     };
     let answered = match accepted {
@@ -207,8 +213,24 @@ fn health_of(call: &Call, asked: Health) -> HttpResponse {
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal server error: process is shutting down\n",
         ),
+        _ if asked != Health::NotShuttingDown && call.recorded.parameter("verbose").is_some() => {
+            respond::text(StatusCode::OK, verbose(&call.recorded))
+        }
         _ => respond::text(StatusCode::OK, "ok"),
     }
+}
+
+/// Lists what makes up a health check.
+fn verbose(request: &RecordedRequest) -> String {
+    let name = request.path.trim_matches('/');
+    let excluded: Vec<String> = request.parameters("exclude");
+    let checks = HEALTH_CHECKS.iter().filter(|check| name == "readyz" || **check != "shutdown");
+    let line = |check: &&str| match excluded.iter().any(|excluded| excluded == *check) {
+        true => format!("[+]{check} excluded: ok\n"),
+        false => format!("[+]{check} ok\n"),
+    };
+    let lines: String = checks.map(line).collect();
+    format!("{lines}{name} check passed\n")
 }
 
 /// Reads the body of a request, if it is neither too large nor too slow.

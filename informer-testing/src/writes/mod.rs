@@ -10,6 +10,7 @@ mod create;
 mod delete;
 mod eviction;
 mod identity;
+mod job;
 mod json_patch;
 mod limits;
 mod metadata;

@@ -34,6 +34,9 @@ const SESSION: &str = "
     create -f objects.yaml
     create -f objects.yaml
     apply -f objects.yaml
+    create -f list.yaml
+    apply -f list.yaml
+    get configmap,secret listed -o name
     get secret password
     get secret password -o jsonpath={.data}
     get configmap settings -o jsonpath={.data}
@@ -125,6 +128,9 @@ async fn kubectl_explains_what_a_definition_defines_and_shows_differences() {
     kubectl.line("create -f definition.yaml").await.expect_success();
     let explained = kubectl.line("explain crontab.spec.schedule").await.expect_success();
     assert!(explained.contains("FIELD: schedule <string>"), "{explained}");
+    let explained =
+        kubectl.line("explain deployment.spec.template.spec.containers.image").await.expect_success();
+    assert!(explained.contains("FIELD: image <string>"), "{explained}");
     kubectl.line("apply -f deployment.yaml").await.expect_success();
     let difference = kubectl.line("diff -f deployment-newer.yaml").await;
     assert!(!difference.success, "it tells by its exit code");

@@ -293,3 +293,68 @@ async fn a_restored_backup_brings_definitions_back_and_takes_newer_ones_away() {
     simulator.restore_ahead(&with, 10);
     assert_eq!(crate::support::names(&get(&simulator, CRON_TABS).await.1), ["one"]);
 }
+
+/// Sends a write and returns the warnings in its answer.
+async fn warnings(simulator: &Simulator, path: &str, object: &Value) -> Vec<String> {
+    let response = crate::support::send(simulator, crate::support::request(Method::POST, path, object)).await;
+    assert_eq!(response.status(), StatusCode::CREATED);
+    let warnings = response.headers().get_all("warning").iter();
+    warnings.map(|warning| warning.to_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn unchecked_rules_of_a_schema_are_warned_of() {
+    let simulator = crate::support::simulator().await;
+    let mut definition = cron_tabs();
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let spec = &mut schema["properties"]["spec"];
+    spec["properties"]["cronSpec"]["pattern"] = "^[0-9* ]+$".into();
+    spec["properties"]["image"]["format"] = "uri".into();
+    spec["properties"]["replicas"]["format"] = "int32".into();
+    spec["properties"]["replicas"]["multipleOf"] = 2.into();
+    spec["properties"]["env"]["uniqueItems"] = false.into();
+    spec["x-kubernetes-validations"] = json!([{ "rule": "self.replicas < 10" }]);
+    spec["properties"]["port"] = json!({
+        "x-kubernetes-int-or-string": true,
+        "anyOf": [{ "type": "integer" }, { "type": "string" }],
+    });
+    define(&simulator, &definition).await;
+    let mut tab = cron_tab("one");
+    tab["spec"]["port"] = "http".into();
+    let said = |keyword: &str, field: &str| {
+        format!("299 - \"the simulator does not check \\\"{keyword}\\\" of the schema: {field}\"")
+    };
+    let expected = [
+        said("format", "spec.image"),
+        said("multipleOf", "spec.replicas"),
+        said("pattern", "spec.cronSpec"),
+        said("x-kubernetes-validations", "spec"),
+    ];
+    assert_eq!(warnings(&simulator, CRON_TABS, &tab).await, expected);
+}
+
+#[tokio::test]
+async fn checked_schema_brings_no_warnings() {
+    let simulator = simulator().await;
+    assert!(warnings(&simulator, CRON_TABS, &cron_tab("one")).await.is_empty());
+}
+
+#[tokio::test]
+async fn workload_that_a_real_server_refuses_is_warned_of() {
+    let simulator = crate::support::simulator().await;
+    let labels = json!({ "app": "web" });
+    let template =
+        json!({ "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "main" }] } });
+    let mut deployment = json!({ "metadata": { "name": "a" }, "spec": { "template": template } });
+    let path = "/apis/apps/v1/namespaces/a/deployments";
+    let told = warnings(&simulator, path, &deployment).await;
+    assert!(told[0].contains("whose selector is missing or does not match"), "{told:?}");
+    deployment["metadata"]["name"] = "b".into();
+    deployment["spec"]["selector"] = json!({ "matchLabels": labels });
+    assert_eq!(warnings(&simulator, path, &deployment).await, Vec::<String>::new());
+    let job = json!({ "metadata": { "name": "a" }, "spec": { "template": template } });
+    assert!(warnings(&simulator, "/apis/batch/v1/namespaces/a/jobs", &job).await.is_empty());
+    let pod = json!({ "metadata": { "name": "a" }, "spec": {} });
+    let told = warnings(&simulator, "/api/v1/namespaces/a/pods", &pod).await;
+    assert!(told[0].contains("refuses a Pod without containers"), "{told:?}");
+}

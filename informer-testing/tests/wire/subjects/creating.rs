@@ -24,6 +24,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(generations_begin_at_1_where_they_are_counted),
         scenario(a_first_status_is_not_for_the_client_to_choose),
         scenario(a_node_registers_with_a_status),
+        scenario(job_selects_its_pods_by_its_uid),
         scenario(another_namespace_than_the_paths_is_refused),
         scenario(another_kind_than_the_paths_is_refused),
         scenario(another_api_version_than_the_paths_is_refused),
@@ -385,4 +386,22 @@ async fn field_manager_that_can_not_be_printed_is_refused(server: Server) {
     {
         answer.refused_with(422, "Invalid", message).has_causes(&[("FieldValueInvalid", "fieldManager")]);
     }
+}
+
+async fn job_selects_its_pods_by_its_uid(server: Server) {
+    let mut template = json!({ "metadata": { "labels": { "x": "1" } }, "spec": pod("a")["spec"] });
+    template["spec"]["restartPolicy"] = "Never".into();
+    let spec = json!({ "suspend": true, "template": template });
+    let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "a" }, "spec": spec });
+    let created = server.create(&server.group("batch/v1", "jobs"), &job).await;
+    let selector = json!({ "matchLabels": { "batch.kubernetes.io/controller-uid": uid(&created) } });
+    assert_eq!(created["spec"]["selector"], selector);
+    let labels = json!({
+        "batch.kubernetes.io/controller-uid": uid(&created),
+        "batch.kubernetes.io/job-name": "a",
+        "controller-uid": uid(&created),
+        "job-name": "a",
+        "x": "1",
+    });
+    assert_eq!(created["spec"]["template"]["metadata"]["labels"], labels);
 }

@@ -22,6 +22,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(all_groups_at_once_for_those_who_ask),
         scenario(the_core_at_once_for_those_who_ask),
         scenario(the_schemas_have_an_index),
+        scenario(schemas_of_built_in_kinds_name_their_fields),
+        scenario(old_schemas_come_in_protobuf),
         scenario(discovery_is_read_only),
         scenario(the_root_lists_paths),
         scenario(one_may_ask_what_one_may_do),
@@ -188,4 +190,38 @@ async fn one_may_ask_what_one_may_do(server: Server) {
         (&json!("SelfSubjectAccessReview"), &json!(true))
     );
     assert_eq!(answer["spec"], question["spec"]);
+}
+
+async fn schemas_of_built_in_kinds_name_their_fields(server: Server) {
+    let document = server.get("/openapi/v3/apis/apps/v1").await.expect(200);
+    let schemas = &document["components"]["schemas"];
+    let field = |schema: &str, name: &str| schemas[schema]["properties"][name].clone();
+    let reference = |value: &Value| {
+        let found = value["allOf"][0]["$ref"].as_str().or(value["$ref"].as_str()).expect("a reference");
+        found.trim_start_matches("#/components/schemas/").to_owned()
+    };
+    let spec = reference(&field("io.k8s.api.apps.v1.Deployment", "spec"));
+    assert_eq!(spec, "io.k8s.api.apps.v1.DeploymentSpec");
+    assert_eq!(field(&spec, "replicas")["type"], "integer");
+    let pod = "io.k8s.api.core.v1.PodSpec";
+    let containers = field(pod, "containers");
+    assert_eq!(containers["type"], "array");
+    assert_eq!(reference(&containers["items"]), "io.k8s.api.core.v1.Container");
+    let labels = field(pod, "nodeSelector");
+    assert_eq!(
+        (&labels["type"], &labels["additionalProperties"]["type"]),
+        (&json!("object"), &json!("string"))
+    );
+    let meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    assert_eq!(reference(&field("io.k8s.api.apps.v1.Deployment", "metadata")), meta);
+    assert_eq!(field(meta, "name")["type"], "string");
+}
+
+async fn old_schemas_come_in_protobuf(server: Server) {
+    let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let answer = server.get_as("/openapi/v2", accept).await;
+    assert_eq!(answer.code, 200);
+    let media_type = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    assert_eq!(answer.header("content-type"), media_type);
+    assert!(answer.bytes.starts_with(b"\x0a\x032.0"));
 }

@@ -8,6 +8,8 @@ use crate::server::{MERGE, Server};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
+        scenario(default_namespace_has_the_service_of_the_api_server)
+            .differs("The real server of these tests is told not to write its endpoints, because it listens on loopback."),
         scenario(a_new_namespace_is_active),
         scenario(a_new_namespace_is_labelled_with_its_name),
         scenario(a_new_namespace_has_a_finalizer_in_its_spec),
@@ -91,4 +93,47 @@ async fn a_deleted_namespace_is_terminating_first(server: Server) {
     );
     let refusal = server.post(&server.secrets(), &secret("b")).await.refused(403, "Forbidden", &message);
     refusal.has_causes(&[("NamespaceTerminating", "metadata.namespace")]);
+}
+
+async fn default_namespace_has_the_service_of_the_api_server(server: Server) {
+    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+        server.get(&format!("/api/v1/namespaces/{name}")).await.expect(200);
+    }
+    let service = server.get("/api/v1/namespaces/default/services/kubernetes").await.expect(200);
+    let labels = json!({ "component": "apiserver", "provider": "kubernetes" });
+    assert_eq!(service["metadata"]["labels"], labels);
+    let port = &service["spec"]["ports"][0];
+    assert_eq!(
+        (&port["name"], &port["port"], &port["protocol"]),
+        (&json!("https"), &json!(443), &json!("TCP"))
+    );
+    let fields =
+        |object: &Value| -> Vec<String> { object.as_object().expect("fields").keys().cloned().collect() };
+    let expected = [
+        "clusterIP",
+        "clusterIPs",
+        "internalTrafficPolicy",
+        "ipFamilies",
+        "ipFamilyPolicy",
+        "ports",
+        "sessionAffinity",
+        "type",
+    ];
+    assert_eq!(fields(&service["spec"]), expected);
+    assert_eq!(service["status"], json!({ "loadBalancer": {} }));
+
+    if server.is_real() {
+        return;
+    }
+    let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes";
+    let slice = server.get(slices).await.expect(200);
+    assert_eq!(slice["metadata"]["labels"], json!({ "kubernetes.io/service-name": "kubernetes" }));
+    assert_eq!(slice["addressType"], "IPv4");
+    assert_eq!(fields(&slice["endpoints"][0]), ["addresses", "conditions"]);
+    assert_eq!(slice["endpoints"][0]["conditions"], json!({ "ready": true }));
+    let endpoints = server.get("/api/v1/namespaces/default/endpoints/kubernetes").await.expect(200);
+    assert_eq!(endpoints["subsets"][0]["ports"][0]["name"], "https");
+    // As one who comes to the service does, both name the server's port.
+    let target = &port["targetPort"];
+    assert_eq!((target, target), (&slice["ports"][0]["port"], &endpoints["subsets"][0]["ports"][0]["port"]));
 }

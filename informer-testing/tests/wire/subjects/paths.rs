@@ -20,6 +20,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_slash_at_the_end_does_not_matter),
         scenario(the_server_says_its_version),
         scenario(the_server_says_that_it_is_well),
+        scenario(health_check_lists_its_parts_for_those_who_ask),
     ]
 }
 
@@ -90,5 +91,20 @@ async fn the_server_says_that_it_is_well(server: Server) {
     for path in ["/healthz", "/livez", "/readyz"] {
         let answer = server.get(path).await;
         assert_eq!((answer.code, answer.text().as_str()), (200, "ok"), "{path}");
+    }
+}
+
+async fn health_check_lists_its_parts_for_those_who_ask(server: Server) {
+    for name in ["livez", "readyz"] {
+        for path in [format!("/{name}?verbose"), format!("/{name}?verbose=true")] {
+            let answer = server.get(&path).await;
+            assert_eq!((answer.code, answer.header("content-type")), (200, "text/plain; charset=utf-8"));
+            let text = answer.whole_text();
+            assert!(text.starts_with("[+]ping ok\n[+]log ok\n") && text.contains("[+]etcd ok\n"), "{text}");
+            assert!(text.ends_with(&format!("{name} check passed\n")), "{text}");
+            assert_eq!(text.contains("[+]shutdown ok\n"), name == "readyz", "{text}");
+        }
+        let text = server.get(&format!("/{name}?verbose&exclude=log")).await.whole_text();
+        assert!(text.contains("[+]log excluded: ok\n"), "{text}");
     }
 }

@@ -1,0 +1,62 @@
+//! What every cluster has from the start: its namespaces, and the service by which pods find the API server.
+//!
+//! Counterparts: the controllers of system namespaces and of the `kubernetes` service in `k8s.io/kubernetes/pkg/controlplane`.
+
+use serde_json::{Value, json};
+
+use crate::server::Server;
+use crate::writes::{Body, Guard, WriteOptions, Writer};
+
+/// The namespaces of every cluster.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// The port on which a server that has no socket says that it listens.
+const USUAL_PORT: u16 = 6443;
+
+/// Creates the first objects, as far as their kinds are served.
+pub(crate) fn create(server: &Server, port: Option<u16>) {
+    for name in NAMESPACES {
+        put(server, "/api/v1/namespaces", None, json!({ "metadata": { "name": name } }));
+    }
+    let port = port.unwrap_or(USUAL_PORT);
+    let ports = json!([{ "name": "https", "port": port, "protocol": "TCP" }]);
+    put(server, "/api/v1/services", Some("default"), service(port));
+    let endpoints = json!({
+        "metadata": { "name": "kubernetes", "labels": { "endpointslice.kubernetes.io/skip-mirror": "true" } },
+        "subsets": [{ "addresses": [{ "ip": "127.0.0.1" }], "ports": ports }],
+    });
+    put(server, "/api/v1/endpoints", Some("default"), endpoints);
+    let slice = json!({
+        "metadata": { "name": "kubernetes", "labels": { "kubernetes.io/service-name": "kubernetes" } },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": ["127.0.0.1"], "conditions": { "ready": true } }],
+        "ports": ports,
+    });
+    put(server, "/apis/discovery.k8s.io/v1/endpointslices", Some("default"), slice);
+}
+
+fn service(port: u16) -> Value {
+    json!({
+        "metadata": { "name": "kubernetes", "labels": { "component": "apiserver", "provider": "kubernetes" } },
+        "spec": {
+            "clusterIP": "10.0.0.1",
+            "clusterIPs": ["10.0.0.1"],
+            "internalTrafficPolicy": "Cluster",
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": port }],
+            "sessionAffinity": "None",
+            "type": "ClusterIP",
+        },
+    })
+}
+
+fn put(server: &Server, path: &str, namespace: Option<&str>, object: Value) {
+    let (Some(served), Value::Object(body)) = (server.catalogue.at(path), object) else {
+        return;
+    };
+    let options = WriteOptions { manager: Some("kube-apiserver".to_owned()), ..WriteOptions::default() };
+    let writer = Writer { server, served: &served, namespace, options };
+    // Nothing is there yet, and the objects are good ones, so there is nothing to refuse.
+    let _ = writer.create(Body::from_iter(body), Guard::Client);
+}
