@@ -44,8 +44,7 @@ impl Source {
             (simulation.simulator.kube_config(), Some(simulation))
         };
         let address = config.cluster_url.to_string();
-        let tls = |config: &Config, tcp| config.rustls_https_connector_with_connector(tcp);
-        let client = informer_factory::connect(config, tls)
+        let client = informer_factory::connect(config, ConfigExt::rustls_https_connector_with_connector)
             .map_err(|error| format!("can't make a client for {address}: {}", with_causes(&error)))?;
         Ok(Self { client, address, simulation })
     }

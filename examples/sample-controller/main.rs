@@ -114,5 +114,5 @@ async fn connect(url: Option<&str>) -> Result<Client, Failure> {
         }
         (None, Err(_)) => Config::infer().await?,
     };
-    Ok(informer_factory::connect(config, |config, tcp| config.rustls_https_connector_with_connector(tcp))?)
+    Ok(informer_factory::connect(config, ConfigExt::rustls_https_connector_with_connector)?)
 }

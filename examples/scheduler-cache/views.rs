@@ -10,7 +10,7 @@ use crate::resources::Resources;
 /// What a pod asks for, of whom, and where it is.
 #[derive(Informer, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Pod", namespaced)]
-#[informer(prune("metadata.annotations", "metadata.labels", "metadata.ownerReferences"))]
+#[informer(prune("metadata.annotations"))]
 pub(crate) struct PodDemand {
     pub(crate) metadata: ObjectMeta,
     pub(crate) spec: Demand,

@@ -32,8 +32,7 @@ impl Server {
             let simulator = Simulator::builder().built_in_kinds().start().await?;
             (simulator.kube_config(), Some(simulator))
         };
-        let tls = |config: &Config, tcp| config.rustls_https_connector_with_connector(tcp);
-        let client = informer_factory::connect(config, tls)?;
+        let client = informer_factory::connect(config, ConfigExt::rustls_https_connector_with_connector)?;
         let namespace = serde_json::from_value(json!({ "metadata": { "generateName": "example-" } }))?;
         let namespace =
             Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await?;

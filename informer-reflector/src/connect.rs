@@ -45,11 +45,9 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// use kube::client::ConfigExt;
-///
 /// let config = kube::Config::infer().await?;
-/// // With kube's feature `rustls-tls`:
-/// // `|config, tcp| config.rustls_https_connector_with_connector(tcp)`
+/// // Without TLS. With kube's feature `rustls-tls`, the second argument is
+/// // `kube::client::ConfigExt::rustls_https_connector_with_connector`.
 /// let client = informer_reflector::connect(config, |_, tcp| Ok(tcp))?;
 /// # Ok(())
 /// # }

@@ -48,8 +48,8 @@ pub(crate) async fn config(user: &str) -> Config {
 }
 
 pub(crate) fn client(config: Config) -> Client {
-    let tls = |config: &Config, tcp| config.rustls_https_connector_with_connector(tcp);
-    informer_factory::connect(config, tls).expect("a well-formed config")
+    informer_factory::connect(config, ConfigExt::rustls_https_connector_with_connector)
+        .expect("a well-formed config")
 }
 
 /// A client with all rights.

@@ -9,13 +9,13 @@ use std::marker::PhantomData;
 
 use informer_core::{Fresh, ListEnd, ListWatchError, Malformed, ResourceVersion};
 use kube::core::{ListMeta, Status};
-use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny};
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::describe::describe;
 use super::expected::ExpectedType;
 use super::identity::malformed;
 use super::prune_paths::PrunePaths;
-use super::step::{Step, step};
+use super::step::{ItemSeed, Step, step};
 use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE};
 
 /// How many bytes are gathered before items are looked for, so that few items are cut in two and tried in vain.
@@ -314,7 +314,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
 
     fn item(&mut self, ended: bool, items: &mut Items<K>) -> Result<bool, ListWatchError> {
         let json = &self.buffer[self.read..];
-        let (item, len) = match step(json, ended, ItemSeed { paths: &self.paths, _item: PhantomData }) {
+        let (item, len) = match step(json, ended, ItemSeed::new(&self.paths)) {
             Step::Done { value, len } => (Ok(value), len),
             Step::Unsuitable { error, len } => {
                 // I10: it takes its place among the items, and the list goes on.
@@ -387,19 +387,6 @@ impl Head {
     /// informer forget all it knows, and an error page in JSON must not.
     fn is_list(&self) -> bool {
         self.has_items || self.kind.as_deref().is_some_and(|kind| kind.ends_with("List"))
-    }
-}
-
-struct ItemSeed<'p, K> {
-    paths: &'p PrunePaths,
-    _item: PhantomData<K>,
-}
-
-impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ItemSeed<'_, K> {
-    type Value = Fresh<K>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Fresh<K>, D::Error> {
-        self.paths.deserialize(deserializer).map(Fresh::new)
     }
 }
 

@@ -4,7 +4,10 @@
 
 use std::marker::PhantomData;
 
-use serde::de::{DeserializeSeed, IgnoredAny};
+use informer_core::Fresh;
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny};
+
+use super::prune_paths::PrunePaths;
 
 /// What came of decoding a value.
 pub(super) enum Step<T> {
@@ -52,5 +55,25 @@ fn decode<'de, S: DeserializeSeed<'de>>(json: &'de [u8], ended: bool, seed: S) -
         }
         Err(error) if error.is_eof() => Attempt::Incomplete,
         Err(error) => Attempt::Failed(error),
+    }
+}
+
+/// Decodes an item of a list.
+pub(super) struct ItemSeed<'p, K> {
+    paths: &'p PrunePaths,
+    _item: PhantomData<K>,
+}
+
+impl<'p, K> ItemSeed<'p, K> {
+    pub(super) fn new(paths: &'p PrunePaths) -> Self {
+        Self { paths, _item: PhantomData }
+    }
+}
+
+impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ItemSeed<'_, K> {
+    type Value = Fresh<K>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Fresh<K>, D::Error> {
+        self.paths.deserialize(deserializer).map(Fresh::new)
     }
 }

@@ -171,6 +171,27 @@ impl<K> KubeListWatch<K> {
         Self { coverage, description: endpoint.to_string(), endpoint, is_divided: false, ..self.clone() }
     }
 
+    fn metadata_of(
+        &self,
+        endpoint: Endpoint,
+        coverage: Coverage,
+        prune: PrunePaths,
+    ) -> Arc<KubeListWatch<PartialObjectMeta>> {
+        let endpoint = endpoint.metadata_only();
+        Arc::new(KubeListWatch {
+            client: self.client.clone(),
+            expected: self.expected.clone().metadata_only(),
+            coverage,
+            prune,
+            compression: self.compression.clone(),
+            max_object_size: self.max_object_size,
+            description: endpoint.to_string(),
+            endpoint,
+            is_divided: false,
+            _object: PhantomData,
+        })
+    }
+
     /// Sets which fields are stepped over, instead of just `metadata.managedFields`.
     #[must_use]
     pub fn prune(mut self, paths: PrunePaths) -> Self {
@@ -240,34 +261,14 @@ where
 
     /// Everything but name, namespace, UID and resource version is stepped over.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
-        let endpoint = self.endpoint.clone().metadata_only();
-        Some(Arc::new(KubeListWatch {
-            client: self.client.clone(),
-            expected: self.expected.clone().metadata_only(),
-            coverage: self.coverage.clone(),
-            prune: PrunePaths::identity_only(),
-            compression: self.compression.clone(),
-            max_object_size: self.max_object_size,
-            description: endpoint.to_string(),
-            endpoint,
-            is_divided: false,
-            _object: PhantomData,
-        }))
+        let coverage = self.coverage.clone();
+        Some(self.metadata_of(self.endpoint.clone(), coverage, PrunePaths::identity_only()))
     }
 
     fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
-        let endpoint = self.endpoint.only(object)?.metadata_only();
-        Some(Arc::new(KubeListWatch {
-            client: self.client.clone(),
-            expected: self.expected.clone().metadata_only(),
-            coverage: Coverage::new(endpoint.namespace.as_deref()),
-            prune: PrunePaths::default(),
-            compression: self.compression.clone(),
-            description: endpoint.to_string(),
-            endpoint,
-            is_divided: false,
-            _object: PhantomData,
-        }))
+        let endpoint = self.endpoint.only(object)?;
+        let coverage = Coverage::new(endpoint.namespace.as_deref());
+        Some(self.metadata_of(endpoint, coverage, PrunePaths::default()))
     }
 
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError> {
