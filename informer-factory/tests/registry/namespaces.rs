@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use informer_factory::{Event, HandlerOptions, Informer, NamespaceError, SharedInformerFactory};
-use informer_testing::Simulator;
+use informer_testing::{CannedResponse, RequestFilter, Simulator};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::GroupVersionResource;
@@ -150,5 +150,20 @@ async fn whoever_adds_or_removes_a_namespace_second_waits_for_it_as_the_first_do
             )
         );
     }
+    factory.shutdown().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn factory_syncs_without_refused_namespace_and_names_it() {
+    let simulator = with_pods();
+    let refused = CannedResponse::failure(http::StatusCode::FORBIDDEN, "Forbidden", "because");
+    let in_else = RequestFilter::any().path("/api/v1/namespaces/else/pods");
+    simulator.fail_next(usize::MAX, in_else, refused);
+    let factory = of_namespaces(&simulator, &["shop", "else"]);
+    let pods = factory.core().v1().pods();
+    synced(&factory).await;
+    assert_eq!(keys(&pods), ["shop/db", "shop/web"]);
+    let report = factory.informers()[0].to_string();
+    assert!(report.starts_with("pods (synced, except namespace \"else\": forbidden"), "{report}");
     factory.shutdown().await;
 }
