@@ -33,7 +33,7 @@ impl Overdue {
                 cache = cache(),
                 parked_for = ?self.deadline,
                 "keys of a namespace stay parked, because a cache does not have the namespace. Grant the verbs list and watch \
-                 in it, or remove it from all informers of the controller"
+                 in it, add it again, or remove it from all informers of the controller"
             );
         }
     }

@@ -20,7 +20,9 @@ use tokio_util::sync::CancellationToken;
 use super::status::{MemberStatus, Members, SourceStatus};
 use super::{NamespaceError, Part};
 use crate::Following;
+use released::ReleasedNames;
 
+mod released;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -49,8 +51,8 @@ struct State<K: 'static> {
     waiting: Vec<Joining<K>>,
     /// Those that were removed last.
     leaving: BTreeMap<Arc<str>, Leaving>,
-    /// Namespaces that were followed and are not any more, with what waits for each to be added again.
-    released: BTreeMap<Arc<str>, Option<Synced>>,
+    /// Namespaces that were followed and are not any more.
+    released: ReleasedNames,
     has_ended: bool,
 }
 
@@ -129,7 +131,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
                 followed: BTreeMap::new(),
                 waiting: Vec::new(),
                 leaving: BTreeMap::new(),
-                released: BTreeMap::new(),
+                released: ReleasedNames::default(),
                 has_ended: false,
             }),
             joined: Notify::new(),
@@ -187,7 +189,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
             member.watermark = None;
         }
         work.before = state.leaving.get(&namespace).and_then(|leaving| leaving.released.clone());
-        let again = state.released.remove(&namespace).flatten();
+        let again = state.released.remove(&namespace);
         state.followed.insert(namespace, member);
         let never_done = if state.has_ended {
             // Nobody will do it: its health is that it has stopped, and its promise has been given up.
@@ -231,8 +233,7 @@ impl<K: 'static> Namespaces<K> {
             return Following::Followed { removed: member.removed.clone() };
         }
         let has_ended = state.has_ended;
-        let Some(waiters) = state.released.get_mut(name) else { return Following::Fixed };
-        let again = waiters.get_or_insert_with(Synced::new).clone();
+        let Some(again) = state.released.again(name) else { return Following::Fixed };
         drop(state);
         if has_ended {
             again.give_up();
@@ -257,7 +258,7 @@ impl<K: 'static> Namespaces<K> {
         let Some((namespace, member)) = state.followed.remove_entry(name) else {
             return Err(state.leaving.get(name).map_or_else(kept, |leaving| leaving.gone.clone()));
         };
-        state.released.insert(Arc::clone(&namespace), None);
+        state.released.insert(Arc::clone(&namespace));
         let id = member.feed.id();
         let work = state.waiting.extract_if(.., |work| work.feed.id() == id).next();
         let released = match &work {
@@ -338,8 +339,7 @@ impl<K: 'static> Namespaces<K> {
             state.has_ended = true;
             let watermarks: Vec<_> =
                 state.followed.values_mut().filter_map(|member| member.watermark.take()).collect();
-            let again: Vec<_> = state.released.values().flatten().cloned().collect();
-            (std::mem::take(&mut state.waiting), watermarks, again)
+            (std::mem::take(&mut state.waiting), watermarks, state.released.awaited())
         };
         over.2.iter().for_each(Synced::give_up);
         drop(over);

@@ -1,0 +1,71 @@
+//! [`ReleasedNames`]: the namespaces that an informer has followed and follows no more. No lock, no waiting.
+//!
+//! Whoever finds no object of such a namespace has to know that the object was released, and not deleted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use informer_core::Synced;
+
+/// At least as many names are remembered. Each takes about a hundred bytes, and programs may follow new namespaces for years.
+const MIN_REMEMBERED: u64 = 10_000;
+
+#[derive(Default)]
+pub(super) struct ReleasedNames {
+    names: BTreeMap<Arc<str>, Released>,
+    /// Counts releases.
+    next: u64,
+}
+
+struct Released {
+    number: u64,
+    /// The promise that it is followed again, if anybody has asked for it.
+    again: Option<Synced>,
+}
+
+impl ReleasedNames {
+    pub(super) fn insert(&mut self, name: Arc<str>) {
+        self.names.insert(name, Released { number: self.next, again: None });
+        self.next += 1;
+        if self.names.len() as u64 >= 2 * MIN_REMEMBERED {
+            let oldest = self.next - MIN_REMEMBERED;
+            // One that somebody waits for is remembered for as long as it takes.
+            self.names.retain(|_, released| released.number >= oldest || released.again.is_some());
+        }
+    }
+
+    /// Forgets a name that is followed again. Returns the promise that is to be kept.
+    pub(super) fn remove(&mut self, name: &str) -> Option<Synced> {
+        self.names.remove(name)?.again
+    }
+
+    /// Returns the promise that a namespace is followed again; `None` if it has never been released.
+    pub(super) fn again(&mut self, name: &str) -> Option<Synced> {
+        Some(self.names.get_mut(name)?.again.get_or_insert_with(Synced::new).clone())
+    }
+
+    /// Returns all promises.
+    pub(super) fn awaited(&self) -> Vec<Synced> {
+        self.names.values().filter_map(|released| released.again.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_names_are_forgotten_unless_they_are_awaited() {
+        let mut names = ReleasedNames::default();
+        names.insert("awaited".into());
+        let promise = names.again("awaited").expect("it is released");
+        for n in 0..5 * MIN_REMEMBERED {
+            names.insert(n.to_string().into());
+            assert!(names.names.len() as u64 <= 2 * MIN_REMEMBERED);
+            assert!(n < MIN_REMEMBERED || names.names.contains_key(&*(n - MIN_REMEMBERED + 1).to_string()));
+        }
+        assert!(names.again("0").is_none());
+        names.remove("awaited").expect("somebody waits").set();
+        assert!(promise.has_synced() && names.again("awaited").is_none());
+    }
+}
