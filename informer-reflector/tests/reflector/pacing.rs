@@ -1,4 +1,4 @@
-//! No sequence of answers makes the reflector send more requests than its pace and its backoff allow.
+//! No sequence of answers makes the reflector send more requests, or log more lines, than its pace and its backoff allow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +17,7 @@ use proptest::prelude::*;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::log::Log;
 use super::script::*;
 
 /// What a server answers to a watch, in any order and for as long as it likes.
@@ -172,13 +173,20 @@ impl ListerWatcher<ConfigMap> for Hostile {
 /// Ten requests at once, one for each second, and those that follow a wait: five of up to 8 seconds, then two a minute.
 const MOST_IN_A_MINUTE: usize = 80;
 
+/// Relists after expired versions are one line each, and there are fewer of them than requests.
+const MOST_LINES_IN_A_MINUTE: usize = 20;
+
 fn run(server: &Hostile) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
+        let log = Log::default();
+        let _logging = log.start();
         let (mut status, _stop) = server.start();
         sleep(Duration::from_secs(180)).await;
         let busiest = server.busiest_minute();
         assert!(busiest <= MOST_IN_A_MINUTE, "{busiest} requests in a minute");
+        let lines = std::mem::take(&mut *log.lines.lock());
+        assert!(lines.len() <= 3 * MOST_LINES_IN_A_MINUTE, "{lines:#?}");
         server.is_good.store(true, Ordering::Relaxed);
         let recovered = async {
             while !matches!(status.health(), Health::Live { .. }) {
