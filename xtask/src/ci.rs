@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::bail;
 
 use crate::signals::Signals;
-use crate::{codegen, e2e, examples, fuzz, gateway_api, loom, process, simulate, tidy, workspace};
+use crate::{codegen, definitions, e2e, examples, fuzz, loom, process, simulate, tidy, workspace};
 
 /// One thing to run.
 #[derive(Clone, Copy, Debug)]
@@ -31,8 +31,8 @@ enum Step {
     Simulate(&'static simulate::Args),
     /// `cargo xtask fuzz`, a minute for each target.
     Fuzz,
-    /// `cargo xtask gateway-api`.
-    GatewayApi,
+    /// `cargo xtask definitions`.
+    Definitions,
     /// The examples, against the simulator.
     Examples,
     /// `cargo xtask e2e`, with controllers, a scheduler and nodes.
@@ -66,7 +66,7 @@ const STEPS: [(&str, Step); 21] = [
     ("examples", Step::Examples),
     ("custom-groups", Step::Cargo(&["run", "--example", "custom-groups"])),
     ("e2e", Step::E2e),
-    ("gateway-api", Step::GatewayApi),
+    ("definitions", Step::Definitions),
 ];
 
 /// What takes too long for every change.
@@ -120,7 +120,7 @@ impl Step {
             Self::CustomGroups => codegen::check_example(signals)?,
             Self::Groups(version, features) => of_version(version, features, signals)?,
             Self::EachGroup(version) => each_group(version, signals)?,
-            Self::GatewayApi => gateway_api::run(signals)?,
+            Self::Definitions => definitions::run(&definitions::Args::CI, signals)?,
             Self::Loom => loom::run(signals)?,
             Self::Examples => examples::run(signals)?,
             Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,

@@ -7,10 +7,10 @@ mod ci;
 mod client_go;
 mod codegen;
 mod controlplane;
+mod definitions;
 mod e2e;
 mod examples;
 mod fuzz;
-mod gateway_api;
 mod loom;
 mod process;
 mod signals;
@@ -43,8 +43,9 @@ enum Command {
     Codegen(codegen::Args),
     /// Fuzz decoders, responses, tokens and selectors, for a minute or as long as you say.
     Fuzz(fuzz::Args),
-    /// Generate types and accessors from Gateway API's definitions, and follow its kinds on a real kube-apiserver.
-    GatewayApi,
+    /// Generate types and accessors from a broad collection of public definitions, compile them, and follow the kinds of
+    /// Gateway API on a real kube-apiserver.
+    Definitions(definitions::Args),
     /// Try every order in which threads can meet at the locks and wake-ups of queue, store and handlers.
     Loom,
     /// Try many seeds of the deterministic simulation, or put bugs into the sources that it has to find.
@@ -78,7 +79,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::E2e(args) => e2e::run(&args, &Signals::install()?),
         Command::Codegen(args) => codegen::run(&args, &Signals::install()?),
         Command::Fuzz(args) => fuzz::run(&args, &Signals::install()?),
-        Command::GatewayApi => gateway_api::run(&Signals::install()?),
+        Command::Definitions(args) => definitions::run(&args, &Signals::install()?),
         Command::Loom => loom::run(&Signals::install()?),
         Command::Simulate(args) => simulate::run(&args, &Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),

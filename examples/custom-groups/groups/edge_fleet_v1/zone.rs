@@ -28,6 +28,9 @@ pub enum ZoneTier {
     NearEdge,
     #[serde(rename = "far-edge")]
     FarEdge,
+    /// A value that this definition doesn't name.
+    #[serde(untagged)]
+    Other(String),
 }
 
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]

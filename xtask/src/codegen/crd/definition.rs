@@ -54,28 +54,42 @@ struct Schema {
     open_api: Option<Value>,
 }
 
-/// Reads all definitions in the files.
-pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<Definition>> {
-    let mut definitions = Vec::new();
+/// What was read.
+#[derive(Debug, Default)]
+pub(crate) struct Definitions {
+    /// Those of which types can be made.
+    pub(crate) usable: Vec<Definition>,
+    /// What is not generated, and why.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Reads all definitions in the files. What no types can be made of is left out, unless that is everything.
+pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Definitions> {
+    let mut definitions = Definitions::default();
     for path in paths {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        definitions.extend(parse(path, &text)?);
+        parse(path, &text, &mut definitions)?;
     }
-    unlike(&definitions)?;
+    if definitions.usable.is_empty() {
+        bail!("{}", definitions.left_out.join("\n"));
+    }
+    unlike(&definitions.usable)?;
     Ok(definitions)
 }
 
-fn parse(path: &Path, text: &str) -> anyhow::Result<Vec<Definition>> {
+fn parse(path: &Path, text: &str, definitions: &mut Definitions) -> anyhow::Result<()> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text)
         .map_err(|error| anyhow::anyhow!("{} is not YAML: {error}", path.display()))?;
-    let mut definitions = Vec::new();
+    let mut is_empty = true;
     for document in documents.into_iter().filter(|document| !document.is_null()).flat_map(items) {
-        definitions.push(definition(path, document)?);
+        is_empty = false;
+        let found = definition(path, document, &mut definitions.left_out)?;
+        definitions.usable.extend(found);
     }
-    if definitions.is_empty() {
+    if is_empty {
         bail!("{} has no CustomResourceDefinition; take it out of `--crd`", path.display());
     }
-    Ok(definitions)
+    Ok(())
 }
 
 /// What is in a list, as `kubectl get crds -o yaml` prints it; or the document itself.
@@ -87,7 +101,7 @@ fn items(mut document: Value) -> Vec<Value> {
     }
 }
 
-fn definition(path: &Path, value: Value) -> anyhow::Result<Definition> {
+fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::Result<Option<Definition>> {
     let (kind, version) = (value["kind"].as_str(), value["apiVersion"].as_str());
     let found = format!("{} of {}", kind.unwrap_or("no kind"), version.unwrap_or("no `apiVersion`"));
     if kind != Some("CustomResourceDefinition") {
@@ -106,26 +120,31 @@ fn definition(path: &Path, value: Value) -> anyhow::Result<Definition> {
         other => bail!("{} has the scope `{other}`; write `Namespaced` or `Cluster`", place()),
     };
     let mut versions = Vec::new();
+    let mut is_served = false;
     for version in spec.versions.into_iter().filter(|version| version.served) {
-        let name = version.name;
-        let schema = version.schema.and_then(|schema| schema.open_api);
-        let Some(schema) = schema.filter(|schema| schema["properties"].is_object()) else {
-            bail!("{} has no schema for `{name}`; give it `schema.openAPIV3Schema.properties`", place());
-        };
-        if !schema["properties"]["spec"]["properties"].is_object() {
-            bail!(
-                "{} has no `spec` with properties in `{name}`, of which types could be made; \
-                 use kube's DynamicObject for it",
-                place()
-            );
+        is_served = true;
+        match usable(&version) {
+            Ok(fields) => {
+                left_out.extend(fields.into_iter().map(|field| {
+                    format!(
+                        "the field `{field}` of `{}` in {}: types have `spec` and `status`",
+                        version.name,
+                        place()
+                    )
+                }));
+                versions.push(version.name);
+            }
+            Err(why) => left_out.push(format!("`{}` of {}: {why}", version.name, place())),
         }
-        versions.push(name);
+    }
+    if !is_served {
+        left_out.push(format!("{}: it has no served version; set `served: true` for one", place()));
     }
     if versions.is_empty() {
-        bail!("{} has no served version; set `served: true` for one of `spec.versions`", place());
+        return Ok(None);
     }
     let Names { kind, plural, short_names: short } = spec.names;
-    Ok(Definition {
+    Ok(Some(Definition {
         path: path.to_owned(),
         group: spec.group,
         kind,
@@ -134,7 +153,22 @@ fn definition(path: &Path, value: Value) -> anyhow::Result<Definition> {
         namespaced,
         versions,
         value,
-    })
+    }))
+}
+
+/// Says which fields beside `spec` and `status` a version has, or why no types can be made of it.
+fn usable(version: &Version) -> Result<Vec<String>, &'static str> {
+    let schema = version.schema.as_ref().and_then(|schema| schema.open_api.as_ref());
+    let Some(fields) = schema.and_then(|schema| schema["properties"].as_object()) else {
+        return Err("it has no schema; give it `schema.openAPIV3Schema.properties`");
+    };
+    if !fields.get("spec").is_some_and(|spec| spec["properties"].is_object()) {
+        return Err(
+            "it has no `spec` with properties, of which types could be made; use kube's DynamicObject",
+        );
+    }
+    let known = ["apiVersion", "kind", "metadata", "spec", "status"];
+    Ok(fields.keys().filter(|field| !known.contains(&field.as_str())).cloned().collect())
 }
 
 /// Fails if two definitions are of one kind or of one resource.
@@ -173,14 +207,20 @@ spec:
   - { name: v0, served: false }
 ";
 
+    fn parsed(text: &str) -> anyhow::Result<Definitions> {
+        let mut definitions = Definitions::default();
+        parse(Path::new("a.yaml"), text, &mut definitions)?;
+        Ok(definitions)
+    }
+
     fn error(text: &str) -> String {
-        format!("{:#}", parse(Path::new("a.yaml"), text).unwrap_err())
+        format!("{:#}", parsed(text).unwrap_err())
     }
 
     #[test]
     fn a_definition_is_read_with_the_versions_that_are_served() {
-        let found = parse(Path::new("a.yaml"), WIDGET).unwrap();
-        let [widget] = found.as_slice() else { panic!("{found:?}") };
+        let found = parsed(WIDGET).unwrap();
+        let [widget] = found.usable.as_slice() else { panic!("{found:?}") };
         assert_eq!((widget.kind.as_str(), widget.plural.as_str()), ("Widget", "widgets"));
         assert_eq!(
             (widget.versions.as_slice(), widget.short.as_slice()),
@@ -193,10 +233,10 @@ spec:
     fn documents_and_lists_of_them_are_read_alike() {
         let gadget = WIDGET.replace("idget", "adget");
         let documents = format!("---\n{WIDGET}---\n# Nothing.\n---\n{gadget}");
-        assert_eq!(parse(Path::new("a.yaml"), &documents).unwrap().len(), 2);
+        assert_eq!(parsed(&documents).unwrap().usable.len(), 2);
         let indented = WIDGET.replace('\n', "\n  ");
         let list = format!("apiVersion: v1\nkind: List\nitems:\n- {indented}");
-        assert_eq!(parse(Path::new("a.yaml"), &list).unwrap().len(), 1);
+        assert_eq!(parsed(&list).unwrap().usable.len(), 1);
     }
 
     #[test]
@@ -207,14 +247,43 @@ spec:
             ("io/v1", "io/v1beta1", "write it as apiextensions.k8s.io/v1"),
             ("plural: widgets,", "", "missing field `plural`"),
             ("Namespaced", "namespaced", "write `Namespaced` or `Cluster`"),
-            ("served: true", "served: false", "no served version"),
-            ("schema: {", "other: {", "no schema for `v1`"),
-            ("spec: { properties: {} }", "status: {}", "no `spec` with properties in `v1`"),
         ] {
             let message = error(&WIDGET.replacen(from, to, 1));
             assert!(message.contains(expected) && message.contains("a.yaml"), "{from}: {message}");
         }
         assert!(error("# Nothing.\n").contains("has no CustomResourceDefinition"));
+    }
+
+    #[test]
+    fn definition_without_usable_spec_is_left_out_and_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [folder.path().join("good.yaml"), folder.path().join("bad.yaml")];
+        for (from, to, expected) in [
+            ("served: true", "served: false", "no served version"),
+            ("schema: {", "other: {", "no schema"),
+            ("spec: { properties: {} }", "status: {}", "no `spec` with properties"),
+        ] {
+            fs::write(&paths[0], WIDGET.replace("idget", "adget")).unwrap();
+            fs::write(&paths[1], WIDGET.replacen(from, to, 1)).unwrap();
+            let found = read(&paths).unwrap();
+            assert_eq!(found.usable.len(), 1);
+            let [why] = found.left_out.as_slice() else { panic!("{found:?}") };
+            assert!(why.contains(expected) && why.contains("bad.yaml") && why.contains("widgets"), "{why}");
+            let message = read(&paths[1..]).unwrap_err().to_string();
+            assert!(message.contains(expected), "nothing is left: {message}");
+        }
+    }
+
+    #[test]
+    fn field_beside_spec_and_status_is_reported() {
+        let found = parsed(&WIDGET.replace("{ spec: {", "{ operation: {}, specs: {}, spec: {")).unwrap();
+        assert_eq!(found.usable.len(), 1);
+        let reported = ["operation", "specs"].map(|field| format!("the field `{field}` of `v1` in "));
+        assert_eq!(found.left_out.len(), 2);
+        assert!(
+            found.left_out.iter().zip(&reported).all(|(said, expected)| said.starts_with(expected)),
+            "{found:?}"
+        );
     }
 
     #[test]

@@ -60,7 +60,10 @@ fn plan(paths: &[PathBuf], out: &Path) -> anyhow::Result<(Vec<Definition>, Lower
     if out.exists() && !out.is_dir() {
         bail!("{} is not a folder; give another one to `--out`", out.display());
     }
-    let definitions = definition::read(paths)?;
+    let definition::Definitions { usable: definitions, left_out } = definition::read(paths)?;
+    for what in left_out {
+        eprintln!("codegen: left out {what}");
+    }
     let groups = lower::lower(&definitions)?;
     let foreign = files::foreign(out, &groups.files(), MARK)?;
     if let Some(path) = foreign.first() {

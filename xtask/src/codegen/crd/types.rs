@@ -72,6 +72,7 @@ impl Types {
                 names => uses += &format!("use {module}::{{{}}};\n", names.join(", ")),
             }
         }
+        let source = with_missing(&open_enums(&source, &file), &root, &file, &defined);
         let indices = indices::indices(definition, version, &root, &file);
         let spec = source.split_once(SPEC).and_then(|(before, after)| {
             let (derives, after) = after.split_once(")]")?;
@@ -118,6 +119,62 @@ fn name(item: &syn::Item) -> Option<String> {
         syn::Item::Struct(item) => Some(item.ident.to_string()),
         syn::Item::Enum(item) => Some(item.ident.to_string()),
         _ => None,
+    }
+}
+
+/// Adds a variant for any other text to each type that is one of a few words. A newer definition may have more of them, and
+/// an object with one of those is valid.
+fn open_enums(source: &str, file: &syn::File) -> String {
+    let mut opened = source.to_owned();
+    for item in &file.items {
+        let syn::Item::Enum(item) = item else { continue };
+        let has_fields = item.variants.iter().any(|variant| !matches!(variant.fields, syn::Fields::Unit));
+        let is_copy =
+            item.attrs.iter().any(|attribute| attribute.to_token_stream().to_string().contains("Copy"));
+        if has_fields || is_copy {
+            continue;
+        }
+        let is_taken = |name: &str| item.variants.iter().any(|variant| variant.ident == name);
+        let Some(name) = ["Other", "OtherValue", "AnyOther"].into_iter().find(|name| !is_taken(name)) else {
+            continue;
+        };
+        let head = format!("pub enum {} {{\n", item.ident);
+        let end = opened.find(&head).and_then(|start| opened[start..].find("\n}").map(|end| start + end + 1));
+        if let Some(end) = end {
+            let variant = format!(
+                "    /// A value that this definition doesn't name.\n    #[serde(untagged)]\n    {name}(String),\n"
+            );
+            opened.insert_str(end, &variant);
+        }
+    }
+    opened
+}
+
+/// Adds the types that fields have and that kopium has not made, as it does of objects whose fields the schema leaves open:
+/// they can be anything.
+fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<String>) -> String {
+    let mut named = BTreeSet::new();
+    for item in &file.items {
+        match item {
+            syn::Item::Struct(item) => types_of(&item.fields, &mut named),
+            syn::Item::Enum(item) => {
+                item.variants.iter().for_each(|variant| types_of(&variant.fields, &mut named));
+            }
+            _ => {}
+        }
+    }
+    let missing =
+        named.iter().filter(|name| name.starts_with(root) && *name != root && !defined.contains(*name));
+    missing.fold(source.to_owned(), |source, name| {
+        format!(
+            "{source}\n\n/// Any value: the definition does not name its fields.\npub type {name} = serde_json::Value;\n"
+        )
+    })
+}
+
+fn types_of(fields: &syn::Fields, named: &mut BTreeSet<String>) {
+    for field in fields {
+        collect(field.ty.to_token_stream(), named);
     }
 }
 
@@ -190,6 +247,34 @@ pub struct HttpWidgetSpec {
         assert!(text.contains("meta::v1::Time>,") && text.contains("on: String,"), "{text}");
         assert!(
             !text.contains("kopium command") && text.lines().all(|line| line.trim_end() == line),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn types_that_kopium_leaves_out_can_be_anything() {
+        let source =
+            SOURCE.replace("    pub port", "    pub pod: Option<Vec<HttpWidgetPodSpec>>,\n    pub port");
+        let text = Types::parse(&widget(), "v1", &source)
+            .unwrap()
+            .text(&workspace::root(), &widget(), "v1")
+            .unwrap();
+        assert!(text.contains("\npub type HttpWidgetPodSpec = serde_json::Value;\n"), "{text}");
+        assert_eq!(text.matches("pub type").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn enums_accept_values_of_newer_definitions() {
+        let tier = "\n#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]\npub enum HttpWidgetTier {\n    \
+                    #[serde(rename = \"gold\")]\n    Gold,\n    Other,\n}\n";
+        let source = format!("{SOURCE}{tier}");
+        let text = Types::parse(&widget(), "v1", &source)
+            .unwrap()
+            .text(&workspace::root(), &widget(), "v1")
+            .unwrap();
+        assert!(
+            text.contains("    Other,\n    /// A value that")
+                && text.contains("    #[serde(untagged)]\n    OtherValue(String),\n}"),
             "{text}"
         );
     }

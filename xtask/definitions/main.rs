@@ -1,4 +1,4 @@
-//! The program of `cargo xtask gateway-api`: installs Gateway API's definitions, given as files, on the server of
+//! The program of `cargo xtask definitions`: installs Gateway API's definitions, given as files, on the server of
 //! `$KUBECONFIG`, which is thrown away afterwards, and follows each of its kinds with generated types and accessors.
 
 mod groups;

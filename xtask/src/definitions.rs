@@ -1,0 +1,169 @@
+//! `cargo xtask definitions`: code generation shown on definitions that others wrote. A broad collection, read from Go
+//! modules, becomes types and accessors, which are compiled; and a program with those of Gateway API follows its kinds on a
+//! real server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use crate::apiserver;
+use crate::codegen;
+use crate::controlplane::{Options, Programs};
+use crate::process;
+use crate::signals::Signals;
+use crate::workspace;
+
+/// What to do.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Generate and compile only; run nothing on a server.
+    #[arg(long)]
+    compile_only: bool,
+}
+
+impl Args {
+    /// As CI has it.
+    pub(crate) const CI: Self = Self { compile_only: false };
+}
+
+/// A Go module, and the folder in it with the definitions.
+type Module = (&'static str, &'static str);
+
+/// Gateway API, in a version that the Go of `xtask/controlplane` can read.
+const GATEWAY_API: Module = ("sigs.k8s.io/gateway-api@v1.6.2", "config/crd/standard");
+
+/// The others.
+const OTHERS: [Module; 6] = [
+    ("github.com/cert-manager/cert-manager@v1.16.2", "deploy/crds"),
+    ("github.com/crossplane/crossplane@v1.18.2", "cluster/crds"),
+    ("github.com/kedacore/keda/v2@v2.16.1", "config/crd/bases"),
+    ("github.com/prometheus-operator/prometheus-operator@v0.79.2", "example/prometheus-operator-crd"),
+    ("istio.io/api@v1.24.2", "kubernetes"),
+    ("sigs.k8s.io/karpenter@v1.1.1", "pkg/apis/crds"),
+];
+
+/// The program, without what is generated.
+const MAIN: &str = include_str!("../definitions/main.rs");
+
+/// A library that has nothing but what is generated.
+const LIBRARY: &str = "//! Types and accessors for a broad collection of definitions.\n\npub mod groups;\n";
+
+/// The manifest of both. It has the dependencies of a user's program; neither is a member of the workspace.
+const MANIFEST: &str = include_str!("../definitions/manifest.toml");
+
+/// Generates and compiles everything, and runs the program.
+pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
+    let folder = workspace::root().join("target/definitions");
+    let program = Package { folder: folder.join("program"), file: "main.rs", text: MAIN };
+    program.write()?;
+    let definitions = definitions(GATEWAY_API, &program.folder)?;
+    program.generate(&definitions, signals)?;
+    program.cargo("build", &[], signals)?;
+    let all = Package { folder: folder.join("collection"), file: "lib.rs", text: LIBRARY };
+    all.write()?;
+    let mut collection = definitions.clone();
+    for module in OTHERS {
+        collection.extend(self::definitions(module, &all.folder)?);
+    }
+    all.generate(&collection, signals)?;
+    all.cargo("check", &[], signals)?;
+    if args.compile_only {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = Options::default();
+    let programs = Programs::find(&options, signals)?;
+    let mut cluster = apiserver::start(&options, &programs, signals)?;
+    let mut command = cargo(&program.folder, "run");
+    command.arg("--").args(&definitions);
+    apiserver::run_against(&mut cluster, &programs, &mut command, signals)
+}
+
+/// A package with generated code.
+struct Package {
+    folder: PathBuf,
+    /// The file with what is not generated.
+    file: &'static str,
+    text: &'static str,
+}
+
+impl Package {
+    /// Writes the parts that are not generated.
+    fn write(&self) -> anyhow::Result<()> {
+        let source = self.folder.join("src");
+        fs::create_dir_all(&source)
+            .with_context(|| format!("cannot make the folder {}", source.display()))?;
+        // As the workspace has it: cargo takes what it needs, and leaves out the rest.
+        let lock = workspace::root().join("Cargo.lock");
+        fs::copy(lock, self.folder.join("Cargo.lock")).context("cannot copy Cargo.lock")?;
+        for (path, text) in [(self.folder.join("Cargo.toml"), MANIFEST), (source.join(self.file), self.text)]
+        {
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    fn generate(&self, definitions: &[PathBuf], signals: &Signals) -> anyhow::Result<()> {
+        codegen::for_definitions(definitions, &self.folder.join("src/groups"), signals)
+    }
+
+    fn cargo(&self, what: &str, arguments: &[&str], signals: &Signals) -> anyhow::Result<()> {
+        // Without network: whatever it needs is in the workspace's lock file.
+        if !process::run(cargo(&self.folder, what).args(arguments), signals, || Ok(()))?.success() {
+            bail!("the generated code in {} does not compile; see the message above", self.folder.display());
+        }
+        Ok(())
+    }
+}
+
+/// Has Go fetch a module, and returns the files with definitions in it. There are others beside them.
+fn definitions((module, path): Module, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let found = definitions_in(&download(module, folder)?.join(path))?;
+    if found.is_empty() {
+        bail!("there are no definitions in {path} of {module}; correct xtask/src/definitions.rs");
+    }
+    Ok(found)
+}
+
+/// Has Go fetch a module, and returns its folder.
+fn download(module: &str, folder: &Path) -> anyhow::Result<PathBuf> {
+    let output = Command::new("go")
+        .args(["mod", "download", "-json", module])
+        .current_dir(folder)
+        .output()
+        .context("cannot start `go`, which fetches definitions; install Go")?;
+    let answer: Value = serde_json::from_slice(&output.stdout).with_context(|| {
+        format!("`go mod download {module}` failed: {}", String::from_utf8_lossy(&output.stderr).trim())
+    })?;
+    match (answer["Dir"].as_str(), answer["Error"].as_str()) {
+        (Some(folder), None) => Ok(PathBuf::from(folder)),
+        (_, error) => bail!("`go mod download {module}` failed: {}", error.unwrap_or("it names no folder")),
+    }
+}
+
+fn definitions_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let context = || format!("cannot list {}", folder.display());
+    let mut definitions = Vec::new();
+    for entry in fs::read_dir(folder).with_context(context)? {
+        let path = entry.with_context(context)?.path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        if text.contains("\nkind: CustomResourceDefinition\n") {
+            definitions.push(path);
+        }
+    }
+    definitions.sort();
+    Ok(definitions)
+}
+
+fn cargo(folder: &Path, what: &str) -> Command {
+    let mut command = workspace::cargo();
+    command.current_dir(folder).args([what, "--quiet", "--offline"]);
+    // Most of what it depends on has been built for the workspace.
+    command.env("CARGO_TARGET_DIR", workspace::root().join("target"));
+    command
+}
