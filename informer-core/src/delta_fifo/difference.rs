@@ -113,6 +113,7 @@ impl<K: 'static> Shared<K> {
             }
         });
         drop((held, under_way));
+        self.make_room(quiet.len());
         for slice in quiet.chunks(SLICE) {
             self.change_indexed(|state| {
                 if !state.is_first_list_arriving() {
@@ -207,6 +208,7 @@ impl<K: 'static> Shared<K> {
         end: impl FnOnce(&mut State<K>),
     ) {
         let hold = (changes.len() > SLICE).then(|| Hold::new(self));
+        self.make_room(changes.len());
         let mut changes = changes.into_iter();
         let mut is_wanted = false;
         let mut slice = |state: &mut State<K>| {

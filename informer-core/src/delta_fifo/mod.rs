@@ -19,6 +19,7 @@ mod list;
 mod merge;
 mod namespace_feed;
 mod population;
+mod room;
 mod state;
 #[cfg(test)]
 mod tests;

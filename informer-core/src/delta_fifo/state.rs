@@ -23,8 +23,8 @@ pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 pub(super) struct State<K> {
     pub(super) items: VecDeque<Pending<K>>,
     /// Ticket numbers by key. The item with ticket `n` stands at `items[n - first_ticket]`.
-    index: HashTable<u64>,
-    first_ticket: u64,
+    pub(super) index: HashTable<u64>,
+    pub(super) first_ticket: u64,
     /// How many deltas the items have, without those that were put back: what fails again and again must not keep what
     /// is new from coming in. So rather too few than too many.
     deltas: usize,

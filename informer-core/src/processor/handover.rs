@@ -243,3 +243,38 @@ impl<K> Handover<K> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cached, Event, EventBatch, ObjectKey};
+
+    #[test]
+    fn i11_two_who_coalesce_at_the_same_time_count_the_handler_once() {
+        let shared = Arc::new(SharedBacklog::new(true));
+        let handover = Handover::<u64>::new(Some(1), true, Arc::clone(&shared));
+        let push = || {
+            let object = Cached::from_parts(ObjectKey::cluster_scoped("a"), 1.into(), Default::default(), 0);
+            let events = vec![Event::Updated { old: object.clone(), new: object }];
+            let batch = Arc::new(EventBatch { events, completes_initial_list: false });
+            let parcel = Parcel { batch: &batch, for_backlog: &batch, wants_resyncs: false };
+            let (_, is_shared) = handover.push(&parcel);
+            shared.finish();
+            is_shared
+        };
+        assert!(!push() && push());
+        let waker = futures::task::noop_waker();
+        let mut context = Context::from_waker(&waker);
+        assert!(matches!(handover.take_or_sleep(&context), Taken::IsBehind));
+        // Before the consumer does what it has to, somebody asks for statistics, and it takes all there is.
+        assert_eq!(handover.backlog().pending, 1);
+        assert!(handover.poll_take(&mut context).is_ready());
+        handover.coalesce(SLICE, |pending, _, _| assert!(pending.is_empty()));
+        assert!(!handover.is_behind());
+        handover.finish_one();
+        assert!(!push(), "it is not behind, and has one event waiting as it is");
+        handover.coalesce(SLICE, |pending, _, _| assert!(pending.is_empty()));
+        assert_eq!(handover.backlog().pending, 1);
+        assert!(handover.poll_take(&mut context).is_ready());
+    }
+}

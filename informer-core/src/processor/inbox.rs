@@ -145,8 +145,12 @@ impl<K> Inbox<K> {
         Some((Cursor::over(None, false, batches), count))
     }
 
-    /// Takes what has to be coalesced for the handler. It counts as pending from now on.
+    /// Takes what has to be coalesced for a handler that is behind. It counts as pending from now on.
     pub(super) fn take_to_coalesce(&mut self) -> (VecDeque<SharedBatch<K>>, Option<SharedPart>) {
+        if !self.is_behind() {
+            // Somebody else has coalesced everything, and it has been taken.
+            return (VecDeque::new(), None);
+        }
         self.has_pending = true;
         (self.take_batches().0, self.shared.take())
     }

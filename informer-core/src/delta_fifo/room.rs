@@ -1,0 +1,56 @@
+//! Room for many keys, made while the queue is not locked: a large table takes milliseconds to grow.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashTable;
+
+use super::state::{SLICE, State};
+use super::{Pending, Shared};
+
+/// Room for queued keys.
+struct Tables<K> {
+    items: VecDeque<Pending<K>>,
+    index: HashTable<u64>,
+}
+
+impl<K> Tables<K> {
+    fn with_capacity(count: usize) -> Self {
+        Self { items: VecDeque::with_capacity(count), index: HashTable::with_capacity(count) }
+    }
+}
+
+impl<K: 'static> State<K> {
+    /// Takes over larger tables that were made when the queue was not locked, unless moving what is queued would take long.
+    /// Returns the tables that are not needed, to be dropped when the queue is not locked.
+    fn make_room(&mut self, tables: Tables<K>) -> Tables<K> {
+        if self.items.len() > SLICE || tables.items.capacity() <= self.items.capacity() {
+            return tables;
+        }
+        let Tables { mut items, mut index } = tables;
+        items.append(&mut self.items);
+        for (position, pending) in items.iter().enumerate() {
+            let hash_of = |&ticket: &u64| items[(ticket - self.first_ticket) as usize].key.hash_value();
+            index.insert_unique(pending.key.hash_value(), self.first_ticket + position as u64, hash_of);
+        }
+        Tables {
+            items: std::mem::replace(&mut self.items, items),
+            index: std::mem::replace(&mut self.index, index),
+        }
+    }
+}
+
+impl<K: 'static> Shared<K> {
+    /// Makes room for so many keys more, so that the tables do not grow while the queue is locked.
+    pub(super) fn make_room(&self, count: usize) {
+        if count <= SLICE {
+            return;
+        }
+        let queued = self.state.lock().len();
+        let mut tables = Tables::with_capacity(queued + count);
+        {
+            let mut state = self.state.lock();
+            tables = state.make_room(tables);
+        }
+        drop(tables);
+    }
+}
