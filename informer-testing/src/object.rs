@@ -5,11 +5,12 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use crate::protobuf;
 use crate::resource::ResourceKind;
 
 /// An immutable version of an object.
@@ -31,6 +32,8 @@ pub(crate) struct Object {
     content_start: usize,
     /// Where in `json` the value of `metadata` is.
     metadata: Range<usize>,
+    /// The content in protobuf, once somebody has wanted it.
+    protobuf: OnceLock<Box<[u8]>>,
 }
 
 impl Object {
@@ -87,6 +90,7 @@ impl Object {
             json,
             content_start,
             metadata,
+            protobuf: OnceLock::new(),
         })
     }
 
@@ -99,6 +103,15 @@ impl Object {
     /// Gives the whole object as JSON.
     pub(crate) fn json(&self) -> &Bytes {
         &self.json
+    }
+
+    /// Gives the content in protobuf, which is made once: lists and watches send each version to many. It is empty if there is
+    /// no message for the kind.
+    pub(crate) fn protobuf(&self, kind: &ResourceKind) -> &[u8] {
+        self.protobuf.get_or_init(|| {
+            let content = protobuf::content(&kind.api_version(), &kind.kind, &self.decode());
+            content.unwrap_or_default().into()
+        })
     }
 
     /// Gives everything after `kind` and `apiVersion`, up to and with the closing brace.

@@ -6,11 +6,14 @@ use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::messages::{Field, Shape};
-use super::wire::{put_bytes, put_double, put_number};
+use super::messages::{Field, Message, Shape, Type};
+use super::wire::{put_bytes, put_double, put_nested, put_number};
 use super::{MAGIC, Messages};
 
 type Object = Map<String, Value>;
+
+/// More than what stands around the content of an object takes, in bytes.
+const ROOM: usize = 256;
 
 /// A value is not what its field has. Go could not have stored it; the simulator, which knows no schemas of built-in
 /// kinds, could.
@@ -19,33 +22,46 @@ struct Unfit;
 /// Writes an object that says its kind and version. There are no bytes if there is no message for them.
 pub(crate) fn document(object: &Object) -> Vec<u8> {
     let (api_version, kind) = (text_of(object, "apiVersion"), text_of(object, "kind"));
-    let Some(message) = Messages::all().of_kind(api_version, kind) else {
-        return Vec::new();
-    };
-    let mut raw = Vec::new();
-    put_message(&mut raw, message, object);
-    envelope(api_version, kind, &raw)
+    let content = content(api_version, kind, object);
+    content.map_or_else(Vec::new, |content| document_of(api_version, kind, &content))
 }
 
-/// Writes a list of objects, given as what stands before its items, and the items, which need not say their kind.
-pub(crate) fn list(head: &Object, items: impl Iterator<Item = Object>) -> Vec<u8> {
+/// Writes what is in an object, without its kind and version, if there is a message for these.
+pub(crate) fn content(api_version: &str, kind: &str, object: &Object) -> Option<Vec<u8>> {
+    let message = Messages::all().find(Messages::all().of_kind(api_version, kind)?)?;
+    let mut out = Vec::new();
+    put_message(&mut out, message, object);
+    Some(out)
+}
+
+/// Writes an object of which the content has been written.
+pub(crate) fn document_of(api_version: &str, kind: &str, content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(content.len() + ROOM);
+    put_envelope(&mut out, api_version, kind, |out| put_bytes(out, 2, content));
+    out
+}
+
+/// Writes a list of objects, given as what stands before its items, and the contents of the items.
+pub(crate) fn list<C: AsRef<[u8]>>(head: &Object, items: impl Iterator<Item = C>) -> Vec<u8> {
     let (api_version, kind) = (text_of(head, "apiVersion"), text_of(head, "kind"));
-    let message = kind.strip_suffix("List").and_then(|kind| Messages::all().of_kind(api_version, kind));
-    let mut raw = Vec::new();
-    nested(&mut raw, 1, "meta.v1.ListMeta", head.get("metadata").and_then(Value::as_object));
-    for item in items {
-        nested(&mut raw, 2, message.unwrap_or_default(), Some(&item));
-    }
-    envelope(api_version, kind, &raw)
+    let mut out = Vec::new();
+    put_envelope(&mut out, api_version, kind, |out| {
+        put_nested(out, 2, |out| {
+            let metadata = head.get("metadata").and_then(Value::as_object);
+            put_inner(out, 1, Messages::all().find("meta.v1.ListMeta"), metadata);
+            for item in items {
+                put_bytes(out, 2, item.as_ref());
+            }
+        });
+    });
+    out
 }
 
 /// Writes a `WatchEvent` about an object that has been written.
 pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
-    let mut extension = Vec::new();
-    put_bytes(&mut extension, 1, document);
-    let mut event = Vec::new();
+    let mut event = Vec::with_capacity(document.len() + ROOM);
     put_bytes(&mut event, 1, kind.as_bytes());
-    put_bytes(&mut event, 2, &extension);
+    put_nested(&mut event, 2, |extension| put_bytes(extension, 1, document));
     event
 }
 
@@ -59,29 +75,30 @@ pub(crate) fn message(fields: &[(u64, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// Puts `runtime.Unknown` around a message.
-fn envelope(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
-    let mut type_meta = Vec::new();
-    put_bytes(&mut type_meta, 1, api_version.as_bytes());
-    put_bytes(&mut type_meta, 2, kind.as_bytes());
-    let mut out = MAGIC.to_vec();
-    put_bytes(&mut out, 1, &type_meta);
-    put_bytes(&mut out, 2, raw);
+fn put_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, put_content: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(MAGIC);
+    put_nested(out, 1, |type_meta| {
+        put_bytes(type_meta, 1, api_version.as_bytes());
+        put_bytes(type_meta, 2, kind.as_bytes());
+    });
+    put_content(out);
     // Neither the content's encoding nor its type is said.
-    put_bytes(&mut out, 3, b"");
-    put_bytes(&mut out, 4, b"");
-    out
+    put_bytes(out, 3, b"");
+    put_bytes(out, 4, b"");
 }
 
-fn put_message(out: &mut Vec<u8>, message: &str, object: &Object) {
-    for field in Messages::all().fields(message) {
+fn put_message(out: &mut Vec<u8>, message: &Message, object: &Object) {
+    for field in &message.fields {
         if field.name == "-" {
-            nested(out, field.number, field.type_name, Some(object));
+            put_inner(out, field.number, field.message(), Some(object));
             continue;
         }
         let value = object.get(field.name).filter(|value| !value.is_null());
+        let before = out.len();
         if put_field(out, field, value).is_err() {
+            out.truncate(before);
             tracing::warn!(
-                message,
+                message = message.name,
                 field = field.name,
                 "left out of protobuf: it is not of the field's type"
             );
@@ -92,19 +109,21 @@ fn put_message(out: &mut Vec<u8>, message: &str, object: &Object) {
 fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Value>) -> Result<(), Unfit> {
     match (field.shape, value) {
         (Shape::List, Some(Value::Array(elements))) => {
-            elements.iter().try_for_each(|element| put_value(out, field.number, field.type_name, element))
+            elements.iter().try_for_each(|element| put_value(out, field.number, field, element))
         }
         (Shape::Map, Some(Value::Object(entries))) => {
             for (key, value) in entries {
-                let mut entry = Vec::new();
-                put_bytes(&mut entry, 1, key.as_bytes());
-                put_value(&mut entry, 2, field.type_name, value)?;
-                put_bytes(out, field.number, &entry);
+                let mut is_fit = Ok(());
+                put_nested(out, field.number, |entry| {
+                    put_bytes(entry, 1, key.as_bytes());
+                    is_fit = put_value(entry, 2, field, value);
+                });
+                is_fit?;
             }
             Ok(())
         }
         (Shape::List | Shape::Map, Some(_)) => Err(Unfit),
-        (_, Some(value)) => put_value(out, field.number, field.type_name, value),
+        (_, Some(value)) => put_value(out, field.number, field, value),
         (Shape::Plain | Shape::Always, None) => {
             put_nothing(out, field);
             Ok(())
@@ -115,77 +134,78 @@ fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Value>) -> Result<
 
 /// Writes a field that has no value, but is no pointer either.
 fn put_nothing(out: &mut Vec<u8>, field: &Field) {
-    match field.type_name {
-        "y" => {}
-        "i" | "b" => put_number(out, field.number, 0),
-        "d" => put_double(out, field.number, 0.0),
-        "api.resource.Quantity" => put_text(out, field.number, 1, "0"),
-        "util.intstr.IntOrString" => put_int_or_string(out, field.number, 0, None),
-        message => nested(out, field.number, message, None),
+    match field.value_type {
+        Type::Bytes => {}
+        Type::Int | Type::Bool => put_number(out, field.number, 0),
+        Type::Double => put_double(out, field.number, 0.0),
+        Type::Quantity => put_text(out, field.number, 1, "0"),
+        Type::IntOrString => put_int_or_string(out, field.number, 0, None),
+        Type::Text | Type::Time | Type::MicroTime | Type::Json => put_bytes(out, field.number, b""),
+        Type::Message(_) => put_inner(out, field.number, field.message(), None),
     }
 }
 
-fn put_value(out: &mut Vec<u8>, field: u64, type_name: &str, value: &Value) -> Result<(), Unfit> {
-    match (type_name, value) {
-        ("i", value) => put_number(out, field, value.as_i64().ok_or(Unfit)?.cast_unsigned()),
-        ("d", value) => put_double(out, field, value.as_f64().ok_or(Unfit)?),
-        ("b", Value::Bool(value)) => put_number(out, field, (*value).into()),
-        ("s", Value::String(text)) => put_bytes(out, field, text.as_bytes()),
-        ("y", Value::String(text)) => {
-            put_bytes(out, field, &BASE64_STANDARD.decode(text).map_err(|_| Unfit)?);
+fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Value) -> Result<(), Unfit> {
+    match (field.value_type, value) {
+        (Type::Int, value) => put_number(out, number, value.as_i64().ok_or(Unfit)?.cast_unsigned()),
+        (Type::Double, value) => put_double(out, number, value.as_f64().ok_or(Unfit)?),
+        (Type::Bool, Value::Bool(value)) => put_number(out, number, (*value).into()),
+        (Type::Text, Value::String(text)) => put_bytes(out, number, text.as_bytes()),
+        (Type::Bytes, Value::String(text)) => {
+            put_bytes(out, number, &BASE64_STANDARD.decode(text).map_err(|_| Unfit)?);
         }
         // Go drops the fractions of a second from all times but these.
-        ("meta.v1.MicroTime", Value::String(text)) => put_time(out, field, text, 1_000)?,
-        ("meta.v1.Time", Value::String(text)) => put_time(out, field, text, 1_000_000_000)?,
-        ("meta.v1.FieldsV1" | "pkg.runtime.RawExtension", value) => {
-            put_text(out, field, 1, &value.to_string());
-        }
-        ("api.resource.Quantity", Value::String(text)) => put_text(out, field, 1, text),
-        ("api.resource.Quantity", Value::Number(number)) => put_text(out, field, 1, &number.to_string()),
-        ("util.intstr.IntOrString", Value::String(text)) => put_int_or_string(out, field, 0, Some(text)),
-        ("util.intstr.IntOrString", value) => {
-            put_int_or_string(out, field, value.as_i64().ok_or(Unfit)?, None);
-        }
-        ("b" | "s" | "y", _) => return Err(Unfit),
-        (message, Value::Object(object)) => nested(out, field, message, Some(object)),
+        (Type::MicroTime, Value::String(text)) => put_time(out, number, text, 1_000)?,
+        (Type::Time, Value::String(text)) => put_time(out, number, text, 1_000_000_000)?,
+        (Type::Json, value) => put_text(out, number, 1, &value.to_string()),
+        (Type::Quantity, Value::String(text)) => put_text(out, number, 1, text),
+        (Type::Quantity, Value::Number(quantity)) => put_text(out, number, 1, &quantity.to_string()),
+        (Type::IntOrString, Value::String(text)) => put_int_or_string(out, number, 0, Some(text)),
+        (Type::IntOrString, value) => put_int_or_string(out, number, value.as_i64().ok_or(Unfit)?, None),
+        (Type::Message(_), Value::Object(object)) => put_inner(out, number, field.message(), Some(object)),
         _ => return Err(Unfit),
     }
     Ok(())
 }
 
-fn nested(out: &mut Vec<u8>, field: u64, message: &str, object: Option<&Object>) {
-    let mut inner = Vec::new();
-    match object {
-        Some(object) => put_message(&mut inner, message, object),
-        None => put_message(&mut inner, message, &Object::new()),
+/// Writes a message within another; none at all is an empty one.
+fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: Option<&Object>) {
+    match (message, object) {
+        (None, _) => put_bytes(out, number, b""),
+        (Some(message), Some(object)) => put_nested(out, number, |out| put_message(out, message, object)),
+        (Some(message), None) => {
+            let empty = message.empty.get_or_init(|| {
+                let mut empty = Vec::new();
+                put_message(&mut empty, message, &Object::new());
+                empty
+            });
+            put_bytes(out, number, empty);
+        }
     }
-    put_bytes(out, field, &inner);
 }
 
 /// Writes a message with one field, which is text.
-fn put_text(out: &mut Vec<u8>, field: u64, inner_field: u64, text: &str) {
-    let mut inner = Vec::new();
-    put_bytes(&mut inner, inner_field, text.as_bytes());
-    put_bytes(out, field, &inner);
+fn put_text(out: &mut Vec<u8>, number: u64, inner_number: u64, text: &str) {
+    put_nested(out, number, |inner| put_bytes(inner, inner_number, text.as_bytes()));
 }
 
 /// Writes a time, in whole units of so many nanoseconds.
-fn put_time(out: &mut Vec<u8>, field: u64, text: &str, unit: i32) -> Result<(), Unfit> {
+fn put_time(out: &mut Vec<u8>, number: u64, text: &str, unit: i32) -> Result<(), Unfit> {
     let time: Timestamp = text.parse().map_err(|_| Unfit)?;
     let nanoseconds = time.subsec_nanosecond();
-    let mut inner = Vec::new();
-    put_number(&mut inner, 1, time.as_second().cast_unsigned());
-    put_number(&mut inner, 2, i64::from(nanoseconds - nanoseconds % unit).cast_unsigned());
-    put_bytes(out, field, &inner);
+    put_nested(out, number, |inner| {
+        put_number(inner, 1, time.as_second().cast_unsigned());
+        put_number(inner, 2, i64::from(nanoseconds - nanoseconds % unit).cast_unsigned());
+    });
     Ok(())
 }
 
 fn put_int_or_string(out: &mut Vec<u8>, field: u64, number: i64, text: Option<&str>) {
-    let mut inner = Vec::new();
-    put_number(&mut inner, 1, text.is_some().into());
-    put_number(&mut inner, 2, number.cast_unsigned());
-    put_bytes(&mut inner, 3, text.unwrap_or_default().as_bytes());
-    put_bytes(out, field, &inner);
+    put_nested(out, field, |inner| {
+        put_number(inner, 1, text.is_some().into());
+        put_number(inner, 2, number.cast_unsigned());
+        put_bytes(inner, 3, text.unwrap_or_default().as_bytes());
+    });
 }
 
 fn text_of<'o>(object: &'o Object, name: &str) -> &'o str {

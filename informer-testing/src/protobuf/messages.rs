@@ -7,16 +7,27 @@
 //! empty. A message whose name in JSON is `-` has its fields in those of the message around it.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 static TEXT: &str = include_str!("messages.txt");
 
 static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TEXT));
 
-/// All messages by name, and the kinds by version.
+/// All messages, and where those of names and kinds are among them.
 pub(super) struct Messages {
     kinds: HashMap<(&'static str, &'static str), &'static str>,
-    messages: HashMap<&'static str, Vec<Field>>,
+    names: HashMap<&'static str, usize>,
+    messages: Vec<Message>,
+}
+
+/// One message.
+#[derive(Default)]
+pub(super) struct Message {
+    pub(super) name: &'static str,
+    /// In the order of their numbers, which is that in which Go writes them.
+    pub(super) fields: Vec<Field>,
+    /// What Go writes of an empty one.
+    pub(super) empty: OnceLock<Vec<u8>>,
 }
 
 /// One field of a message.
@@ -27,6 +38,25 @@ pub(super) struct Field {
     pub(super) shape: Shape,
     /// The type of the value, or of the elements.
     pub(super) type_name: &'static str,
+    pub(super) value_type: Type,
+}
+
+/// What a type means for who writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    Text,
+    Bool,
+    Int,
+    Double,
+    Bytes,
+    Time,
+    MicroTime,
+    /// JSON within a message.
+    Json,
+    Quantity,
+    IntOrString,
+    /// A message, by its place; none if there are no fields to know.
+    Message(Option<usize>),
 }
 
 /// How often a field is there, and whether it is in JSON.
@@ -94,6 +124,14 @@ pub(crate) fn fields_of(message: &str) -> Vec<(&'static str, FieldType)> {
 }
 
 impl Field {
+    /// The message of its type, if that is one with fields.
+    pub(super) fn message(&self) -> Option<&'static Message> {
+        match self.value_type {
+            Type::Message(Some(place)) => Some(Messages::all().at(place)),
+            _ => None,
+        }
+    }
+
     fn field_type(&self) -> FieldType {
         let (is_map, is_list) = (self.shape == Shape::Map, self.shape == Shape::List);
         FieldType { name: self.type_name, is_map, is_list }
@@ -117,12 +155,22 @@ impl Messages {
 
     /// Gives the fields of a message in the order of their numbers, which is that in which Go writes them.
     pub(super) fn fields(&self, message: &str) -> &[Field] {
-        self.messages.get(message).map_or(&[], Vec::as_slice)
+        self.find(message).map_or(&[], |message| &message.fields)
+    }
+
+    /// Finds a message.
+    pub(super) fn find(&self, name: &str) -> Option<&Message> {
+        self.names.get(name).map(|place| &self.messages[*place])
+    }
+
+    /// Gives the message at a place.
+    pub(super) fn at(&self, place: usize) -> &Message {
+        &self.messages[place]
     }
 
     fn parse(text: &'static str) -> Self {
-        let (mut kinds, mut messages) = (HashMap::new(), HashMap::<_, Vec<Field>>::new());
-        let mut current = "";
+        let (mut kinds, mut names) = (HashMap::new(), HashMap::new());
+        let mut messages: Vec<Message> = Vec::new();
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             match words[..] {
@@ -131,16 +179,41 @@ impl Messages {
                 }
                 [number, name, coded] => {
                     let (shape, type_name) = Shape::parse(coded);
-                    let fields = messages.entry(current).or_default();
-                    fields.extend(number.parse().ok().map(|number| Field { number, name, shape, type_name }));
+                    let field = |number| Field { number, name, shape, type_name, value_type: Type::Text };
+                    let fields = messages.last_mut().map(|message| &mut message.fields);
+                    fields.into_iter().for_each(|fields| fields.extend(number.parse().ok().map(field)));
                 }
-                _ => current = line,
+                _ => {
+                    names.insert(line, messages.len());
+                    messages.push(Message { name: line, ..Message::default() });
+                }
             }
         }
-        for fields in messages.values_mut() {
-            fields.sort_by_key(|field| field.number);
+        for message in &mut messages {
+            message.fields.sort_by_key(|field| field.number);
+            for field in &mut message.fields {
+                field.value_type = Type::parse(field.type_name, &names);
+            }
         }
-        Self { kinds, messages }
+        Self { kinds, names, messages }
+    }
+}
+
+impl Type {
+    fn parse(name: &str, places: &HashMap<&str, usize>) -> Self {
+        match name {
+            "s" => Self::Text,
+            "b" => Self::Bool,
+            "i" => Self::Int,
+            "d" => Self::Double,
+            "y" => Self::Bytes,
+            "meta.v1.Time" => Self::Time,
+            "meta.v1.MicroTime" => Self::MicroTime,
+            "meta.v1.FieldsV1" | "pkg.runtime.RawExtension" => Self::Json,
+            "api.resource.Quantity" => Self::Quantity,
+            "util.intstr.IntOrString" => Self::IntOrString,
+            message => Self::Message(places.get(message).copied()),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ mod messages;
 mod wire;
 
 pub(crate) use decode::read;
-pub(crate) use encode::{document, event, list, message};
+pub(crate) use encode::{content, document, document_of, event, list, message};
 use messages::Messages;
 pub(crate) use messages::{FieldType, field_type, fields_of, message_of};
 

@@ -68,6 +68,23 @@ pub(super) fn put_double(out: &mut Vec<u8>, field: u64, number: f64) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
+/// Appends a field with a message, which is written in place.
+pub(super) fn put_nested(out: &mut Vec<u8>, field: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    put_varint(out, field << 3 | 2);
+    let start = out.len();
+    // Its length is not known before, and most have one of a single byte.
+    out.push(0);
+    write(out);
+    let length = out.len() - start - 1;
+    if length < 0x80 {
+        out[start] = length as u8;
+        return;
+    }
+    let mut prefix = Vec::with_capacity(10);
+    put_varint(&mut prefix, length as u64);
+    out.splice(start..=start, prefix);
+}
+
 /// Appends a field with bytes: text, or a message.
 pub(super) fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     put_varint(out, field << 3 | 2);

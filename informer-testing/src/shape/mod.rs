@@ -67,6 +67,9 @@ impl Shape {
 
     /// Gives an object on its own.
     pub(crate) fn document(&mut self, object: &Object) -> Bytes {
+        if self.sends_stored_protobuf() {
+            return self.stored_protobuf(object).into();
+        }
         let mut json = BytesMut::new();
         self.append_json(&mut json, object);
         match self.encoding {
@@ -80,10 +83,15 @@ impl Shape {
         if self.encoding == Encoding::Protobuf {
             // It stands on what is in it, so that no list is parsed as a whole.
             let head = parse(&[self.list_head(metadata).as_bytes(), b"]}"].concat());
+            if self.sends_stored_protobuf() {
+                return protobuf::list(&head, objects.iter().map(|object| object.protobuf(&self.kind)))
+                    .into();
+            }
             let item = |object: &Arc<Object>| {
                 let mut json = BytesMut::new();
                 self.append_item(&mut json, object);
-                parse(&json)
+                protobuf::content("meta.k8s.io/v1", "PartialObjectMetadata", &parse(&json))
+                    .unwrap_or_default()
             };
             return protobuf::list(&head, objects.iter().map(item)).into();
         }
@@ -100,6 +108,9 @@ impl Shape {
 
     /// Gives an event of a watch about an object.
     pub(crate) fn event(&mut self, kind: &str, object: &Object) -> Vec<u8> {
+        if self.sends_stored_protobuf() {
+            return protobuf::event(kind, &self.stored_protobuf(object));
+        }
         let mut json = BytesMut::new();
         self.append_json(&mut json, object);
         self.encoding.event(kind, &json)
@@ -168,6 +179,17 @@ impl Shape {
             }
         };
         format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#)
+    }
+
+    /// Tells whether objects are sent as they are stored, but in protobuf. Only custom resources, which have no messages, come
+    /// in several versions.
+    fn sends_stored_protobuf(&self) -> bool {
+        self.encoding == Encoding::Protobuf && self.form == Form::Full
+    }
+
+    fn stored_protobuf(&self, object: &Object) -> Vec<u8> {
+        let content = object.protobuf(&self.kind);
+        protobuf::document_of(&self.kind.api_version(), &self.kind.kind, content)
     }
 
     fn append_full(&self, buffer: &mut BytesMut, object: &Object) {
