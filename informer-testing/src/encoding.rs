@@ -74,7 +74,7 @@ impl Encoding {
                 // There is nothing in JSON that YAML has not.
                 Cow::Owned(serde_saphyr::to_string(&value).unwrap_or_default().into_bytes())
             }
-            Self::Protobuf => Cow::Owned(protobuf::document(&parse(&json))),
+            Self::Protobuf => Cow::Owned(protobuf::document(&json)),
             Self::Cbor => Cow::Owned(cbor::document(&parse(&json))),
         }
     }

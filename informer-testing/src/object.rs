@@ -109,7 +109,7 @@ impl Object {
     /// no message for the kind.
     pub(crate) fn protobuf(&self, kind: &ResourceKind) -> &[u8] {
         self.protobuf.get_or_init(|| {
-            let content = protobuf::content(&kind.api_version(), &kind.kind, &self.decode());
+            let content = protobuf::content(&kind.api_version(), &kind.kind, &self.json);
             content.unwrap_or_default().into()
         })
     }

@@ -4,13 +4,11 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use super::messages::{Field, Message, Shape, Type};
+use super::node::{Fields, Node};
 use super::wire::{put_bytes, put_double, put_nested, put_number};
 use super::{MAGIC, Messages};
-
-type Object = Map<String, Value>;
 
 /// More than what stands around the content of an object takes, in bytes.
 const ROOM: usize = 256;
@@ -19,15 +17,20 @@ const ROOM: usize = 256;
 /// kinds, could.
 struct Unfit;
 
-/// Writes an object that says its kind and version. There are no bytes if there is no message for them.
-pub(crate) fn document(object: &Object) -> Vec<u8> {
-    let (api_version, kind) = (text_of(object, "apiVersion"), text_of(object, "kind"));
-    let content = content(api_version, kind, object);
+/// Writes an object, given as JSON that says its kind and version. There are no bytes if there is no message for them.
+pub(crate) fn document(json: &[u8]) -> Vec<u8> {
+    let object = Fields::parse(json);
+    let (api_version, kind) = (object.text("apiVersion"), object.text("kind"));
+    let content = content_of(api_version, kind, &object);
     content.map_or_else(Vec::new, |content| document_of(api_version, kind, &content))
 }
 
-/// Writes what is in an object, without its kind and version, if there is a message for these.
-pub(crate) fn content(api_version: &str, kind: &str, object: &Object) -> Option<Vec<u8>> {
+/// Writes what is in an object, given as JSON, without its kind and version, if there is a message for these.
+pub(crate) fn content(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<u8>> {
+    content_of(api_version, kind, &Fields::parse(json))
+}
+
+fn content_of(api_version: &str, kind: &str, object: &Fields<'_>) -> Option<Vec<u8>> {
     let message = Messages::all().find(Messages::all().of_kind(api_version, kind)?)?;
     let mut out = Vec::new();
     put_message(&mut out, message, object);
@@ -41,13 +44,14 @@ pub(crate) fn document_of(api_version: &str, kind: &str, content: &[u8]) -> Vec<
     out
 }
 
-/// Writes a list of objects, given as what stands before its items, and the contents of the items.
-pub(crate) fn list<C: AsRef<[u8]>>(head: &Object, items: impl Iterator<Item = C>) -> Vec<u8> {
-    let (api_version, kind) = (text_of(head, "apiVersion"), text_of(head, "kind"));
+/// Writes a list of objects, given as the JSON of an empty one, and the contents of the items.
+pub(crate) fn list<C: AsRef<[u8]>>(empty: &[u8], items: impl Iterator<Item = C>) -> Vec<u8> {
+    let head = Fields::parse(empty);
+    let (api_version, kind) = (head.text("apiVersion"), head.text("kind"));
     let mut out = Vec::new();
     put_envelope(&mut out, api_version, kind, |out| {
         put_nested(out, 2, |out| {
-            let metadata = head.get("metadata").and_then(Value::as_object);
+            let metadata = head.get("metadata").and_then(Node::fields);
             put_inner(out, 1, Messages::all().find("meta.v1.ListMeta"), metadata);
             for item in items {
                 put_bytes(out, 2, item.as_ref());
@@ -87,15 +91,14 @@ fn put_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, put_content: i
     put_bytes(out, 4, b"");
 }
 
-fn put_message(out: &mut Vec<u8>, message: &Message, object: &Object) {
+fn put_message(out: &mut Vec<u8>, message: &Message, object: &Fields<'_>) {
     for field in &message.fields {
         if field.name == "-" {
             put_inner(out, field.number, field.message(), Some(object));
             continue;
         }
-        let value = object.get(field.name).filter(|value| !value.is_null());
         let before = out.len();
-        if put_field(out, field, value).is_err() {
+        if put_field(out, field, object.get(field.name)).is_err() {
             out.truncate(before);
             tracing::warn!(
                 message = message.name,
@@ -106,13 +109,13 @@ fn put_message(out: &mut Vec<u8>, message: &Message, object: &Object) {
     }
 }
 
-fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Value>) -> Result<(), Unfit> {
+fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Node<'_>>) -> Result<(), Unfit> {
     match (field.shape, value) {
-        (Shape::List, Some(Value::Array(elements))) => {
+        (Shape::List, Some(Node::List(elements))) => {
             elements.iter().try_for_each(|element| put_value(out, field.number, field, element))
         }
-        (Shape::Map, Some(Value::Object(entries))) => {
-            for (key, value) in entries {
+        (Shape::Map, Some(Node::Object(entries))) => {
+            for (key, value) in entries.iter() {
                 let mut is_fit = Ok(());
                 put_nested(out, field.number, |entry| {
                     put_bytes(entry, 1, key.as_bytes());
@@ -145,38 +148,42 @@ fn put_nothing(out: &mut Vec<u8>, field: &Field) {
     }
 }
 
-fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Value) -> Result<(), Unfit> {
+fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) -> Result<(), Unfit> {
     match (field.value_type, value) {
         (Type::Int, value) => put_number(out, number, value.as_i64().ok_or(Unfit)?.cast_unsigned()),
         (Type::Double, value) => put_double(out, number, value.as_f64().ok_or(Unfit)?),
-        (Type::Bool, Value::Bool(value)) => put_number(out, number, (*value).into()),
-        (Type::Text, Value::String(text)) => put_bytes(out, number, text.as_bytes()),
-        (Type::Bytes, Value::String(text)) => {
-            put_bytes(out, number, &BASE64_STANDARD.decode(text).map_err(|_| Unfit)?);
+        (Type::Bool, Node::Bool(value)) => put_number(out, number, (*value).into()),
+        (Type::Text, Node::Text(text)) => put_bytes(out, number, text.as_bytes()),
+        (Type::Bytes, Node::Text(text)) => {
+            put_bytes(out, number, &BASE64_STANDARD.decode(text.as_bytes()).map_err(|_| Unfit)?);
         }
         // Go drops the fractions of a second from all times but these.
-        (Type::MicroTime, Value::String(text)) => put_time(out, number, text, 1_000)?,
-        (Type::Time, Value::String(text)) => put_time(out, number, text, 1_000_000_000)?,
-        (Type::Json, value) => put_text(out, number, 1, &value.to_string()),
-        (Type::Quantity, Value::String(text)) => put_text(out, number, 1, text),
-        (Type::Quantity, Value::Number(quantity)) => put_text(out, number, 1, &quantity.to_string()),
-        (Type::IntOrString, Value::String(text)) => put_int_or_string(out, number, 0, Some(text)),
+        (Type::MicroTime, Node::Text(text)) => put_time(out, number, text, 1_000)?,
+        (Type::Time, Node::Text(text)) => put_time(out, number, text, 1_000_000_000)?,
+        (Type::Json, value) => put_nested(out, number, |inner| {
+            let mut json = Vec::new();
+            value.append_json(&mut json);
+            put_bytes(inner, 1, &json);
+        }),
+        (Type::Quantity, Node::Text(text)) => put_text(out, number, 1, text),
+        (Type::Quantity, Node::Number(quantity)) => put_text(out, number, 1, &quantity.to_string()),
+        (Type::IntOrString, Node::Text(text)) => put_int_or_string(out, number, 0, Some(text)),
         (Type::IntOrString, value) => put_int_or_string(out, number, value.as_i64().ok_or(Unfit)?, None),
-        (Type::Message(_), Value::Object(object)) => put_inner(out, number, field.message(), Some(object)),
+        (Type::Message(_), Node::Object(object)) => put_inner(out, number, field.message(), Some(object)),
         _ => return Err(Unfit),
     }
     Ok(())
 }
 
 /// Writes a message within another; none at all is an empty one.
-fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: Option<&Object>) {
+fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: Option<&Fields<'_>>) {
     match (message, object) {
         (None, _) => put_bytes(out, number, b""),
         (Some(message), Some(object)) => put_nested(out, number, |out| put_message(out, message, object)),
         (Some(message), None) => {
             let empty = message.empty.get_or_init(|| {
                 let mut empty = Vec::new();
-                put_message(&mut empty, message, &Object::new());
+                put_message(&mut empty, message, &Fields::default());
                 empty
             });
             put_bytes(out, number, empty);
@@ -206,8 +213,4 @@ fn put_int_or_string(out: &mut Vec<u8>, field: u64, number: i64, text: Option<&s
         put_number(inner, 2, number.cast_unsigned());
         put_bytes(inner, 3, text.unwrap_or_default().as_bytes());
     });
-}
-
-fn text_of<'o>(object: &'o Object, name: &str) -> &'o str {
-    object.get(name).and_then(Value::as_str).unwrap_or_default()
 }

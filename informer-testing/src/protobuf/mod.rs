@@ -7,6 +7,7 @@
 mod decode;
 mod encode;
 mod messages;
+mod node;
 mod wire;
 
 pub(crate) use decode::read;

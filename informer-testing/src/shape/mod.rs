@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::catalogue::Served;
 use crate::clock::Clock;
-use crate::encoding::{Encoding, parse};
+use crate::encoding::Encoding;
 use crate::object::Object;
 use crate::protobuf;
 use crate::resource::ResourceKind;
@@ -82,7 +82,7 @@ impl Shape {
     pub(crate) fn list(&self, metadata: &Value, objects: &[Arc<Object>]) -> Bytes {
         if self.encoding == Encoding::Protobuf {
             // It stands on what is in it, so that no list is parsed as a whole.
-            let head = parse(&[self.list_head(metadata).as_bytes(), b"]}"].concat());
+            let head = [self.list_head(metadata).as_bytes(), b"]}"].concat();
             if self.sends_stored_protobuf() {
                 return protobuf::list(&head, objects.iter().map(|object| object.protobuf(&self.kind)))
                     .into();
@@ -90,8 +90,7 @@ impl Shape {
             let item = |object: &Arc<Object>| {
                 let mut json = BytesMut::new();
                 self.append_item(&mut json, object);
-                protobuf::content("meta.k8s.io/v1", "PartialObjectMetadata", &parse(&json))
-                    .unwrap_or_default()
+                protobuf::content("meta.k8s.io/v1", "PartialObjectMetadata", &json).unwrap_or_default()
             };
             return protobuf::list(&head, objects.iter().map(item)).into();
         }

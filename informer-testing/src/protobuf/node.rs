@@ -1,0 +1,195 @@
+//! [`Node`]: JSON as it stands in some bytes, to be read once: text is borrowed, and fields are in no map.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
+
+/// A value.
+#[derive(Debug, Default)]
+pub(super) enum Node<'j> {
+    #[default]
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(Cow<'j, str>),
+    List(Vec<Node<'j>>),
+    Object(Fields<'j>),
+}
+
+/// The fields of an object, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Fields<'j>(Vec<(Text<'j>, Node<'j>)>);
+
+/// Text that is borrowed unless something in it is escaped.
+#[derive(Debug)]
+struct Text<'j>(Cow<'j, str>);
+
+impl<'j> Fields<'j> {
+    /// Parses JSON that was written here, so that it is that of an object.
+    pub(super) fn parse(json: &'j [u8]) -> Self {
+        match serde_json::from_slice(json) {
+            Ok(Node::Object(fields)) => fields,
+            _ => Self::default(),
+        }
+    }
+
+    /// Gives a field, if it is there and is not null.
+    pub(super) fn get(&self, name: &str) -> Option<&Node<'j>> {
+        let (_, value) = self.0.iter().find(|(known, _)| *known.0 == *name)?;
+        (!matches!(value, Node::Null)).then_some(value)
+    }
+
+    /// Gives the text of a field, which is empty if it has none.
+    pub(super) fn text(&self, name: &str) -> &str {
+        match self.get(name) {
+            Some(Node::Text(text)) => text,
+            _ => "",
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Node<'j>)> {
+        self.0.iter().map(|(name, value)| (&*name.0, value))
+    }
+}
+
+impl<'j> Node<'j> {
+    pub(super) fn as_i64(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => number.as_i64(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => number.as_f64(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn fields(&self) -> Option<&Fields<'j>> {
+        match self {
+            Self::Object(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    /// Writes the value as JSON.
+    pub(super) fn append_json(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Null => out.extend_from_slice(b"null"),
+            Self::Bool(value) => out.extend_from_slice(value.to_string().as_bytes()),
+            Self::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
+            Self::Text(text) => append_text(text, out),
+            Self::List(elements) => {
+                out.push(b'[');
+                for (index, element) in elements.iter().enumerate() {
+                    out.extend_from_slice(if index > 0 { b"," } else { b"" });
+                    element.append_json(out);
+                }
+                out.push(b']');
+            }
+            Self::Object(fields) => {
+                out.push(b'{');
+                for (index, (name, value)) in fields.iter().enumerate() {
+                    out.extend_from_slice(if index > 0 { b"," } else { b"" });
+                    append_text(name, out);
+                    out.push(b':');
+                    value.append_json(out);
+                }
+                out.push(b'}');
+            }
+        }
+    }
+}
+
+fn append_text(text: &str, out: &mut Vec<u8>) {
+    // Writing text to memory can't fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+impl<'de: 'j, 'j> Deserialize<'de> for Node<'j> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+impl<'de: 'j, 'j> Deserialize<'de> for Text<'j> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor).map(Self)
+    }
+}
+
+struct NodeVisitor;
+
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = Node<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Node::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Node::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Node::Number(value.into()))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(Number::from_f64(value).map_or(Node::Null, Node::Number))
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Node::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Node::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(element) = elements.next_element()? {
+            list.push(element);
+        }
+        Ok(Node::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            fields.push(entry);
+        }
+        Ok(Node::Object(Fields(fields)))
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
