@@ -32,7 +32,7 @@ enum Step {
     /// `cargo xtask fuzz`, a minute for each target.
     Fuzz,
     /// `cargo xtask definitions`.
-    Definitions,
+    Definitions(&'static definitions::Args),
     /// The examples, against the simulator.
     Examples,
     /// `cargo xtask e2e`, with controllers, a scheduler and nodes.
@@ -66,13 +66,14 @@ const STEPS: [(&str, Step); 21] = [
     ("examples", Step::Examples),
     ("custom-groups", Step::Cargo(&["run", "--example", "custom-groups"])),
     ("e2e", Step::E2e),
-    ("definitions", Step::Definitions),
+    ("definitions", Step::Definitions(&definitions::Args::CI)),
 ];
 
 /// What takes too long for every change.
-const LONG_STEPS: [(&str, Step); 3] = [
+const LONG_STEPS: [(&str, Step); 4] = [
     ("fuzz", Step::Fuzz),
     ("simulate longer", Step::Simulate(&simulate::Args::LONG)),
+    ("more definitions", Step::Definitions(&definitions::Args::LONG)),
     ("simulate with bugs", Step::Simulate(&simulate::Args::MUTANTS)),
 ];
 
@@ -120,7 +121,7 @@ impl Step {
             Self::CustomGroups => codegen::check_example(signals)?,
             Self::Groups(version, features) => of_version(version, features, signals)?,
             Self::EachGroup(version) => each_group(version, signals)?,
-            Self::Definitions => definitions::run(&definitions::Args::CI, signals)?,
+            Self::Definitions(args) => definitions::run(args, signals)?,
             Self::Loom => loom::run(signals)?,
             Self::Examples => examples::run(signals)?,
             Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,

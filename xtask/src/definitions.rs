@@ -22,11 +22,16 @@ pub(crate) struct Args {
     /// Generate and compile only; run nothing on a server.
     #[arg(long)]
     compile_only: bool,
+    /// Leave out all definitions but those of Gateway API; the others take minutes to compile.
+    #[arg(long)]
+    gateway_api_only: bool,
 }
 
 impl Args {
-    /// As CI has it.
-    pub(crate) const CI: Self = Self { compile_only: false };
+    /// For every change.
+    pub(crate) const CI: Self = Self { compile_only: false, gateway_api_only: true };
+    /// For what takes too long for every change.
+    pub(crate) const LONG: Self = Self { compile_only: true, gateway_api_only: false };
 }
 
 /// A Go module, and the folder in it with the definitions.
@@ -62,14 +67,9 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let definitions = definitions(GATEWAY_API, &program.folder)?;
     program.generate(&definitions, signals)?;
     program.cargo("build", &[], signals)?;
-    let all = Package { folder: folder.join("collection"), file: "lib.rs", text: LIBRARY };
-    all.write()?;
-    let mut collection = definitions.clone();
-    for module in OTHERS {
-        collection.extend(self::definitions(module, &all.folder)?);
+    if !args.gateway_api_only {
+        check_collection(&folder, definitions.clone(), signals)?;
     }
-    all.generate(&collection, signals)?;
-    all.cargo("check", &[], signals)?;
     if args.compile_only {
         return Ok(ExitCode::SUCCESS);
     }
@@ -79,6 +79,17 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut command = cargo(&program.folder, "run");
     command.arg("--").args(&definitions);
     apiserver::run_against(&mut cluster, &programs, &mut command, signals)
+}
+
+/// Generates and compiles a library from these definitions and the others.
+fn check_collection(folder: &Path, mut collection: Vec<PathBuf>, signals: &Signals) -> anyhow::Result<()> {
+    let all = Package { folder: folder.join("collection"), file: "lib.rs", text: LIBRARY };
+    all.write()?;
+    for module in OTHERS {
+        collection.extend(definitions(module, &all.folder)?);
+    }
+    all.generate(&collection, signals)?;
+    all.cargo("check", &[], signals)
 }
 
 /// A package with generated code.

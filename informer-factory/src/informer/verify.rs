@@ -32,7 +32,7 @@ const TRIES: usize = 3;
 
 /// How long the server may leave a request unanswered, or pause within a list; it gives up itself after a minute. Bookmarks
 /// come about once a minute, too.
-const PATIENCE: Duration = Duration::from_secs(75);
+const PATIENCE: Duration = Duration::from_secs(64);
 
 /// What came of comparing a store with the server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -56,9 +56,9 @@ async fn first_resync<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K
 #[tokio::test(start_paused = true)]
 async fn a_type_is_transformed_and_pruned_as_is_said_for_it_and_others_are_not() {
     let simulator = with_pods();
-    let no_timestamp = PrunePaths::default().and("metadata.creationTimestamp").expect("a path");
+    let no_annotations = PrunePaths::default().and("metadata.annotations").expect("a path");
     let factory = builder(&simulator)
-        .configure::<Pod>(|pods| pods.prune(no_timestamp))
+        .configure::<Pod>(|pods| pods.prune(no_annotations))
         .configure::<Pod>(|pods| {
             pods.transform(|pod| {
                 pod.spec = None;
@@ -134,15 +134,15 @@ async fn a_resync_period_of_zero_turns_off_that_of_the_factory_for_a_type() {
 #[tokio::test(start_paused = true)]
 async fn what_the_builder_prunes_takes_the_place_of_what_the_derive_does() {
     let simulator = with_pods();
-    let no_timestamp = PrunePaths::default().and("metadata.finalizers").expect("a path");
+    let no_generation = PrunePaths::default().and("metadata.generation").expect("a path");
     let derived = builder(&simulator).build();
-    let built = builder(&simulator).configure::<Placed>(|pods| pods.prune(no_timestamp)).build();
+    let built = builder(&simulator).configure::<Placed>(|pods| pods.prune(no_generation)).build();
     for (factory, annotations_are_pruned) in [(derived, true), (built, false)] {
         let pods = factory.core().v1().placeds();
         synced(&factory).await;
         let metadata = metadata_of(&pods, |pod| &pod.metadata);
         assert_eq!(metadata.annotations.is_none(), annotations_are_pruned);
-        assert_eq!(metadata.creation_timestamp.is_some(), annotations_are_pruned);
+        assert_eq!(metadata.generation.is_some(), annotations_are_pruned);
         factory.shutdown().await;
     }
 }
@@ -236,9 +236,11 @@ async fn streaming_lists_may_pause_as_long_as_is_said_for_all_or_for_a_type() {
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     let started = Instant::now();
     factory.start();
-    for (path, expected) in [("/api/v1/pods", 2), ("/api/v1/nodes", 30)] {
+    // Each pause is longer by up to a half, at random.
+    for (path, expected) in [("/api/v1/pods", 2..=3), ("/api/v1/nodes", 30..=45)] {
         let lists = RequestFilter::verb(Verb::List).path(path);
-        assert_eq!(after(&simulator, started, lists, 1).await, expected, "{path}");
+        let waited = after(&simulator, started, lists, 1).await;
+        assert!(expected.contains(&waited), "{path} after {waited} s");
     }
     drop((pods, nodes));
     factory.shutdown().await;
