@@ -52,7 +52,7 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     }
 
     /// Returns what lists nothing but the metadata of the object with this key, whether or not selectors match the object:
-    /// for whoever has to know of one object what the server has at present. Default: `None`, and nobody can ask.
+    /// for reading the current state of one object. Default: `None`, which means unsupported.
     fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let _ = object;
         None

@@ -36,7 +36,7 @@ impl Credentials {
         self.0.lock().accepted = Accepted::Token(token.to_owned());
     }
 
-    /// Accepts nobody until [`renew`](Self::renew) is called as often as this.
+    /// Accepts no token until [`renew`](Self::renew) is called as often as this.
     pub(crate) fn expire(&self) {
         self.0.lock().expirations += 1;
     }

@@ -32,7 +32,7 @@ pub(crate) struct Object {
     content_start: usize,
     /// Where in `json` the value of `metadata` is.
     metadata: Range<usize>,
-    /// The content in protobuf, once somebody has wanted it.
+    /// The content in protobuf, once it has been asked for.
     protobuf: OnceLock<Box<[u8]>>,
 }
 

@@ -1,7 +1,7 @@
 //! What a list or a resync has to queue, worked out while the queue is not locked.
 //!
-//! Both look at every object that is queued, being processed or known. That is done in slices, so that nobody who wants the
-//! queue's lock waits for longer than a slice takes. An object only moves on meanwhile: from the queue to a batch that is being
+//! Both look at every object that is queued, being processed or known. That is done in slices, so that the queue's lock is
+//! held no longer than a slice takes. An object only moves on meanwhile: from the queue to a batch that is being
 //! processed, and from there to the store. So they are looked at in this order, and none is overlooked. A listed object of the
 //! version that is there already is not queued: a list costs its reader what has changed, and not what there is. client-go:
 //! `Replace` and `Resync` of `tools/cache/delta_fifo.go`, which queue everything under one lock.
@@ -41,7 +41,7 @@ impl<K> UnderWay<K> {
     }
 }
 
-/// Keeps everything in the queue until it is dropped. Nobody waits for a lock meanwhile.
+/// Keeps everything in the queue until it is dropped, without holding a lock.
 struct Hold<'a, K: 'static>(&'a Shared<K>);
 
 impl<'a, K: 'static> Hold<'a, K> {
@@ -58,7 +58,7 @@ impl<K: 'static> Drop for Hold<'_, K> {
             let state = self.0.state.lock();
             (state.closed, state.is_over())
         };
-        // I12: whoever waits to take something out has been told to wait for this.
+        // I12: consumers wait for this instead of the lock.
         if closed {
             self.0.wake.notify_waiters();
         }
@@ -200,7 +200,7 @@ impl<K: 'static> Shared<K> {
         changes
     }
 
-    /// Queues changes in slices, but for whoever takes them out in one step. `begin` says whether they are wanted.
+    /// Queues changes in slices; the consumer takes them out in one step. `begin` returns whether they are wanted.
     fn queue(
         &self,
         changes: Vec<Delta<K>>,

@@ -154,7 +154,7 @@ impl Feeds {
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
     }
 
-    /// Says whether all has come that makes up the queue's first list. An optional feed may be missing, unless all are.
+    /// Returns whether the queue's first list is complete. An optional feed may be missing, unless all are.
     pub(super) fn has_start_arrived(&self) -> bool {
         let mut missing = self.feeds.iter().filter(|feed| feed.is_of_start && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();

@@ -16,7 +16,7 @@ pub(super) struct InFlight<K> {
     pub(super) initial: usize,
     /// What is no longer true of it, because something from a batch before it has been put back since.
     pub(super) withdrawn: Withdrawn,
-    /// Positions by key; made when somebody asks for the first time, of a large batch when the queue is not locked.
+    /// Positions by key, built on first use; for a large batch while the queue is not locked.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
 }
 

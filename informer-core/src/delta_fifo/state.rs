@@ -94,7 +94,7 @@ impl<K: 'static> State<K> {
         self.holds -= 1;
     }
 
-    /// Says whether nothing more can be taken out, ever.
+    /// Returns whether nothing more can ever be taken out.
     pub(super) fn is_drained(&self) -> bool {
         self.closed && self.holds == 0 && !self.is_ready()
     }
@@ -259,7 +259,7 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Says whether a resync has to wait, because the first list has come in part.
+    /// Returns whether a resync has to wait, because the first list is incomplete.
     pub(super) fn is_first_list_arriving(&self) -> bool {
         self.feeds.is_empty() && self.population.is_arriving()
     }

@@ -933,7 +933,7 @@ fn what_is_put_back_takes_no_room_from_what_is_new() {
     assert!(queue.len() == 10_000 && queue.wait_for_room().is_none());
 }
 
-/// A store that says when all of its objects are looked at, and goes on when it is told to.
+/// A store that signals when all of its objects are visited, and then waits for the test.
 struct Gated {
     store: Arc<Store>,
     entered: std::sync::mpsc::SyncSender<()>,

@@ -224,7 +224,7 @@ impl<K> Handover<K> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Says whether so much waits that events are coalesced.
+    /// Returns whether the backlog is so long that events are coalesced.
     pub(super) fn is_behind(&self) -> bool {
         self.state.lock().inbox.is_behind()
     }
@@ -266,7 +266,7 @@ mod tests {
         let waker = futures::task::noop_waker();
         let mut context = Context::from_waker(&waker);
         assert!(matches!(handover.take_or_sleep(&context), Taken::IsBehind));
-        // Before the consumer does what it has to, somebody asks for statistics, and it takes all there is.
+        // A read of the statistics between the two takes everything there is.
         assert_eq!(handover.backlog().pending, 1);
         assert!(handover.poll_take(&mut context).is_ready());
         handover.coalesce(SLICE, |pending, _, _| assert!(pending.is_empty()));

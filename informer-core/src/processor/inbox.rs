@@ -148,7 +148,7 @@ impl<K> Inbox<K> {
     /// Takes what has to be coalesced for a handler that is behind. It counts as pending from now on.
     pub(super) fn take_to_coalesce(&mut self) -> (VecDeque<SharedBatch<K>>, Option<SharedPart>) {
         if !self.is_behind() {
-            // Somebody else has coalesced everything, and it has been taken.
+            // Another listener has coalesced everything, and it has been taken.
             return (VecDeque::new(), None);
         }
         self.has_pending = true;

@@ -114,12 +114,12 @@ impl<K> ProcessorListener<K> {
         published.hand_to(&self.handover, with_resyncs);
     }
 
-    /// Says whether unchanged objects that are handed out now are for this handler.
+    /// Returns whether the current resync is for this handler.
     pub(super) fn is_syncing(&self) -> bool {
         self.resync.lock().is_syncing()
     }
 
-    /// Says whether so much waits for the handler that events are coalesced.
+    /// Returns whether the handler's backlog is so long that events are coalesced.
     pub(super) fn is_behind(&self) -> bool {
         self.handover.is_behind()
     }

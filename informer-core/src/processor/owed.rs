@@ -57,7 +57,7 @@ impl<K> Owed<K> {
     /// alone in the form of resyncs.
     pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
         let owed = match (self, next) {
-            // A resync has nothing to say to somebody who is about to hear of the object anyway.
+            // A resync adds nothing where an event of the object is pending anyway.
             (owed, Event::Resynced(_)) => owed,
             (Self::One(Event::Added { object: skipped, is_in_initial_list }), Event::Updated { new, .. }) => {
                 garbage.push(Event::Resynced(skipped));
@@ -114,7 +114,7 @@ impl<K> Owed<K> {
         Some(owed)
     }
 
-    /// Lets go of a state that nobody but the handler would still want.
+    /// Drops a state that only the handler would still use.
     pub(super) fn forgo_old(&mut self, garbage: &mut Vec<Event<K>>) {
         if let Self::One(Event::Updated { old, new }) = self
             && !old.ptr_eq(new)

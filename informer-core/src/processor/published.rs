@@ -41,10 +41,10 @@ impl<K> Clone for Backlogs<K> {
 }
 
 /// What remains of a publication: when this is dropped, the handlers are woken, what handlers that are behind have to
-/// receive is coalesced, and objects go that nobody needs any more.
+/// receive is coalesced, and unused objects are dropped.
 ///
-/// Whoever [publishes](super::SharedProcessor::publish) under a lock keeps it until the lock is free again: wakers and
-/// drops of objects may do anything (I8).
+/// A caller that [publishes](super::SharedProcessor::publish) under a lock keeps this until the lock is free again: wakers
+/// and drops of objects may run any code (I8).
 pub struct Published<K> {
     wakers: SmallVec<[Waker; 4]>,
     batch: SharedBatch<K>,

@@ -2,7 +2,7 @@
 //!
 //! The published batches are divided into periods, at the places from which on handlers need them. A handler that returns
 //! merges the periods since its own place in its own task. So the cost of a batch does not depend on the number of handlers
-//! that are stuck, and whoever publishes only adds the batch to a list (I11). The batch is coalesced after the store has
+//! that are stuck, and publishing only adds the batch to a list (I11). The batch is coalesced after the store has
 //! changed and its locks are free, by the publisher or by a handler that holds `periods` at that time.
 //!
 //! Lock order: a hand-over's pending events, `periods`; its inbox; `staged`. Objects are dropped under none of them (I8).
@@ -153,9 +153,9 @@ impl<K> SharedBacklog<K> {
         self.settle(garbage);
     }
 
-    /// Coalesces what has been published, unless somebody is about to do so.
+    /// Coalesces what has been published, unless another thread is about to do so.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
-        // Whoever has the lock looks again after it has released it.
+        // The holder of the lock looks again after it has released it.
         while !self.staged.lock().batches.is_empty()
             && let Some(mut periods) = self.periods.try_lock()
         {

@@ -74,7 +74,7 @@ impl SharedInformerFactory {
         })
     }
 
-    /// Names the informers that nobody has started, with the remedy.
+    /// Names the informers that were not started, with the remedy.
     fn unstarted(&self) -> Vec<String> {
         let waiting = self.inner.informers.iter().filter(|entry| !entry.is_started());
         let mut unstarted: Vec<_> = waiting

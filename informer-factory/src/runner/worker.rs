@@ -63,7 +63,7 @@ where
                     self.work(item, ReconcileRequest { key, failures, writes, view }).await;
                 }
                 readiness::Verdict::Park => {
-                    // In this order, so that the key is always with somebody. If nobody takes it, all is over.
+                    // In this order, so that the key is never lost. Without a receiver the runner has stopped.
                     _ = self.park.send((item.key().clone(), item.priority()));
                     item.release();
                 }

@@ -199,7 +199,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
             None
         };
         drop(state);
-        // I8: whoever waits is woken when the set can be changed again.
+        // I8: waiters are woken when the set can be changed again.
         drop(never_done);
         if let Some(again) = again {
             again.set();
@@ -326,7 +326,7 @@ impl<K: 'static> Namespaces<K> {
             };
             news.iter().filter_map(of_member).collect()
         };
-        // I8: whoever waits is woken when the set can be changed again.
+        // I8: waiters are woken when the set can be changed again.
         for (watermark, version) in reached {
             watermark.send_replace(version);
         }

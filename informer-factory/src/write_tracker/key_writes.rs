@@ -61,8 +61,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     /// Sends a create, update, patch or apply of the object with this key, as [`track`](Self::track) does. After an error with
-    /// an unknown outcome, such as a lost connection, a timeout or an answer of the 5xx kind, whoever waits for the key reads
-    /// the object's metadata from the server, and the key is held up until the informer has that state. So a write that has
+    /// an unknown outcome, such as a lost connection, a timeout or an answer of the 5xx kind, the task that waits for the key
+    /// reads the object's metadata from the server, and the key is held up until the informer has that state. So a write that has
     /// failed holds its key up for as long as a read takes, and not until the deadline.
     ///
     /// ```no_run

@@ -200,7 +200,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
 
     /// Puts what the cache has to come to in the place of a write whose outcome was unknown.
     fn settle(&self, key: &T, id: u64, awaited: Option<Awaited>) {
-        // First this, so that the key is never let go in between.
+        // First this, so that the key stays held throughout.
         if let Some(awaited) = awaited {
             self.add(key, awaited);
         }

@@ -120,7 +120,7 @@ impl Awaited {
                 }
             }
             Self::Answer(answered) => answered.cancelled().await,
-            // Whoever waits settles it, which puts another in its place.
+            // The waiter settles it, which puts another in its place.
             Self::Outcome(_) => std::future::pending().await,
         }
     }

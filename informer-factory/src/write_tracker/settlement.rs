@@ -1,7 +1,7 @@
 //! [`Settlement`]: finds out what came of a write whose outcome is unknown, by a read of its object.
 //!
 //! The object as the server has it after the request has failed is what the cache has to come to, whether or not the write
-//! was applied. The read is made by whoever waits for the key, so that no worker waits for a server that is in trouble.
+//! was applied. The read is made by the task that waits for the key, so that no worker waits for a server that is in trouble.
 
 use std::sync::Arc;
 use std::time::Duration;

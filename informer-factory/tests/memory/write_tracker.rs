@@ -336,7 +336,7 @@ async fn of_one_key_that_nobody_asks_for_old_writes_are_let_go_by_and_by() {
     world.running.stop().await;
 }
 
-/// Errors of which nobody knows whether the write was applied.
+/// Errors after which it is unknown whether the write was applied.
 const UNKNOWN: [fn() -> kube::Error; 5] =
     [|| api_error(500), || api_error(503), || api_error(504), || api_error(408), unreachable];
 
@@ -347,7 +347,7 @@ async fn write_not_applied_is_settled_by_a_read_of_its_object() {
         let answer = async { Err::<ConfigMap, _>(error()) };
         let informer = &world.running.informer;
         world.writes.track_object(informer, &key("child"), answer).await.expect_err("it failed");
-        assert!(!world.writes.is_ready(), "nobody has looked yet");
+        assert!(!world.writes.is_ready(), "it was not read yet");
         assert_eq!(world.wait().await, (Duration::ZERO, true));
         assert_eq!((world.tracker.keys(), world.source.list_count()), (0, 2));
         world.running.stop().await;

@@ -157,7 +157,7 @@ async fn failed_write_is_settled_by_a_read_of_its_object() {
             }
             Err::<Pod, _>(kube::Error::Service("connection reset".into()))
         };
-        writes.track_object(&pods, &key, request).await.expect_err("nobody knows");
+        writes.track_object(&pods, &key, request).await.expect_err("an unknown outcome");
         assert!(within(writes.ready()).await, "long before the deadline");
         assert_eq!(pods.get(&key).is_some(), is_applied);
     }

@@ -1,7 +1,7 @@
 //! [`Outage`]: the reflectors that wait because their server is unavailable, and which of them asks next.
 //!
-//! [`Queue`] has the rules, without clock and tasks. The waiters themselves look after it: whoever wakes first grants the
-//! turn to the waiter whose turn it is.
+//! [`Queue`] has the rules, without clock and tasks. The waiters drive it: the first one that
+//! wakes grants the turn to the waiter whose turn it is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -16,14 +16,14 @@ pub(super) struct Reporter {
     health: watch::Sender<Health>,
     /// The cause of the last failure that was logged as a warning; the same cause again is logged at debug level.
     logged: Option<Cause>,
-    /// Whether anything is set aside; it mostly isn't, and then nobody has to look.
+    /// Whether anything is set aside. Mostly nothing is, which saves taking the lock.
     has_set_aside: bool,
     throttle: Throttle,
     /// When what exists was asked for; nothing, if it isn't, or after a wait.
     list_began: Option<Instant>,
 }
 
-/// A list that takes longer is told of when it is complete.
+/// A list that takes longer is logged when it is complete.
 const LONG_LIST: Duration = Duration::from_secs(10);
 
 impl Reporter {
@@ -173,7 +173,7 @@ impl Reporter {
     }
 }
 
-/// However the reflector ends, by a stop, a panic or because it is dropped, everybody is told.
+/// However the reflector ends, by a stop, a panic or a drop, its last health is `Stopped`.
 impl Drop for Reporter {
     fn drop(&mut self) {
         self.set(Health::Stopped);

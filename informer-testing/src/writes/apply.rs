@@ -102,7 +102,7 @@ fn check_says_type(applied: &Body) -> Result<(), Refusal> {
     Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
-/// Refuses a configuration whose keyed lists or sets have an element twice, which nobody could own.
+/// Refuses a configuration whose keyed lists or sets have an element twice, which could not be owned.
 fn check_duplicates(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
     let what = match ownership::duplicates(kind, applied).as_slice() {
         [] => return Ok(()),

@@ -251,11 +251,7 @@ fn keys_added_together_are_queued_in_one_step() {
     let queue = Workqueue::builder().metrics(Arc::clone(&lengths)).build();
     assert!(lengths.queue.set(queue.clone()).is_ok());
     queue.add_all(["a", "b", "a", "c"], informer_workqueue::Priority::Low);
-    assert_eq!(
-        *lengths.seen.lock().expect("no panic"),
-        [3, 3, 3],
-        "nobody sees some of them without the others"
-    );
+    assert_eq!(*lengths.seen.lock().expect("no panic"), [3, 3, 3], "they are added in one step");
     queue.add_all([], informer_workqueue::Priority::Low);
     assert_eq!(take_all(&queue), ["a", "b", "c"]);
     queue.shut_down();

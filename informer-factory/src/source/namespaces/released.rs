@@ -1,6 +1,6 @@
 //! [`ReleasedNames`]: the namespaces that an informer has followed and follows no more. No lock, no waiting.
 //!
-//! Whoever finds no object of such a namespace has to know that the object was released, and not deleted.
+//! An object that is missing from such a namespace was released, and not deleted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl ReleasedNames {
         self.next += 1;
         if self.names.len() as u64 >= 2 * MIN_REMEMBERED {
             let oldest = self.next - MIN_REMEMBERED;
-            // One that somebody waits for is remembered for as long as it takes.
+            // An awaited namespace is remembered until its waiter is done.
             self.names.retain(|_, released| released.number >= oldest || released.again.is_some());
         }
     }
