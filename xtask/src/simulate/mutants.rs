@@ -122,9 +122,9 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "after 410 the same is asked for again",
         file: "informer-reflector/src/reflector/watch.rs",
-        text: "        if error.is_expired() || error.is_too_large_resource_version() {\n",
+        text: "        if version_is_unavailable(&error) {\n",
         becomes: "        if error.is_expired() {\n            return Step::Later(Request::Watch, error);\n        }\n        \
-                  if error.is_too_large_resource_version() {\n",
+                  if version_is_unavailable(&error) {\n",
     },
 ];
 
