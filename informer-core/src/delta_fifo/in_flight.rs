@@ -1,4 +1,4 @@
-//! What has been taken out of the queue and is not processed yet.
+//! Items that were taken out of the queue and are not processed yet.
 
 use std::sync::{Arc, OnceLock};
 

@@ -153,7 +153,7 @@ impl<K> SharedBacklog<K> {
         self.settle(garbage);
     }
 
-    /// Coalesces what has been published, unless another thread is about to do so.
+    /// Coalesces the published batches, unless another thread is about to do so.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
         // The holder of the lock looks again after it has released it.
         while !self.staged.lock().batches.is_empty()

@@ -240,7 +240,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         }
     }
 
-    /// Says what the key is held up by, for messages.
+    /// Returns what holds the key up, for messages.
     pub(crate) fn held_by(&self) -> Option<&'static str> {
         self.tracker.look(&self.key).0.map(|pending| pending.awaited.reason())
     }

@@ -77,7 +77,7 @@ impl Awaited {
         Some(Self::Leaving { watermarks, version, has_gone })
     }
 
-    /// Says what is awaited, for messages.
+    /// Returns what is awaited, for messages.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Version { .. } | Self::Leaving { .. } | Self::Deletion { .. } => "a cache lacks a write",

@@ -40,6 +40,6 @@ pub(super) type OnFailure = Arc<dyn Fn(&ListWatchFailure<'_>) + Send + Sync>;
 pub(super) fn tell(hears: Option<&OnFailure>, failure: &ListWatchFailure<'_>) {
     let Some(hears) = hears else { return };
     if catch_unwind(AssertUnwindSafe(|| hears(failure))).is_err() {
-        tracing::error!("{}: what is called on failures has panicked", failure.description);
+        tracing::error!(resource = failure.description, "on_failure callback panicked");
     }
 }

@@ -90,6 +90,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             }
             Err(error) if self.may_be_the_version(&error) && !self.history.unavailable => {
                 // Asked for too much; the newest state is always to be had, so no time is lost with waiting.
+                self.log_expired(&error);
                 self.history.unavailable = true;
                 Step::AtOnce(Request::Pages, error)
             }
@@ -97,6 +98,14 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 self.history.broke_off |= matches!(error, ListWatchError::Interrupted(_));
                 Step::Later(Request::List, error)
             }
+        }
+    }
+
+    /// Logs that the next request is a list because the version has expired.
+    pub(super) fn log_expired(&self, error: &ListWatchError) {
+        if error.is_expired() {
+            let (resource, version) = (self.lister_watcher.description(), &self.history.last_seen);
+            tracing::info!(resource, resource_version = %version, "resource version expired; relisting");
         }
     }
 

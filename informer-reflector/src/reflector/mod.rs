@@ -207,7 +207,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             request = match step {
                 Step::Now(next) => next,
                 Step::AtOnce(next, error) if self.pace.take() => {
-                    tracing::debug!("{}: {error}; going on at once", self.lister_watcher.description());
+                    tracing::debug!(resource = self.lister_watcher.description(), %error, "retrying at once");
                     self.tell(&error, next, Duration::ZERO);
                     next
                 }

@@ -1,7 +1,7 @@
 //! [`Outage`]: the reflectors that wait because their server is unavailable, and which of them asks next.
 //!
-//! [`Queue`] has the rules, without clock and tasks. The waiters drive it: the first one that
-//! wakes grants the turn to the waiter whose turn it is.
+//! [`Queue`] has the rules, without clock and tasks. The waiters drive it: the first one that wakes grants the turn to the
+//! waiter whose turn it is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -106,7 +106,7 @@ impl Waiter {
         (now.saturating_duration_since(self.since) / 5).clamp(MIN_SPACING, MAX_SPACING)
     }
 
-    fn let_go(&mut self, go: Go) {
+    fn permit(&mut self, go: Go) {
         self.go = Some(go);
         self.wake.notify_one();
     }
@@ -165,7 +165,7 @@ impl Queue {
         if let Some(first) = first
             && last_turn.is_none_or(|last| last + first.spacing(now) <= now)
         {
-            first.let_go(Go::Turn);
+            first.permit(Go::Turn);
             self.last_turn = Some(now);
         }
     }
@@ -174,7 +174,7 @@ impl Queue {
     fn release(&mut self, now: Instant) {
         while self.releases > 0 {
             let Some(first) = self.first(|waiter| waiter.shielded_until <= now) else { return };
-            first.let_go(Go::Released);
+            first.permit(Go::Released);
             self.releases -= 1;
         }
     }

@@ -125,6 +125,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     fn after_broken_stream(&mut self, error: ListWatchError) -> Step {
         if version_is_unavailable(&error) {
+            self.log_expired(&error);
             let was_unavailable = std::mem::replace(&mut self.history.unavailable, true);
             return if was_unavailable {
                 Step::Later(Request::List, error)

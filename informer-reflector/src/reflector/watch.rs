@@ -156,16 +156,18 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     /// Hands on what comes, until the watch is over, should be over, or has been silent for too long.
     async fn follow_to_the_end(&mut self, watch: &mut OpenWatch<K>) -> Ending {
-        let silence = self.pulse.limit(self.config.watch_silence);
         let end = watch.opened + watch.lifetime + GRACE;
         let mut settles = Some(watch.opened + SETTLED);
         let mut checked = watch.opened;
         loop {
+            let silence = self.pulse.limit(self.config.watch_silence);
             let next_check = (checked.max(self.pulse.heard) + silence).min(end);
             let resumes = self.recovery.as_ref().map(|_| watch.opened + VERY_SHORT);
             let deadline = [settles, resumes].into_iter().flatten().fold(next_check, Instant::min);
-            if let Ok(ending) = timeout_at(deadline, self.follow(&mut watch.events)).await {
-                return ending;
+            match timeout_at(deadline, self.follow(&mut watch.events)).await {
+                Ok(Some(ending)) => return ending,
+                Ok(None) => continue,
+                Err(_) => {}
             }
             let now = Instant::now();
             if settles.take_if(|at| *at <= now).is_some() {
@@ -200,11 +202,12 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Hands on what comes, until the watch is over.
+    /// Hands on what comes, until the watch is over. Returns `None` where something came after silent connections, which
+    /// shortens the time that the watch may be silent.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
-    async fn follow(&mut self, events: &mut WatchStream<K>) -> Ending {
+    async fn follow(&mut self, events: &mut WatchStream<K>) -> Option<Ending> {
         loop {
             if let Some(room) = self.store.wait_for_room() {
                 self.pulse.is_listening = false;
@@ -226,13 +229,15 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             }
             let count = gathered.count;
             self.hand_on_changes(gathered);
-            if let Some(ending) = ending {
+            if ending.is_some() {
                 return ending;
             }
             self.pulse.heard = Instant::now();
-            self.pulse.silences = 0;
             self.reporter.set(Health::Live { last_event: self.pulse.heard });
             self.pause_in_bursts(count).await;
+            if std::mem::take(&mut self.pulse.silences) > 0 {
+                return None;
+            }
         }
     }
 
@@ -240,10 +245,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// only where it can't, or where it has not helped.
     fn after_failure(&mut self, error: ListWatchError) -> Step {
         if version_is_unavailable(&error) {
-            if error.is_expired() {
-                let (resource, version) = (self.lister_watcher.description(), &self.history.last_seen);
-                tracing::info!(resource, resource_version = %version, "resource version expired; relisting");
-            }
+            self.log_expired(&error);
             // Too old: a list of nothing older may bring a newer one. Too new, or too long for a request:
             // only the newest there is will do.
             self.history.unavailable |= !error.is_expired();

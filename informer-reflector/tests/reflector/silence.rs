@@ -44,6 +44,21 @@ async fn third_silent_watch_may_wait_for_its_first_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn first_bookmark_shortens_the_silence_allowed_after_it() {
+    for seconds in [5, 120] {
+        let (third, third_line) = watch();
+        let (quiet, lines): (Vec<_>, Vec<_>) = [watch(), watch()].into_iter().unzip();
+        let lines = [page(vec![], "7")].into_iter().chain(lines).chain([third_line, watch().1]);
+        let mut run = Run::new(lines.collect());
+        run.expect_requests(&["list 0 500", "watch 7", "watch 7", "watch 7"]).await;
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        send(&third, vec![bookmark("8")]);
+        run.expect_after(64.9..65.1, "watch 8").await;
+        drop(quiet);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn silent_streaming_list_resumes_after_65_seconds() {
     let (_events, line) = stream_of(vec![vec![end("7")]]);
     let mut run = Run::streaming(vec![line, watch().1]);

@@ -9,7 +9,7 @@ use crate::server::{MERGE, Server};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(default_namespace_has_the_service_of_the_api_server)
-            .differs("The real server of these tests is told not to write its endpoints, because it listens on loopback."),
+            .differs("The real server of these tests runs without the controller of its endpoints, because it listens on loopback."),
         scenario(a_new_namespace_is_active),
         scenario(a_new_namespace_is_labelled_with_its_name),
         scenario(a_new_namespace_has_a_finalizer_in_its_spec),
