@@ -1,7 +1,7 @@
 //! The body of a list, split anywhere: it is what `serde_json` makes of the whole, and nothing makes it panic.
 #![no_main]
 
-use informer_core::{Fresh, ListEnd, ListWatchError, Malformed};
+use informer_core::{OwnedObject, ListEnd, ListWatchError, RejectedObject};
 use informer_fuzz::{has_unique_fields, split};
 use informer_reflector::{ListDecoder, PrunePaths};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -25,16 +25,16 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(format!("{whole:?}"), format!("{split:?}"));
 });
 
-type Decoded<K> = Result<(Vec<Result<K, Malformed>>, ListEnd), ListWatchError>;
+type Decoded<K> = Result<(Vec<Result<K, RejectedObject>>, ListEnd), ListWatchError>;
 
 fn decode<K: DeserializeOwned>(paths: PrunePaths, pieces: &[&[u8]]) -> Decoded<K> {
     let mut decoder = ListDecoder::new(paths);
     let mut items = Vec::new();
     for piece in pieces {
-        items.extend(decoder.push(piece)?.into_iter().map(|item| item.map(Fresh::into_inner)));
+        items.extend(decoder.push(piece)?.into_iter().map(|item| item.map(OwnedObject::into_inner)));
     }
     let (rest, end) = decoder.finish()?;
-    items.extend(rest.into_iter().map(|item| item.map(Fresh::into_inner)));
+    items.extend(rest.into_iter().map(|item| item.map(OwnedObject::into_inner)));
     Ok((items, end))
 }
 

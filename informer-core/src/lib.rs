@@ -6,7 +6,7 @@
 //! | part | what it does |
 //! |---|---|
 //! | [`ListerWatcher`] | the seam to whatever lists and watches objects |
-//! | [`Fresh`] | how an object is handed over |
+//! | [`OwnedObject`] | how an object is handed over |
 //! | [`Cached`], [`ObjectKey`], [`ResourceVersion`] | how an object is held from then on |
 //! | [`Packed`] | how it can be held where memory counts for more than time |
 //! | [`DeltaFifo`] | gathers changes per key; its consumer takes the whole backlog at once |
@@ -19,16 +19,17 @@
 //! Nothing here is bound to Kubernetes' own objects: [`Cached::keyed`] takes any object under any key.
 
 mod cached;
+mod completion;
 mod continue_tokens;
 mod delta;
 mod delta_fifo;
 mod error;
 mod event;
-mod fresh;
 mod handler;
 mod key;
 mod key_function;
 mod lister_watcher;
+mod owned_object;
 mod packed;
 mod panics;
 mod processor;
@@ -36,24 +37,24 @@ mod reflector_store;
 mod resource_version;
 mod selector;
 mod sync;
-mod synced;
 mod uid;
 mod watermarks;
 
 pub use cached::Cached;
+pub use completion::{Completion, NeverSynced};
 pub use continue_tokens::ContinueTokens;
 pub use delta::{Deleted, Delta, Deltas};
 pub use delta_fifo::{Batch, DeltaFifo, NamespaceFeed, Pending};
 pub use error::{KeyError, ListWatchError, SelectorError};
 pub use event::{Event, EventBatch};
-pub use fresh::Fresh;
 pub use handler::{AsyncEventHandler, EventHandler, Filtered, Handlers};
 pub use key::ObjectKey;
 pub use key_function::{NotUnique, unique_value_as_key};
 pub use lister_watcher::{
-    Bookmark, InNamespace, ListEnd, ListOptions, ListPart, ListStream, ListerWatcher, Malformed,
-    MalformedKind, ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,
+    Bookmark, InNamespace, ListEnd, ListOptions, ListPart, ListStream, ListerWatcher, MalformedKind,
+    RejectedObject, ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,
 };
+pub use owned_object::OwnedObject;
 pub use packed::Packed;
 pub use panics::discard_panic;
 pub use processor::{
@@ -62,6 +63,5 @@ pub use processor::{
 pub use reflector_store::{KnownObjects, ReflectorStore, Replacement};
 pub use resource_version::ResourceVersion;
 pub use selector::parse_selector;
-pub use synced::{NeverSynced, Synced};
 pub use uid::Uid;
 pub use watermarks::{FeedId, FeedNews, Watermarks};

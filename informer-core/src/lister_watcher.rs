@@ -12,13 +12,13 @@ use futures::stream::BoxStream;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::{PartialObjectMeta, Status};
 
-use crate::{Fresh, ListWatchError, ObjectKey, ResourceVersion};
+use crate::{ListWatchError, ObjectKey, OwnedObject, ResourceVersion};
 
 /// Lists objects, and watches them from a resource version on.
 ///
 /// One value stands for one resource in one scope: namespace, selectors and credentials are its own affair.
 ///
-/// Objects are handed over as [`Fresh`] ones, in the memory in which they will stay: `object.into()` makes one.
+/// Objects are handed over as [`OwnedObject`] ones, in the memory in which they will stay: `object.into()` makes one.
 #[async_trait]
 pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Says what is listed, for messages: `pods`, or `deployments.apps in namespace "shop"`.
@@ -98,8 +98,8 @@ pub type WatchStream<K> = BoxStream<'static, Result<Vec<WatchEvent<K>>, ListWatc
 /// A part of a list.
 #[derive(Debug)]
 pub enum ListPart<K> {
-    /// Some of its items, in order. An item that can't be decoded is in its place as [`Malformed`].
-    Items(Vec<Result<Fresh<K>, Malformed>>),
+    /// Some of its items, in order. An item that can't be decoded is in its place as [`RejectedObject`].
+    Items(Vec<Result<OwnedObject<K>, RejectedObject>>),
     /// Its end.
     End(ListEnd),
 }
@@ -119,22 +119,22 @@ pub struct ListEnd {
 #[derive(Debug)]
 pub enum WatchEvent<K> {
     /// A new object, or one that now matches the selectors.
-    Added(Fresh<K>),
+    Added(OwnedObject<K>),
     /// A new version of an object.
-    Modified(Fresh<K>),
+    Modified(OwnedObject<K>),
     /// An object that is gone, or no longer matches the selectors; its last state with the resource version of the
     /// deletion.
-    Deleted(Fresh<K>),
+    Deleted(OwnedObject<K>),
     /// No change, but the server has come this far.
     Bookmark(Bookmark),
     /// The watch failed; it ends with this.
     Error(Box<Status>),
     /// An event whose object can't be decoded.
-    Malformed {
+    RejectedObject {
         /// What happened to the object.
         kind: MalformedKind,
         /// What is known of it.
-        object: Malformed,
+        object: RejectedObject,
     },
 }
 
@@ -162,7 +162,7 @@ pub enum MalformedKind {
 ///
 /// The error names fields and positions, never the object's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Malformed {
+pub struct RejectedObject {
     /// Its key, if its metadata could be read.
     pub key: Option<ObjectKey>,
     /// Its resource version, empty if its metadata couldn't be read.

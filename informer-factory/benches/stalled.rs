@@ -46,7 +46,7 @@ fn main() {
     let quick = std::env::args().any(|arg| arg == "--quick");
     let (updates, rounds) = if quick { (100_000, 1) } else { (1_000_000, 3) };
     let told = HandlerOptions::default();
-    let forgoing = HandlerOptions::default().forgo_old_states();
+    let forgoing = HandlerOptions::default().coalesce_drops_old();
     measure::<Pod>("stalled handler", &told, updates, rounds);
     measure::<Pod>("stalled handler that forgoes old states", &forgoing, updates, rounds);
     measure::<Placement>("stalled handler of slim views", &told, updates, rounds);

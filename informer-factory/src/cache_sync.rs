@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use informer_core::{HandlerRegistration, NeverSynced, Synced};
+use informer_core::{Completion, HandlerRegistration, NeverSynced};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -14,11 +14,11 @@ use crate::{InformerState, SharedIndexInformer, SourceStatus};
 /// Something that begins with what existed at the start: an informer's store, or a handler.
 pub trait CacheSync: Send + Sync {
     /// Returns the promise that it has all of that.
-    fn synced(&self) -> Synced;
+    fn synced(&self) -> Completion;
 
     /// Returns the promise that it has all that existed in a namespace, if it follows that one only since later; otherwise
     /// what [`synced`](Self::synced) does, as it is by default.
-    fn synced_in(&self, namespace: &str) -> Synced {
+    fn synced_in(&self, namespace: &str) -> Completion {
         _ = namespace;
         self.synced()
     }
@@ -47,7 +47,7 @@ pub enum Following {
     /// The namespace was removed. An object that is not in the cache may exist.
     Released {
         /// Kept when the namespace is added again; given up when the informer stops.
-        again: Synced,
+        again: Completion,
     },
 }
 
@@ -81,7 +81,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 }
 
 impl<K: Send + Sync + 'static> CacheSync for NamespaceCache<K> {
-    fn synced(&self) -> Synced {
+    fn synced(&self) -> Completion {
         self.informer.synced_in(&self.namespace)
     }
 
@@ -94,11 +94,11 @@ impl<K: Send + Sync + 'static> CacheSync for NamespaceCache<K> {
 }
 
 impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
-    fn synced(&self) -> Synced {
+    fn synced(&self) -> Completion {
         self.synced()
     }
 
-    fn synced_in(&self, namespace: &str) -> Synced {
+    fn synced_in(&self, namespace: &str) -> Completion {
         self.synced_in(namespace)
     }
 
@@ -120,7 +120,7 @@ pub(crate) fn waiting_for(status: &SourceStatus, state: InformerState) -> String
 }
 
 impl CacheSync for HandlerRegistration {
-    fn synced(&self) -> Synced {
+    fn synced(&self) -> Completion {
         self.synced()
     }
 
@@ -150,7 +150,7 @@ impl NotSynced {
 }
 
 /// Waits until all promises are kept. Ends with the first that is given up (I12), whatever its place among them.
-pub(crate) async fn all_kept(promises: impl IntoIterator<Item = Synced>) -> Result<(), NeverSynced> {
+pub(crate) async fn all_kept(promises: impl IntoIterator<Item = Completion>) -> Result<(), NeverSynced> {
     let waits = promises.into_iter().map(|promise| async move { promise.wait().await });
     try_join_all(waits).await.map(drop)
 }

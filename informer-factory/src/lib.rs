@@ -73,13 +73,13 @@ pub use source::{NamespaceError, SourceStatus};
 pub use write_tracker::{KeyWrites, WriteInFlight, WriteTracker};
 
 pub use informer_core::{
-    AsyncEventHandler, Batch, Cached, Deleted, Delta, DeltaFifo, Event, EventHandler, EventStream, Filtered,
-    HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError, ListWatchError, ListerWatcher,
-    NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Synced, Uid, Watermarks,
+    AsyncEventHandler, Batch, Cached, Completion, Deleted, Delta, DeltaFifo, Event, EventHandler,
+    EventStream, Filtered, HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError,
+    ListWatchError, ListerWatcher, NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Uid, Watermarks,
 };
 pub use informer_reflector::{
     Health, KubeListWatch, ListTweaks, ListWatchFailure, NextRequest, PrunePaths, Reflector, ReflectorConfig,
-    ReflectorStatus, Relist, SharedServer, Storage, connect,
+    ReflectorStatus, RelistHandle, SharedServer, Storage, connect,
 };
 pub use informer_store::{
     Index, IndexError, IndexFailure, IndexValue, Indexer, LABEL_INDEX, Lister, MutationCache,

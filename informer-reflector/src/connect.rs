@@ -31,7 +31,7 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 ///
 /// - A connection whose other side is gone is closed after 30 seconds, by TCP keepalive and, on Linux, a limit for
 ///   unacknowledged data. With kube's client a watch on it stays silent until the reflector
-///   [gives it up](crate::ReflectorConfig::watch_silence).
+///   [gives it up](crate::ReflectorConfig::watch_idle_timeout).
 /// - Connecting gives up after 10 seconds, or sooner if `config.connect_timeout` is shorter.
 /// - No request is retried below the reflector, whatever `config.default_retry` says. Its backoff would never see the
 ///   failures.

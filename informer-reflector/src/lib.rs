@@ -12,6 +12,6 @@ pub use connect::connect;
 pub use decode::{ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
 pub use kube_list_watch::{KubeListWatch, ListTweaks};
 pub use reflector::{
-    Health, ListWatchFailure, NextRequest, Reflector, ReflectorConfig, ReflectorStatus, Relist, SharedServer,
-    Storage,
+    Health, ListWatchFailure, NextRequest, Reflector, ReflectorConfig, ReflectorStatus, RelistHandle,
+    SharedServer, Storage,
 };

@@ -68,7 +68,7 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
 }
 
 /// What a selector finds by way of the index.
-pub(crate) struct Narrowed<K> {
+pub(crate) struct LabelCandidates<K> {
     entries: Entries<Cached<K>>,
     /// For each requirement that the index answers, and for the namespace: the objects that meet it, in parts that do
     /// not overlap.
@@ -77,7 +77,7 @@ pub(crate) struct Narrowed<K> {
     pub(crate) rest: Vec<Expression>,
 }
 
-impl<K> Narrowed<K> {
+impl<K> LabelCandidates<K> {
     /// Looks the requirements up in the store's label index. `Err` gives them back if there is none, or if it answers
     /// none of them.
     pub(crate) fn look_up(

@@ -11,7 +11,7 @@ use informer_core::{Cached, ObjectKey};
 use kube_core::{Expression, Resource, Selector, SelectorExt};
 
 use crate::Indexer;
-use crate::label_index::Narrowed;
+use crate::label_index::LabelCandidates;
 use crate::objects::Objects;
 use crate::shared::State;
 
@@ -101,7 +101,7 @@ fn select<K: Resource>(indexer: &Indexer<K>, namespace: Option<&str>, selector: 
     }
     let requirements = selector.clone().into_iter().collect();
     // The snapshot is not kept while labels are compared, which takes a while: the writer would copy what it touches.
-    match Narrowed::look_up(&snapshot.state, namespace, requirements) {
+    match LabelCandidates::look_up(&snapshot.state, namespace, requirements) {
         Ok(mut narrowed) => {
             drop(snapshot);
             let rest = std::mem::take(&mut narrowed.rest);

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use informer_core::{Cached, Delta, ObjectKey, ReflectorStore, Replacement, ResourceVersion, Synced};
+use informer_core::{Cached, Completion, Delta, ObjectKey, ReflectorStore, Replacement, ResourceVersion};
 
 use crate::shared::Shared;
 use crate::{Change, IndexFailure, Indexer, StoreWriter};
@@ -35,7 +35,7 @@ use crate::{Change, IndexFailure, Indexer, StoreWriter};
 /// ```
 pub struct ReflectedStore<K> {
     shared: Arc<Shared<K>>,
-    synced: Synced,
+    synced: Completion,
 }
 
 impl<K: Send + Sync + 'static> ReflectedStore<K> {
@@ -43,7 +43,7 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "there is one writer, and from now on it is here")]
     pub fn new(writer: StoreWriter<K>) -> Self {
-        Self { shared: Arc::clone(writer.shared()), synced: Synced::new() }
+        Self { shared: Arc::clone(writer.shared()), synced: Completion::new() }
     }
 
     /// Returns a read handle.
@@ -54,7 +54,7 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
 
     /// Returns what tells whether the first list is in the store.
     #[must_use]
-    pub fn synced(&self) -> Synced {
+    pub fn synced(&self) -> Completion {
         self.synced.clone()
     }
 

@@ -27,7 +27,7 @@ fn set(objects: &[(&str, u64)]) -> BTreeSet<(String, u64)> {
     objects.iter().map(|(name, version)| ((*name).to_owned(), *version)).collect()
 }
 
-fn reflected() -> (Arc<dyn ReflectorStore<u64>>, Indexer<u64>, informer_core::Synced) {
+fn reflected() -> (Arc<dyn ReflectorStore<u64>>, Indexer<u64>, informer_core::Completion) {
     let (writer, indexer) = store::<u64>();
     let store = ReflectedStore::new(writer);
     let synced = store.synced();

@@ -9,7 +9,7 @@ use crate::first_objects;
 use crate::list::LateLists;
 use crate::resource::ResourceKind;
 use crate::serve::{Listener, Service, Tls};
-use crate::server::{Habits, Server, Settings};
+use crate::server::{Behavior, Server, Settings};
 use crate::simulator::Simulator;
 use crate::storage::Retention;
 use crate::watch::{SlowWatches, StreamingLists, WatchRules};
@@ -38,7 +38,7 @@ impl Default for SimulatorBuilder {
                 goaway_chance: 0.0,
                 #[cfg(feature = "tls")]
                 tls: false,
-                habits: Habits {
+                habits: Behavior {
                     controllers: true,
                     namespaces_required: false,
                     graceful_pods: false,

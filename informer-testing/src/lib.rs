@@ -175,6 +175,7 @@ mod catalogue;
 mod cbor;
 mod clock;
 mod cluster;
+mod controllers;
 mod credentials;
 mod custom;
 mod discovery;
@@ -206,7 +207,6 @@ mod simulator;
 mod status;
 mod storage;
 mod store;
-mod upkeep;
 mod watch;
 mod writes;
 

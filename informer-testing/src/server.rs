@@ -8,15 +8,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalogue::{Catalogue, Served};
 use crate::clock::Clock;
+use crate::controllers::{self, Collecting};
 use crate::credentials::Credentials;
 use crate::custom;
 use crate::fault::{FaultQueue, ShutdownAnswer};
 use crate::list::LateLists;
 use crate::request::RequestLog;
 use crate::resource::ResourceKind;
-use crate::serve::{Farewells, Tls};
+use crate::serve::{Goaways, Tls};
 use crate::storage::{Backup, Retention, Revision, Table};
-use crate::upkeep::{self, Collecting};
 use crate::watch::{WatchRegistry, WatchRules};
 use crate::writes::{Stamp, in_seconds};
 
@@ -43,12 +43,12 @@ pub(crate) struct Settings {
     pub(crate) tls: bool,
     /// The date on which the clock begins.
     pub(crate) begins_on: SystemTime,
-    pub(crate) habits: Habits,
+    pub(crate) habits: Behavior,
 }
 
 /// What the builder decides on how writes and answers are treated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Habits {
+pub(crate) struct Behavior {
     /// Whether the simulator does what the garbage collector and the namespace controller do.
     pub(crate) controllers: bool,
     /// Whether a namespace must exist before objects can be created in it.
@@ -73,7 +73,7 @@ pub(crate) struct Server {
     pub(crate) faults: FaultQueue,
     pub(crate) requests: RequestLog,
     pub(crate) credentials: Credentials,
-    pub(crate) farewells: Farewells,
+    pub(crate) goaways: Goaways,
     pub(crate) tls: Option<Tls>,
     pub(crate) stop: CancellationToken,
     /// Ends the watches when the server restarts; a new one is made then.
@@ -98,7 +98,7 @@ impl Server {
             faults: FaultQueue::default(),
             requests: RequestLog::default(),
             credentials: Credentials::default(),
-            farewells: Farewells::new(settings.goaway_chance, settings.seed),
+            goaways: Goaways::new(settings.goaway_chance, settings.seed),
             tls,
             life: Mutex::new(stop.child_token()),
             stop,
@@ -151,7 +151,7 @@ impl Server {
             ShutdownAnswer::TooManyRequests => self.watches.end_all(Duration::ZERO, BETWEEN_ENDS),
             ShutdownAnswer::ServiceUnavailable => {
                 self.watches.end_all(LINGER, Duration::ZERO);
-                self.farewells.to_all();
+                self.goaways.to_all();
             }
         }
     }
@@ -192,7 +192,7 @@ impl Server {
     /// Puts what a backup holds in the place of everything, and counts on from `revision`.
     pub(crate) fn restore(&self, backup: &Backup, revision: u64) {
         self.revision.reset(revision);
-        upkeep::restore_definitions(self, backup.tables.get(custom::DEFINITIONS));
+        controllers::restore_definitions(self, backup.tables.get(custom::DEFINITIONS));
         for served in self.catalogue.resources() {
             let objects = backup.tables.get(&served.table.kind.collection_path());
             served.table.begin_anew(Some(objects.cloned().unwrap_or_default()));

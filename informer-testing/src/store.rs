@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::catalogue::Served;
+use crate::controllers;
 use crate::error::Error;
 use crate::object::Object;
 use crate::server::Server;
 use crate::status;
-use crate::upkeep;
 use crate::writes::{Body, DeleteOptions, Guard, Outcome, WriteOptions, Writer};
 
 /// The stored objects of one kind. Cheap to clone.
@@ -123,7 +123,7 @@ impl ObjectStore {
             let old = transaction.current(key).ok_or_else(|| status::not_found(kind, name))?;
             Ok(transaction.remove_corrupt(key, old.decode()))
         })?;
-        upkeep::after_write(&self.server, &self.served, &Outcome::Removed(last.clone()));
+        controllers::after_write(&self.server, &self.served, &Outcome::Removed(last.clone()));
         Ok(StoredObject(last))
     }
 

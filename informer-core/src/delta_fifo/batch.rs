@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Shared;
-use super::in_flight::{Taken, Withdrawn};
-use crate::{Delta, Deltas, FeedNews, ObjectKey, ResourceVersion, Synced};
+use super::in_flight::{RevokedClaims, Taken};
+use crate::{Completion, Delta, Deltas, FeedNews, ObjectKey, ResourceVersion};
 
 /// The changes that one key had pending.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl<K: 'static> Shared<K> {
         self.change(|state| state.give_back(taken, requeued));
     }
 
-    fn withdrawn(&self, taken: &Taken<K>) -> Withdrawn {
+    fn withdrawn(&self, taken: &Taken<K>) -> RevokedClaims {
         self.state.lock().withdrawn(taken.id)
     }
 
@@ -74,7 +74,7 @@ impl<K: 'static> Shared<K> {
         if processed.completes_initial {
             self.synced.set();
         }
-        processed.kept.iter().for_each(Synced::set);
+        processed.kept.iter().for_each(Completion::set);
         if is_over {
             self.give_up();
         }

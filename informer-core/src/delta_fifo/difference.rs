@@ -11,7 +11,7 @@ use foldhash::HashMap;
 use super::Shared;
 use super::list::{Listed, Scope, is_same};
 use super::state::{SLICE, State};
-use crate::{Cached, Deleted, Delta, ObjectKey, Synced};
+use crate::{Cached, Completion, Deleted, Delta, ObjectKey};
 
 /// The newest change to each key that is queued or being processed.
 struct UnderWay<K> {
@@ -79,7 +79,7 @@ impl<K: 'static> Shared<K> {
 
     /// Queues what there is of a namespace as released. Returns the promises that are to be kept at once, because there is
     /// nothing.
-    pub(super) fn release(&self, scope: &Scope) -> Vec<Synced> {
+    pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
         let nothing = Listed::nothing(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
             // Whatever is known or under way comes with an object.

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use crate::{FeedId, FeedNews, ObjectKey, ResourceVersion, Synced};
+use crate::{Completion, FeedId, FeedNews, ObjectKey, ResourceVersion};
 
 /// How far a feed has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +36,9 @@ struct Feed {
     newest: ResourceVersion,
     /// Whether there is something that the consumer has not been told of it.
     is_news: bool,
-    synced: Synced,
+    synced: Completion,
     /// To be kept when nothing is left of it: its own, and those of later feeds of its namespace that brought nothing.
-    released: Vec<Synced>,
+    released: Vec<Completion>,
 }
 
 impl Feed {
@@ -51,9 +51,9 @@ impl Feed {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Promises {
     /// Its first list has been processed.
-    pub(super) synced: Synced,
+    pub(super) synced: Completion,
     /// It has been released, that has been processed, and so have those of earlier feeds of its namespace.
-    pub(super) released: Synced,
+    pub(super) released: Completion,
 }
 
 impl Promises {
@@ -78,7 +78,7 @@ pub(super) struct Feeds {
     /// Those that are added from here on are not part of the first list.
     has_started: bool,
     /// The least version that the consumer was told of last,
-    told: ResourceVersion,
+    announced: ResourceVersion,
     /// and whether that was taken back.
     is_taken_back: bool,
     has_news: bool,
@@ -117,7 +117,7 @@ impl Feeds {
             released: vec![promises.released.clone()],
         });
         // Without this one, what there is is not the whole any more.
-        self.has_news |= self.is_taken_back || !self.told.is_empty();
+        self.has_news |= self.is_taken_back || !self.announced.is_empty();
         (id, promises)
     }
 
@@ -204,7 +204,7 @@ impl Feeds {
 
     /// Releases a feed. If nothing of it has ever come, it is gone at once: returns the promises that are kept with that.
     /// Where an earlier feed of the namespace is not gone yet, they are kept with it, and none is returned.
-    pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Synced>> {
+    pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
         // Without it, the least may be another.
         self.has_news = true;
@@ -237,8 +237,8 @@ impl Feeds {
             return News::default();
         }
         let least = self.least();
-        let is_new = std::mem::take(&mut self.is_taken_back) || self.told != least;
-        self.told.clone_from(&least);
+        let is_new = std::mem::take(&mut self.is_taken_back) || self.announced != least;
+        self.announced.clone_from(&least);
         let of_feeds = self.feeds.iter().filter(|feed| feed.is_news).map(|feed| FeedNews {
             feed: feed.id,
             namespace: Arc::clone(&feed.namespace),
@@ -259,7 +259,7 @@ impl Feeds {
     }
 
     /// What was told is true now. Returns the promises that are to be kept when the queue is not locked.
-    pub(super) fn processed(&mut self, news: &[FeedNews]) -> Vec<Synced> {
+    pub(super) fn processed(&mut self, news: &[FeedNews]) -> Vec<Completion> {
         let mut kept = Vec::new();
         for news in news {
             let Some(position) = self.feeds.iter().position(|feed| feed.id == news.feed) else { continue };
@@ -273,7 +273,7 @@ impl Feeds {
     }
 
     /// Nothing will be processed any more. Returns what is to be given up when the queue is not locked.
-    pub(super) fn end(&mut self) -> Vec<Synced> {
+    pub(super) fn end(&mut self) -> Vec<Completion> {
         self.is_over = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()
     }

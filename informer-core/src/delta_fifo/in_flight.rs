@@ -6,7 +6,7 @@ use foldhash::HashMap;
 
 use super::Pending;
 use super::state::SLICE;
-use crate::{Delta, FeedNews, ObjectKey, ResourceVersion, Synced};
+use crate::{Completion, Delta, FeedNews, ObjectKey, ResourceVersion};
 
 /// A batch that is being processed.
 pub(super) struct InFlight<K> {
@@ -15,7 +15,7 @@ pub(super) struct InFlight<K> {
     /// Its share of the first list.
     pub(super) initial: usize,
     /// What is no longer true of it, because something from a batch before it has been put back since.
-    pub(super) withdrawn: Withdrawn,
+    pub(super) withdrawn: RevokedClaims,
     /// Positions by key, built on first use; for a large batch while the queue is not locked.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
 }
@@ -53,7 +53,7 @@ impl<K> InFlight<K> {
 
 /// What was said of a batch when it was taken out, and is not true any more.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Withdrawn {
+pub(super) struct RevokedClaims {
     /// That it leads to a whole server state.
     pub(super) watermark: bool,
     /// That it is the last of the first list.
@@ -76,6 +76,6 @@ pub(super) struct Processed<K> {
     /// Whether the first list now is processed to its end.
     pub(super) completes_initial: bool,
     /// The promises of feeds that are kept now.
-    pub(super) kept: Vec<Synced>,
+    pub(super) kept: Vec<Completion>,
     pub(super) _garbage: Option<InFlight<K>>,
 }

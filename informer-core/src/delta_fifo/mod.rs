@@ -34,7 +34,7 @@ pub use batch::{Batch, Pending};
 pub use namespace_feed::NamespaceFeed;
 
 use crate::sync::{Mutex, Notify};
-use crate::{Cached, Deleted, Delta, KnownObjects, ReflectorStore, Replacement, ResourceVersion, Synced};
+use crate::{Cached, Completion, Deleted, Delta, KnownObjects, ReflectorStore, Replacement, ResourceVersion};
 use in_flight::Taken;
 use list::Listed;
 use state::State;
@@ -81,7 +81,7 @@ struct Shared<K: 'static> {
     /// Wakes a consumer that waits for something other than what it has put back.
     arrived: Notify,
     known: Option<Arc<dyn KnownObjects<K>>>,
-    synced: Synced,
+    synced: Completion,
 }
 
 impl<K: 'static> Shared<K> {
@@ -182,7 +182,7 @@ impl<K: 'static> DeltaFifo<K> {
                 taken: Notify::new(),
                 arrived: Notify::new(),
                 known,
-                synced: Synced::new(),
+                synced: Completion::new(),
             }),
         }
     }
@@ -305,7 +305,7 @@ impl<K: 'static> DeltaFifo<K> {
     /// Returns the promise that the first list has been processed to its end; kept at once where the queue is filled
     /// by single changes instead of a list.
     #[must_use]
-    pub fn synced(&self) -> Synced {
+    pub fn synced(&self) -> Completion {
         self.shared.synced.clone()
     }
 

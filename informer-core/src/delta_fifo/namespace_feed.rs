@@ -13,7 +13,7 @@ use super::feeds::Promises;
 use super::list::{Listed, Scope};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{
-    Cached, Delta, DeltaFifo, FeedId, ObjectKey, ReflectorStore, Replacement, ResourceVersion, Synced,
+    Cached, Completion, Delta, DeltaFifo, FeedId, ObjectKey, ReflectorStore, Replacement, ResourceVersion,
 };
 
 /// The end of a [`DeltaFifo`] at which one namespace comes in; for the reflector of that namespace.
@@ -72,14 +72,14 @@ impl<K: 'static> NamespaceFeed<K> {
 
     /// Returns the promise that the namespace's first list has been processed.
     #[must_use]
-    pub fn synced(&self) -> Synced {
+    pub fn synced(&self) -> Completion {
         self.promises.synced.clone()
     }
 
     /// Returns the promise that the namespace has been released and nothing of it is queued or being processed; given up
     /// if the queue is closed before.
     #[must_use]
-    pub fn released(&self) -> Synced {
+    pub fn released(&self) -> Completion {
         self.promises.released.clone()
     }
 

@@ -17,7 +17,7 @@ pub(super) enum Population {
         /// So many are being processed, the batch that was told included.
         taken: usize,
         /// Whether a batch has been told that it is the last.
-        told: bool,
+        announced: bool,
     },
     Complete,
 }
@@ -31,7 +31,7 @@ impl Population {
     /// Says whether a batch is due that may have nothing else to say than that the first list ends with it.
     #[inline]
     pub(super) fn is_to_be_told(self) -> bool {
-        matches!(self, Self::Coming { arrived: true, queued: 0, told: false, .. })
+        matches!(self, Self::Coming { arrived: true, queued: 0, announced: false, .. })
     }
 
     /// A queue that is filled by single changes has no first list to wait for.
@@ -55,7 +55,7 @@ impl Population {
     /// So many keys more of the first list are in the queue; `is_all` says whether nothing more of it will come.
     pub(super) fn queued(&mut self, keys: usize, is_all: bool) {
         if *self == Self::Awaited {
-            *self = Self::Coming { arrived: false, queued: 0, taken: 0, told: false };
+            *self = Self::Coming { arrived: false, queued: 0, taken: 0, announced: false };
         }
         let Self::Coming { arrived, queued, .. } = self else { return };
         *queued += keys;
@@ -64,11 +64,11 @@ impl Population {
 
     /// So many of its keys are taken out; returns whether they are the last.
     pub(super) fn taken(&mut self, keys: usize) -> bool {
-        let Self::Coming { arrived, queued, taken, told } = self else { return false };
+        let Self::Coming { arrived, queued, taken, announced } = self else { return false };
         *queued -= keys;
         *taken += keys;
-        let is_last = *arrived && *queued == 0 && !*told;
-        *told |= is_last;
+        let is_last = *arrived && *queued == 0 && !*announced;
+        *announced |= is_last;
         *taken += usize::from(is_last);
         is_last
     }
@@ -76,7 +76,7 @@ impl Population {
     /// A key goes back from a batch into the queue, where it may be counted already. A batch that was told it is the
     /// last no longer is.
     pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, was_told: &mut bool) {
-        let Self::Coming { queued, taken, told, .. } = self else { return };
+        let Self::Coming { queued, taken, announced, .. } = self else { return };
         if !is_initial {
             return;
         }
@@ -85,21 +85,21 @@ impl Population {
         if std::mem::take(was_told) {
             *taken -= 1;
         }
-        *told = false;
+        *announced = false;
     }
 
     /// A batch that was told it is the last, and has nothing of the first list to put back, has not been processed.
     pub(super) fn untold(&mut self) {
-        let Self::Coming { taken, told, .. } = self else { return };
+        let Self::Coming { taken, announced, .. } = self else { return };
         *taken -= 1;
-        *told = false;
+        *announced = false;
     }
 
     /// A batch with so many of its keys is processed; returns whether with it all of them are.
     pub(super) fn processed(&mut self, keys: usize, was_told: bool) -> bool {
-        let Self::Coming { queued, taken, told, .. } = self else { return false };
+        let Self::Coming { queued, taken, announced, .. } = self else { return false };
         *taken -= keys + usize::from(was_told);
-        let is_complete = *told && *queued == 0 && *taken == 0;
+        let is_complete = *announced && *queued == 0 && *taken == 0;
         if is_complete {
             *self = Self::Complete;
         }

@@ -11,7 +11,7 @@ use smallvec::smallvec;
 
 use super::Pending;
 use super::feeds::{Feeds, News};
-use super::in_flight::{InFlight, InFlightItems, Processed, Taken, Withdrawn};
+use super::in_flight::{InFlight, InFlightItems, Processed, RevokedClaims, Taken};
 use super::merge::{append, prepend};
 use super::population::Population;
 use crate::{Cached, Delta, FeedId, FeedNews, KnownObjects, ObjectKey, ResourceVersion};
@@ -305,7 +305,7 @@ impl<K: 'static> State<K> {
             id,
             items: Arc::clone(&items),
             initial,
-            withdrawn: Withdrawn::default(),
+            withdrawn: RevokedClaims::default(),
             index: Arc::default(),
         });
         // Only an empty queue leaves the consumer with the whole of a server state (I9).
@@ -382,9 +382,9 @@ impl<K: 'static> State<K> {
     }
 
     /// What is no longer true of a batch.
-    pub(super) fn withdrawn(&self, id: u64) -> Withdrawn {
+    pub(super) fn withdrawn(&self, id: u64) -> RevokedClaims {
         let batch = self.in_flight.iter().find(|batch| batch.id == id);
-        batch.map_or_else(Withdrawn::default, |batch| batch.withdrawn)
+        batch.map_or_else(RevokedClaims::default, |batch| batch.withdrawn)
     }
 
     /// Notes that a batch has been processed.

@@ -1,5 +1,5 @@
 //! [`ProcessorListener`]: one handler's hand-over, resync clock and counters; what does the listening is a
-//! [`Service`](super::service) or a [stream](super::stream).
+//! [`HandlerTask`](super::handler_task) or a [stream](super::stream).
 //!
 //! client-go: `processorListener` of `tools/cache/shared_informer.go`, there two goroutines and a channel hand-over per
 //! event; here one task at most, woken once per batch.
@@ -19,7 +19,7 @@ use super::options::HandlerOptions;
 use super::published::Published;
 use super::resync::ResyncClock;
 use super::shared_backlog::SharedBacklog;
-use crate::Synced;
+use crate::Completion;
 use crate::sync::{Latch, Mutex};
 
 /// A handler as its processor knows it.
@@ -31,8 +31,8 @@ pub(super) struct ProcessorListener<K> {
     pub(super) removed: Latch,
     processor: Weak<Shared<K>>,
     /// Set when nobody calls the handler any more and it has been dropped.
-    pub(super) ended: Synced,
-    pub(super) synced: Synced,
+    pub(super) ended: Completion,
+    pub(super) synced: Completion,
     delivered: AtomicU64,
     panicked: AtomicU64,
     /// In nanoseconds.
@@ -70,8 +70,8 @@ impl<K> ProcessorListener<K> {
             resync: Mutex::new(ResyncClock::new(period)),
             removed: Latch::default(),
             processor,
-            ended: Synced::new(),
-            synced: Synced::new(),
+            ended: Completion::new(),
+            synced: Completion::new(),
             delivered: AtomicU64::new(0),
             panicked: AtomicU64::new(0),
             slowest: AtomicU64::new(0),
@@ -212,9 +212,9 @@ impl<K> ProcessorListener<K> {
 }
 
 /// A listener in the hands of whoever serves it. When that ends, in whatever way, the listener is out of service.
-pub(super) struct Served<K>(pub(super) Arc<ProcessorListener<K>>);
+pub(super) struct ListenerGuard<K>(pub(super) Arc<ProcessorListener<K>>);
 
-impl<K> std::ops::Deref for Served<K> {
+impl<K> std::ops::Deref for ListenerGuard<K> {
     type Target = ProcessorListener<K>;
 
     fn deref(&self) -> &ProcessorListener<K> {
@@ -222,7 +222,7 @@ impl<K> std::ops::Deref for Served<K> {
     }
 }
 
-impl<K> Drop for Served<K> {
+impl<K> Drop for ListenerGuard<K> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             tracing::error!(handler = %self.name(), "dropping an object or a call of the handler panicked; the handler is removed");

@@ -9,6 +9,7 @@
 
 mod coalesce;
 mod cursor;
+mod handler_task;
 mod handover;
 mod inbox;
 mod listener;
@@ -18,7 +19,6 @@ mod pending;
 mod published;
 mod registration;
 mod resync;
-mod service;
 mod shared_backlog;
 mod stopwatch;
 mod stream;
@@ -37,10 +37,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sync::{Mutex, Notify};
 use crate::{AsyncEventHandler, Cached, EventBatch, EventHandler};
+use handler_task::Handler;
 use listener::ProcessorListener;
 use published::Backlogs;
 use resync::CheckPeriod;
-use service::Handler;
 
 pub use listener::HandlerStats;
 pub use options::{HandlerOptions, Resync};
@@ -166,7 +166,7 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         let mut options = options.clone();
         options.forgoes_old_states &= !handler.needs_old_states();
         let listener = self.new_listener(name, &options);
-        let service = service::serve(Arc::clone(&listener), handler);
+        let service = handler_task::serve(Arc::clone(&listener), handler);
         self.join(&listener, Some(service), &options, snapshot);
         HandlerRegistration::new(listener)
     }

@@ -100,7 +100,7 @@ impl HandlerOptions {
     /// Lets updates that were coalesced come with the new state in the place of the old one, which spares the memory of
     /// the old ones while the handler is behind.
     #[must_use]
-    pub fn forgo_old_states(mut self) -> Self {
+    pub fn coalesce_drops_old(mut self) -> Self {
         self.forgoes_old_states = true;
         self
     }

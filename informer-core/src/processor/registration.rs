@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::handler_task;
 use super::listener::{HandlerStats, ProcessorListener};
-use super::service;
-use crate::Synced;
+use crate::Completion;
 
 /// Stands for a handler that listens to an informer. Dropping it removes the handler.
 #[doc(alias = "ResourceEventHandlerRegistration")]
@@ -17,8 +17,8 @@ pub struct HandlerRegistration {
 /// What a registration needs of a listener, whatever its objects are.
 trait Listener: Send + Sync {
     fn name(&self) -> &str;
-    fn synced(&self) -> &Synced;
-    fn ended(&self) -> &Synced;
+    fn synced(&self) -> &Completion;
+    fn ended(&self) -> &Completion;
     fn stats(&self) -> HandlerStats;
     fn waiting_for(&self) -> Option<String>;
     fn is_calling(&self) -> bool;
@@ -29,10 +29,10 @@ impl<K: Send + Sync + 'static> Listener for ProcessorListener<K> {
     fn name(&self) -> &str {
         self.name()
     }
-    fn synced(&self) -> &Synced {
+    fn synced(&self) -> &Completion {
         &self.synced
     }
-    fn ended(&self) -> &Synced {
+    fn ended(&self) -> &Completion {
         &self.ended
     }
     fn stats(&self) -> HandlerStats {
@@ -42,7 +42,7 @@ impl<K: Send + Sync + 'static> Listener for ProcessorListener<K> {
         self.waiting_for()
     }
     fn is_calling(&self) -> bool {
-        service::is_called_by(self)
+        handler_task::is_called_by(self)
     }
     fn remove(&self) {
         self.remove();
@@ -68,7 +68,7 @@ impl HandlerRegistration {
     /// Returns the promise that the handler has been called with every object of the first list, or of the replay if
     /// it joined later, and has returned from each call (I6).
     #[must_use]
-    pub fn synced(&self) -> Synced {
+    pub fn synced(&self) -> Completion {
         self.listener().synced().clone()
     }
 

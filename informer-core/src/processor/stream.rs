@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use futures::Stream;
 
 use super::cursor::{Cursor, Next};
-use super::listener::{ProcessorListener, Served};
+use super::listener::{ListenerGuard, ProcessorListener};
 use super::registration::HandlerRegistration;
 use crate::Event;
 
@@ -26,7 +26,7 @@ use crate::Event;
 pub struct EventStream<K> {
     cursor: Cursor<K>,
     registration: HandlerRegistration,
-    listener: Served<K>,
+    listener: ListenerGuard<K>,
 }
 
 impl<K: Send + Sync + 'static> EventStream<K> {
@@ -34,7 +34,7 @@ impl<K: Send + Sync + 'static> EventStream<K> {
         Self {
             cursor: Cursor::default(),
             registration: HandlerRegistration::new(Arc::clone(&listener)),
-            listener: Served(listener),
+            listener: ListenerGuard(listener),
         }
     }
 

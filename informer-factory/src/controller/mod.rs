@@ -10,7 +10,7 @@ use std::fmt;
 use std::panic::resume_unwind;
 use std::time::Duration;
 
-use informer_core::{Batch, DeltaFifo, Pending, ResourceVersion, Synced};
+use informer_core::{Batch, Completion, DeltaFifo, Pending, ResourceVersion};
 use kube::Resource;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep;
@@ -132,7 +132,7 @@ impl<K: Resource + Send + Sync + 'static> Controller<K> {
     /// Returns the promise that the first list will have been processed to its end; it can be asked while the
     /// controller runs.
     #[must_use]
-    pub fn synced(&self) -> Synced {
+    pub fn synced(&self) -> Completion {
         self.queue.0.synced()
     }
 

@@ -35,7 +35,7 @@ pub(super) type TweakListOptions = Arc<dyn Fn(&mut ListTweaks) + Send + Sync>;
 /// Changes the metadata of every object.
 pub(super) type TransformMetadata = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
-/// Hears of each failure of each informer.
+/// Receives each failure of each informer.
 pub(super) type OnFailure = Arc<dyn Fn(&ListWatchFailure<'_>) + Send + Sync>;
 
 #[derive(Default)]
@@ -55,7 +55,7 @@ pub(super) struct FactoryConfig {
 }
 
 /// Less than this is no time to be idle in.
-const LEAST_IDLE: Duration = Duration::from_secs(1);
+const MIN_IDLE: Duration = Duration::from_secs(1);
 
 impl FactoryBuilder {
     pub(super) fn new(client: Client) -> Self {
@@ -186,18 +186,18 @@ impl FactoryBuilder {
     }
 
     /// Sets how long a watch may be silent until its connection counts as dead, as
-    /// [`ReflectorConfig::watch_silence`](crate::ReflectorConfig::watch_silence) says; for networks on which bookmarks are
+    /// [`ReflectorConfig::watch_idle_timeout`](crate::ReflectorConfig::watch_idle_timeout) says; for networks on which bookmarks are
     /// often late. Default, and minimum: 65 seconds.
-    pub fn watch_silence(mut self, at_most: Duration) -> Self {
-        self.config.times.watch_silence = Some(at_most);
+    pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
+        self.config.times.watch_idle_timeout = Some(at_most);
         self
     }
 
     /// Sets how long a streaming list may pause until it is given up for a list in pages, as
-    /// [`ReflectorConfig::stream_pause`](crate::ReflectorConfig::stream_pause) says: longer for servers that are slow to
+    /// [`ReflectorConfig::list_stall_timeout`](crate::ReflectorConfig::list_stall_timeout) says: longer for servers that are slow to
     /// begin, shorter in tests with one that can't stream. Default: 10 seconds.
-    pub fn stream_pause(mut self, at_most: Duration) -> Self {
-        self.config.times.stream_pause = Some(at_most);
+    pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
+        self.config.times.list_stall_timeout = Some(at_most);
         self
     }
 
@@ -228,7 +228,7 @@ impl FactoryBuilder {
     /// never started, in a factory with this option informers that are asked for after
     /// [`start`](SharedInformerFactory::start) are started at once, in the runtime that `start` was called in.
     pub fn stop_idle_after(mut self, period: Duration) -> Self {
-        self.config.stop_idle_after = Some(period.max(LEAST_IDLE));
+        self.config.stop_idle_after = Some(period.max(MIN_IDLE));
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use informer_core::Synced;
+use informer_core::Completion;
 use parking_lot::Mutex;
 
 use super::SharedInformerFactory;
@@ -40,7 +40,7 @@ impl SharedInformerFactory {
     /// [`NamespaceError::FixedFactory`] for a factory that was not made for this, [`NamespaceError::InvalidName`] if no
     /// namespace can have that name; and [`NamespaceError::Fixed`] for an informer that somebody has made with
     /// [`informer_with`](Self::informer_with) and a source of another kind: the others follow it all the same.
-    pub fn add_namespace(&self, namespace: &str) -> Result<Vec<Synced>, NamespaceError> {
+    pub fn add_namespace(&self, namespace: &str) -> Result<Vec<Completion>, NamespaceError> {
         NamespaceError::check_name(namespace)?;
         self.change_namespaces(namespace, |names| _ = names.insert(namespace.to_owned()))
     }
@@ -53,7 +53,7 @@ impl SharedInformerFactory {
     ///
     /// # Errors
     /// As [`add_namespace`](Self::add_namespace).
-    pub fn remove_namespace(&self, namespace: &str) -> Result<Vec<Synced>, NamespaceError> {
+    pub fn remove_namespace(&self, namespace: &str) -> Result<Vec<Completion>, NamespaceError> {
         NamespaceError::check_name(namespace)?;
         self.change_namespaces(namespace, |names| _ = names.remove(namespace))
     }
@@ -70,7 +70,7 @@ impl SharedInformerFactory {
         &self,
         namespace: &str,
         change: impl FnOnce(&mut BTreeSet<String>),
-    ) -> Result<Vec<Synced>, NamespaceError> {
+    ) -> Result<Vec<Completion>, NamespaceError> {
         let followed = self.inner.followed.as_ref().ok_or(NamespaceError::FixedFactory)?;
         change(&mut followed.0.lock());
         // I8: sources are made with no lock on the registry.
@@ -103,7 +103,7 @@ impl SharedInformerFactory {
 /// Has an informer follow a namespace of the factory, or cease to, and returns the promise of that. Each name is looked at
 /// for itself, or two threads that add different ones could each take the other's for one that is to go. Whoever comes in
 /// between sees by the set that it has changed.
-fn settle(informer: &dyn AnyInformer, followed: &Followed, name: &str) -> Result<Synced, NamespaceError> {
+fn settle(informer: &dyn AnyInformer, followed: &Followed, name: &str) -> Result<Completion, NamespaceError> {
     loop {
         let is_followed = followed.contains(name);
         let promise =

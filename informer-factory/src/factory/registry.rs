@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dashmap::DashMap;
 use futures::future::BoxFuture;
-use informer_core::Synced;
+use informer_core::Completion;
 use kube::Resource;
 use kube::core::discovery::ApiResource;
 use parking_lot::Mutex;
@@ -149,8 +149,8 @@ pub(super) trait AnyInformer: CacheSync {
     /// Another handle on it.
     fn handle(&self) -> Box<dyn AnyInformer>;
     fn namespaces(&self) -> Vec<String>;
-    fn add_namespace(&self, name: &str) -> Result<Synced, NamespaceError>;
-    fn remove_namespace(&self, name: &str) -> Result<Synced, NamespaceError>;
+    fn add_namespace(&self, name: &str) -> Result<Completion, NamespaceError>;
+    fn remove_namespace(&self, name: &str) -> Result<Completion, NamespaceError>;
 }
 
 impl<K: Resource + Send + Sync + 'static> AnyInformer for SharedIndexInformer<K> {
@@ -186,11 +186,11 @@ impl<K: Resource + Send + Sync + 'static> AnyInformer for SharedIndexInformer<K>
         SharedIndexInformer::namespaces(self)
     }
 
-    fn add_namespace(&self, name: &str) -> Result<Synced, NamespaceError> {
+    fn add_namespace(&self, name: &str) -> Result<Completion, NamespaceError> {
         SharedIndexInformer::add_namespace(self, name)
     }
 
-    fn remove_namespace(&self, name: &str) -> Result<Synced, NamespaceError> {
+    fn remove_namespace(&self, name: &str) -> Result<Completion, NamespaceError> {
         SharedIndexInformer::remove_namespace(self, name)
     }
 }

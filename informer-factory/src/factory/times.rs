@@ -10,8 +10,8 @@ use informer_reflector::ReflectorConfig;
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Times {
     pub(super) watch_timeout: Option<Duration>,
-    pub(super) watch_silence: Option<Duration>,
-    pub(super) stream_pause: Option<Duration>,
+    pub(super) watch_idle_timeout: Option<Duration>,
+    pub(super) list_stall_timeout: Option<Duration>,
 }
 
 impl Times {
@@ -19,8 +19,8 @@ impl Times {
     pub(super) fn or(self, others: Self) -> Self {
         Self {
             watch_timeout: self.watch_timeout.or(others.watch_timeout),
-            watch_silence: self.watch_silence.or(others.watch_silence),
-            stream_pause: self.stream_pause.or(others.stream_pause),
+            watch_idle_timeout: self.watch_idle_timeout.or(others.watch_idle_timeout),
+            list_stall_timeout: self.list_stall_timeout.or(others.list_stall_timeout),
         }
     }
 
@@ -28,11 +28,11 @@ impl Times {
         if let Some(at_least) = self.watch_timeout {
             reflector = reflector.watch_timeout(at_least);
         }
-        if let Some(at_most) = self.watch_silence {
-            reflector = reflector.watch_silence(at_most);
+        if let Some(at_most) = self.watch_idle_timeout {
+            reflector = reflector.watch_idle_timeout(at_most);
         }
-        if let Some(at_most) = self.stream_pause {
-            reflector = reflector.stream_pause(at_most);
+        if let Some(at_most) = self.list_stall_timeout {
+            reflector = reflector.list_stall_timeout(at_most);
         }
         reflector
     }

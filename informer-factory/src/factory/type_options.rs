@@ -76,19 +76,19 @@ impl<K> TypeOptions<K> {
     }
 
     /// Sets how long a watch may be silent until its connection is taken for dead, as
-    /// [`FactoryBuilder::watch_silence`](crate::FactoryBuilder::watch_silence) does for all types. Default: the factory's.
-    pub fn watch_silence(mut self, at_most: Duration) -> Self {
-        self.times.watch_silence = Some(at_most);
+    /// [`FactoryBuilder::watch_idle_timeout`](crate::FactoryBuilder::watch_idle_timeout) does for all types. Default: the factory's.
+    pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
+        self.times.watch_idle_timeout = Some(at_most);
         self
     }
 
     /// Sets how long a streaming list may pause until it is given up for a list in pages, as
-    /// [`FactoryBuilder::stream_pause`](crate::FactoryBuilder::stream_pause) does for all types. Default: the factory's.
+    /// [`FactoryBuilder::list_stall_timeout`](crate::FactoryBuilder::list_stall_timeout) does for all types. Default: the factory's.
     ///
     /// What one informer finds out about streams of a resource holds for all of it, for 10 to 30 minutes: where there are
     /// several types of the same resource, the most impatient one decides.
-    pub fn stream_pause(mut self, at_most: Duration) -> Self {
-        self.times.stream_pause = Some(at_most);
+    pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
+        self.times.list_stall_timeout = Some(at_most);
         self
     }
 

@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::time::Duration;
 
 use futures::FutureExt;
-use informer_core::Synced;
+use informer_core::Completion;
 
 use super::SharedInformerFactory;
 use super::registry::Entry;
@@ -105,6 +105,6 @@ impl SharedInformerFactory {
 }
 
 /// Says whether it has become clear that this will never be kept.
-fn is_given_up(promise: &Synced) -> bool {
+fn is_given_up(promise: &Completion) -> bool {
     promise.wait().now_or_never().is_some_and(|outcome| outcome.is_err())
 }

@@ -25,8 +25,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use informer_core::{
-    AsyncEventHandler, Cached, DeltaFifo, EventHandler, EventStream, HandlerOptions, HandlerRegistration,
-    Handlers, ListerWatcher, ObjectKey, ResourceVersion, SharedProcessor, Synced,
+    AsyncEventHandler, Cached, Completion, DeltaFifo, EventHandler, EventStream, HandlerOptions,
+    HandlerRegistration, Handlers, ListerWatcher, ObjectKey, ResourceVersion, SharedProcessor,
 };
 use informer_reflector::Health;
 use informer_store::{Index, IndexError, IndexValue, Indexer, Lister, StoreWriter, store};
@@ -44,7 +44,7 @@ pub use options::InformerOptions;
 pub use state::{InformerState, StopCause};
 pub use task::InformerTask;
 pub use verify::{Difference, Verification, VerifyError};
-pub(crate) use wait::Hears;
+pub(crate) use wait::Visibility;
 pub use wait::WaitOutcome;
 
 /// A local, indexed, always-current copy of some objects, shared by all who use them. Cloning gives another handle on
@@ -253,14 +253,14 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// seconds, provided that another one has been listed. A warning names each of them, and so does
     /// [`status`](Self::status). [`cache_in`](Self::cache_in) waits for a single namespace, however long that takes.
     #[must_use]
-    pub fn synced(&self) -> Synced {
+    pub fn synced(&self) -> Completion {
         self.shared.queue.synced()
     }
 
     /// Returns the promise that the first list of a namespace is in the store: for one that was
     /// [added](Self::add_namespace), that from then; for everything else that of the [informer](Self::synced).
     #[must_use]
-    pub fn synced_in(&self, namespace: &str) -> Synced {
+    pub fn synced_in(&self, namespace: &str) -> Completion {
         let own = match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.synced(namespace),
             Source::Whole(_) => None,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use informer_core::{DeltaFifo, ListerWatcher, Synced};
+use informer_core::{Completion, DeltaFifo, ListerWatcher};
 use informer_store::store;
 use kube::Resource;
 
@@ -71,7 +71,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// # Errors
     /// [`NamespaceError::Fixed`] for an informer that was not made [for this](Self::new_in_namespaces),
     /// [`NamespaceError::InvalidName`] if no namespace can have that name.
-    pub fn add_namespace(&self, namespace: &str) -> Result<Synced, NamespaceError> {
+    pub fn add_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.add(namespace),
             Source::Whole(_) => Err(self.fixed()),
@@ -87,7 +87,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     ///
     /// # Errors
     /// As [`add_namespace`](Self::add_namespace).
-    pub fn remove_namespace(&self, namespace: &str) -> Result<Synced, NamespaceError> {
+    pub fn remove_namespace(&self, namespace: &str) -> Result<Completion, NamespaceError> {
         match self.shared.source.as_ref() {
             Source::Namespaces(namespaces) => namespaces.remove(namespace),
             Source::Whole(_) => Err(self.fixed()),

@@ -29,14 +29,14 @@ pub enum WaitOutcome {
 }
 
 /// What an informer hears of a write.
-pub(crate) enum Hears {
+pub(crate) enum Visibility {
     /// Nothing: the object is outside its namespace or selector, and was before.
     Nothing,
     /// The object as it was written, or a later version.
     TheWrite,
     /// That the object is gone: as it was written it is outside the selector. If an earlier write has taken it out, that
     /// is all that the informer ever hears.
-    ItsLeaving,
+    LeavesSelector,
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
@@ -83,9 +83,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     {
         let meta = written.meta();
         let is_leaving = match self.hears_of(meta) {
-            Hears::Nothing => return WaitOutcome::NotCovered,
-            Hears::TheWrite => false,
-            Hears::ItsLeaving => true,
+            Visibility::Nothing => return WaitOutcome::NotCovered,
+            Visibility::TheWrite => false,
+            Visibility::LeavesSelector => true,
         };
         let resource_version = ResourceVersion::from(meta.resource_version.as_deref());
         if !resource_version.is_comparable() {
@@ -137,19 +137,19 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Says what the informer will hear of a write.
-    pub(crate) fn hears_of(&self, written: &ObjectMeta) -> Hears {
+    pub(crate) fn hears_of(&self, written: &ObjectMeta) -> Visibility {
         let covers = match self.shared.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.covers(written),
             Source::Namespaces(namespaces) => {
                 let place = written.namespace.as_deref().and_then(|namespace| namespaces.place(namespace));
-                let Some(place) = place else { return Hears::Nothing };
+                let Some(place) = place else { return Visibility::Nothing };
                 place.lister_watcher.covers(written)
             }
         };
         match covers {
-            true => Hears::TheWrite,
-            false if self.has_gone(written)() => Hears::Nothing,
-            false => Hears::ItsLeaving,
+            true => Visibility::TheWrite,
+            false if self.has_gone(written)() => Visibility::Nothing,
+            false => Visibility::LeavesSelector,
         }
     }
 

@@ -12,7 +12,7 @@ use std::{fmt, iter};
 use crate::IndexValue;
 
 /// What holds values of another type.
-pub trait Holds<'a> {
+pub trait IndexValues<'a> {
     /// What it holds.
     type Item: 'a;
 
@@ -21,7 +21,7 @@ pub trait Holds<'a> {
 }
 
 /// What holds but itself.
-pub trait HoldsItself<'a> {
+pub trait AsSingleValue<'a> {
     /// What it is.
     type Item: 'a;
 
@@ -29,7 +29,7 @@ pub trait HoldsItself<'a> {
     fn informer_each(self) -> iter::Once<&'a Self::Item>;
 }
 
-impl<'a, T> HoldsItself<'a> for &&'a T {
+impl<'a, T> AsSingleValue<'a> for &&'a T {
     type Item = T;
 
     fn informer_each(self) -> iter::Once<&'a T> {
@@ -37,7 +37,7 @@ impl<'a, T> HoldsItself<'a> for &&'a T {
     }
 }
 
-impl<'a, T> Holds<'a> for &'a Option<T> {
+impl<'a, T> IndexValues<'a> for &'a Option<T> {
     type Item = T;
 
     fn informer_each(self) -> impl Iterator<Item = &'a T> {
@@ -45,7 +45,7 @@ impl<'a, T> Holds<'a> for &'a Option<T> {
     }
 }
 
-impl<'a, T> Holds<'a> for &'a Box<T> {
+impl<'a, T> IndexValues<'a> for &'a Box<T> {
     type Item = T;
 
     fn informer_each(self) -> impl Iterator<Item = &'a T> {
@@ -53,7 +53,7 @@ impl<'a, T> Holds<'a> for &'a Box<T> {
     }
 }
 
-impl<'a, T> Holds<'a> for &'a Vec<T> {
+impl<'a, T> IndexValues<'a> for &'a Vec<T> {
     type Item = T;
 
     fn informer_each(self) -> impl Iterator<Item = &'a T> {
@@ -61,7 +61,7 @@ impl<'a, T> Holds<'a> for &'a Vec<T> {
     }
 }
 
-impl<'a, T> Holds<'a> for &'a BTreeSet<T> {
+impl<'a, T> IndexValues<'a> for &'a BTreeSet<T> {
     type Item = T;
 
     fn informer_each(self) -> impl Iterator<Item = &'a T> {
@@ -69,7 +69,7 @@ impl<'a, T> Holds<'a> for &'a BTreeSet<T> {
     }
 }
 
-impl<'a, T, S> Holds<'a> for &'a HashSet<T, S> {
+impl<'a, T, S> IndexValues<'a> for &'a HashSet<T, S> {
     type Item = T;
 
     fn informer_each(self) -> impl Iterator<Item = &'a T> {
@@ -77,7 +77,7 @@ impl<'a, T, S> Holds<'a> for &'a HashSet<T, S> {
     }
 }
 
-impl<'a, K, T> Holds<'a> for &'a BTreeMap<K, T> {
+impl<'a, K, T> IndexValues<'a> for &'a BTreeMap<K, T> {
     type Item = T;
 
     fn informer_each(self) -> impl Iterator<Item = &'a T> {
@@ -85,7 +85,7 @@ impl<'a, K, T> Holds<'a> for &'a BTreeMap<K, T> {
     }
 }
 
-impl<'a, K, T, S> Holds<'a> for &'a HashMap<K, T, S> {
+impl<'a, K, T, S> IndexValues<'a> for &'a HashMap<K, T, S> {
     type Item = T;
 
     fn informer_each(self) -> impl Iterator<Item = &'a T> {

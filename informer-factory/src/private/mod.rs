@@ -8,6 +8,6 @@ pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 pub use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 pub use kube::Resource;
 
-pub use at::{Holds, HoldsEntries, HoldsItself, NeverFails, Returned, ValueAt, call};
+pub use at::{AsSingleValue, HoldsEntries, IndexValues, NeverFails, Returned, ValueAt, call};
 pub use derived::{Derived, index, new_informer, new_informer_from, shared_informer};
 pub use placed::{Placed, other_version, same_version};

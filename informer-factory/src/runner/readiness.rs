@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use informer_core::Synced;
+use informer_core::Completion;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,7 @@ enum Coverage {
         /// The position of the cache.
         cache: usize,
         /// Kept when the cache has listed it, or follows it again.
-        complete: Synced,
+        complete: Completion,
         /// Cancelled when one of the others ceases to follow it.
         removed: Vec<CancellationToken>,
     },
@@ -154,7 +154,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
 }
 
 /// Waits until the coverage of a namespace may have changed.
-async fn change(complete: &Synced, removed: &[CancellationToken]) {
+async fn change(complete: &Completion, removed: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = removed.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {
         biased;
@@ -165,7 +165,7 @@ async fn change(complete: &Synced, removed: &[CancellationToken]) {
 }
 
 /// Returns whether a promise has been neither kept nor given up.
-fn is_open(promise: &Synced) -> bool {
+fn is_open(promise: &Completion) -> bool {
     !promise.has_synced() && promise.wait().now_or_never().is_none()
 }
 

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use informer_core::{DeltaFifo, ListerWatcher};
-use informer_reflector::{Reflector, ReflectorConfig, ReflectorStatus, Relist};
+use informer_reflector::{Reflector, ReflectorConfig, ReflectorStatus, RelistHandle};
 use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +32,7 @@ pub(crate) struct Part<K> {
     pub(crate) namespace: Option<Arc<str>>,
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
     pub(crate) status: ReflectorStatus,
-    pub(crate) relist: Relist,
+    pub(crate) relist: RelistHandle,
 }
 
 /// The work of getting objects into a queue.

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use informer_core::{
-    DeltaFifo, FeedNews, ListerWatcher, NamespaceFeed, ReflectorStore, ResourceVersion, Synced, Watermarks,
+    Completion, DeltaFifo, FeedNews, ListerWatcher, NamespaceFeed, ReflectorStore, ResourceVersion,
+    Watermarks,
 };
 use informer_reflector::{Reflector, ReflectorConfig};
 use kube::Resource;
@@ -70,7 +71,7 @@ struct Member<K: 'static> {
 
 /// What is known of a namespace that has been removed.
 struct Leaving {
-    gone: Synced,
+    gone: Completion,
     /// Cancelled when nothing more comes of it, if anything did.
     released: Option<CancellationToken>,
 }
@@ -140,7 +141,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
     }
 
     /// Follows a namespace, if it isn't followed already. Returns the promise that its first list is in the store.
-    pub(crate) fn add(&self, name: &str) -> Result<Synced, NamespaceError> {
+    pub(crate) fn add(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
         if let Some(member) = self.state.lock().followed.get(name) {
             return Ok(member.feed.synced());
@@ -176,7 +177,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
     }
 
     /// Enters a namespace into the set, unless it is there; then this is released, and the promise of the other returned.
-    fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Synced> {
+    fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.followed.get(&namespace) {
             let earlier = earlier.feed.synced();
@@ -222,7 +223,7 @@ impl<K: 'static> Namespaces<K> {
     }
 
     /// Returns the promise that the first list of a namespace is in the store; `None` if it is not followed.
-    pub(crate) fn synced(&self, name: &str) -> Option<Synced> {
+    pub(crate) fn synced(&self, name: &str) -> Option<Completion> {
         self.state.lock().followed.get(name).map(|member| member.feed.synced())
     }
 
@@ -242,7 +243,7 @@ impl<K: 'static> Namespaces<K> {
     }
 
     /// Follows a namespace no more. Returns the promise that nothing is left of it; kept already if it isn't followed.
-    pub(crate) fn remove(&self, name: &str) -> Result<Synced, NamespaceError> {
+    pub(crate) fn remove(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
         Ok(match self.take_out(name) {
             Ok((member, work)) => self.let_go(&member, work),
@@ -252,7 +253,7 @@ impl<K: 'static> Namespaces<K> {
 
     /// Takes a namespace out of the set, and its work, if nobody has begun with that. If it isn't there, returns the
     /// promise that it is gone.
-    fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Synced> {
+    fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
         let Some((namespace, member)) = state.followed.remove_entry(name) else {
@@ -270,7 +271,7 @@ impl<K: 'static> Namespaces<K> {
     }
 
     /// Has a namespace that was taken out end. It may have been added again meanwhile.
-    fn let_go(&self, member: &Member<K>, work: Option<Joining<K>>) -> Synced {
+    fn let_go(&self, member: &Member<K>, work: Option<Joining<K>>) -> Completion {
         member.removed.cancel();
         if work.is_some() {
             drop(work);
@@ -341,15 +342,15 @@ impl<K: 'static> Namespaces<K> {
                 state.followed.values_mut().filter_map(|member| member.watermark.take()).collect();
             (std::mem::take(&mut state.waiting), watermarks, state.released.awaited())
         };
-        over.2.iter().for_each(Synced::give_up);
+        over.2.iter().for_each(Completion::give_up);
         drop(over);
         self.tell();
     }
 }
 
 /// The promise of what is true already.
-fn kept() -> Synced {
-    let kept = Synced::new();
+fn kept() -> Completion {
+    let kept = Completion::new();
     kept.set();
     kept
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use informer_core::{FeedId, Malformed, ResourceVersion, Synced};
+use informer_core::{Completion, FeedId, RejectedObject, ResourceVersion};
 use informer_reflector::{Health, ReflectorStatus};
 use tokio::sync::watch;
 
@@ -47,7 +47,7 @@ pub(super) struct Members {
 pub(super) struct MemberStatus {
     pub(super) feed: FeedId,
     pub(super) status: ReflectorStatus,
-    pub(super) synced: Synced,
+    pub(super) synced: Completion,
 }
 
 impl SourceStatus {
@@ -126,7 +126,7 @@ impl SourceStatus {
     /// Returns the objects that exist but can't be decoded or transformed at present (I10). What the store has of
     /// them, if anything, is an earlier version.
     #[must_use]
-    pub fn set_aside(&self) -> Vec<Malformed> {
+    pub fn set_aside(&self) -> Vec<RejectedObject> {
         self.reflectors().iter().flat_map(ReflectorStatus::set_aside).collect()
     }
 

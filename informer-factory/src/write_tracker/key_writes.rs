@@ -13,7 +13,7 @@ use super::pending::{Awaited, Pending};
 use super::settlement::Settlement;
 use super::{WriteInFlight, WriteTracker};
 use crate::SharedIndexInformer;
-use crate::informer::Hears;
+use crate::informer::Visibility;
 
 /// What was written for one key of a [`WriteTracker`], and what is going to be. Cloning gives another handle on the same.
 ///
@@ -190,7 +190,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         informer: &SharedIndexInformer<K>,
         object: &Cached<K>,
     ) -> WriteInFlight<T> {
-        let is_heard_of = !matches!(informer.hears_of(object.meta()), Hears::Nothing);
+        let is_heard_of = !matches!(informer.hears_of(object.meta()), Visibility::Nothing);
         let awaited = is_heard_of.then(|| {
             let (indexer, object) = (informer.indexer().clone(), object.clone());
             let (watermarks, version) =

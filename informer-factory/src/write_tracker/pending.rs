@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::settlement::Settlement;
 use crate::SharedIndexInformer;
-use crate::informer::Hears;
+use crate::informer::Visibility;
 
 /// How far a store has come; closed once its informer has stopped.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
@@ -55,9 +55,9 @@ impl Awaited {
         }
         let watermarks = informer.watermark_for(written);
         match informer.hears_of(written) {
-            Hears::Nothing => None,
-            Hears::TheWrite => Some(Self::Version { watermarks, version }),
-            Hears::ItsLeaving => {
+            Visibility::Nothing => None,
+            Visibility::TheWrite => Some(Self::Version { watermarks, version }),
+            Visibility::LeavesSelector => {
                 let has_gone = Arc::new(informer.has_gone(written));
                 Some(Self::Leaving { watermarks, version, has_gone })
             }

@@ -19,7 +19,7 @@ use crate::Intended;
 use crate::item::{Item, Life};
 use crate::world::World;
 
-/// Hears what a handler hears, and remembers what can't be.
+/// Receives the events of one handler and records those that must not happen.
 pub(crate) struct Witness {
     pub(crate) replica: Replica<Item>,
     pub(crate) indexer: Indexer<Item>,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use fastrand::Rng;
-use informer_core::{Filtered, HandlerOptions, HandlerRegistration, HandlerStats, Resync, Synced};
+use informer_core::{Completion, Filtered, HandlerOptions, HandlerRegistration, HandlerStats, Resync};
 use informer_testing::Replica;
 use parking_lot::Mutex;
 use std::time::Duration;
@@ -89,7 +89,7 @@ enum Hold {
     /// It may have let go of itself.
     Own(Arc<Mutex<Option<HandlerRegistration>>>),
     Reader {
-        synced: Synced,
+        synced: Completion,
         stop: CancellationToken,
         task: JoinHandle<()>,
     },

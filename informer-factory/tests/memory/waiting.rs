@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use informer_factory::{
-    CacheSync, InformerOptions, SharedIndexInformer, Synced, WaitOutcome, wait_for_cache_sync,
+    CacheSync, Completion, InformerOptions, SharedIndexInformer, WaitOutcome, wait_for_cache_sync,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::Status;
@@ -120,8 +120,8 @@ async fn i12_waiting_ends_when_any_has_stopped_also_behind_one_that_never_syncs(
 struct LastMoment(AtomicBool);
 
 impl CacheSync for LastMoment {
-    fn synced(&self) -> Synced {
-        let synced = Synced::new();
+    fn synced(&self) -> Completion {
+        let synced = Completion::new();
         if self.0.swap(true, Ordering::Relaxed) {
             synced.set();
         }

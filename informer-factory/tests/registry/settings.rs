@@ -208,8 +208,8 @@ async fn watches_may_be_silent_as_long_as_is_said_for_all_or_for_a_type() {
     let factory = builder(&simulator)
         .streaming_lists(false)
         .watch_timeout(Duration::from_secs(3_600))
-        .watch_silence(Duration::from_secs(200))
-        .configure::<Node>(|nodes| nodes.watch_silence(Duration::from_secs(300)))
+        .watch_idle_timeout(Duration::from_secs(200))
+        .configure::<Node>(|nodes| nodes.watch_idle_timeout(Duration::from_secs(300)))
         .build();
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     synced(&factory).await;
@@ -230,8 +230,8 @@ async fn streaming_lists_may_pause_as_long_as_is_said_for_all_or_for_a_type() {
     let simulator =
         Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Ignored).start_in_process();
     let factory = builder(&simulator)
-        .stream_pause(Duration::from_secs(2))
-        .configure::<Node>(|nodes| nodes.stream_pause(Duration::from_secs(30)))
+        .list_stall_timeout(Duration::from_secs(2))
+        .configure::<Node>(|nodes| nodes.list_stall_timeout(Duration::from_secs(30)))
         .build();
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     let started = Instant::now();

@@ -165,7 +165,7 @@ impl Shared {
         match (self.bug, event) {
             (Bug::SkippedTombstone, WatchEvent::Deleted(_)) if self.happens(4) => vec![],
             (Bug::SkippedEvent, WatchEvent::Added(_) | WatchEvent::Modified(_)) if self.happens(10) => vec![],
-            (Bug::AdvancedAfterFailedDecode, WatchEvent::Malformed { object, .. }) => {
+            (Bug::AdvancedAfterFailedDecode, WatchEvent::RejectedObject { object, .. }) => {
                 let resource_version = object.resource_version;
                 vec![WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end: false })]
             }

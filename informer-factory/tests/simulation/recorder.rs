@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use informer_factory::{AsyncEventHandler, Cached, Deleted, Event, EventHandler, Indexer, Synced, Uid};
+use informer_factory::{AsyncEventHandler, Cached, Completion, Deleted, Event, EventHandler, Indexer, Uid};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -28,7 +28,7 @@ struct Shared {
     history: History,
     /// How long each call takes, for an async handler.
     delay: Duration,
-    synced: OnceLock<Synced>,
+    synced: OnceLock<Completion>,
     truth: Truth,
     /// The store that must have what is told, and what it is to hold.
     indexer: Indexer<Item>,
@@ -87,13 +87,13 @@ impl Recorder {
     }
 
     /// Tells when the registration is synced.
-    pub(crate) fn is_synced_by(&self, synced: Synced) {
+    pub(crate) fn is_synced_by(&self, synced: Completion) {
         // It is registered once.
         _ = self.shared.synced.set(synced);
     }
 
     pub(crate) fn has_synced(&self) -> bool {
-        self.shared.synced.get().is_some_and(Synced::has_synced)
+        self.shared.synced.get().is_some_and(Completion::has_synced)
     }
 
     /// Waits until it is synced, and says whether it is. The reader of a stream is when it comes back for more, which is

@@ -102,7 +102,7 @@ async fn servers_that_refuse_streaming_lists_or_ignore_the_wish_are_followed_all
             Simulator::builder().built_in_kinds().streaming_lists(how).start().await.expect("a free port");
         simulator.create(&pod("p", "n1")).expect("a new pod");
         let list_watch = KubeListWatch::<Pod>::all(simulator.client().expect("a client"));
-        let config = ReflectorConfig::new().stream_pause(Duration::from_secs(1));
+        let config = ReflectorConfig::new().list_stall_timeout(Duration::from_secs(1));
         let options = InformerOptions::new().reflector(config);
         let (pods, task) = SharedIndexInformer::new(std::sync::Arc::new(list_watch), options);
         let shutdown = CancellationToken::new();

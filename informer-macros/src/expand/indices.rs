@@ -128,7 +128,7 @@ fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
     });
     quote_spanned! {here=> {
         #[allow(unused_imports)]
-        use #door::__private::{Holds as _, HoldsEntries as _, HoldsItself as _};
+        use #door::__private::{IndexValues as _, HoldsEntries as _, AsSingleValue as _};
         ::core::result::Result::Ok(
             ::core::iter::once(object)
                 #(#steps)*

@@ -6,7 +6,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use informer_core::{Bookmark, Fresh, ListWatchError, Malformed, MalformedKind, ResourceVersion, WatchEvent};
+use informer_core::{
+    Bookmark, ListWatchError, MalformedKind, OwnedObject, RejectedObject, ResourceVersion, WatchEvent,
+};
 use kube::core::Status;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -16,7 +18,7 @@ use super::expected::{ExpectedType, Stated};
 use super::identity::{Identified, malformed};
 use super::prune_paths::PrunePaths;
 
-/// Decodes one line of a watch. What can't be decoded is an event too: [`WatchEvent::Malformed`].
+/// Decodes one line of a watch. What can't be decoded is an event too: [`WatchEvent::RejectedObject`].
 ///
 /// # Errors
 /// If the object is not of the expected type.
@@ -151,8 +153,8 @@ struct ObjectSeed<'p, K> {
 }
 
 impl<K: DeserializeOwned> ObjectSeed<'_, K> {
-    fn object<'de, D: Deserializer<'de>>(&self, deserializer: D) -> Result<Fresh<K>, D::Error> {
-        self.paths.deserialize(deserializer).map(Fresh::new)
+    fn object<'de, D: Deserializer<'de>>(&self, deserializer: D) -> Result<OwnedObject<K>, D::Error> {
+        self.paths.deserialize(deserializer).map(OwnedObject::new)
     }
 }
 
@@ -166,7 +168,7 @@ impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ObjectSeed<'_, K> {
             EventType::Deleted => WatchEvent::Deleted(self.object(deserializer)?),
             EventType::Bookmark => WatchEvent::Bookmark(Marked::deserialize(deserializer)?.into()),
             EventType::Error => WatchEvent::Error(Box::new(Status::deserialize(deserializer)?)),
-            EventType::Unknown => WatchEvent::Malformed {
+            EventType::Unknown => WatchEvent::RejectedObject {
                 kind: MalformedKind::Unknown,
                 object: Identified::deserialize(deserializer)?
                     .malformed("an event of an unknown type".into()),
@@ -224,7 +226,7 @@ fn not_an_event<K>(line: &[u8]) -> WatchEvent<K> {
         return WatchEvent::Error(Box::new(status));
     }
     let error = "an event without a type or without an object".to_owned();
-    unknown(Malformed { key: None, resource_version: ResourceVersion::empty(), error })
+    unknown(RejectedObject { key: None, resource_version: ResourceVersion::empty(), error })
 }
 
 /// Returns the event for a line that isn't JSON, or whose object doesn't decode.
@@ -242,9 +244,9 @@ fn undecodable<K>(line: &[u8], error: &serde_json::Error) -> WatchEvent<K> {
     };
     match event_type {
         EventType::Added | EventType::Modified => {
-            WatchEvent::Malformed { kind: MalformedKind::Changed, object }
+            WatchEvent::RejectedObject { kind: MalformedKind::Changed, object }
         }
-        EventType::Deleted => WatchEvent::Malformed { kind: MalformedKind::Deleted, object },
+        EventType::Deleted => WatchEvent::RejectedObject { kind: MalformedKind::Deleted, object },
         // That the watch failed must not be lost only because it is not said why.
         EventType::Error => {
             let message = format!("the watch failed, and its status can't be decoded: {}", object.error);
@@ -254,6 +256,6 @@ fn undecodable<K>(line: &[u8], error: &serde_json::Error) -> WatchEvent<K> {
     }
 }
 
-fn unknown<K>(object: Malformed) -> WatchEvent<K> {
-    WatchEvent::Malformed { kind: MalformedKind::Unknown, object }
+fn unknown<K>(object: RejectedObject) -> WatchEvent<K> {
+    WatchEvent::RejectedObject { kind: MalformedKind::Unknown, object }
 }

@@ -3,7 +3,7 @@
 //! The fact people get wrong: an object whose spec is nonsense still has a name, and whoever holds an older state of it
 //! must be told which one is out of date.
 
-use informer_core::{Malformed, ObjectKey, ResourceVersion};
+use informer_core::{ObjectKey, RejectedObject, ResourceVersion};
 use serde::Deserialize;
 
 /// The part of an object that tells it from others; nothing else is decoded.
@@ -22,10 +22,10 @@ struct Identity {
 
 impl Identified {
     /// Says that the object with this identity is malformed.
-    pub(super) fn malformed(&self, error: String) -> Malformed {
+    pub(super) fn malformed(&self, error: String) -> RejectedObject {
         let Identity { name, namespace, resource_version } = &self.metadata;
         let name = name.as_deref().filter(|name| !name.is_empty());
-        Malformed {
+        RejectedObject {
             key: name.map(|name| ObjectKey::new(namespace.as_deref(), name)),
             resource_version: ResourceVersion::from(resource_version.as_deref()),
             error,
@@ -34,9 +34,9 @@ impl Identified {
 }
 
 /// Says that the object in `json` is malformed, with its key and resource version if they can be read.
-pub(super) fn malformed(json: &[u8], error: String) -> Malformed {
+pub(super) fn malformed(json: &[u8], error: String) -> RejectedObject {
     match serde_json::from_slice::<Identified>(json) {
         Ok(identified) => identified.malformed(error),
-        Err(_) => Malformed { key: None, resource_version: ResourceVersion::empty(), error },
+        Err(_) => RejectedObject { key: None, resource_version: ResourceVersion::empty(), error },
     }
 }

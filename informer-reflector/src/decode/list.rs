@@ -7,7 +7,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use informer_core::{Fresh, ListEnd, ListWatchError, Malformed, ResourceVersion};
+use informer_core::{ListEnd, ListWatchError, OwnedObject, RejectedObject, ResourceVersion};
 use kube::core::{ListMeta, Status};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -24,7 +24,7 @@ const SLICE: usize = 256 * 1024;
 /// Decodes the JSON body of a list from bytes as they come.
 ///
 /// Bytes go in at any granularity; items come out in the order of the list, those that can't be decoded as
-/// [`Malformed`] in their places. At any time no more is held than a few hundred kilobytes of the body, or twice the
+/// [`RejectedObject`] in their places. At any time no more is held than a few hundred kilobytes of the body, or twice the
 /// largest item.
 ///
 /// ```
@@ -90,7 +90,7 @@ struct Head {
     has_items: bool,
 }
 
-type Items<K> = Vec<Result<Fresh<K>, Malformed>>;
+type Items<K> = Vec<Result<OwnedObject<K>, RejectedObject>>;
 
 impl<K: DeserializeOwned> ListDecoder<K> {
     /// Returns a decoder that steps over the given fields of each item.

@@ -4,7 +4,7 @@
 
 use std::marker::PhantomData;
 
-use informer_core::Fresh;
+use informer_core::OwnedObject;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny};
 
 use super::prune_paths::PrunePaths;
@@ -71,9 +71,9 @@ impl<'p, K> ItemSeed<'p, K> {
 }
 
 impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ItemSeed<'_, K> {
-    type Value = Fresh<K>;
+    type Value = OwnedObject<K>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Fresh<K>, D::Error> {
-        self.paths.deserialize(deserializer).map(Fresh::new)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<OwnedObject<K>, D::Error> {
+        self.paths.deserialize(deserializer).map(OwnedObject::new)
     }
 }

@@ -19,7 +19,7 @@ const KEPT_CAPACITY: usize = 1024 * 1024;
 
 /// Decodes the body of a watch from bytes as they come.
 ///
-/// An event that can't be decoded comes out as [`WatchEvent::Malformed`], and the stream goes on.
+/// An event that can't be decoded comes out as [`WatchEvent::RejectedObject`], and the stream goes on.
 ///
 /// ```
 /// use informer_core::WatchEvent;

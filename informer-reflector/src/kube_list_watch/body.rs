@@ -6,7 +6,7 @@
 use std::any::Any;
 
 use futures::{Stream, stream};
-use informer_core::{Fresh, ListEnd, ListPart, ListWatchError, Malformed, WatchEvent};
+use informer_core::{ListEnd, ListPart, ListWatchError, OwnedObject, RejectedObject, WatchEvent};
 use kube::core::{DynamicObject, TypeMeta};
 use serde::de::DeserializeOwned;
 
@@ -68,7 +68,7 @@ impl<K: DeserializeOwned + 'static> ListBody<K> {
 
     /// Has dynamic objects say what they are. Those of a watch do so by themselves, and it must not depend on how an
     /// object came.
-    fn items(&self, mut items: Vec<Result<Fresh<K>, Malformed>>) -> ListPart<K> {
+    fn items(&self, mut items: Vec<Result<OwnedObject<K>, RejectedObject>>) -> ListPart<K> {
         for object in items.iter_mut().flatten() {
             let Some(object) = (&mut **object as &mut dyn Any).downcast_mut::<DynamicObject>() else { break };
             object.types.get_or_insert_with(|| self.resource.clone());

@@ -21,8 +21,8 @@ pub struct ReflectorConfig<K> {
     pub(super) page_size: Option<u32>,
     pub(super) watch_timeout: Duration,
     pub(super) streaming_lists: bool,
-    pub(super) stream_pause: Duration,
-    pub(super) watch_silence: Duration,
+    pub(super) list_stall_timeout: Duration,
+    pub(super) watch_idle_timeout: Duration,
     pub(super) backoff: Backoff,
     pub(super) server: SharedServer,
     pub(super) transform: Option<Transform<K>>,
@@ -34,11 +34,11 @@ pub struct ReflectorConfig<K> {
 pub(super) const DEFAULT_PAGE_SIZE: u32 = 500;
 
 /// How long a watch lasts at least, by default and whatever is set: shorter ones only cost requests.
-const LEAST_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// What [`ReflectorConfig::watch_timeout`] can be set to at most. Few networks keep a connection that long, and no
 /// clock overflows.
-const MOST_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long a streaming list may pause by default. A server waits three seconds at most before it begins, until it is as
 /// new as it has to be, and then sends what it has in memory.
@@ -52,10 +52,10 @@ impl<K> ReflectorConfig<K> {
     pub fn new() -> Self {
         Self {
             page_size: None,
-            watch_timeout: LEAST_WATCH_TIMEOUT,
+            watch_timeout: MIN_WATCH_TIMEOUT,
             streaming_lists: true,
-            stream_pause: STREAM_PAUSE,
-            watch_silence: MIN_WATCH_SILENCE,
+            list_stall_timeout: STREAM_PAUSE,
+            watch_idle_timeout: MIN_WATCH_SILENCE,
             backoff: Backoff::default(),
             server: SharedServer::new(),
             transform: None,
@@ -77,8 +77,8 @@ impl<K> ReflectorConfig<K> {
     /// pages. It may take longer as a whole, by 5 milliseconds for each object: as long as 200 a second come, until half a
     /// minute after its [time](Self::watch_timeout) is up. The allowance is capped at three such pauses. Each stream may
     /// pause up to half as long again, at random. Default: 10 seconds; minimum: one; maximum: 24 hours.
-    pub fn stream_pause(mut self, at_most: Duration) -> Self {
-        self.stream_pause = at_most.clamp(Duration::from_secs(1), MOST_WATCH_TIMEOUT);
+    pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
+        self.list_stall_timeout = at_most.clamp(Duration::from_secs(1), MAX_WATCH_TIMEOUT);
         self
     }
 
@@ -89,8 +89,8 @@ impl<K> ReflectorConfig<K> {
     /// after two minutes. So after two silent connections in a row the limit is 125 seconds, until something comes. A quiet
     /// watch costs at most two requests more this way, or one every 125 seconds where a server sends no bookmarks. A client
     /// made by [`connect`](crate::connect) notices dead connections within 30 seconds, and without requests.
-    pub fn watch_silence(mut self, at_most: Duration) -> Self {
-        self.watch_silence = at_most.clamp(MIN_WATCH_SILENCE, MOST_WATCH_TIMEOUT);
+    pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
+        self.watch_idle_timeout = at_most.clamp(MIN_WATCH_SILENCE, MAX_WATCH_TIMEOUT);
         self
     }
 
@@ -145,7 +145,7 @@ impl<K> ReflectorConfig<K> {
     /// as long. Default, and least: 5 minutes; most: 24 hours. What is beyond counts as the limit.
     #[doc(alias = "MinWatchTimeout")]
     pub fn watch_timeout(mut self, at_least: Duration) -> Self {
-        self.watch_timeout = at_least.clamp(LEAST_WATCH_TIMEOUT, MOST_WATCH_TIMEOUT);
+        self.watch_timeout = at_least.clamp(MIN_WATCH_TIMEOUT, MAX_WATCH_TIMEOUT);
         self
     }
 
@@ -186,8 +186,8 @@ impl<K> Clone for ReflectorConfig<K> {
             page_size: self.page_size,
             watch_timeout: self.watch_timeout,
             streaming_lists: self.streaming_lists,
-            stream_pause: self.stream_pause,
-            watch_silence: self.watch_silence,
+            list_stall_timeout: self.list_stall_timeout,
+            watch_idle_timeout: self.watch_idle_timeout,
             backoff: self.backoff.clone(),
             server: self.server.clone(),
             transform: self.transform.clone(),
@@ -209,8 +209,8 @@ impl<K> fmt::Debug for ReflectorConfig<K> {
             .field("page_size", &self.page_size)
             .field("watch_timeout", &self.watch_timeout)
             .field("streaming_lists", &self.streaming_lists)
-            .field("stream_pause", &self.stream_pause)
-            .field("watch_silence", &self.watch_silence)
+            .field("list_stall_timeout", &self.list_stall_timeout)
+            .field("watch_idle_timeout", &self.watch_idle_timeout)
             .field("backoff", &self.backoff)
             .field("server", &self.server)
             .field("transform", &self.transform.is_some())

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use informer_core::{
-    ContinueTokens, Fresh, ListEnd, ListOptions, ListPart, ListWatchError, Malformed, ResourceVersion,
-    ResourceVersionMatch,
+    ContinueTokens, ListEnd, ListOptions, ListPart, ListWatchError, OwnedObject, RejectedObject,
+    ResourceVersion, ResourceVersionMatch,
 };
 use kube::Resource;
 use tokio::time::timeout;
@@ -197,7 +197,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Err(ListWatchError::Protocol("the list ended without its metadata".into()))
     }
 
-    fn take_items(&mut self, items: Vec<Result<Fresh<K>, Malformed>>, listing: &mut Listing<K>) {
+    fn take_items(&mut self, items: Vec<Result<OwnedObject<K>, RejectedObject>>, listing: &mut Listing<K>) {
         let mut objects = Vec::with_capacity(items.len());
         for item in items {
             match item.and_then(|object| self.intake.take(object)) {

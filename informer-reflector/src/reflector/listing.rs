@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use informer_core::{Cached, Malformed, ObjectKey, Replacement, ResourceVersion};
+use informer_core::{Cached, ObjectKey, RejectedObject, Replacement, ResourceVersion};
 
 pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
@@ -62,7 +62,7 @@ impl<K> Listing<K> {
     }
 
     /// I10: an object exists that can't be taken in. An earlier version of it that could stays.
-    pub(super) fn set_aside(&mut self, malformed: &Malformed) {
+    pub(super) fn set_aside(&mut self, malformed: &RejectedObject) {
         self.received += 1;
         match &malformed.key {
             Some(key) => _ = self.set_aside.insert(key.clone()),

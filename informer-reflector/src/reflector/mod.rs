@@ -9,7 +9,7 @@
 mod backoff;
 mod config;
 mod failure;
-mod intake;
+mod ingest;
 mod list;
 mod listing;
 mod outage;
@@ -33,18 +33,18 @@ use tokio_util::sync::CancellationToken;
 
 pub use config::ReflectorConfig;
 pub use failure::{ListWatchFailure, NextRequest};
-pub use relist::Relist;
+pub use relist::RelistHandle;
 pub use server::SharedServer;
 pub use status::{Health, ReflectorStatus};
 pub use storage::Storage;
 
 use backoff::{Backoff, within_reason};
-use intake::Intake;
+use ingest::Ingest;
 use list::ListHistory;
 use outage::{Outcome, Recovery, Trouble};
 use pace::Pace;
 use reporter::Reporter;
-use watch::{OpenWatch, Pulse, Setbacks};
+use watch::{OpenWatch, Pulse, WatchFailures};
 
 /// How long the server may leave a request unanswered, or pause within a list. It gives up on a request itself after a
 /// minute; a little more lets its own word be heard. Without it, a connection that went dead would hang us for ever.
@@ -75,9 +75,9 @@ pub struct Reflector<K> {
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     store: Arc<dyn ReflectorStore<K>>,
     config: ReflectorConfig<K>,
-    intake: Intake<K>,
+    intake: Ingest<K>,
     history: ListHistory,
-    setbacks: Setbacks,
+    setbacks: WatchFailures,
     backoff: Backoff,
     pace: Pace,
     /// A streaming list that goes on as the watch.
@@ -92,7 +92,7 @@ pub struct Reflector<K> {
     /// Events and objects since others had a turn.
     in_burst: usize,
     reporter: Reporter,
-    relist: Relist,
+    relist: RelistHandle,
 }
 
 /// After so many events or objects that came without a pause, other tasks of the thread get a turn, above all the one
@@ -138,7 +138,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         config: ReflectorConfig<K>,
     ) -> Self {
         let reporter = Reporter::new(lister_watcher.description());
-        let intake = Intake { transform: config.transform.clone(), pack: config.pack.clone() };
+        let intake = Ingest { transform: config.transform.clone(), pack: config.pack.clone() };
         Self {
             lister_watcher,
             store,
@@ -147,7 +147,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             pace: Pace::new(),
             intake,
             history: ListHistory::default(),
-            setbacks: Setbacks::default(),
+            setbacks: WatchFailures::default(),
             open: None,
             pulse: Pulse::default(),
             trouble: None,
@@ -155,7 +155,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             answers: 0,
             in_burst: 0,
             reporter,
-            relist: Relist::new(),
+            relist: RelistHandle::new(),
         }
     }
 
@@ -167,7 +167,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     /// Returns a way to have the reflector list again.
     #[must_use]
-    pub fn relist(&self) -> Relist {
+    pub fn relist(&self) -> RelistHandle {
         self.relist.clone()
     }
 
@@ -190,7 +190,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             if !matches!(request, Request::Watch) {
                 // A stream that nobody has come to watch.
                 self.open = None;
-                self.relist.is_answered();
+                self.relist.mark_answered();
             }
             let step = match request {
                 Request::List if self.may_stream() => self.stream_list().await,
@@ -299,7 +299,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// A watch has settled, so that later failures are new ones. Neither a complete list nor a single event resets
     /// anything: a server that fails after each of them would be asked again and again without a wait.
     fn settled(&mut self) {
-        self.setbacks = Setbacks::default();
+        self.setbacks = WatchFailures::default();
         self.backoff.reset();
         self.reporter.recovered();
     }

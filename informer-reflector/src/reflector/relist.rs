@@ -1,4 +1,4 @@
-//! [`Relist`]: has a reflector list again, though it could go on watching.
+//! [`RelistHandle`]: has a reflector list again, though it could go on watching.
 //!
 //! What a list brings is compared with what is known, as always, so nothing else comes of it than what was wrong.
 
@@ -9,11 +9,11 @@ use tokio::sync::Notify;
 
 /// Has a [`Reflector`](super::Reflector) list again. Cloning gives another handle on the same reflector.
 #[derive(Debug, Clone)]
-pub struct Relist {
+pub struct RelistHandle {
     requests: Arc<Notify>,
 }
 
-impl Relist {
+impl RelistHandle {
     pub(super) fn new() -> Self {
         Self { requests: Arc::new(Notify::new()) }
     }
@@ -30,7 +30,7 @@ impl Relist {
     }
 
     /// A list begins, so that what was requested until now is on its way.
-    pub(super) fn is_answered(&self) {
+    pub(super) fn mark_answered(&self) {
         _ = self.requests.notified().now_or_never();
     }
 }

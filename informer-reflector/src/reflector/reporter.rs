@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_core::{ListWatchError, Malformed, ObjectKey, ResourceVersion};
+use informer_core::{ListWatchError, ObjectKey, RejectedObject, ResourceVersion};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -115,7 +115,7 @@ impl Reporter {
     }
 
     /// An object could not be taken in.
-    pub(super) fn set_aside(&mut self, malformed: &Malformed) {
+    pub(super) fn set_aside(&mut self, malformed: &RejectedObject) {
         self.has_set_aside |= malformed.key.is_some();
         // Logged once the lock is free, because a subscriber may look at the status.
         let is_news = {
@@ -130,7 +130,7 @@ impl Reporter {
         if !is_news || !self.throttle.allows(&self.status.description) {
             return;
         }
-        let Malformed { key, resource_version, error } = malformed;
+        let RejectedObject { key, resource_version, error } = malformed;
         let key = key.as_ref().map_or_else(|| "(no readable name)".to_owned(), ObjectKey::to_string);
         let resource = &self.status.description;
         tracing::warn!(%resource, key, %resource_version, error, "object is set aside");
@@ -240,7 +240,7 @@ impl Throttle {
 }
 
 /// Whether both are the same version of an object.
-fn is_same(earlier: &Malformed, later: &Malformed) -> bool {
+fn is_same(earlier: &RejectedObject, later: &RejectedObject) -> bool {
     if later.resource_version.is_empty() {
         return earlier == later;
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_core::{ListWatchError, Malformed, ObjectKey, ResourceVersion};
+use informer_core::{ListWatchError, ObjectKey, RejectedObject, ResourceVersion};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -116,7 +116,7 @@ pub struct ReflectorStatus {
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) last_sync_resource_version: ResourceVersion,
-    pub(super) set_aside: HashMap<ObjectKey, Malformed>,
+    pub(super) set_aside: HashMap<ObjectKey, RejectedObject>,
     pub(super) set_aside_total: u64,
 }
 
@@ -161,7 +161,7 @@ impl ReflectorStatus {
     /// Returns the objects that exist but can't be decoded or transformed at present (I10). What the store has of
     /// them, if anything, is an earlier version.
     #[must_use]
-    pub fn set_aside(&self) -> Vec<Malformed> {
+    pub fn set_aside(&self) -> Vec<RejectedObject> {
         self.notes.lock().set_aside.values().cloned().collect()
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use informer_core::{
-    Bookmark, Cached, ListWatchError, Malformed, MalformedKind, ObjectKey, ResourceVersion, WatchEvent,
+    Bookmark, Cached, ListWatchError, MalformedKind, ObjectKey, RejectedObject, ResourceVersion, WatchEvent,
     WatchOptions, WatchStream,
 };
 use kube::Resource;
@@ -30,10 +30,10 @@ const PER_OBJECT: Duration = Duration::from_millis(5);
 
 /// What objects have earned is kept up to so many times the pause: a burst at the beginning says nothing of what comes
 /// an hour later.
-const MOST_SAVED: u32 = 3;
+const MAX_SAVED: u32 = 3;
 
 /// After so many streams in a row that broke off, what exists is asked for in pages.
-const MOST_BROKEN: u32 = 2;
+const MAX_BROKEN: u32 = 2;
 
 /// Why there is no streaming list.
 enum NoStream {
@@ -75,7 +75,7 @@ impl Allowance {
     fn earn(&mut self, objects: usize) {
         if self.earns {
             let earned = PER_OBJECT.saturating_mul(objects.try_into().unwrap_or(u32::MAX));
-            self.left = self.left.saturating_add(earned).min(self.pause.saturating_mul(MOST_SAVED));
+            self.left = self.left.saturating_add(earned).min(self.pause.saturating_mul(MAX_SAVED));
         }
     }
 
@@ -152,7 +152,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             return self.without_streams(error);
         }
         self.history.broken_streams += 1;
-        let is_enough = self.history.broken_streams >= MOST_BROKEN;
+        let is_enough = self.history.broken_streams >= MAX_BROKEN;
         Step::Later(if is_enough { Request::Pages } else { Request::List }, error)
     }
 
@@ -165,7 +165,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             send_initial_events: true,
         };
         // Spread, so that many informers do not turn to pages at the same moment.
-        let pause = self.config.stream_pause.mul_f64(1.0 + fastrand::f64() / 2.0);
+        let pause = self.config.list_stall_timeout.mul_f64(1.0 + fastrand::f64() / 2.0);
         let lister_watcher = std::sync::Arc::clone(&self.lister_watcher);
         let asked = Instant::now();
         // The pause is the shorter time in any case: whoever takes longer to begin is not away, but can't stream.
@@ -229,7 +229,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 event,
                 WatchEvent::Modified(_)
                     | WatchEvent::Deleted(_)
-                    | WatchEvent::Malformed { kind: MalformedKind::Deleted, .. }
+                    | WatchEvent::RejectedObject { kind: MalformedKind::Deleted, .. }
             );
             if is_change {
                 // Servers before 1.34 told of changes before they told of the end.
@@ -252,7 +252,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 }
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(status) => return Err(NoStream::Failed(status.into())),
-                WatchEvent::Malformed { kind, object } => {
+                WatchEvent::RejectedObject { kind, object } => {
                     // It may be a later version of one of these.
                     self.hand_on_part(std::mem::take(&mut objects), listing);
                     self.take_malformed_initial(kind, object, listing)?;
@@ -266,7 +266,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     fn take_malformed_initial(
         &mut self,
         kind: MalformedKind,
-        object: Malformed,
+        object: RejectedObject,
         listing: &mut Listing<K>,
     ) -> Result<(), NoStream> {
         match (kind, object.key.clone()) {
@@ -292,7 +292,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 
     /// I10: it shows in the status at once, and the list doesn't take it for deleted.
-    pub(super) fn set_aside_listed(&mut self, malformed: &Malformed, listing: &mut Listing<K>) {
+    pub(super) fn set_aside_listed(&mut self, malformed: &RejectedObject, listing: &mut Listing<K>) {
         self.reporter.set_aside(malformed);
         listing.set_aside(malformed);
     }

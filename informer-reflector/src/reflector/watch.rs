@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::{StreamExt, poll};
 use informer_core::{
-    Bookmark, Cached, Deleted, Delta, Fresh, ListWatchError, Malformed, MalformedKind, ResourceVersion,
-    WatchEvent, WatchOptions, WatchStream,
+    Bookmark, Cached, Deleted, Delta, ListWatchError, MalformedKind, OwnedObject, RejectedObject,
+    ResourceVersion, WatchEvent, WatchOptions, WatchStream,
 };
 use kube::Resource;
 use tokio::time::{Instant, timeout_at};
@@ -30,11 +30,11 @@ const MAX_ANSWER_TIME: Duration = Duration::from_secs(15);
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
 /// After so many failures in a row it may be the version, or what comes next after it, that the server stumbles over.
-const MOST_FAILURES: u32 = 3;
+const MAX_FAILURES: u32 = 3;
 
 /// What went wrong with watches since one has [settled](SETTLED).
 #[derive(Debug, Default)]
-pub(super) struct Setbacks {
+pub(super) struct WatchFailures {
     /// Failures since the last list that another may cure.
     pub(super) failures: u32,
     /// The version to watch from was refused as too old or too new. Once is the way of things; twice says that lists
@@ -93,7 +93,7 @@ type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 const GATHERED: usize = 100;
 
 /// What is handed on in one go.
-struct Gathered<K> {
+struct PendingApply<K> {
     changes: Vec<Delta<K>>,
     /// How many events it comes of, those included that are no changes.
     count: usize,
@@ -160,7 +160,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         let mut settles = Some(watch.opened + SETTLED);
         let mut checked = watch.opened;
         loop {
-            let silence = self.pulse.limit(self.config.watch_silence);
+            let silence = self.pulse.limit(self.config.watch_idle_timeout);
             let next_check = (checked.max(self.pulse.heard) + silence).min(end);
             let resumes = self.recovery.as_ref().map(|_| watch.opened + VERY_SHORT);
             let deadline = [settles, resumes].into_iter().flatten().fold(next_check, Instant::min);
@@ -217,7 +217,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 self.pulse.heard = Instant::now();
             }
             let first = events.next().await;
-            let mut gathered = Gathered { changes: Vec::new(), count: 0 };
+            let mut gathered = PendingApply { changes: Vec::new(), count: 0 };
             let mut ending = self.take_piece(first, &mut gathered);
             // What has come with it is handed on with it; that costs little more than one event alone. There is nothing
             // to wait for from here until it has been handed on.
@@ -265,7 +265,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         if is_curable_by_list(&error) {
             self.setbacks.failures += 1;
         }
-        let is_enough = self.setbacks.failures >= MOST_FAILURES;
+        let is_enough = self.setbacks.failures >= MAX_FAILURES;
         Step::Later(if is_enough { Request::List } else { self.resumption() }, error)
     }
 
@@ -275,7 +275,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 
     /// Takes what came in one piece; returns whether the watch is over with it.
-    fn take_piece(&mut self, piece: Option<Piece<K>>, gathered: &mut Gathered<K>) -> Option<Ending> {
+    fn take_piece(&mut self, piece: Option<Piece<K>>, gathered: &mut PendingApply<K>) -> Option<Ending> {
         let events = match piece {
             None => return Some(Ending::Closed),
             Some(Err(error)) => return Some(Ending::Failed(error)),
@@ -292,7 +292,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         None
     }
 
-    fn hand_on_changes(&mut self, Gathered { changes, count }: Gathered<K>) {
+    fn hand_on_changes(&mut self, PendingApply { changes, count }: PendingApply<K>) {
         if count == 0 {
             return;
         }
@@ -314,13 +314,13 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 Ok(None)
             }
             WatchEvent::Error(status) => Err(Ending::Failed(status.into())),
-            WatchEvent::Malformed { kind, object } => self.take_malformed(kind, object),
+            WatchEvent::RejectedObject { kind, object } => self.take_malformed(kind, object),
         }
     }
 
     fn take_object(
         &mut self,
-        object: Fresh<K>,
+        object: OwnedObject<K>,
         if_malformed: MalformedKind,
         delta: fn(Cached<K>) -> Delta<K>,
     ) -> Result<Option<Delta<K>>, Ending> {
@@ -340,7 +340,11 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 
     /// I10: an object that can't be taken in is set aside; that it is gone is news all the same.
-    fn take_malformed(&mut self, kind: MalformedKind, object: Malformed) -> Result<Option<Delta<K>>, Ending> {
+    fn take_malformed(
+        &mut self,
+        kind: MalformedKind,
+        object: RejectedObject,
+    ) -> Result<Option<Delta<K>>, Ending> {
         let Some(key) = object.key.clone().filter(|_| kind != MalformedKind::Unknown) else {
             self.reporter.set_aside(&object);
             return Err(Ending::Unattributable(object.error));

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::StreamExt;
 use futures::channel::mpsc;
-use informer_core::{Fresh, ListOptions, ListPart, ListWatchError, ListerWatcher, WatchEvent};
+use informer_core::{ListOptions, ListPart, ListWatchError, ListerWatcher, OwnedObject, WatchEvent};
 use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -45,8 +45,9 @@ async fn names(answer: Answer) -> Result<Vec<String>, ListWatchError> {
     let mut names = Vec::new();
     for part in list(&pods, ListOptions::default()).await? {
         let ListPart::Items(items) = part else { continue };
-        names
-            .extend(items.into_iter().flatten().filter_map(|pod: Fresh<Pod>| pod.into_inner().metadata.name));
+        names.extend(
+            items.into_iter().flatten().filter_map(|pod: OwnedObject<Pod>| pod.into_inner().metadata.name),
+        );
     }
     Ok(names)
 }

@@ -1,6 +1,6 @@
 //! Objects of all kinds through the same door: typed, dynamic, metadata-only; and those that were not asked for.
 
-use informer_core::{Fresh, ListOptions, ListPart, ListWatchError, Malformed, WatchEvent};
+use informer_core::{ListOptions, ListPart, ListWatchError, OwnedObject, RejectedObject, WatchEvent};
 use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
@@ -25,7 +25,9 @@ fn body(object: &str) -> Answer {
     answer(200, format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", object.replace('\n', "")).leak())
 }
 
-async fn items<K: 'static>(list_watch: &KubeListWatch<K>) -> Result<Vec<Result<K, Malformed>>, ListWatchError>
+async fn items<K: 'static>(
+    list_watch: &KubeListWatch<K>,
+) -> Result<Vec<Result<K, RejectedObject>>, ListWatchError>
 where
     KubeListWatch<K>: informer_core::ListerWatcher<K>,
 {
@@ -33,7 +35,7 @@ where
     Ok(parts
         .into_iter()
         .flat_map(|part| if let ListPart::Items(items) = part { items } else { vec![] })
-        .map(|item| item.map(Fresh::into_inner))
+        .map(|item| item.map(OwnedObject::into_inner))
         .collect())
 }
 

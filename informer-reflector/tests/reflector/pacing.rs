@@ -171,10 +171,10 @@ impl ListerWatcher<ConfigMap> for Hostile {
 }
 
 /// Ten requests at once, one for each second, and those that follow a wait: five of up to 8 seconds, then two a minute.
-const MOST_IN_A_MINUTE: usize = 80;
+const MAX_IN_A_MINUTE: usize = 80;
 
 /// Relists after expired versions are one line each, and there are fewer of them than requests.
-const MOST_LINES_IN_A_MINUTE: usize = 20;
+const MAX_LINES_IN_A_MINUTE: usize = 20;
 
 fn run(server: &Hostile) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -184,9 +184,9 @@ fn run(server: &Hostile) {
         let (mut status, _stop) = server.start();
         sleep(Duration::from_secs(180)).await;
         let busiest = server.busiest_minute();
-        assert!(busiest <= MOST_IN_A_MINUTE, "{busiest} requests in a minute");
+        assert!(busiest <= MAX_IN_A_MINUTE, "{busiest} requests in a minute");
         let lines = std::mem::take(&mut *log.lines.lock());
-        assert!(lines.len() <= 3 * MOST_LINES_IN_A_MINUTE, "{lines:#?}");
+        assert!(lines.len() <= 3 * MAX_LINES_IN_A_MINUTE, "{lines:#?}");
         server.is_good.store(true, Ordering::Relaxed);
         let recovered = async {
             while !matches!(status.health(), Health::Live { .. }) {

@@ -10,11 +10,11 @@ use async_trait::async_trait;
 use futures::channel::mpsc;
 use futures::{StreamExt, stream};
 use informer_core::{
-    Bookmark, Delta, Fresh, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher,
-    Malformed, ObjectKey, ReflectorStore, Replacement, ResourceVersion, ResourceVersionMatch, WatchEvent,
-    WatchOptions, WatchStream,
+    Bookmark, Delta, ListEnd, ListOptions, ListPart, ListStream, ListWatchError, ListerWatcher, ObjectKey,
+    OwnedObject, ReflectorStore, RejectedObject, Replacement, ResourceVersion, ResourceVersionMatch,
+    WatchEvent, WatchOptions, WatchStream,
 };
-use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus, Relist};
+use informer_reflector::{Health, Reflector, ReflectorConfig, ReflectorStatus, RelistHandle};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::Status;
 use parking_lot::Mutex;
@@ -23,7 +23,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-pub(super) type Item = Result<ConfigMap, Malformed>;
+pub(super) type Item = Result<ConfigMap, RejectedObject>;
 pub(super) type Events = Result<Vec<WatchEvent<ConfigMap>>, ListWatchError>;
 
 /// How the server meets a request.
@@ -77,8 +77,8 @@ impl Script {
     }
 }
 
-fn part(items: Vec<Result<ConfigMap, Malformed>>) -> ListPart<ConfigMap> {
-    ListPart::Items(items.into_iter().map(|item| item.map(Fresh::new)).collect())
+fn part(items: Vec<Result<ConfigMap, RejectedObject>>) -> ListPart<ConfigMap> {
+    ListPart::Items(items.into_iter().map(|item| item.map(OwnedObject::new)).collect())
 }
 
 #[async_trait]
@@ -169,7 +169,7 @@ pub(super) struct Run {
     pub(super) requests: UnboundedReceiver<String>,
     pub(super) notes: UnboundedReceiver<String>,
     pub(super) status: ReflectorStatus,
-    pub(super) relist: Relist,
+    pub(super) relist: RelistHandle,
     pub(super) shutdown: CancellationToken,
     pub(super) task: tokio::task::JoinHandle<()>,
     pub(super) lifetimes: Arc<Mutex<Vec<Duration>>>,
@@ -272,9 +272,9 @@ pub(super) fn item(name: &str, version: &str) -> Item {
     Ok(named(name, version))
 }
 
-pub(super) fn malformed(name: Option<&str>, version: &str) -> Malformed {
+pub(super) fn malformed(name: Option<&str>, version: &str) -> RejectedObject {
     let key = name.map(ObjectKey::cluster_scoped);
-    Malformed { key, resource_version: version.into(), error: "data: expected a map".into() }
+    RejectedObject { key, resource_version: version.into(), error: "data: expected a map".into() }
 }
 
 pub(super) fn page(items: Vec<Item>, version: &'static str) -> Line {

@@ -13,14 +13,14 @@ async fn i10_what_cannot_be_decoded_is_set_aside_and_comes_back_with_a_good_vers
     run.expect_notes(&["[a !b]@7"]).await;
     assert_eq!(run.status.set_aside(), [malformed(Some("b"), "2")]);
     let object = malformed(Some("a"), "8");
-    send(&events, vec![WatchEvent::Malformed { kind: MalformedKind::Changed, object }]);
+    send(&events, vec![WatchEvent::RejectedObject { kind: MalformedKind::Changed, object }]);
     run.expect_notes(&["@8"]).await;
     send(&events, vec![WatchEvent::Modified(named("b", "9").into())]);
     // The watch goes on, and what comes after counts from there.
     run.expect_notes(&["~b@9"]).await;
     assert_eq!(run.status.set_aside(), [malformed(Some("a"), "8")]);
     let object = malformed(Some("a"), "10");
-    send(&events, vec![WatchEvent::Malformed { kind: MalformedKind::Deleted, object }]);
+    send(&events, vec![WatchEvent::RejectedObject { kind: MalformedKind::Deleted, object }]);
     run.expect_notes(&["?a@10"]).await;
     assert!(run.status.set_aside().is_empty());
     assert_eq!(run.status.set_aside_total(), 2);
@@ -41,7 +41,7 @@ async fn i10_an_event_that_names_no_object_or_says_not_what_has_become_of_it_lea
         run.expect_requests(&["list 0 500", "watch 7"]).await;
         let object = malformed(name, "");
         let added = WatchEvent::Added(named("a", "8").into());
-        send(&events, vec![added, WatchEvent::Malformed { kind, object }]);
+        send(&events, vec![added, WatchEvent::RejectedObject { kind, object }]);
         run.expect_requests(&["list 8 all", "watch 9"]).await;
     }
 }

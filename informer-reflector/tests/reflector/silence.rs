@@ -79,7 +79,7 @@ async fn unanswered_watch_is_tried_again_after_15_seconds() {
 async fn how_long_a_watch_may_be_silent_can_be_set() {
     for (asked, seconds) in [(Duration::ZERO, 65.0), (Duration::from_secs(200), 200.0)] {
         let (events, line) = watch();
-        let config = ReflectorConfig::new().watch_silence(asked);
+        let config = ReflectorConfig::new().watch_idle_timeout(asked);
         let mut run = Run::with(vec![page(vec![], "7"), line, watch().1], config);
         run.expect_requests(&["list 0 500", "watch 7"]).await;
         send(&events, vec![bookmark("8")]);

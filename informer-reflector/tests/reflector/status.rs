@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use informer_core::{ListWatchError, Malformed, MalformedKind, WatchEvent};
+use informer_core::{ListWatchError, MalformedKind, RejectedObject, WatchEvent};
 use informer_reflector::{Health, ReflectorConfig};
 
 use super::log::Log;
@@ -87,13 +87,15 @@ async fn i8_a_log_subscriber_may_look_at_the_status() {
 #[tokio::test(start_paused = true)]
 async fn set_aside_version_is_counted_and_logged_once() {
     let (events, line) = watch();
-    let again =
-        Malformed { error: "data: expected a map (line 1, column 99)".into(), ..malformed(Some("a"), "8") };
-    let listed = Malformed { error: "data: expected a map (line 1, column 7)".into(), ..again.clone() };
+    let again = RejectedObject {
+        error: "data: expected a map (line 1, column 99)".into(),
+        ..malformed(Some("a"), "8")
+    };
+    let listed = RejectedObject { error: "data: expected a map (line 1, column 7)".into(), ..again.clone() };
     let lines = vec![page(vec![], "7"), line, page(vec![Err(listed)], "8"), watch().1];
     let (mut run, log) = (Run::new(lines), Log::default());
     let _logging = log.start_for(&run);
-    let malformed = WatchEvent::Malformed { kind: MalformedKind::Changed, object: again };
+    let malformed = WatchEvent::RejectedObject { kind: MalformedKind::Changed, object: again };
     send(&events, vec![malformed, error(410, "Expired")]);
     run.expect_requests(&["list 0 500", "watch 7", "list 8 all", "watch 8"]).await;
     assert_eq!(run.status.set_aside_total(), 1);
@@ -205,7 +207,7 @@ async fn a_stream_that_is_given_up_counts_for_the_list_that_follows_it() {
 #[tokio::test(start_paused = true)]
 async fn a_streaming_list_that_takes_longer_than_ten_seconds_is_logged_when_its_end_has_come() {
     let (events, line) = stream_of(vec![vec![added("a", "1"), added("b", "2")]]);
-    let config = ReflectorConfig::new().stream_pause(Duration::from_secs(60));
+    let config = ReflectorConfig::new().list_stall_timeout(Duration::from_secs(60));
     let (mut run, log) = (Run::streaming_with(vec![line], config), Log::default());
     let _logging = log.start_for(&run);
     run.health(|health| matches!(health, Health::Syncing { received: 2, .. })).await;

@@ -109,7 +109,7 @@ async fn streams_are_tried_again_after_ten_to_thirty_minutes() {
     let (events, watch_line) = watch();
     let refused = Line::StreamFails(failure(422, "Invalid"));
     // The watch itself lasts longer than all of this.
-    let config = ReflectorConfig::new().watch_timeout(DAY).watch_silence(DAY);
+    let config = ReflectorConfig::new().watch_timeout(DAY).watch_idle_timeout(DAY);
     let mut run = Run::streaming_with(vec![refused, page(vec![], "7"), watch_line], config);
     run.expect_requests(&["stream newest", "list 0 500", "watch 7"]).await;
     tokio::time::sleep(Duration::from_secs(30 * 60)).await;
@@ -162,7 +162,7 @@ async fn stream_without_events_is_given_up_after_10_to_15_s() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_does_not_begin_is_given_up_for_pages_however_long_the_pause_may_be() {
-    let config = ReflectorConfig::new().stream_pause(Duration::from_secs(100));
+    let config = ReflectorConfig::new().list_stall_timeout(Duration::from_secs(100));
     let mut run = Run::streaming_with(vec![Line::Silence, page(vec![], "7"), watch().1], config);
     run.expect_requests(&["stream newest"]).await;
     run.expect_after(99.9..150.1, "list 0 500").await;
@@ -228,7 +228,8 @@ async fn a_burst_at_the_beginning_buys_no_long_wait_for_an_end_that_does_not_com
 
 /// Enough to go on for ten seconds. What can't be taken in counts as well, and takes no memory.
 fn many() -> Vec<WatchEvent<ConfigMap>> {
-    let event = || WatchEvent::Malformed { kind: MalformedKind::Changed, object: malformed(Some("b"), "2") };
+    let event =
+        || WatchEvent::RejectedObject { kind: MalformedKind::Changed, object: malformed(Some("b"), "2") };
     (0..5_000).map(|_| event()).collect()
 }
 
@@ -362,7 +363,7 @@ async fn who_may_list_but_not_watch_gets_a_list_and_the_refusal_shows() {
 #[tokio::test(start_paused = true)]
 async fn i10_what_a_stream_cannot_take_in_is_set_aside_at_once_and_not_taken_for_deleted() {
     let malformed_event =
-        |kind, name, version| WatchEvent::Malformed { kind, object: malformed(name, version) };
+        |kind, name, version| WatchEvent::RejectedObject { kind, object: malformed(name, version) };
     let (events, line) = stream_of(vec![vec![
         added("a", "3"),
         malformed_event(MalformedKind::Changed, Some("b"), "4"),
@@ -383,7 +384,7 @@ async fn i10_what_a_stream_cannot_take_in_is_set_aside_at_once_and_not_taken_for
 #[tokio::test(start_paused = true)]
 async fn i10_an_object_that_has_changed_into_what_cannot_be_taken_in_before_the_end_stays_set_aside() {
     let spoilt = malformed(Some("a"), "5");
-    let change = WatchEvent::Malformed { kind: MalformedKind::Changed, object: spoilt.clone() };
+    let change = WatchEvent::RejectedObject { kind: MalformedKind::Changed, object: spoilt.clone() };
     // All in one piece.
     let (_events, line) = stream_of(vec![vec![added("a", "3"), modified("a", "4"), change, end("9")]]);
     let mut run = Run::streaming(vec![line]);
@@ -394,7 +395,7 @@ async fn i10_an_object_that_has_changed_into_what_cannot_be_taken_in_before_the_
 #[tokio::test(start_paused = true)]
 async fn i10_an_initial_event_of_an_unknown_kind_leads_to_a_list_in_pages() {
     for kind in [MalformedKind::Unknown, MalformedKind::Deleted] {
-        let unknown = WatchEvent::Malformed { kind, object: malformed(None, "") };
+        let unknown = WatchEvent::RejectedObject { kind, object: malformed(None, "") };
         let mut run = Run::streaming(vec![stream_of(vec![vec![unknown]]).1, page(vec![], "7")]);
         run.expect_requests(&["stream newest", "list 0 500", "watch 7"]).await;
     }

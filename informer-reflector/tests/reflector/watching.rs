@@ -61,7 +61,7 @@ async fn a_bookmark_without_a_version_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_version_of_zero_is_no_place_to_go_on_from() {
-    let gone = WatchEvent::Malformed { kind: MalformedKind::Deleted, object: malformed(Some("a"), "0") };
+    let gone = WatchEvent::RejectedObject { kind: MalformedKind::Deleted, object: malformed(Some("a"), "0") };
     let events = [bookmark("0"), added("a", "0"), modified("a", "0"), deleted("a", "0"), gone];
     for event in events {
         let (first, first_line) = watch();
@@ -99,7 +99,7 @@ async fn a_watch_that_is_closed_at_once_is_opened_again_only_after_a_wait() {
 #[tokio::test(start_paused = true)]
 async fn watch_that_the_server_does_not_end_is_given_up() {
     let (_silent, silent_line) = watch();
-    let config = ReflectorConfig::new().watch_silence(Duration::from_secs(60 * 60));
+    let config = ReflectorConfig::new().watch_idle_timeout(Duration::from_secs(60 * 60));
     let mut run = Run::with(vec![page(vec![], "7"), silent_line, watch().1], config);
     let started = tokio::time::Instant::now();
     run.expect_requests(&["list 0 500", "watch 7", "watch 7"]).await;

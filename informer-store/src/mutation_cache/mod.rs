@@ -7,8 +7,8 @@
 //!
 //! Locks: the memory's lock is the only one here, and nothing else is called while it is held, the store included.
 
-mod memory;
 mod recent;
+mod write_log;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -21,7 +21,7 @@ use parking_lot::RwLock;
 
 use crate::clock::Clock;
 use crate::{Index, IndexValue, Indexer, Snapshot};
-use memory::Memory;
+use write_log::WriteLog;
 
 /// How much a [`MutationCache`] remembers, and what it shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +120,7 @@ struct Shared<K> {
     indexer: Indexer<K>,
     options: MutationCacheOptions,
     clock: Clock,
-    memory: RwLock<Memory<K>>,
+    memory: RwLock<WriteLog<K>>,
 }
 
 impl<K> MutationCache<K> {
@@ -145,7 +145,7 @@ impl<K> MutationCache<K> {
         options: MutationCacheOptions,
         clock: impl Fn() -> Instant + Send + Sync + 'static,
     ) -> Self {
-        let memory = RwLock::new(Memory::new(options.capacity, options.ttl));
+        let memory = RwLock::new(WriteLog::new(options.capacity, options.ttl));
         Self { shared: Arc::new(Shared { indexer, options, clock: Clock::new(clock), memory }) }
     }
 

@@ -80,7 +80,7 @@ impl Fault {
     }
 
     /// Lets the fault happen to a request whose true answer is `answer`.
-    pub(crate) async fn befall(
+    pub(crate) async fn apply(
         self,
         answer: impl Future<Output = Response<ResponseBody>>,
         stop: &CancellationToken,

@@ -103,7 +103,7 @@ impl Port {
     }
 
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let leave = self.service.server.farewells.new_connection();
+        let leave = self.service.server.goaways.new_connection();
         let (stream, progress) = HeadLimit::new(stream);
         let asked = Asked { port: self.clone(), leave: leave.clone(), progress };
         let service = service_fn(move |request| asked.clone().answer(request));
@@ -152,7 +152,7 @@ impl Asked {
         } else {
             progress.begin_request();
         }
-        let is_last = is_http_2 && port.service.server.farewells.draw();
+        let is_last = is_http_2 && port.service.server.goaways.draw();
         let (mut response, conversation) = websocket::answer(port.service, request).await?;
         progress.end_request();
         if let Some(conversation) = conversation {

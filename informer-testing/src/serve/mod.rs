@@ -5,7 +5,7 @@ mod body;
 mod call;
 mod collection;
 mod documents;
-mod farewell;
+mod goaway;
 mod gzip;
 mod head_limit;
 mod listener;
@@ -22,7 +22,7 @@ mod unknown_fields;
 mod websocket;
 
 pub use body::ResponseBody;
-pub(crate) use farewell::Farewells;
+pub(crate) use goaway::Goaways;
 pub(crate) use listener::Listener;
 pub(crate) use respond::canned;
 pub use service::Service;

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::respond::{self, HttpResponse};
-use super::route::Facet;
+use super::route::Subresource;
 use super::{unchecked, unknown_fields};
 use crate::catalogue::Served;
 use crate::list::ListOptions;
@@ -18,26 +18,26 @@ pub(super) struct Target<'a> {
     pub(super) served: &'a Served,
     pub(super) namespace: Option<&'a str>,
     pub(super) name: &'a str,
-    pub(super) facet: Facet,
+    pub(super) facet: Subresource,
 }
 
 /// Answers a request to an object.
 pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
     match (target.facet, call.recorded.verb) {
-        (Facet::Whole | Facet::Status, Verb::Get) => get(call, target).await,
-        (Facet::Whole, Verb::Update) => update(call, target, Part::Main),
-        (Facet::Whole, Verb::Patch) => patch(call, target, Part::Main),
-        (Facet::Whole, Verb::Delete) => delete(call, target),
-        (Facet::Status, Verb::Update) => update(call, target, Part::Status),
-        (Facet::Status, Verb::Patch) => patch(call, target, Part::Status),
-        (Facet::Finalize, Verb::Update) => update(call, target, Part::Finalizers),
-        (Facet::Scale, Verb::Get | Verb::Update | Verb::Patch) => scale(call, target),
-        (Facet::Binding, Verb::Create) => {
+        (Subresource::Whole | Subresource::Status, Verb::Get) => get(call, target).await,
+        (Subresource::Whole, Verb::Update) => update(call, target, Part::Main),
+        (Subresource::Whole, Verb::Patch) => patch(call, target, Part::Main),
+        (Subresource::Whole, Verb::Delete) => delete(call, target),
+        (Subresource::Status, Verb::Update) => update(call, target, Part::Status),
+        (Subresource::Status, Verb::Patch) => patch(call, target, Part::Status),
+        (Subresource::Finalize, Verb::Update) => update(call, target, Part::Finalizers),
+        (Subresource::Scale, Verb::Get | Verb::Update | Verb::Patch) => scale(call, target),
+        (Subresource::Binding, Verb::Create) => {
             let binding = Value::Object(call.object("Binding")?);
             target.writer(call).bind(target.name, &binding)?;
             Ok(respond::done(StatusCode::CREATED, call.accepted.encoding))
         }
-        (Facet::Eviction, Verb::Create) => {
+        (Subresource::Eviction, Verb::Create) => {
             let eviction = Value::Object(call.object("Eviction")?);
             target.writer(call).evict(target.name, &eviction)?;
             Ok(respond::done(StatusCode::CREATED, call.accepted.encoding))

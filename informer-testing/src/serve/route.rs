@@ -22,7 +22,7 @@ pub(super) enum Route {
         served: Arc<Served>,
         namespace: Option<String>,
         name: String,
-        facet: Facet,
+        facet: Subresource,
     },
     Document(Document),
     /// A question about rights, which is asked by creating it.
@@ -49,7 +49,7 @@ pub(super) enum Health {
 
 /// The side of an object that a path shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Facet {
+pub(super) enum Subresource {
     Whole,
     Status,
     Scale,
@@ -150,12 +150,12 @@ fn object(served: Arc<Served>, namespace: Option<String>, name: &str, subresourc
     let kind = &served.kind;
     let is_pod = kind.kind == "Pod" && kind.group.is_empty();
     let facet = match subresource {
-        [] => Facet::Whole,
-        ["status"] if kind.status_subresource => Facet::Status,
-        ["scale"] if kind.scale.is_some() => Facet::Scale,
-        ["binding"] if is_pod => Facet::Binding,
-        ["eviction"] if is_pod => Facet::Eviction,
-        ["finalize"] if kind.is_namespace() => Facet::Finalize,
+        [] => Subresource::Whole,
+        ["status"] if kind.status_subresource => Subresource::Status,
+        ["scale"] if kind.scale.is_some() => Subresource::Scale,
+        ["binding"] if is_pod => Subresource::Binding,
+        ["eviction"] if is_pod => Subresource::Eviction,
+        ["finalize"] if kind.is_namespace() => Subresource::Finalize,
         _ => return None,
     };
     Some(Route::Object { served, namespace, name: name.to_owned(), facet })

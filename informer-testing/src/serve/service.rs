@@ -17,7 +17,7 @@ use super::accept::{self, Accepted, Endpoint};
 use super::body::ResponseBody;
 use super::call::Call;
 use super::respond::{self, HttpResponse};
-use super::route::{Document, Facet, Health, Route, route};
+use super::route::{Document, Health, Route, Subresource, route};
 use super::{collection, documents, metrics, object};
 use crate::encoding::Encoding;
 use crate::fault::ShutdownAnswer;
@@ -88,7 +88,7 @@ where
     }
 }
 
-/// Records a request and answers it, unless something is to befall it.
+/// Records a request and answers it, unless a fault applies to it.
 async fn receive<B>(service: Service, request: Request<B>) -> io::Result<HttpResponse>
 where
     B: Body,
@@ -113,7 +113,7 @@ where
     let asked = Asked { server, revision, recorded, one_by_one };
     let answer = answer(asked, route, body);
     match fault {
-        Some(fault) => fault.befall(answer, &stop).await,
+        Some(fault) => fault.apply(answer, &stop).await,
         None => Ok(answer.await),
     }
 }
@@ -172,9 +172,9 @@ where
 }
 
 /// Says what can be had of a kind, or of a side of its objects.
-fn endpoint(kind: &ResourceKind, facet: Option<Facet>, cbor: bool) -> Endpoint {
+fn endpoint(kind: &ResourceKind, facet: Option<Subresource>, cbor: bool) -> Endpoint {
     // What scales is the same for all kinds.
-    let protobuf = facet == Some(Facet::Scale) || Encoding::Protobuf.knows(kind);
+    let protobuf = facet == Some(Subresource::Scale) || Encoding::Protobuf.knows(kind);
     Endpoint { protobuf, cbor, forms: true, exact: kind.is_built_in() }
 }
 

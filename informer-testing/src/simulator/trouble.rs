@@ -143,7 +143,7 @@ impl Simulator {
     /// `GOAWAY`, and connections of HTTP/1.1 are closed when nothing is under way, as are those over which nothing has come
     /// yet. What is under way goes on, watches too. The connections of [lagging replicas](Self::lagging_replica) are among them.
     pub fn drain_connections(&self) {
-        self.server.farewells.to_all();
+        self.server.goaways.to_all();
     }
 
     /// Puts all objects aside, as a backup of etcd does, for [`restore`](Self::restore).

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
 
-use super::patience::{Budget, Patience};
+use super::slow_watch_limit::{Budget, SlowWatchLimit};
 use super::window::{Retention, Window};
 use crate::object::Object;
 use crate::resource::ResourceKind;
@@ -69,7 +69,7 @@ pub(crate) struct Reader {
     pub(crate) cursor: u64,
     /// The number that the next event had when it began. What is older does not count as being behind.
     pub(crate) joined: u64,
-    pub(crate) patience: Patience,
+    pub(crate) patience: SlowWatchLimit,
 }
 
 /// The latest events of one resource: what etcd remembers of them, and within that what the API server does.

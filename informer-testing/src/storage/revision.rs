@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::bell::{Bell, Listener};
 use super::compaction::Compaction;
+use super::notifier::{Listener, Notifier};
 use super::past::At;
 use super::watch_cache::WatchCache;
 use crate::status::{self, Refusal};
@@ -33,7 +33,7 @@ pub(crate) struct Revision {
 struct Stored {
     revision: AtomicU64,
     /// Rung when some API server knows more than before.
-    bell: Bell,
+    bell: Notifier,
     compaction: Mutex<Compaction>,
 }
 
@@ -55,7 +55,7 @@ impl Revision {
     /// Begins to count, and to forget what is older than one or two of the intervals; nothing, if it is zero.
     pub(crate) fn starting_at(revision: u64, compaction_interval: Duration) -> Self {
         let compaction = Mutex::new(Compaction::every(compaction_interval));
-        let stored = Stored { revision: AtomicU64::new(revision), bell: Bell::default(), compaction };
+        let stored = Stored { revision: AtomicU64::new(revision), bell: Notifier::default(), compaction };
         Self { stored: Arc::new(stored), lag: None, watch_cache: WatchCache::default() }
     }
 
@@ -165,13 +165,13 @@ impl Revision {
 mod tests {
     //! Waiting for a revision.
 
-    use super::{Bell, Duration, Revision};
+    use super::{Duration, Notifier, Revision};
 
     #[tokio::test]
     async fn whoever_need_not_wait_does_not_listen() {
         let revision = Revision::starting_at(7, Duration::ZERO);
         revision.reach(7).await.unwrap();
-        assert_eq!(format!("{:?}", revision.stored.bell), format!("{:?}", Bell::default()));
+        assert_eq!(format!("{:?}", revision.stored.bell), format!("{:?}", Notifier::default()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::bell::{Bell, Listener};
 use super::history::{Event, History, Lost, Reader};
+use super::notifier::{Listener, Notifier};
 use super::past::{self, At, Page, PageRequest};
-use super::patience::Patience;
 use super::revision::Revision;
+use super::slow_watch_limit::SlowWatchLimit;
 use super::transaction::Transaction;
 use super::window::Retention;
 use crate::object::Object;
@@ -23,7 +23,7 @@ pub(crate) struct Table {
     revision: Revision,
     state: RwLock<State>,
     /// Told after each write; watch streams wait on it.
-    changed: Bell,
+    changed: Notifier,
 }
 
 /// What a table's lock protects. Objects and history change together.
@@ -39,7 +39,7 @@ impl Table {
     pub(crate) fn new(kind: ResourceKind, retention: Retention, revision: Revision) -> Self {
         let history = History::new(retention, revision.current());
         let state = RwLock::new(State { objects: BTreeMap::new(), history, dependants: BTreeMap::new() });
-        Self { kind, revision, state, changed: Bell::default() }
+        Self { kind, revision, state, changed: Notifier::default() }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Arc<Object>> {
@@ -142,7 +142,7 @@ impl Table {
         &self,
         resource_version: u64,
         known: &Revision,
-        patience: Patience,
+        patience: SlowWatchLimit,
     ) -> (u64, Reader) {
         let state = self.state.read();
         let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
@@ -164,7 +164,7 @@ impl Table {
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
-        patience: Patience,
+        patience: SlowWatchLimit,
     ) -> Result<(Vec<Arc<Object>>, u64, Reader), Refusal> {
         let state = self.state.read();
         let (objects, version) = past::everything(&state, known.at_hand(), &self.revision)?;

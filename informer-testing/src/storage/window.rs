@@ -19,7 +19,7 @@ const LEAST: usize = 100;
 const MOST: usize = 102_400;
 
 /// The least number of events that a server lets pile up for a watch.
-const LEAST_CHANNEL: usize = 10;
+const MIN_CHANNEL: usize = 10;
 
 /// What is remembered.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +110,6 @@ impl Window {
     /// How many events a server lets pile up for one watch: those of about a second, and at most as many as given.
     pub(super) fn channel(&self, most: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
-        of_a_second.clamp(LEAST_CHANNEL, most.max(LEAST_CHANNEL)) as u64
+        of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64
     }
 }

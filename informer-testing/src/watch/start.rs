@@ -17,7 +17,7 @@ use crate::request::RecordedRequest;
 use crate::resource::ResourceKind;
 use crate::selector::Filter;
 use crate::status::{self, Refusal};
-use crate::storage::{Patience, Revision, Table};
+use crate::storage::{Revision, SlowWatchLimit, Table};
 
 /// How often older servers look whether a bookmark is due.
 const TICK: Duration = Duration::from_secs(1);
@@ -156,17 +156,17 @@ fn most_piled_up(kind: &ResourceKind, filter: &Filter) -> usize {
 }
 
 impl Opening {
-    fn patience(&self) -> Patience {
+    fn patience(&self) -> SlowWatchLimit {
         match self.rules.slow_watches {
-            SlowWatches::Counted(room) => Patience { room, is_timed: false },
+            SlowWatches::Counted(room) => SlowWatchLimit { room, is_timed: false },
             // A late memory that catches up is a burst for its watches, and nobody is slow. etcd waits for its readers.
             SlowWatches::Timed if self.revision.is_of_replica() || !self.table.kind.is_cached() => {
-                Patience { room: u64::MAX, is_timed: false }
+                SlowWatchLimit { room: u64::MAX, is_timed: false }
             }
             SlowWatches::Timed => {
                 let channel = self.table.channel(most_piled_up(&self.table.kind, &self.filter));
                 // There is one before what is encoded, and one behind.
-                Patience { room: 2 * channel, is_timed: true }
+                SlowWatchLimit { room: 2 * channel, is_timed: true }
             }
         }
     }

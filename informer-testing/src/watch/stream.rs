@@ -192,14 +192,14 @@ impl WatchStream {
 
     fn fill_events(&mut self, buffer: &mut BytesMut) {
         while let Ok(order) = self.orders.try_recv() {
-            self.obey(order);
+            self.execute(order);
         }
         while !self.framing.is_full(buffer) && self.ended.is_none() {
             if self.pending.is_empty() {
                 self.pull();
             }
             let next = self.pending.pop_front();
-            self.obey_before(next.as_ref().map_or(u64::MAX, |event| event.resource_version()), buffer);
+            self.execute_before(next.as_ref().map_or(u64::MAX, |event| event.resource_version()), buffer);
             match next {
                 Some(event) if self.framing.is_full(buffer) => self.pending.push_front(event),
                 Some(event) if self.ended.is_none() => self.append(buffer, &event),
@@ -284,7 +284,7 @@ impl WatchStream {
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn execute(&mut self, order: Order) {
         match order {
             Order::Inject(placed) => self.inbox.push_back(placed),
             Order::EndBy(time) => self.deadline = self.deadline.min(time),
@@ -292,7 +292,7 @@ impl WatchStream {
     }
 
     /// Obeys the injections that were made before the event with this resource version.
-    fn obey_before(&mut self, version: u64, buffer: &mut BytesMut) {
+    fn execute_before(&mut self, version: u64, buffer: &mut BytesMut) {
         while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
         {
             let Some(placed) = self.inbox.pop_front() else {
@@ -350,7 +350,7 @@ impl WatchStream {
         tokio::select! {
             biased;
             () = self.changes.heard() => {}
-            Some(order) = self.orders.recv() => self.obey(order),
+            Some(order) = self.orders.recv() => self.execute(order),
             () = progress(self.progress.as_ref()) => {}
             () = self.stop.cancelled() => self.ended = Some(Ending::Close),
             // The events up to here are still sent; then `fill` ends the stream.

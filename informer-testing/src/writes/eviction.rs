@@ -20,7 +20,7 @@ use crate::status::{self, Refusal};
 const API_SERVER: &str = "kube-apiserver";
 
 /// How many evictions may be noted down that the controller has not seen yet.
-const MOST_NOTED: usize = 2_000;
+const MAX_NOTED: usize = 2_000;
 
 /// Deletes a pod unless its disruption budget forbids it, and takes it off what that allows.
 pub(super) fn evict(writer: &Writer<'_>, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
@@ -135,7 +135,7 @@ fn check(budget: &Body, name: &str) -> Result<(), Refusal> {
     let noted = budget.get("status").and_then(|status| status.get("disruptedPods")?.as_object());
     match number(budget, "disruptionsAllowed") {
         ..0 => forbidden("pdb disruptions allowed is negative"),
-        _ if noted.is_some_and(|noted| noted.len() > MOST_NOTED) => {
+        _ if noted.is_some_and(|noted| noted.len() > MAX_NOTED) => {
             forbidden("DisruptedPods map too big - too many evictions not confirmed by PDB controller")
         }
         0 => Err(exhausted(&why_exhausted(budget, name), 0)),

@@ -1,7 +1,7 @@
 //! What the server makes of a write: the rules between a client's body and a stored version.
 //!
 //! A [`Writer`] is one write with its circumstances. Each of its methods changes one object under its table's lock, and
-//! then lets [`upkeep`](crate::upkeep) do what follows from that.
+//! then lets [`controllers`](crate::controllers) do what follows from that.
 
 mod admission;
 mod apply;
@@ -34,11 +34,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::catalogue::Served;
+use crate::controllers;
 use crate::object::Object;
 use crate::ownership::{Manager, Operation};
 use crate::server::Server;
 use crate::status::Refusal;
-use crate::upkeep;
 
 /// A JSON object on its way into the store.
 pub(crate) type Body = Map<String, Value>;
@@ -142,7 +142,7 @@ impl Writer<'_> {
     fn settled(&self, outcome: Result<Outcome, Refusal>) -> Result<Outcome, Refusal> {
         let outcome = outcome?;
         if !self.options.dry_run {
-            upkeep::after_write(self.server, self.served, &outcome);
+            controllers::after_write(self.server, self.served, &outcome);
         }
         Ok(outcome)
     }

@@ -318,7 +318,7 @@ async fn i4_a_filtered_handler_that_is_behind_still_hears_of_the_end_of_what_it_
     let (recorder, mut heard) = recorder();
     let even = crate::Filtered::new(|value: &Object| value.is_multiple_of(2), recorder);
     // A filter can't do without old states, whatever the options say.
-    let options = HandlerOptions::new().threshold(Some(1)).forgo_old_states();
+    let options = HandlerOptions::new().threshold(Some(1)).coalesce_drops_old();
     let _registration = processor.add_handler(even, &options, std::iter::empty);
     let shutdown = CancellationToken::new();
     let run = tokio::spawn({

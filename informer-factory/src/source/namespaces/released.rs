@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use informer_core::Synced;
+use informer_core::Completion;
 
 /// At least as many names are remembered. Each takes about a hundred bytes, and programs may follow new namespaces for years.
 const MIN_REMEMBERED: u64 = 10_000;
@@ -20,7 +20,7 @@ pub(super) struct ReleasedNames {
 struct Released {
     number: u64,
     /// The promise that it is followed again, if anybody has asked for it.
-    again: Option<Synced>,
+    again: Option<Completion>,
 }
 
 impl ReleasedNames {
@@ -35,17 +35,17 @@ impl ReleasedNames {
     }
 
     /// Forgets a name that is followed again. Returns the promise that is to be kept.
-    pub(super) fn remove(&mut self, name: &str) -> Option<Synced> {
+    pub(super) fn remove(&mut self, name: &str) -> Option<Completion> {
         self.names.remove(name)?.again
     }
 
     /// Returns the promise that a namespace is followed again; `None` if it has never been released.
-    pub(super) fn again(&mut self, name: &str) -> Option<Synced> {
-        Some(self.names.get_mut(name)?.again.get_or_insert_with(Synced::new).clone())
+    pub(super) fn again(&mut self, name: &str) -> Option<Completion> {
+        Some(self.names.get_mut(name)?.again.get_or_insert_with(Completion::new).clone())
     }
 
     /// Returns all promises.
-    pub(super) fn awaited(&self) -> Vec<Synced> {
+    pub(super) fn awaited(&self) -> Vec<Completion> {
         self.names.values().filter_map(|released| released.again.clone()).collect()
     }
 }

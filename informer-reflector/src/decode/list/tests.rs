@@ -10,7 +10,7 @@ use super::*;
 #[derive(Debug, PartialEq)]
 struct Outcome {
     /// Names of the items, or what is said of the malformed ones.
-    items: Vec<Result<String, Malformed>>,
+    items: Vec<Result<String, RejectedObject>>,
     end: Result<ListEnd, String>,
 }
 

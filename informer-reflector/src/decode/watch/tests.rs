@@ -1,6 +1,6 @@
 //! What comes out of a [`WatchDecoder`] for bodies of all kinds, cut anywhere.
 
-use informer_core::{Bookmark, Malformed, MalformedKind, ObjectKey};
+use informer_core::{Bookmark, MalformedKind, ObjectKey, RejectedObject};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use proptest::prelude::*;
 
@@ -29,9 +29,9 @@ fn one(line: &str) -> WatchEvent<Pod> {
     events.remove(0)
 }
 
-fn malformed(line: &str) -> (MalformedKind, Malformed) {
+fn malformed(line: &str) -> (MalformedKind, RejectedObject) {
     match one(line) {
-        WatchEvent::Malformed { kind, object } => (kind, object),
+        WatchEvent::RejectedObject { kind, object } => (kind, object),
         other => panic!("{other:?}"),
     }
 }
@@ -57,9 +57,9 @@ fn each_type_of_event_comes_out_as_itself() -> Result<(), ListWatchError> {
         matches!(added, WatchEvent::Added(pod) if name(pod) == "a" && pod.metadata.managed_fields.is_none())
     );
     assert!(matches!(modified, WatchEvent::Modified(pod) if name(pod) == "b"));
-    assert!(matches!(deleted, WatchEvent::Malformed { kind: MalformedKind::Deleted, .. }));
+    assert!(matches!(deleted, WatchEvent::RejectedObject { kind: MalformedKind::Deleted, .. }));
     assert!(matches!(bookmark, WatchEvent::Bookmark(_)));
-    assert!(matches!(broken, WatchEvent::Malformed { kind: MalformedKind::Unknown, .. }));
+    assert!(matches!(broken, WatchEvent::RejectedObject { kind: MalformedKind::Unknown, .. }));
     assert!(matches!(last, WatchEvent::Added(pod) if name(pod) == "d"));
     Ok(())
 }
@@ -149,7 +149,10 @@ fn i10_what_is_no_event_is_malformed_and_the_stream_goes_on() -> Result<(), List
     ] {
         let body = format!("{line}\n{{\"type\":\"ADDED\",\"object\":{{}}}}\n");
         let events = watch::<Pod>([body.as_bytes()])?;
-        assert!(matches!(events[..], [WatchEvent::Malformed { .. }, WatchEvent::Added(_)]), "{events:?}");
+        assert!(
+            matches!(events[..], [WatchEvent::RejectedObject { .. }, WatchEvent::Added(_)]),
+            "{events:?}"
+        );
     }
     Ok(())
 }

@@ -385,7 +385,7 @@ async fn many_watches_hear_the_same(server: Server) {
 }
 
 /// More than this, no server keeps for a watch that is not read.
-const MOST_WRITES: usize = 120;
+const MAX_WRITES: usize = 120;
 
 /// How many watches of secrets a server says that it has ended because they were not read. At first it says nothing of them.
 fn ended_unread(metrics: &Answer) -> u64 {
@@ -400,7 +400,7 @@ fn ended_unread(metrics: &Answer) -> u64 {
 async fn write_too_much(server: &Server, ended_before: u64) -> usize {
     let mut large = secret("large");
     server.create(&server.secrets(), &large).await;
-    for number in 2..=MOST_WRITES {
+    for number in 2..=MAX_WRITES {
         let digits = number.to_string();
         large["stringData"]["text"] = digits.repeat(900_000 / digits.len()).into();
         server.put(&server.secret_path("large"), &large).await.expect(200);

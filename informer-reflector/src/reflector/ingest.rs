@@ -1,22 +1,22 @@
-//! [`Intake`]: the door through which decoded objects enter: transform, key, handle.
+//! [`Ingest`]: the door through which decoded objects enter: transform, key, handle.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use informer_core::{Cached, Fresh, Malformed, ObjectKey, Packed, ResourceVersion, Uid};
+use informer_core::{Cached, ObjectKey, OwnedObject, Packed, RejectedObject, ResourceVersion, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
 use super::config::Transform;
 use super::storage::Pack;
 
-pub(super) struct Intake<K> {
+pub(super) struct Ingest<K> {
     pub(super) transform: Option<Transform<K>>,
     pub(super) pack: Option<Pack<K>>,
 }
 
-impl<K: Resource> Intake<K> {
+impl<K: Resource> Ingest<K> {
     /// Makes a cached object of a decoded one, or says why that can't be done (I10).
-    pub(super) fn take(&self, mut object: Fresh<K>) -> Result<Cached<K>, Malformed> {
+    pub(super) fn take(&self, mut object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
         // Read before the transform runs, because one that fails may leave anything behind.
         let identity = Identity::read(&*object)?;
         match self.apply_transform(&mut object, &identity) {
@@ -27,9 +27,11 @@ impl<K: Resource> Intake<K> {
                     None => object.into_cached(key, resource_version, uid),
                 })
             }
-            Err(error) => {
-                Err(Malformed { key: Some(identity.key), resource_version: identity.resource_version, error })
-            }
+            Err(error) => Err(RejectedObject {
+                key: Some(identity.key),
+                resource_version: identity.resource_version,
+                error,
+            }),
         }
     }
 
@@ -58,12 +60,12 @@ struct Identity {
 }
 
 impl Identity {
-    fn read<K: Resource>(object: &K) -> Result<Self, Malformed> {
+    fn read<K: Resource>(object: &K) -> Result<Self, RejectedObject> {
         let meta = object.meta();
         let resource_version = ResourceVersion::from(meta.resource_version.as_deref());
         match ObjectKey::of(object) {
             Ok(key) => Ok(Self { key, resource_version, uid: meta.uid.as_deref().into() }),
-            Err(error) => Err(Malformed { key: None, resource_version, error: error.to_string() }),
+            Err(error) => Err(RejectedObject { key: None, resource_version, error: error.to_string() }),
         }
     }
 

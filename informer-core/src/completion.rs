@@ -1,4 +1,4 @@
-//! [`Synced`]: a promise that is kept once, or given up, and can be asked for or awaited by many.
+//! [`Completion`]: a promise that is kept once, or given up, and can be asked for or awaited by many.
 
 use thiserror::Error;
 
@@ -12,7 +12,7 @@ use crate::sync::Latch;
 #[doc(alias = "DoneChecker")]
 #[doc(alias = "InformerSynced")]
 #[derive(Debug, Clone, Default)]
-pub struct Synced {
+pub struct Completion {
     kept: Latch,
     given_up: Latch,
 }
@@ -22,7 +22,7 @@ pub struct Synced {
 #[error("stopped before it was synced")]
 pub struct NeverSynced;
 
-impl Synced {
+impl Completion {
     /// Returns a promise that is not kept yet.
     #[must_use]
     pub fn new() -> Self {
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_promise_that_is_kept_and_then_given_up_is_kept_whenever_one_looks() {
-        let promises: Vec<Synced> = (0..20_000).map(|_| Synced::new()).collect();
+        let promises: Vec<Completion> = (0..20_000).map(|_| Completion::new()).collect();
         let both_ready = Barrier::new(2);
         // Counted first: who panics here lets the other wait for ever.
         let mut kept = 0;

@@ -1,4 +1,4 @@
-//! [`Fresh`]: an object that has just come from its source and is still one hand's own.
+//! [`OwnedObject`]: an object that has just come from its source and is still one hand's own.
 //!
 //! Objects are large: a pod is 2.4 KB with all of its fields empty. So they are put where they stay as soon as they are
 //! decoded, and from there on only the handle is moved. client-go's sources make pointers for the same reason.
@@ -16,21 +16,21 @@ use crate::{Cached, ObjectKey, ResourceVersion, Uid};
 /// the object is made, and dereferences to it.
 ///
 /// ```
-/// use informer_core::{Fresh, WatchEvent};
+/// use informer_core::{OwnedObject, WatchEvent};
 /// use k8s_openapi::api::core::v1::Pod;
 ///
-/// let mut pod = Fresh::new(Pod::default());
+/// let mut pod = OwnedObject::new(Pod::default());
 /// pod.metadata.name = Some("nginx".into());
 /// let event = WatchEvent::Added(pod);
 /// // Or, where the object is there already:
 /// let event = WatchEvent::Added(Pod::default().into());
 /// ```
-pub struct Fresh<K> {
+pub struct OwnedObject<K> {
     /// The only handle: it is given away with the whole of this, and there are no weak ones.
     inner: Arc<Inner<K>>,
 }
 
-impl<K> Fresh<K> {
+impl<K> OwnedObject<K> {
     /// Puts an object where it will stay.
     #[must_use]
     pub fn new(object: K) -> Self {
@@ -62,13 +62,13 @@ fn the_only<T>(inner: Option<T>) -> T {
     inner.expect("a fresh object has one handle")
 }
 
-impl<K> From<K> for Fresh<K> {
+impl<K> From<K> for OwnedObject<K> {
     fn from(object: K) -> Self {
         Self::new(object)
     }
 }
 
-impl<K> Deref for Fresh<K> {
+impl<K> Deref for OwnedObject<K> {
     type Target = K;
 
     fn deref(&self) -> &K {
@@ -76,14 +76,14 @@ impl<K> Deref for Fresh<K> {
     }
 }
 
-impl<K> DerefMut for Fresh<K> {
+impl<K> DerefMut for OwnedObject<K> {
     fn deref_mut(&mut self) -> &mut K {
         self.inner_mut().object_mut().expect("a fresh object is held as itself")
     }
 }
 
 /// Shows the object, as a `Box` would.
-impl<K: fmt::Debug> fmt::Debug for Fresh<K> {
+impl<K: fmt::Debug> fmt::Debug for OwnedObject<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         K::fmt(self, f)
     }
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn an_object_stays_in_its_place_when_it_is_changed_and_becomes_cached() {
-        let mut fresh = Fresh::new([0_u8; 64]);
+        let mut fresh = OwnedObject::new([0_u8; 64]);
         let place = &raw const *fresh;
         fresh[7] = 7;
         let cached = fresh.into_cached(ObjectKey::cluster_scoped("a"), "5".into(), "u".into());
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_is_taken_out_is_what_was_put_in() {
-        let mut fresh = Fresh::from("a".to_owned());
+        let mut fresh = OwnedObject::from("a".to_owned());
         fresh.push('b');
         assert_eq!(fresh.into_inner(), "ab");
     }

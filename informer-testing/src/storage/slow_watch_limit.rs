@@ -1,4 +1,4 @@
-//! [`Patience`]: how far a watch may be behind before it is ended without a word.
+//! [`SlowWatchLimit`]: how far a watch may be behind before it is ended without a word.
 //!
 //! From `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`): events pile up in the channels of a watch;
 //! when they are full, all watches of the resource wait for it, and they have so many milliseconds to wait in all.
@@ -16,7 +16,7 @@ const REFILL: f64 = 0.05;
 
 /// How far one watch may be behind.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct SlowWatchLimit {
     /// How many events may be waiting for it.
     pub(crate) room: u64,
     /// Whether it may have more than that waiting for as long as the budget lasts.

@@ -1,4 +1,4 @@
-//! [`Service`]: calls one handler with what its listener gets, as long as it is not removed.
+//! [`HandlerTask`]: calls one handler with what its listener gets, as long as it is not removed.
 //!
 //! client-go: `processorListener.run`. There a panic costs the process, or a second of sleep and the registration's
 //! chance of ever being synced; here the call, and nothing else.
@@ -12,7 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::cursor::{Cursor, Next};
-use super::listener::{ProcessorListener, Served};
+use super::listener::{ListenerGuard, ProcessorListener};
 use super::stopwatch::Stopwatch;
 use crate::handler::{dispatch, dispatch_async};
 use crate::{AsyncEventHandler, Event, EventHandler, discard_panic};
@@ -52,10 +52,10 @@ impl<K: Send + Sync + 'static> Handler<K> {
 }
 
 /// A handler, and the listener whose events it gets.
-struct Service<K: Send + Sync + 'static> {
+struct HandlerTask<K: Send + Sync + 'static> {
     // Dropped before the listener, which tells that it is gone.
     handler: Handler<K>,
-    listener: Served<K>,
+    listener: ListenerGuard<K>,
     stopwatch: Stopwatch,
     /// How many calls there were, to know when it is the turn of other tasks. Counted beyond one delivery, because what
     /// is coalesced comes in small ones.
@@ -90,13 +90,13 @@ pub(super) fn serve<K: Send + Sync + 'static>(
     handler: Handler<K>,
 ) -> BoxFuture<'static, ()> {
     let id = listener.id();
-    let listener = Served(listener);
+    let listener = ListenerGuard(listener);
     let service =
-        Service { handler, listener, stopwatch: Stopwatch::new(), calls: 0, told_of_slowness: false };
+        HandlerTask { handler, listener, stopwatch: Stopwatch::new(), calls: 0, told_of_slowness: false };
     Box::pin(CALLING.scope(id, service.run()))
 }
 
-impl<K: Send + Sync + 'static> Service<K> {
+impl<K: Send + Sync + 'static> HandlerTask<K> {
     async fn run(mut self) {
         while let Some(cursor) = self.next_delivery().await {
             self.deliver(cursor).await;

@@ -1,4 +1,4 @@
-//! [`Bell`]: wakes all who listen, in the order in which they began to.
+//! [`Notifier`]: wakes all who listen, in the order in which they began to.
 //!
 //! tokio's `watch` channel would do, but for the order: it wakes its receivers in a random one, and then no run with two
 //! watches could be repeated exactly.
@@ -10,13 +10,13 @@ use tokio::sync::Notify;
 
 /// Wakes all who listen.
 #[derive(Debug, Default)]
-pub(crate) struct Bell(Mutex<Vec<Weak<Notify>>>);
+pub(crate) struct Notifier(Mutex<Vec<Weak<Notify>>>);
 
 /// Hears each ring from its making on; of several between two waits, one.
 #[derive(Debug)]
 pub(crate) struct Listener(Arc<Notify>);
 
-impl Bell {
+impl Notifier {
     pub(crate) fn listen(&self) -> Listener {
         let listener = Arc::new(Notify::new());
         let mut listeners = self.0.lock();
@@ -51,11 +51,11 @@ impl Listener {
 mod tests {
     //! Who is kept in mind.
 
-    use super::Bell;
+    use super::Notifier;
 
     #[test]
     fn those_who_have_gone_are_forgotten_though_nothing_rings() {
-        let bell = Bell::default();
+        let bell = Notifier::default();
         let stays = bell.listen();
         for _ in 0..1_000 {
             drop(bell.listen());

@@ -1,4 +1,4 @@
-//! [`Memory`]: what this process has written lately, and what it knows to be deleted. No lock, no clock, no store.
+//! [`WriteLog`]: what this process has written lately, and what it knows to be deleted. No lock, no clock, no store.
 //!
 //! The one rule: a write counts as long as its version is known to be later than what else is known of the object.
 //! Versions that can't be compared don't show that, and so never hide what a store has.
@@ -12,7 +12,7 @@ use super::recent::Recent;
 /// Tombstones are small, and every deletion leaves one, not only those of objects that were written here.
 const TOMBSTONES_PER_WRITE: usize = 10;
 
-pub(super) struct Memory<K> {
+pub(super) struct WriteLog<K> {
     writes: Recent<Cached<K>>,
     /// Apart from the writes, so that a wave of deletions doesn't push these out.
     tombstones: Recent<Tombstone>,
@@ -33,7 +33,7 @@ impl Tombstone {
     }
 }
 
-impl<K> Memory<K> {
+impl<K> WriteLog<K> {
     pub(super) fn new(capacity: usize, ttl: Duration) -> Self {
         Self {
             writes: Recent::new(capacity, ttl),

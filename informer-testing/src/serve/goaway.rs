@@ -1,11 +1,11 @@
-//! [`Farewells`]: when clients are told to leave their connections, though the server goes on.
+//! [`Goaways`]: when clients are told to leave their connections, though the server goes on.
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// Tells connections that no more requests are to come over them.
 #[derive(Debug)]
-pub(crate) struct Farewells {
+pub(crate) struct Goaways {
     /// How likely a request over HTTP/2 is to be the last of its connection.
     chance: f64,
     random: Mutex<fastrand::Rng>,
@@ -13,7 +13,7 @@ pub(crate) struct Farewells {
     everybody: Mutex<CancellationToken>,
 }
 
-impl Farewells {
+impl Goaways {
     pub(crate) fn new(chance: f64, seed: u64) -> Self {
         let random = Mutex::new(fastrand::Rng::with_seed(seed));
         Self { chance, random, everybody: Mutex::default() }
