@@ -109,9 +109,8 @@ impl Desk {
             if !is_there {
                 let apply = PatchParams::apply(MANAGER).force();
                 let (name, patch) = (name(slice), Patch::Apply(slice));
-                let key = ObjectKey::new(request.key().namespace(), &name);
                 let write = api.patch(&name, &apply, &patch);
-                request.writes().track_object(&self.slices, &key, write).await?;
+                request.writes().track(&self.slices, slice, write).await?;
             }
         }
         for slice in existing.iter().filter(|slice| !desired.iter().any(|other| name(other) == name(slice))) {

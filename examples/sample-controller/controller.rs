@@ -141,7 +141,7 @@ impl FooController {
         let patch =
             Patch::Merge(json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } }));
         let params = PatchParams::default();
-        writes.track_object(&self.foos, foo.key(), self.foo_api.patch(foo.name(), &params, &patch)).await?;
+        writes.track(&self.foos, &**foo, self.foo_api.patch(foo.name(), &params, &patch)).await?;
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl FooController {
             let wanted = deployment(foo)?;
             let params = PostParams::default();
             let create = self.deployment_api.create(&params, &wanted);
-            return Ok(Some(writes.track_object(&self.deployments, &key, create).await?));
+            return Ok(Some(writes.track(&self.deployments, &wanted, create).await?));
         };
         let is_own = |owner: &_| foo.controller_owner_ref(&()).as_ref() == Some(owner);
         if !deployment.owner_references().iter().any(is_own) {
@@ -169,7 +169,7 @@ impl FooController {
         let replicas = Patch::Merge(json!({ "spec": { "replicas": foo.spec.replicas } }));
         let params = PatchParams::default();
         let patch = self.deployment_api.patch(name, &params, &replicas);
-        Ok(Some(writes.track_object(&self.deployments, &key, patch).await?))
+        Ok(Some(writes.track(&self.deployments, &*deployment, patch).await?))
     }
 
     /// Writes the status if it is another, and before that tells of it where somebody looks for what has happened.
@@ -197,7 +197,7 @@ impl FooController {
         let patch = Patch::Merge(json!({ "status": status }));
         let params = PatchParams::default();
         let write = self.foo_api.patch_status(foo.name(), &params, &patch);
-        writes.track_object(&self.foos, foo.key(), write).await?;
+        writes.track(&self.foos, &**foo, write).await?;
         Ok(())
     }
 }

@@ -42,7 +42,7 @@ async fn reconcile(
         let patch = Patch::Merge(status);
         let params = PatchParams::default();
         let update = api.patch_status(deployment.name(), &params, &patch);
-        request.writes().track_object(&deployments, deployment.key(), update).await?;
+        request.writes().track(&deployments, &*deployment, update).await?;
     }
     Ok(Reconciled::Done)
 }

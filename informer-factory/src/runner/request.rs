@@ -66,7 +66,7 @@ impl<T> ReconcileRequest<T> {
     /// #     server: Api<ConfigMap>,
     /// #     child: ConfigMap,
     /// # ) -> Result<Reconciled, kube::Error> {
-    /// request.writes().track(&children, server.create(&PostParams::default(), &child)).await?;
+    /// request.writes().track(&children, &child, server.create(&PostParams::default(), &child)).await?;
     /// # Ok(Reconciled::Done)
     /// # }
     /// ```

@@ -50,8 +50,10 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         self.end();
     }
 
-    /// Says that the request has failed with an unknown outcome, which this settles.
-    pub(super) fn unknown(mut self, settlement: Settlement) {
+    /// Records that the request has failed with an unknown outcome. `settlement` finds it out; without one, the key is held
+    /// up until the deadline.
+    pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
+        let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.awaited.take() {
             self.writes.prolong(id, Awaited::Outcome(settlement));
             self.answered.cancel();

@@ -35,35 +35,18 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         &self.key
     }
 
-    /// Sends a create, update, patch or apply, and records what came of it: `informer` is the one through which the object
-    /// is read. Its type may be another, such as a slim view; only metadata counts.
+    /// Sends a create, update, patch or apply of `object`, and records the outcome. `informer` is the one through which the
+    /// object is read. Its type may be another, such as a slim view; only metadata counts. Of `object`, only the namespace and
+    /// the name count.
     ///
-    /// An answer with an object holds the key up until the informer has that version. A refusal has written nothing: one of
-    /// the 4xx kind, and an `InternalError`, with which webhooks and admission plugins fail before the write. Any other error,
-    /// and a future that is dropped, may have: the key is held up until the deadline. Where the object's name is known before,
-    /// [`track_object`](Self::track_object) does better.
-    ///
-    /// # Errors
-    /// Those of the request, unchanged.
-    ///
-    /// # Cancel safety
-    /// The request is given up if the future is dropped after its first poll, and counts as one that may have happened.
-    pub async fn track<K, W>(
-        &self,
-        informer: &SharedIndexInformer<K>,
-        request: impl Future<Output = Result<W, kube::Error>>,
-    ) -> Result<W, kube::Error>
-    where
-        K: Send + Sync + 'static,
-        W: Resource,
-    {
-        self.track_with(informer, None, request).await
-    }
-
-    /// Sends a create, update, patch or apply of the object with this key, as [`track`](Self::track) does. After an error with
-    /// an unknown outcome, such as a lost connection, a timeout or an answer of the 5xx kind, the task that waits for the key
-    /// reads the object's metadata from the server, and the key is held up until the informer has that state. So a write that has
-    /// failed holds its key up for as long as a read takes, and not until the deadline.
+    /// - An answer with an object holds the key up until the informer has that version.
+    /// - A refusal has written nothing and holds up nothing: an answer of the 4xx kind, and an `InternalError`, with which
+    ///   webhooks and admission plugins fail before the write.
+    /// - After any other error, such as a lost connection, a timeout or an answer of the 5xx kind, the outcome is unknown. The
+    ///   task that waits for the key reads the object's metadata from the server, and the key is held up until the informer has
+    ///   that state. So a failed write holds its key up for as long as a read takes, and not until the deadline.
+    /// - An object whose name the server generates cannot be read before its name is known. After an unknown outcome the key is
+    ///   held up until the deadline.
     ///
     /// ```no_run
     /// # use informer_factory::{KeyWrites, ObjectKey, SharedIndexInformer};
@@ -74,9 +57,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// #     children: &SharedIndexInformer<ConfigMap>,
     /// #     server: &Api<ConfigMap>,
     /// #     child: &ConfigMap,
-    /// # ) -> Result<(), Box<dyn std::error::Error>> {
-    /// let key = ObjectKey::of(child)?;
-    /// writes.track_object(children, &key, server.create(&PostParams::default(), child)).await?;
+    /// # ) -> Result<(), kube::Error> {
+    /// writes.track(children, child, server.create(&PostParams::default(), child)).await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -85,37 +67,26 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// Those of the request, unchanged.
     ///
     /// # Cancel safety
-    /// The request is given up if the future is dropped after its first poll, and counts as one that may have happened.
-    pub async fn track_object<K, W>(
+    /// Dropping the future after its first poll drops the request. The key is then held up until the deadline, because the
+    /// server may have applied the write.
+    pub async fn track<K, W>(
         &self,
         informer: &SharedIndexInformer<K>,
-        object: &ObjectKey,
+        object: &impl Resource,
         request: impl Future<Output = Result<W, kube::Error>>,
     ) -> Result<W, kube::Error>
     where
         K: Resource + Send + Sync + 'static,
         W: Resource,
     {
-        self.track_with(informer, Settlement::of(informer, object), request).await
-    }
-
-    async fn track_with<K, W>(
-        &self,
-        informer: &SharedIndexInformer<K>,
-        settlement: Option<Settlement>,
-        request: impl Future<Output = Result<W, kube::Error>>,
-    ) -> Result<W, kube::Error>
-    where
-        K: Send + Sync + 'static,
-        W: Resource,
-    {
         let write = self.begin();
         let answer = request.await;
-        match (&answer, settlement) {
-            (Ok(written), _) => write.wrote(informer, written),
-            (Err(error), _) if is_refusal(error) => write.refused(),
-            (Err(_), Some(settlement)) => write.unknown(settlement),
-            (Err(_), None) => drop(write),
+        match &answer {
+            Ok(written) => write.wrote(informer, written),
+            Err(error) if is_refusal(error) => write.refused(),
+            Err(_) => {
+                write.unknown(ObjectKey::of(object).ok().and_then(|key| Settlement::of(informer, &key)))
+            }
         }
         answer
     }
@@ -125,7 +96,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     ///
     /// What the answer contains doesn't matter: it may be an object, or a mere `Status`. "Not found" means that the object
     /// is gone, which the informer may have to learn yet. Any other refusal has deleted nothing. After an error with an unknown
-    /// outcome the object is read, as [`track_object`](Self::track_object) does.
+    /// outcome the object is read, as [`track`](Self::track) does.
     ///
     /// # Errors
     /// Those of the request, unchanged.
@@ -146,10 +117,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         match &answer {
             Err(error) if is_not_found(error) => drop(deletion),
             Err(error) if is_refusal(error) => deletion.refused(),
-            Err(_) => match Settlement::of(informer, object.key()) {
-                Some(settlement) => deletion.unknown(settlement),
-                None => drop(deletion),
-            },
+            Err(_) => deletion.unknown(Settlement::of(informer, object.key())),
             Ok(_) => drop(deletion),
         }
         answer

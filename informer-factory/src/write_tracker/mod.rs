@@ -53,7 +53,7 @@ pub use key_writes::KeyWrites;
 /// ) -> Result<(), kube::Error> {
 ///     let writes = tracker.of(parent);
 ///     writes.ready().await; // From here on, `children` has all that was written for this parent.
-///     writes.track(children, server.create(&PostParams::default(), child)).await?;
+///     writes.track(children, child, server.create(&PostParams::default(), child)).await?;
 ///     Ok(())
 /// }
 /// ```
@@ -65,7 +65,7 @@ pub use key_writes::KeyWrites;
 /// - at once, if the informer will never hear of it: the object is in another namespace or has other labels, the version
 ///   has no order, or the informer has stopped;
 /// - when the server has refused it;
-/// - when the store has come to what a [read of the object](KeyWrites::track_object) finds, after a request that has failed
+/// - when the store has come to what a [read of the object](KeyWrites::track) finds, after a request that has failed
 ///   with an unknown outcome, such as a lost connection, a timeout, or an answer of the 5xx kind;
 /// - at the [deadline](Self::with_deadline), whatever else: among others for a write with an unknown outcome whose object is
 ///   not known, and for one that only a field selector keeps out of the informer.

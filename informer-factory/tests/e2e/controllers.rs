@@ -39,7 +39,7 @@ impl OneChildEach {
             child.metadata.generate_name = Some(format!("{}-", parent.name()));
             child.metadata.owner_references = Some(parent.controller_owner_ref(&()).into_iter().collect());
             let params = PostParams::default();
-            request.writes().track(&self.children, self.server.create(&params, &child)).await?;
+            request.writes().track(&self.children, &child, self.server.create(&params, &child)).await?;
             if self.children_on_server(&uid).await > 1 {
                 self.duplicates.fetch_add(1, Ordering::Relaxed);
             }
@@ -51,7 +51,7 @@ impl OneChildEach {
             // With the resource version that was read: refused if that is not the newest.
             let params = PostParams::default();
             let update = self.server.replace(parent.name(), &params, &told);
-            request.writes().track(&self.parents, update).await?;
+            request.writes().track(&self.parents, &told, update).await?;
         }
         Ok(Reconciled::Done)
     }

@@ -161,7 +161,7 @@ async fn what_the_server_has_refused_holds_nothing_up() {
     world.running.reach(&child).await;
     for code in [400, 403, 409, 422, 429] {
         let answer = async { Err::<ConfigMap, _>(api_error(code)) };
-        world.writes.track(informer, answer).await.expect_err("refused");
+        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("refused");
         let answer = async { Err::<Status, _>(api_error(code)) };
         world.writes.track_deletion(informer, &child, answer).await.expect_err("refused");
         assert_eq!(world.wait().await, (Duration::ZERO, true), "{code}");
@@ -169,15 +169,22 @@ async fn what_the_server_has_refused_holds_nothing_up() {
     world.running.stop().await;
 }
 
+/// An object whose name the server generates, so that no read can find it.
+fn generated() -> ConfigMap {
+    let mut map = config_map("child", "1");
+    map.metadata.generate_name = map.metadata.name.take();
+    map
+}
+
 #[tokio::test(start_paused = true)]
-async fn what_nobody_knows_the_outcome_of_holds_the_key_up_until_the_deadline() {
+async fn unknown_create_of_a_generated_name_waits_for_deadline() {
     for error in [|| api_error(500), || api_error(504), || api_error(408), unreachable] {
         let world = world().await;
         let answer = async {
             sleep(Duration::from_secs(3)).await;
             Err::<ConfigMap, _>(error())
         };
-        world.writes.track(&world.running.informer, answer).await.expect_err("no answer");
+        world.writes.track(&world.running.informer, &generated(), answer).await.expect_err("no answer");
         assert_eq!(world.wait().await, (DEADLINE, false), "counted from the error");
         world.running.stop().await;
     }
@@ -186,13 +193,14 @@ async fn what_nobody_knows_the_outcome_of_holds_the_key_up_until_the_deadline() 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_given_up_may_have_been_heard() {
     let world = world().await;
+    let child = config_map("child", "1");
     let answer = std::future::pending::<Result<ConfigMap, kube::Error>>();
-    let request = world.writes.track(&world.running.informer, answer);
+    let request = world.writes.track(&world.running.informer, &child, answer);
     timeout(Duration::from_secs(4), request).await.expect_err("it doesn't end");
     assert_eq!(world.wait().await, (DEADLINE, false));
     // One that was never begun has not.
     let answer = std::future::pending::<Result<ConfigMap, kube::Error>>();
-    drop(world.writes.track(&world.running.informer, answer));
+    drop(world.writes.track(&world.running.informer, &child, answer));
     assert!(world.writes.is_ready());
     world.running.stop().await;
 }
@@ -208,7 +216,7 @@ async fn an_answer_takes_the_place_of_the_request_while_somebody_waits() {
             let written = source.create_unseen(config_map("child", "1")).expect("a new object");
             Ok(ConfigMap::clone(&written))
         };
-        writes.track(&informer, answer).await.expect("an answer");
+        writes.track(&informer, &config_map("child", "1"), answer).await.expect("an answer");
         sleep(Duration::from_secs(6)).await;
         source.bookmark();
     });
@@ -309,7 +317,7 @@ async fn a_request_that_fails_after_the_deadline_has_begun_to_count_holds_its_ke
             if is_deletion {
                 world.writes.track_deletion(informer, &object, request).await
             } else {
-                world.writes.track(informer, request).await
+                world.writes.track(informer, &generated(), request).await
             }
         };
         let (answer, ()) = tokio::join!(answer, look);
@@ -346,7 +354,7 @@ async fn write_not_applied_is_settled_by_a_read_of_its_object() {
         let world = world().await;
         let answer = async { Err::<ConfigMap, _>(error()) };
         let informer = &world.running.informer;
-        world.writes.track_object(informer, &key("child"), answer).await.expect_err("it failed");
+        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("it failed");
         assert!(!world.writes.is_ready(), "it was not read yet");
         assert_eq!(world.wait().await, (Duration::ZERO, true));
         assert_eq!((world.tracker.keys(), world.source.list_count()), (0, 2));
@@ -363,7 +371,7 @@ async fn i9_write_applied_in_spite_of_an_error_is_waited_for() {
             Err::<ConfigMap, _>(error())
         };
         let informer = &world.running.informer;
-        world.writes.track_object(informer, &key("child"), answer).await.expect_err("it failed");
+        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("it failed");
         let bookmark = async {
             sleep(Duration::from_secs(3)).await;
             assert!(!world.writes.is_ready());
@@ -409,7 +417,7 @@ async fn failing_read_is_repeated_and_ends_with_the_deadline() {
         (0..failures).for_each(|_| world.source.fail_next_list(refusal()));
         let answer = async { Err::<ConfigMap, _>(unreachable()) };
         let informer = &world.running.informer;
-        world.writes.track_object(informer, &key("child"), answer).await.expect_err("it failed");
+        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("it failed");
         let (waited, in_time) = world.wait().await;
         assert_eq!((in_time, waited < DEADLINE), (is_settled, is_settled), "{waited:?}");
         world.running.stop().await;
@@ -425,7 +433,11 @@ async fn failed_webhook_is_a_refusal_and_holds_nothing_up() {
     let world = world().await;
     let error = Status { code: 500, reason: "InternalError".to_owned(), ..Status::default() };
     let answer = async { Err::<ConfigMap, _>(kube::Error::Api(Box::new(error))) };
-    world.writes.track(&world.running.informer, answer).await.expect_err("refused");
+    world
+        .writes
+        .track(&world.running.informer, &config_map("child", "1"), answer)
+        .await
+        .expect_err("refused");
     assert!(world.writes.is_ready());
     world.running.stop().await;
 }

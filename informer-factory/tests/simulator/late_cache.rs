@@ -73,7 +73,7 @@ impl OneChildEach {
         let params = PostParams::default();
         self.writes.fetch_add(1, Ordering::Relaxed);
         match self.is_tracking {
-            true => request.writes().track(&self.pods, pods.create(&params, &pod)).await?,
+            true => request.writes().track(&self.pods, &pod, pods.create(&params, &pod)).await?,
             false => pods.create(&params, &pod).await?,
         };
         let all = self.simulator.list_all::<Pod>().expect("pods are served");
@@ -99,7 +99,7 @@ impl OneChildEach {
         self.writes.fetch_add(1, Ordering::Relaxed);
         let update = sets.replace_status(&name, &params, &set);
         let answer = match self.is_tracking {
-            true => request.writes().track(&self.sets, update).await,
+            true => request.writes().track(&self.sets, &set, update).await,
             false => update.await,
         };
         if matches!(&answer, Err(kube::Error::Api(status)) if status.is_conflict()) {

@@ -89,7 +89,7 @@ async fn a_write_that_the_informer_never_hears_of_holds_nothing_up() {
     let api = Api::<Pod>::namespaced(client, "shop");
     let new: Pod = serde_json::from_value(pod("web", "node-1")).expect("a pod");
     let params = PostParams::default();
-    let created = cached(writes.track(&pods, api.create(&params, &new)).await.expect("created"));
+    let created = cached(writes.track(&pods, &new, api.create(&params, &new)).await.expect("created"));
     assert!(writes.is_ready());
     let params = DeleteParams::default();
     let deletion = writes.track_deletion(&pods, &created, api.delete("web", &params));
@@ -113,14 +113,14 @@ async fn each_kind_of_write_is_read_after_the_wait_for_it() {
         let mut new: Pod = serde_json::from_value(pod(&format!("web-{n}"), "node-1")).expect("a pod");
         new.metadata.finalizers = (n % 2 == 0).then(|| vec!["example.com/later".to_owned()]);
         let params = PostParams::default();
-        let created = cached(writes.track(&pods, api.create(&params, &new)).await.expect("created"));
+        let created = cached(writes.track(&pods, &new, api.create(&params, &new)).await.expect("created"));
         assert!(within(writes.ready()).await);
         assert!(pods.get(created.key()).is_some());
 
         let patch = Patch::Merge(json!({ "metadata": { "labels": { "written": n.to_string() } } }));
         let params = PatchParams::default();
         let request = api.patch(created.name(), &params, &patch);
-        let patched = cached(writes.track(&pods, request).await.expect("patched"));
+        let patched = cached(writes.track(&pods, &*created, request).await.expect("patched"));
         assert!(within(writes.ready()).await);
         let read = pods.get(created.key()).expect("it is there");
         assert!(read.resource_version().is_at_least(patched.resource_version()), "{read:?}");
@@ -157,7 +157,7 @@ async fn failed_write_is_settled_by_a_read_of_its_object() {
             }
             Err::<Pod, _>(kube::Error::Service("connection reset".into()))
         };
-        writes.track_object(&pods, &key, request).await.expect_err("an unknown outcome");
+        writes.track(&pods, &new, request).await.expect_err("an unknown outcome");
         assert!(within(writes.ready()).await, "long before the deadline");
         assert_eq!(pods.get(&key).is_some(), is_applied);
     }

@@ -104,7 +104,11 @@ async fn a_write_that_was_given_up_with_its_call_holds_the_key_up_until_its_dead
                 _ = tell.send(Instant::now());
                 let answer =
                     std::future::pending::<Result<k8s_openapi::api::core::v1::ConfigMap, kube::Error>>();
-                request.writes().track(&informer, answer).await.map(|_| Reconciled::Done)
+                request
+                    .writes()
+                    .track(&informer, &config_map("child", "1"), answer)
+                    .await
+                    .map(|_| Reconciled::Done)
             }
         }
     });
@@ -379,7 +383,7 @@ async fn key_of_write_answered_500_is_retried_without_the_deadline() {
                 _ = tell.send(Instant::now());
                 let status = kube::core::Status { code: 500, ..Default::default() };
                 let answer = async { Err::<ConfigMap, _>(kube::Error::Api(Box::new(status))) };
-                let written = request.writes().track_object(&informer, &key("child"), answer).await;
+                let written = request.writes().track(&informer, &config_map("child", "1"), answer).await;
                 written.map(|_| Reconciled::Done)
             }
         }
