@@ -26,9 +26,6 @@
 //!
 //! # Cargo features
 //!
-//! One for each API group of Kubernetes, which brings its typed accessors: `batch` brings `factory.batch().v1().jobs()`.
-//! All are on by default, as `all-groups`; see [`groups`].
-//!
 //! `kube-runtime` brings a module of that name, with which informers feed programs that are written with that crate. It
 //! is off by default.
 

@@ -21,10 +21,8 @@ enum Step {
     Codegen,
     /// `cargo xtask codegen --crd --check` for the example.
     CustomGroups,
-    /// informer-factory for a version of Kubernetes, with all groups or with none.
-    Groups(&'static str, &'static [&'static str]),
-    /// informer-factory for a version of Kubernetes, with each group alone.
-    EachGroup(&'static str),
+    /// Clippy on informer-factory for a version of Kubernetes.
+    Kubernetes(&'static str),
     /// `cargo xtask loom`.
     Loom,
     /// `cargo xtask simulate`, with these arguments.
@@ -40,19 +38,17 @@ enum Step {
 }
 
 /// The steps, those that fail soonest first.
-const STEPS: [(&str, Step); 21] = [
+const STEPS: [(&str, Step); 19] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("tidy", Step::Tidy),
     ("codegen", Step::Codegen),
     ("custom groups", Step::CustomGroups),
-    ("no groups", Step::Groups("1.37", &["--no-default-features"])),
-    ("all groups of 1.37", Step::Groups("1.37", &[])),
-    ("each group of 1.37", Step::EachGroup("1.37")),
-    // 1.36 is what tests are built for.
-    ("all groups of 1.35", Step::Groups("1.35", &[])),
-    ("all groups of 1.34", Step::Groups("1.34", &[])),
-    ("all groups of 1.33", Step::Groups("1.33", &[])),
+    // The tests are built for 1.36.
+    ("Kubernetes 1.37", Step::Kubernetes("1.37")),
+    ("Kubernetes 1.35", Step::Kubernetes("1.35")),
+    ("Kubernetes 1.34", Step::Kubernetes("1.34")),
+    ("Kubernetes 1.33", Step::Kubernetes("1.33")),
     ("test", Step::Cargo(&["test", "--workspace"])),
     ("simulate", Step::Simulate(&simulate::Args::CI)),
     ("doc", Step::Doc),
@@ -119,8 +115,7 @@ impl Step {
             Self::Fuzz => fuzz::run(&fuzz::Args::LONG, signals)?,
             Self::Codegen => codegen::run(&codegen::Args::CHECK, signals)?,
             Self::CustomGroups => codegen::check_example(signals)?,
-            Self::Groups(version, features) => of_version(version, features, signals)?,
-            Self::EachGroup(version) => each_group(version, signals)?,
+            Self::Kubernetes(version) => for_kubernetes(version, signals)?,
             Self::Definitions(args) => definitions::run(args, signals)?,
             Self::Loom => loom::run(signals)?,
             Self::Examples => examples::run(signals)?,
@@ -130,27 +125,13 @@ impl Step {
     }
 }
 
-/// informer-factory for a version of Kubernetes.
-fn of_version(version: &str, features: &[&str], signals: &Signals) -> anyhow::Result<ExitCode> {
-    let args = ["clippy", "--package", "informer-factory", "--lib"];
-    let args = [&args[..], features, &["--", "-D", "warnings"]].concat();
-    // Beside the other builds, which would all begin again.
+fn for_kubernetes(version: &str, signals: &Signals) -> anyhow::Result<ExitCode> {
+    let args = ["clippy", "--package", "informer-factory", "--lib", "--", "-D", "warnings"];
+    // A folder of its own, because another version of k8s-openapi would make all other builds begin again.
     let folder = workspace::root().join("target/versions");
     let folder = folder.to_string_lossy();
     let env = [("K8S_OPENAPI_ENABLED_VERSION", version), ("CARGO_TARGET_DIR", folder.as_ref())];
     cargo(&args, &env, signals)
-}
-
-/// informer-factory with each group alone, up to the first that fails.
-fn each_group(version: &str, signals: &Signals) -> anyhow::Result<ExitCode> {
-    for group in codegen::groups()? {
-        eprintln!("only `{group}`:");
-        let code = of_version(version, &["--no-default-features", "--features", &group], signals)?;
-        if code != ExitCode::SUCCESS {
-            return Ok(code);
-        }
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn cargo(args: &[&str], env: &[(&str, &str)], signals: &Signals) -> anyhow::Result<ExitCode> {

@@ -36,7 +36,7 @@ pub(crate) struct NotWatched {
 pub(crate) struct Group {
     /// As in an `apiVersion`; empty for the core group.
     pub(crate) group: String,
-    /// What Rust code calls it; its Cargo feature is called the same.
+    /// The name of its accessor and module in Rust.
     pub(crate) name: String,
     pub(crate) versions: Vec<Version>,
 }

@@ -32,10 +32,7 @@ fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
 
 /// The module of the groups.
 pub(crate) fn root(groups: &[Group], docs: &str) -> Module {
-    let files = groups.iter().map(|Group { accessor, .. }| {
-        let feature = accessor.to_string();
-        quote!(#[cfg(feature = #feature)] mod #accessor;)
-    });
+    let files = groups.iter().map(|Group { accessor, .. }| quote!(mod #accessor;));
     let mut parts = vec![Part::Items(quote!(#(#files)*))];
     parts.extend(groups.iter().flat_map(exports));
     Module { docs: docs.lines().map(str::to_owned).collect(), parts }
@@ -44,10 +41,7 @@ pub(crate) fn root(groups: &[Group], docs: &str) -> Module {
 /// What users can name of a group.
 fn exports(group: &Group) -> Vec<Part> {
     let Group { accessor, type_name, versions, .. } = group;
-    let feature = accessor.to_string();
-    let export = |names: &[&proc_macro2::Ident]| {
-        Part::Items(quote!(#[cfg(feature = #feature)] pub use self::#accessor::{#(#names),*};))
-    };
+    let export = |names: &[&proc_macro2::Ident]| Part::Items(quote!(pub use self::#accessor::{#(#names),*};));
     let inner = |version: &&Version| version.gate == group.gate;
     let mut names = vec![type_name];
     names.extend(versions.iter().filter(inner).map(|version| &version.type_name));
@@ -63,7 +57,7 @@ pub(crate) fn built_in(group: &Group) -> Module {
     let on_factory = on_factory(group, &quote!(pub));
     let mut parts = vec![Part::Items(quote!(impl crate::SharedInformerFactory { #on_factory }))];
     parts.extend(accessors(group, &quote!(crate)));
-    let docs = format!("The informers of {}: Cargo feature `{}`.", group.title, group.accessor);
+    let docs = format!("The informers of {}.", group.title);
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
 }
 

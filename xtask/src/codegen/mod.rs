@@ -65,11 +65,6 @@ pub(crate) fn check_example(signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Kubernetes' own groups, as the Cargo features are called that bring them.
-pub(crate) fn groups() -> anyhow::Result<Vec<String>> {
-    Ok(data::read(&workspace::root())?.groups.into_iter().map(|group| group.name).collect())
-}
-
 /// Brings the generated files up to date, or fails if they are not.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
