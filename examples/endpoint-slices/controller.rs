@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use informer_factory::{
-    Cached, ControllerRunner, Index, ObjectKey, ReconcileRequest, Reconciled, RunnerMonitor,
-    SharedIndexInformer, SharedInformerFactory, Workqueue, keys_in_index, own_key,
+use informer_controller::{
+    ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, Workqueue, keys_in_index, own_key,
 };
+use informer_factory::{Cached, Index, ObjectKey, SharedIndexInformer, SharedInformerFactory};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams};

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use informer_factory::{
-    Cached, ControllerRunner, KeyWrites, LeaderElector, LeadershipEnd, ObjectKey, ReconcileRequest,
-    Reconciled, SharedIndexInformer, SharedInformerFactory, Workqueue, controller_key, keys_in_index,
-    own_key,
+use informer_controller::{
+    ControllerRunner, KeyWrites, LeaderElector, LeadershipEnd, ReconcileRequest, Reconciled, Workqueue,
+    controller_key, keys_in_index, own_key,
 };
+use informer_factory::{Cached, ObjectKey, SharedIndexInformer, SharedInformerFactory};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch, PatchParams, PostParams};

@@ -1,9 +1,7 @@
 //! Plays the Deployment controller where there is none: says that all replicas are there. It is a controller, too.
 
-use informer_factory::{
-    ControllerRunner, ReconcileRequest, Reconciled, SharedIndexInformer, SharedInformerFactory, Workqueue,
-    own_key,
-};
+use informer_controller::{ControllerRunner, ReconcileRequest, Reconciled, Workqueue, own_key};
+use informer_factory::{SharedIndexInformer, SharedInformerFactory};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams};

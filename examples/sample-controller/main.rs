@@ -19,7 +19,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use informer_factory::{LeaderElectionConfig, LeaderElector};
+use informer_controller::{LeaderElectionConfig, LeaderElector};
 use informer_testing::Simulator;
 use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};

@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use informer_factory::informer_workqueue::ItemExponential;
+use informer_controller::informer_workqueue::ItemExponential;
+use informer_controller::{Priority, Workqueue};
 use informer_factory::{
-    Cached, HandlerOptions, HandlerRegistration, Handlers, ObjectKey, Priority, SharedIndexInformer,
-    SharedInformerFactory, Workqueue, wait_for_cache_sync,
+    Cached, HandlerOptions, HandlerRegistration, Handlers, ObjectKey, SharedIndexInformer,
+    SharedInformerFactory, wait_for_cache_sync,
 };
 use kube::Client;
 use tokio::sync::watch;

@@ -34,8 +34,8 @@ pub trait CacheSync: Send + Sync {
 }
 
 /// Whether a cache follows a namespace.
+// Complete: a namespace is followed, or was, or namespaces are not followed one by one.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum Following {
     /// The cache does not follow namespaces one by one, or has never followed this one.
     Fixed,

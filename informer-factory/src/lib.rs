@@ -18,11 +18,10 @@
 //! ```
 //!
 //! The parts are in crates of their own, each useful alone: `informer-core` (queue, processor, handlers),
-//! `informer-store` (store and indices), `informer-reflector` (listing and watching), `informer-workqueue` (the queue of a
-//! controller). What most users need of them is exported here too.
+//! `informer-store` (store and indices), `informer-reflector` (list and watch). This crate exports the types of theirs that
+//! most programs need.
 //!
-//! What acts on changes is a controller: [`ControllerRunner`] calls an async function with each key that is to be looked
-//! at, and [`WriteTracker`] sees to it that it never acts on a cache that lacks its own last write.
+//! `informer-controller` runs controllers on these informers: reconcile functions, tracking of own writes, leader election.
 //!
 //! # Cargo features
 //!
@@ -32,25 +31,22 @@
 #[doc(hidden)]
 #[path = "private/mod.rs"]
 pub mod __private;
+mod cache_controller;
 mod cache_sync;
-mod controller;
 mod factory;
 pub mod groups;
 mod informer;
 #[cfg(feature = "kube-runtime")]
 pub mod kube_runtime;
-mod leader_election;
 #[cfg(doctest)]
 mod readme;
-mod runner;
 mod source;
-mod write_tracker;
 
 pub use informer_macros::Informer;
-pub use {informer_core, informer_reflector, informer_store, informer_workqueue};
+pub use {informer_core, informer_reflector, informer_store};
 
+pub use cache_controller::{CacheController, CacheControllerConfig};
 pub use cache_sync::{CacheSync, Following, NamespaceCache, NotSynced, wait_for_cache_sync};
-pub use controller::{Controller, ControllerConfig};
 pub use factory::{
     DynamicInformers, FactoryBuilder, ForResourceError, InformerReport, InformerScope, MetadataInformers,
     SharedInformerFactory, TypeOptions,
@@ -59,15 +55,7 @@ pub use informer::{
     Difference, InformerOptions, InformerState, InformerTask, SharedIndexInformer, StopCause, Verification,
     VerifyError, WaitOutcome,
 };
-pub use leader_election::{
-    ElectionProblem, ElectionStatus, LeaderElectionConfig, LeaderElectionError, LeaderElector, LeadershipEnd,
-};
-pub use runner::{
-    ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, RunnerStats, controller_key,
-    keys_in_index, own_key,
-};
 pub use source::{NamespaceError, SourceStatus};
-pub use write_tracker::{KeyWrites, WriteInFlight, WriteTracker};
 
 pub use informer_core::{
     AsyncEventHandler, Batch, Cached, Completion, Deleted, Delta, DeltaFifo, Event, EventHandler,
@@ -82,4 +70,3 @@ pub use informer_store::{
     Index, IndexError, IndexFailure, IndexValue, Indexer, LABEL_INDEX, Lister, MutationCache,
     MutationCacheOptions, NAMESPACE_INDEX, NamespaceLister, Objects, SelectorError, Snapshot, parse_selector,
 };
-pub use informer_workqueue::{Priority, Workqueue};

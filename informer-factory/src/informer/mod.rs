@@ -33,7 +33,7 @@ use informer_store::{Index, IndexError, IndexValue, Indexer, Lister, StoreWriter
 use kube::Resource;
 use tokio::sync::watch;
 
-use crate::Controller;
+use crate::CacheController;
 use crate::source::{self, Source, SourceStatus, SourceTask};
 use failure_log::FailureLog;
 use pipeline::Pipeline;
@@ -44,7 +44,7 @@ pub use options::InformerOptions;
 pub use state::{InformerState, StopCause};
 pub use task::InformerTask;
 pub use verify::{Difference, Verification, VerifyError};
-pub(crate) use wait::Visibility;
+pub use wait::Visibility;
 pub use wait::WaitOutcome;
 
 /// A local, indexed, always-current copy of some objects, shared by all who use them. Cloning gives another handle on
@@ -106,7 +106,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
             source: Arc::clone(&source),
             watermark: watermark_sender,
         };
-        let controller = Controller::over(queue.clone(), work, move |batch| pipeline.process(batch));
+        let controller = CacheController::over(queue.clone(), work, move |batch| pipeline.process(batch));
         processor.describe_source({
             let status = status.clone();
             move || status.waiting_for()

@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::state::StateKeeper;
 use super::verify::Verifier;
-use crate::Controller;
+use crate::CacheController;
 
 /// The work of a [`SharedIndexInformer`](crate::SharedIndexInformer). There is one per informer, so it runs once.
 ///
 /// If it is dropped instead, the informer has stopped before it began.
 #[must_use = "an informer stays empty until its task is run"]
 pub struct InformerTask<K: Send + Sync + 'static> {
-    controller: Controller<K>,
+    controller: CacheController<K>,
     handlers: Handlers<K>,
     verifier: Arc<Verifier<K>>,
     verify_period: Option<Duration>,
@@ -35,7 +35,7 @@ impl<K: Send + Sync + 'static> Drop for Handlers<K> {
 
 impl<K: Resource + Send + Sync + 'static> InformerTask<K> {
     pub(super) fn new(
-        controller: Controller<K>,
+        controller: CacheController<K>,
         processor: SharedProcessor<K>,
         verifier: Arc<Verifier<K>>,
         verify_period: Option<Duration>,

@@ -28,8 +28,9 @@ pub enum WaitOutcome {
     Stopped,
 }
 
-/// What an informer hears of a write.
-pub(crate) enum Visibility {
+/// The events that an informer receives because of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visibility {
     /// Nothing: the object is outside its namespace or selector, and was before.
     Nothing,
     /// The object as it was written, or a later version.
@@ -82,7 +83,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         K: Resource,
     {
         let meta = written.meta();
-        let is_leaving = match self.hears_of(meta) {
+        let is_leaving = match self.visibility_of(meta) {
             Visibility::Nothing => return WaitOutcome::NotCovered,
             Visibility::TheWrite => false,
             Visibility::LeavesSelector => true,
@@ -105,7 +106,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Reads what the server has of an object at present: its metadata, or the version of the state that lacks it. `None` if
     /// the informer's source can't be asked for a single object, or the object's namespace is not followed.
-    pub(crate) fn read(
+    #[doc(hidden)]
+    #[must_use]
+    pub fn read(
         &self,
         object: &ObjectKey,
     ) -> Option<
@@ -136,8 +139,10 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         })
     }
 
-    /// Says what the informer will hear of a write.
-    pub(crate) fn hears_of(&self, written: &ObjectMeta) -> Visibility {
+    /// Returns which events the informer receives because of a write.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn visibility_of(&self, written: &ObjectMeta) -> Visibility {
         let covers = match self.shared.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.covers(written),
             Source::Namespaces(namespaces) => {
@@ -154,7 +159,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Returns what says whether the store doesn't have an object, or has let go of it.
-    pub(crate) fn has_gone(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<K> {
+    #[doc(hidden)]
+    pub fn has_gone(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<K> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
         let (indexer, uid) = (self.shared.indexer.clone(), Uid::from(object.uid.as_deref()));
         move || {
@@ -165,7 +171,9 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Follows the store's watermark, as far as it concerns this object. It moves after the store has, and is closed once
     /// the informer has stopped, or follows the object's namespace no more.
-    pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
         let Source::Namespaces(namespaces) = self.shared.source.as_ref() else {
             return self.shared.watermark.clone();
         };

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use informer_factory::{
-    Cached, ControllerRunner, Index, InformerOptions, KubeListWatch, ReconcileRequest, Reconciled,
-    SharedIndexInformer, Workqueue, WriteTracker, controller_key, own_key,
+use informer_controller::{
+    ControllerRunner, ReconcileRequest, Reconciled, Workqueue, WriteTracker, controller_key, own_key,
 };
+use informer_factory::{Cached, Index, InformerOptions, KubeListWatch, SharedIndexInformer};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::{Resource, ResourceExt};

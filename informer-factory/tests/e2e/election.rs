@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use informer_factory::{ElectionProblem, LeaderElectionConfig, LeaderElector, LeadershipEnd};
+use informer_controller::{ElectionProblem, LeaderElectionConfig, LeaderElector, LeadershipEnd};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use tokio::sync::mpsc;

@@ -40,7 +40,7 @@ impl Visit for Line {
 
 impl tracing::Subscriber for Warnings {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target().starts_with("informer_factory") && *metadata.level() <= tracing::Level::WARN
+        metadata.target().starts_with("informer_") && *metadata.level() <= tracing::Level::WARN
     }
 
     fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {

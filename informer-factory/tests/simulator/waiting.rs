@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use informer_controller::WriteTracker;
 use informer_factory::{
-    InformerOptions, KubeListWatch, ObjectKey, SharedIndexInformer, WaitOutcome, WriteTracker,
-    wait_for_cache_sync,
+    InformerOptions, KubeListWatch, ObjectKey, SharedIndexInformer, WaitOutcome, wait_for_cache_sync,
 };
 use informer_testing::StoredObject;
 use k8s_openapi::api::core::v1::Pod;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::messages::{Field, Shape};
-use super::wire::{Content, Fields, RejectedObject};
+use super::wire::{Content, Fields, Malformed};
 use super::{MAGIC, Messages};
 
 type Object = Map<String, Value>;
@@ -35,7 +35,7 @@ pub(crate) fn read(body: &[u8]) -> Option<Object> {
     Some(object)
 }
 
-fn message_of(message: &str, bytes: &[u8]) -> Result<Object, RejectedObject> {
+fn message_of(message: &str, bytes: &[u8]) -> Result<Object, Malformed> {
     let mut object = Object::new();
     let mut fields = Fields(bytes);
     while let Some((number, content)) = fields.next()? {
@@ -47,7 +47,7 @@ fn message_of(message: &str, bytes: &[u8]) -> Result<Object, RejectedObject> {
     Ok(object)
 }
 
-fn put(object: &mut Object, field: &Field, content: Content<'_>) -> Result<(), RejectedObject> {
+fn put(object: &mut Object, field: &Field, content: Content<'_>) -> Result<(), Malformed> {
     match (field.shape, content) {
         (Shape::List, Content::Bytes(packed)) if field.type_name == "i" => {
             let mut packed = Fields(packed);
@@ -65,7 +65,7 @@ fn put(object: &mut Object, field: &Field, content: Content<'_>) -> Result<(), R
             let map = object.entry(field.name).or_insert_with(|| Value::Object(Object::new()));
             map[key] = value;
         }
-        (Shape::Map, _) => return Err(RejectedObject),
+        (Shape::Map, _) => return Err(Malformed),
         (shape, content) => {
             let value = value_of(field.type_name, content)?;
             match value {
@@ -90,7 +90,7 @@ fn list<'o>(object: &'o mut Object, field: &Field) -> &'o mut Vec<Value> {
     }
 }
 
-fn entry_of(type_name: &str, bytes: &[u8]) -> Result<(String, Value), RejectedObject> {
+fn entry_of(type_name: &str, bytes: &[u8]) -> Result<(String, Value), Malformed> {
     let empty = || match type_name {
         "s" | "y" => Value::from(""),
         _ => Value::Object(Object::new()),
@@ -107,7 +107,7 @@ fn entry_of(type_name: &str, bytes: &[u8]) -> Result<(String, Value), RejectedOb
     Ok((key, value))
 }
 
-fn value_of(type_name: &str, content: Content<'_>) -> Result<Value, RejectedObject> {
+fn value_of(type_name: &str, content: Content<'_>) -> Result<Value, Malformed> {
     Ok(match (type_name, content) {
         ("i", Content::Number(number)) => number.cast_signed().into(),
         ("b", Content::Number(number)) => (number != 0).into(),
@@ -122,12 +122,12 @@ fn value_of(type_name: &str, content: Content<'_>) -> Result<Value, RejectedObje
         ("api.resource.Quantity", Content::Bytes(bytes)) => text_within(bytes, 1)?,
         ("util.intstr.IntOrString", Content::Bytes(bytes)) => int_or_string(bytes)?,
         (message, Content::Bytes(bytes)) => Value::Object(message_of(message, bytes)?),
-        _ => return Err(RejectedObject),
+        _ => return Err(Malformed),
     })
 }
 
 /// Reads a time: seconds and nanoseconds, or nothing at all where there is none.
-fn time_of(bytes: &[u8], write: impl Fn(Timestamp) -> String) -> Result<Value, RejectedObject> {
+fn time_of(bytes: &[u8], write: impl Fn(Timestamp) -> String) -> Result<Value, Malformed> {
     if bytes.is_empty() {
         return Ok(Value::Null);
     }
@@ -136,16 +136,14 @@ fn time_of(bytes: &[u8], write: impl Fn(Timestamp) -> String) -> Result<Value, R
     while let Some((number, content)) = fields.next()? {
         match (number, content) {
             (1, Content::Number(number)) => seconds = number.cast_signed(),
-            (2, Content::Number(number)) => {
-                nanoseconds = i32::try_from(number).map_err(|_| RejectedObject)?
-            }
+            (2, Content::Number(number)) => nanoseconds = i32::try_from(number).map_err(|_| Malformed)?,
             _ => {}
         }
     }
-    Ok(write(Timestamp::new(seconds, nanoseconds).map_err(|_| RejectedObject)?).into())
+    Ok(write(Timestamp::new(seconds, nanoseconds).map_err(|_| Malformed)?).into())
 }
 
-fn int_or_string(bytes: &[u8]) -> Result<Value, RejectedObject> {
+fn int_or_string(bytes: &[u8]) -> Result<Value, Malformed> {
     let (mut is_text, mut number, mut text) = (false, 0, "".into());
     let mut fields = Fields(bytes);
     while let Some((field, content)) = fields.next()? {
@@ -159,7 +157,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, RejectedObject> {
     Ok(if is_text { text.into() } else { number.into() })
 }
 
-fn bytes_within(bytes: &[u8], wanted: u64) -> Result<&[u8], RejectedObject> {
+fn bytes_within(bytes: &[u8], wanted: u64) -> Result<&[u8], Malformed> {
     let mut fields = Fields(bytes);
     while let Some((number, content)) = fields.next()? {
         if let (true, Content::Bytes(bytes)) = (number == wanted, content) {
@@ -169,14 +167,14 @@ fn bytes_within(bytes: &[u8], wanted: u64) -> Result<&[u8], RejectedObject> {
     Ok(&[])
 }
 
-fn text_within(bytes: &[u8], field: u64) -> Result<Value, RejectedObject> {
+fn text_within(bytes: &[u8], field: u64) -> Result<Value, Malformed> {
     Ok(String::from_utf8_lossy(bytes_within(bytes, field)?).into())
 }
 
-fn json_within(bytes: &[u8]) -> Result<Value, RejectedObject> {
+fn json_within(bytes: &[u8]) -> Result<Value, Malformed> {
     match bytes_within(bytes, 1)? {
         [] => Ok(Value::Null),
-        json => serde_json::from_slice(json).map_err(|_| RejectedObject),
+        json => serde_json::from_slice(json).map_err(|_| Malformed),
     }
 }
 

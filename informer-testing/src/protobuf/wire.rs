@@ -2,7 +2,7 @@
 
 /// The bytes end within a field, or are no protobuf at all.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RejectedObject;
+pub(super) struct Malformed;
 
 /// The content of a field.
 #[derive(Clone, Copy, Debug)]
@@ -18,26 +18,26 @@ pub(super) struct Fields<'b>(pub(super) &'b [u8]);
 
 impl<'b> Fields<'b> {
     /// Takes the next field, with its number.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, Content<'b>)>, RejectedObject> {
+    pub(super) fn next(&mut self) -> Result<Option<(u64, Content<'b>)>, Malformed> {
         if self.0.is_empty() {
             return Ok(None);
         }
         let tag = self.varint()?;
         let content = match tag & 7 {
             0 => Content::Number(self.varint()?),
-            1 => Content::Double(f64::from_le_bytes(self.take(8)?.try_into().map_err(|_| RejectedObject)?)),
+            1 => Content::Double(f64::from_le_bytes(self.take(8)?.try_into().map_err(|_| Malformed)?)),
             2 => {
-                let length = usize::try_from(self.varint()?).map_err(|_| RejectedObject)?;
+                let length = usize::try_from(self.varint()?).map_err(|_| Malformed)?;
                 Content::Bytes(self.take(length)?)
             }
             5 => Content::Bytes(self.take(4)?),
-            _ => return Err(RejectedObject),
+            _ => return Err(Malformed),
         };
         Ok(Some((tag >> 3, content)))
     }
 
     /// Takes a number of variable length.
-    pub(super) fn varint(&mut self) -> Result<u64, RejectedObject> {
+    pub(super) fn varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.take(1)?[0];
@@ -46,11 +46,11 @@ impl<'b> Fields<'b> {
                 return Ok(value);
             }
         }
-        Err(RejectedObject)
+        Err(Malformed)
     }
 
-    fn take(&mut self, length: usize) -> Result<&'b [u8], RejectedObject> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(RejectedObject)?;
+    fn take(&mut self, length: usize) -> Result<&'b [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed)?;
         self.0 = rest;
         Ok(taken)
     }

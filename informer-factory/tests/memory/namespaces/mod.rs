@@ -2,81 +2,21 @@
 
 mod refused;
 mod removing;
-mod running;
 mod trouble;
 mod waiting;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use informer_factory::{
-    Cached, HandlerOptions, InformerOptions, NamespaceError, ObjectKey, SharedIndexInformer, WaitOutcome,
+    HandlerOptions, InformerOptions, NamespaceError, ObjectKey, SharedIndexInformer, WaitOutcome,
 };
-use informer_testing::{MemorySource, Replica};
+use informer_testing::Replica;
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use crate::{Running, config_map, listen, value_of};
+use crate::server::Server;
+use crate::{Running, config_map, listen, shown, value_of};
 
 const SOON: Duration = Duration::from_secs(5);
-
-/// A server with four namespaces, each a source of its own.
-#[derive(Clone)]
-struct Server(Arc<BTreeMap<&'static str, MemorySource<ConfigMap>>>);
-
-impl Server {
-    fn new() -> Self {
-        let names =
-            ["a", "b", "c", "d"].map(|name| (name, MemorySource::new(format!("configmaps of {name}"))));
-        Self(Arc::new(names.into()))
-    }
-
-    fn of(&self, namespace: &str) -> &MemorySource<ConfigMap> {
-        &self.0[namespace]
-    }
-
-    /// Creates or changes an object.
-    fn put(&self, namespace: &str, name: &str, value: &str) -> Cached<ConfigMap> {
-        let mut object = config_map(name, value);
-        object.metadata.namespace = Some(namespace.into());
-        let source = self.of(namespace);
-        let exists = source.get(&ObjectKey::namespaced(namespace, name)).is_some();
-        let put = if exists { source.update(object) } else { source.create(object) };
-        put.expect("it is as expected")
-    }
-
-    fn delete(&self, namespace: &str, name: &str) -> Cached<ConfigMap> {
-        self.of(namespace).delete(&ObjectKey::namespaced(namespace, name)).expect("it exists")
-    }
-
-    fn idle(
-        &self,
-        namespaces: &[&str],
-        options: InformerOptions<ConfigMap>,
-    ) -> (SharedIndexInformer<ConfigMap>, informer_factory::InformerTask<ConfigMap>) {
-        let server = self.clone();
-        let make = move |namespace: &str| Arc::new(server.of(namespace).clone()) as Arc<_>;
-        let namespaces = namespaces.iter().copied();
-        SharedIndexInformer::new_in_namespaces(make, namespaces, options).expect("these are names")
-    }
-
-    fn start(&self, namespaces: &[&str]) -> Running {
-        Running::run(self.idle(namespaces, InformerOptions::new()))
-    }
-
-    /// What there is in these namespaces, as [`stored`] shows it.
-    fn objects(&self, namespaces: &[&str]) -> Vec<String> {
-        namespaces
-            .iter()
-            .flat_map(|namespace| self.of(namespace).objects())
-            .map(|object| shown(&object))
-            .collect()
-    }
-}
-
-fn shown(object: &Cached<ConfigMap>) -> String {
-    format!("{}={}", object.key(), value_of(object))
-}
 
 /// What an informer has.
 fn stored(informer: &SharedIndexInformer<ConfigMap>) -> Vec<String> {

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use informer_factory::{ControllerRunner, HandlerOptions, Health, Reconciled, own_key, wait_for_cache_sync};
-use tokio::time::{Instant, sleep};
+use informer_factory::{HandlerOptions, Health, wait_for_cache_sync};
+use tokio::time::Instant;
 
-use super::running::{Controller, MINUTE, queue};
 use super::trouble::refusal;
 use super::{Server, stored};
 use crate::listen;
@@ -71,45 +70,4 @@ async fn wait_for_refused_namespace_names_the_reason() {
     let said = error.to_string();
     assert!(said.contains("namespace \"b\": forbidden") && !said.contains("namespace \"a\""), "{said}");
     running.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn controller_works_without_refused_namespace() {
-    let (warnings, _logging) = Warnings::keep();
-    let server = refusing(20);
-    let parents = server.start(&["a", "b"]);
-    let queue = queue();
-    let runner = ControllerRunner::new(queue.clone()).watches(&parents.informer, own_key);
-    let mut controller = Controller::run(runner, |_| Reconciled::Done);
-    assert_eq!(controller.next().await, "a/one");
-
-    // A key of the refused namespace would look deleted. It stays parked, and that is said once each two minutes.
-    queue.add("b/two".parse().expect("a key"));
-    queue.add("b/three".parse().expect("a key"));
-    sleep(3 * MINUTE).await;
-    assert!(controller.settled().await.is_empty());
-    assert_eq!(controller.monitor.stats().parked_now, 2);
-    let lines = warnings.with("stay parked");
-    let [line] = lines.as_slice() else { panic!("it is said once: {lines:?}") };
-    assert!(line.contains("namespace=\"b\"") && line.contains("forbidden"), "{line}");
-    sleep(2 * MINUTE).await;
-    assert_eq!(warnings.with("stay parked").len(), 2);
-
-    parents.informer.synced_in("b").wait().await.expect("it is granted");
-    assert_eq!(controller.settled().await, ["b/three", "b/two"]);
-    controller.stop().await;
-    parents.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn required_namespace_that_is_refused_ends_the_controller() {
-    let server = refusing(100);
-    let parents = server.start(&["a", "b"]);
-    let runner = ControllerRunner::new(queue())
-        .watches(&parents.informer, own_key)
-        .waits_for(parents.informer.cache_in("b"));
-    let controller = Controller::run(runner, |_| Reconciled::Done);
-    let said = controller.task.await.expect("no panic").expect_err("it is refused").to_string();
-    assert!(said.contains("namespace \"b\": forbidden"), "{said}");
-    parents.stop().await;
 }

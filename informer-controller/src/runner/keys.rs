@@ -1,0 +1,60 @@
+//! From an object to the keys of those that are to be looked at: itself, its owner, or what refers to it.
+//!
+//! controller-runtime: `pkg/handler`.
+
+use std::borrow::Borrow;
+use std::hash::Hash;
+
+use informer_core::{Cached, ObjectKey};
+use informer_store::{Index, IndexValue};
+use kube::Resource;
+
+use informer_factory::InformerScope;
+
+/// Returns the object's own key, for [`ControllerRunner::watches`](crate::ControllerRunner::watches).
+// An option is what `watches` goes over; a bare key isn't.
+#[allow(clippy::unnecessary_wraps, reason = "`watches` takes any number of keys")]
+#[must_use]
+#[doc(alias = "EnqueueRequestForObject")]
+pub fn own_key<K>(object: &Cached<K>) -> Option<ObjectKey> {
+    Some(object.key().clone())
+}
+
+/// Returns the key of the `O` that controls the object: `controller_key::<ReplicaSet, Pod>`, for
+/// [`ControllerRunner::watches`](crate::ControllerRunner::watches).
+///
+/// That is the one owner reference with `controller: true`, if its kind and group are those of `O`; its version makes no
+/// difference. An owner in a namespace is in that of the object.
+#[must_use]
+#[doc(alias = "EnqueueRequestForOwner")]
+#[doc(alias = "GetControllerOf")]
+pub fn controller_key<O, K>(object: &Cached<K>) -> Option<ObjectKey>
+where
+    O: Resource<DynamicType = (), Scope: InformerScope>,
+    K: Resource,
+{
+    let owners = object.meta().owner_references.as_ref()?;
+    let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
+    let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+    let is_of_kind = owner.kind == O::kind(&()) && group == O::group(&());
+    is_of_kind.then(|| ObjectKey::new(O::Scope::namespace(object.namespace()), &owner.name))
+}
+
+/// Returns a function for [`ControllerRunner::watches`](crate::ControllerRunner::watches) that gives the keys of what has,
+/// in `index`, any of the values that `values` gives for an object.
+///
+/// So a change of a Secret brings the Pods that name it, where pods are indexed by the secrets that they name.
+pub fn keys_in_index<K, R, V, Q, I>(
+    index: &Index<R, V>,
+    values: impl Fn(&Cached<K>) -> I + Send + Sync + 'static,
+) -> impl Fn(&Cached<K>) -> Vec<ObjectKey> + Send + Sync + 'static
+where
+    K: 'static,
+    R: Send + Sync + 'static,
+    V: IndexValue + Borrow<Q>,
+    Q: Hash + Eq,
+    I: IntoIterator<Item = Q>,
+{
+    let index = index.clone();
+    move |object| values(object).into_iter().flat_map(|value| index.keys(&value)).collect()
+}

@@ -1,0 +1,182 @@
+//! [`Readiness`]: whether the caches are ready for a key, and whether they still follow its namespace.
+//!
+//! A key is not ready while a cache lacks a write that was made for the key, or has not listed the key's namespace. All
+//! caches are synced when workers begin, so an unlisted namespace is one that was added later, or one that is refused. A
+//! reconcile function that ran meanwhile would take unlisted objects for missing ones, and released objects for deleted ones.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use informer_core::Completion;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::overdue::Overdue;
+use crate::{KeyWrites, WriteTracker};
+use informer_factory::{CacheSync, Following};
+
+/// Returns the namespace that a key names, if it names one.
+pub(super) type NamespaceOf<T> = Arc<dyn Fn(&T) -> Option<&str> + Send + Sync>;
+
+/// A cache that the reconcile function reads.
+pub(super) struct ReadCache {
+    pub(super) cache: Box<dyn CacheSync>,
+    /// Whether changes of the cache queue keys.
+    pub(super) is_watched: bool,
+}
+
+/// Knows the caches of a controller, and its writes.
+pub(super) struct Readiness<T> {
+    tracker: WriteTracker<T>,
+    caches: Arc<[ReadCache]>,
+    namespace_of: NamespaceOf<T>,
+    overdue: Arc<Overdue>,
+}
+
+/// What the caches have of a key's namespace.
+enum Coverage {
+    /// All that exists, as far as they follow it.
+    Complete,
+    /// A cache has not listed it yet, or follows it no more while others do.
+    Partial {
+        /// The position of the cache.
+        cache: usize,
+        /// Kept when the cache has listed it, or follows it again.
+        complete: Completion,
+        /// Cancelled when one of the others ceases to follow it.
+        removed: Vec<CancellationToken>,
+    },
+    /// No watched cache that has followed it does so any more.
+    Released,
+}
+
+/// What is to be done with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Reconcile,
+    Park,
+    /// Its namespace is not followed any more.
+    Drop,
+}
+
+/// How the caches follow the namespace of a key that is being reconciled.
+#[derive(Debug, Clone, Default)]
+pub(super) struct View {
+    /// Whether a cache had released the namespace before the call.
+    is_released: bool,
+    /// Cancelled when a cache releases the namespace.
+    removed: Vec<CancellationToken>,
+}
+
+impl View {
+    pub(super) fn is_followed(&self) -> bool {
+        !self.is_released && !self.removed.iter().any(CancellationToken::is_cancelled)
+    }
+}
+
+impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
+    pub(super) fn new(
+        tracker: WriteTracker<T>,
+        caches: Vec<ReadCache>,
+        namespace_of: NamespaceOf<T>,
+        overdue: Overdue,
+    ) -> Self {
+        Self { tracker, caches: caches.into(), namespace_of, overdue: Arc::new(overdue) }
+    }
+
+    pub(super) fn writes(&self, key: &T) -> KeyWrites<T> {
+        self.tracker.of(key)
+    }
+
+    pub(super) fn verdict(&self, key: &T) -> Verdict {
+        match self.coverage(key) {
+            Coverage::Released => Verdict::Drop,
+            Coverage::Complete if self.writes(key).is_ready() => Verdict::Reconcile,
+            Coverage::Complete | Coverage::Partial { .. } => Verdict::Park,
+        }
+    }
+
+    /// Returns how the caches follow the key's namespace from here on.
+    pub(super) fn view(&self, key: &T) -> View {
+        let mut view = View::default();
+        let Some(namespace) = (self.namespace_of)(key) else { return view };
+        for read in self.caches.iter() {
+            match read.cache.following(namespace) {
+                Following::Followed { removed } => view.removed.push(removed),
+                Following::Released { .. } => view.is_released = true,
+                Following::Fixed => {}
+            }
+        }
+        view
+    }
+
+    /// Waits until there is no reason to park the key; `false` if the deadline of a write has passed.
+    pub(super) async fn ready(&self, key: &T) -> bool {
+        loop {
+            match self.coverage(key) {
+                Coverage::Partial { cache, complete, removed } => {
+                    let change = change(&complete, &removed);
+                    if timeout(self.overdue.deadline, change).await.is_err() {
+                        let namespace = (self.namespace_of)(key).unwrap_or_default();
+                        self.overdue.report(namespace, || self.caches[cache].cache.waiting_for());
+                    }
+                }
+                Coverage::Complete => return self.writes(key).ready().await,
+                // The worker that takes the key next drops it.
+                Coverage::Released => return true,
+            }
+        }
+    }
+
+    fn coverage(&self, key: &T) -> Coverage {
+        let Some(namespace) = (self.namespace_of)(key) else { return Coverage::Complete };
+        let (mut followed, mut again) = (Vec::new(), None);
+        for (cache, read) in self.caches.iter().enumerate() {
+            let listed = read.cache.synced_in(namespace);
+            if is_open(&listed) {
+                return Coverage::Partial { cache, complete: listed, removed: Vec::new() };
+            }
+            match read.cache.following(namespace) {
+                Following::Followed { removed } if read.is_watched => followed.push(removed),
+                Following::Released { again: promise } if read.is_watched => again = Some((cache, promise)),
+                Following::Followed { .. } | Following::Released { .. } | Following::Fixed => {}
+            }
+        }
+        match again {
+            None => Coverage::Complete,
+            Some((cache, complete)) if !followed.is_empty() && is_open(&complete) => {
+                Coverage::Partial { cache, complete, removed: followed }
+            }
+            Some(_) => Coverage::Released,
+        }
+    }
+}
+
+/// Waits until the coverage of a namespace may have changed.
+async fn change(complete: &Completion, removed: &[CancellationToken]) {
+    let mut removals: FuturesUnordered<_> = removed.iter().map(CancellationToken::cancelled).collect();
+    tokio::select! {
+        biased;
+        // A promise that is given up says that the namespace is not followed any more.
+        _ = complete.wait() => {}
+        Some(()) = removals.next() => {}
+    }
+}
+
+/// Returns whether a promise has been neither kept nor given up.
+fn is_open(promise: &Completion) -> bool {
+    !promise.has_synced() && promise.wait().now_or_never().is_none()
+}
+
+impl<T> Clone for Readiness<T> {
+    fn clone(&self) -> Self {
+        Self {
+            tracker: self.tracker.clone(),
+            caches: Arc::clone(&self.caches),
+            namespace_of: Arc::clone(&self.namespace_of),
+            overdue: Arc::clone(&self.overdue),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! [`KeyWrites`]: what was written for one key: recorded, and waited for.
+
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use informer_core::{Cached, ObjectKey};
+use kube::Resource;
+use tokio::time::timeout_at;
+use tokio_util::sync::CancellationToken;
+
+use super::pending::{Awaited, Pending};
+use super::settlement::Settlement;
+use super::{WriteInFlight, WriteTracker};
+use informer_factory::__private::Visibility;
+use informer_factory::SharedIndexInformer;
+
+/// What was written for one key of a [`WriteTracker`], and what is going to be. Cloning gives another handle on the same.
+///
+/// Send requests through [`track`](Self::track) and [`track_deletion`](Self::track_deletion), which do all that is needed.
+/// Where that doesn't fit, [`begin`](Self::begin) before the request and say afterwards what came of it.
+pub struct KeyWrites<T> {
+    tracker: WriteTracker<T>,
+    key: T,
+}
+
+impl<T: Hash + Eq + Clone> KeyWrites<T> {
+    pub(super) fn new(tracker: WriteTracker<T>, key: T) -> Self {
+        Self { tracker, key }
+    }
+
+    /// Returns the key.
+    #[must_use]
+    pub fn key(&self) -> &T {
+        &self.key
+    }
+
+    /// Sends a create, update, patch or apply of `object`, and records the outcome. `informer` is the one through which the
+    /// object is read. Its type may be another, such as a slim view; only metadata counts. Of `object`, only the namespace and
+    /// the name count.
+    ///
+    /// - An answer with an object holds the key up until the informer has that version.
+    /// - A refusal has written nothing and holds up nothing: an answer of the 4xx kind, and an `InternalError`, with which
+    ///   webhooks and admission plugins fail before the write.
+    /// - After any other error, such as a lost connection, a timeout or an answer of the 5xx kind, the outcome is unknown. The
+    ///   task that waits for the key reads the object's metadata from the server, and the key is held up until the informer has
+    ///   that state. So a failed write holds its key up for as long as a read takes, and not until the deadline.
+    /// - An object whose name the server generates cannot be read before its name is known. After an unknown outcome the key is
+    ///   held up until the deadline.
+    ///
+    /// ```no_run
+    /// # use informer_controller::KeyWrites;
+    /// # use informer_factory::{ObjectKey, SharedIndexInformer};
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube::api::{Api, PostParams};
+    /// # async fn create(
+    /// #     writes: &KeyWrites<informer_factory::ObjectKey>,
+    /// #     children: &SharedIndexInformer<ConfigMap>,
+    /// #     server: &Api<ConfigMap>,
+    /// #     child: &ConfigMap,
+    /// # ) -> Result<(), kube::Error> {
+    /// writes.track(children, child, server.create(&PostParams::default(), child)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the request, unchanged.
+    ///
+    /// # Cancel safety
+    /// Dropping the future after its first poll drops the request. The key is then held up until the deadline, because the
+    /// server may have applied the write.
+    pub async fn track<K, W>(
+        &self,
+        informer: &SharedIndexInformer<K>,
+        object: &impl Resource,
+        request: impl Future<Output = Result<W, kube::Error>>,
+    ) -> Result<W, kube::Error>
+    where
+        K: Resource + Send + Sync + 'static,
+        W: Resource,
+    {
+        let write = self.begin();
+        let answer = request.await;
+        match &answer {
+            Ok(written) => write.wrote(informer, written),
+            Err(error) if is_refusal(error) => write.refused(),
+            Err(_) => {
+                let key = ObjectKey::of(object).ok();
+                write.unknown(key.and_then(|key| Settlement::of(informer, &key)));
+            }
+        }
+        answer
+    }
+
+    /// Sends a deletion or eviction of `object`, and holds the key up until the informer has let go of the object with
+    /// this UID, or knows that it is being deleted.
+    ///
+    /// What the answer contains doesn't matter: it may be an object, or a mere `Status`. "Not found" means that the object
+    /// is gone, which the informer may have to learn yet. Any other refusal has deleted nothing. After an error with an unknown
+    /// outcome the object is read, as [`track`](Self::track) does.
+    ///
+    /// # Errors
+    /// Those of the request, unchanged.
+    ///
+    /// # Cancel safety
+    /// The request is given up if the future is dropped after its first poll, and counts as one that may have happened.
+    pub async fn track_deletion<K, R>(
+        &self,
+        informer: &SharedIndexInformer<K>,
+        object: &Cached<K>,
+        request: impl Future<Output = Result<R, kube::Error>>,
+    ) -> Result<R, kube::Error>
+    where
+        K: Resource + Send + Sync + 'static,
+    {
+        let deletion = self.begin_deletion(informer, object);
+        let answer = request.await;
+        match &answer {
+            Err(error) if is_not_found(error) => drop(deletion),
+            Err(error) if is_refusal(error) => deletion.refused(),
+            Err(_) => deletion.unknown(Settlement::of(informer, object.key())),
+            Ok(_) => drop(deletion),
+        }
+        answer
+    }
+
+    /// Records a write that has happened: the key is held up until `informer` has the object in the version that the
+    /// server returned, or has let go of it, where that is outside the selector. Nothing is recorded if it will never hear
+    /// of it, or if the version has no order, as that of a dry run.
+    ///
+    /// The answer to some requests is a `Status`, and not the object; it has no version, and must not be recorded.
+    #[doc(alias = "WroteAt")]
+    pub fn wrote<K: Send + Sync + 'static>(
+        &self,
+        informer: &SharedIndexInformer<K>,
+        written: &impl Resource,
+    ) {
+        match Awaited::write(informer, written.meta()) {
+            None => {}
+            Some(Awaited::Version { watermarks, version }) => {
+                self.tracker.add_version(&self.key, watermarks, version);
+            }
+            Some(awaited) => _ = self.tracker.add(&self.key, awaited),
+        }
+    }
+
+    /// Says that a request is about to be sent. The key is held up from now on, until the deadline or until what came of
+    /// the request is said.
+    pub fn begin(&self) -> WriteInFlight<T> {
+        let answered = CancellationToken::new();
+        let awaited = self.tracker.add(&self.key, Awaited::Answer(answered.clone()));
+        WriteInFlight::new(self.clone(), Some(awaited), answered)
+    }
+
+    /// Says that a request is about to be sent that deletes `object`. It is known by its UID, so it must be recorded
+    /// before: afterwards the informer may have heard of the deletion, or of another object of that name.
+    pub fn begin_deletion<K: Resource + Send + Sync + 'static>(
+        &self,
+        informer: &SharedIndexInformer<K>,
+        object: &Cached<K>,
+    ) -> WriteInFlight<T> {
+        let is_visible = !matches!(informer.visibility_of(object.meta()), Visibility::Nothing);
+        let awaited = is_visible.then(|| {
+            let (indexer, object) = (informer.indexer().clone(), object.clone());
+            let (watermarks, version) =
+                (informer.watermark_for(object.meta()), object.resource_version().clone());
+            let is_known = Arc::new(move || {
+                let cached = indexer.get(object.key()).filter(|cached| cached.uid() == object.uid());
+                cached.is_none_or(|cached| cached.meta().deletion_timestamp.is_some())
+            });
+            self.tracker.add(&self.key, Awaited::Deletion { watermarks, version, is_known })
+        });
+        WriteInFlight::new(self.clone(), awaited, CancellationToken::new())
+    }
+
+    /// Says whether the caches have all that was written for the key, or need not be waited for any longer.
+    #[must_use]
+    #[doc(alias = "EnsureReady")]
+    pub fn is_ready(&self) -> bool {
+        self.tracker.look(&self.key).0.is_none()
+    }
+
+    /// Waits until the caches have all that was written for the key, also meanwhile. Returns `false` if that was cut
+    /// short by a deadline: then a cache may be older than what was written.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the future is dropped.
+    pub async fn ready(&self) -> bool {
+        let mut timed_out = 0;
+        loop {
+            let (pending, late) = self.tracker.look(&self.key);
+            timed_out += late;
+            let Some(pending) = pending else { break };
+            self.wait_for(&pending).await;
+        }
+        self.tracker.shared.timed_out.fetch_add(timed_out, std::sync::atomic::Ordering::Relaxed);
+        timed_out == 0
+    }
+
+    async fn wait_for(&self, pending: &Pending) {
+        // Whichever it is, the next look finds it.
+        match &pending.awaited {
+            Awaited::Outcome(settlement) => {
+                if let Ok(awaited) = timeout_at(pending.until, settlement.settle()).await {
+                    self.tracker.settle(&self.key, pending.id, awaited);
+                }
+            }
+            awaited => _ = timeout_at(pending.until, awaited.seen()).await,
+        }
+    }
+
+    /// Returns what holds the key up, for messages.
+    pub(crate) fn held_by(&self) -> Option<&'static str> {
+        self.tracker.look(&self.key).0.map(|pending| pending.awaited.reason())
+    }
+
+    /// Forgets all that was written for the key, for one that will not be looked at any more.
+    #[doc(alias = "Clear")]
+    pub fn clear(&self) {
+        let garbage = self.tracker.shared.keys.lock().pending.remove(&self.key);
+        drop(garbage);
+    }
+
+    pub(super) fn prolong(&self, id: u64, awaited: Awaited) {
+        self.tracker.prolong(&self.key, id, awaited);
+    }
+
+    pub(super) fn forget(&self, id: u64) {
+        drop(self.tracker.remove(&self.key, id));
+    }
+}
+
+/// Says whether the server has answered that it did nothing, or was never asked.
+fn is_refusal(error: &kube::Error) -> bool {
+    match error {
+        // A server that is slow or in trouble may still do it: those are 5xx, and 408. An error of etcd is a 500 without a
+        // reason; one with this reason comes from what runs before the write, such as a webhook that can't be called.
+        kube::Error::Api(status) if status.code == 500 => status.reason == "InternalError",
+        kube::Error::Api(status) => (400..500).contains(&status.code) && status.code != 408,
+        kube::Error::BuildRequest(_) => true,
+        _ => false,
+    }
+}
+
+fn is_not_found(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+impl<T: Clone> Clone for KeyWrites<T> {
+    fn clone(&self) -> Self {
+        Self { tracker: self.tracker.clone(), key: self.key.clone() }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for KeyWrites<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyWrites").field("key", &self.key).finish_non_exhaustive()
+    }
+}

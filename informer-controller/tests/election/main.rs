@@ -1,0 +1,94 @@
+//! Leader election against the API server simulator, on a paused clock: who leads when, and what becomes of the work.
+
+mod leases;
+mod network;
+mod rivals;
+mod standby;
+mod terms;
+mod troubles;
+
+use std::time::Duration;
+
+use informer_controller::{LeaderElectionConfig, LeaderElector};
+use informer_testing::Simulator;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use network::Link;
+
+/// Longer than anything takes here that is going to happen at all, in the paused clock's time.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long others wait at most between two looks at the lease: 2.2 retry periods.
+const LONGEST_RETRY: Duration = Duration::from_millis(4_400);
+
+fn simulator() -> Simulator {
+    Simulator::builder().built_in_kinds().start_in_process()
+}
+
+fn config(identity: &str) -> LeaderElectionConfig {
+    LeaderElectionConfig::new("shop", "till").identity(identity)
+}
+
+fn elector(link: &Link, identity: &str) -> LeaderElector {
+    LeaderElector::new(link.client(), config(identity)).expect("a good config")
+}
+
+/// What the server has.
+fn lease(simulator: &Simulator) -> LeaseSpec {
+    simulator.get::<Lease>("shop/till").expect("there is one").spec.expect("it has a spec")
+}
+
+fn holder(simulator: &Simulator) -> String {
+    lease(simulator).holder_identity.unwrap_or_default()
+}
+
+/// What happens to a piece of work, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Happened {
+    Began,
+    ToldToStop,
+    /// It was dropped, or has ended.
+    Over,
+}
+
+/// Work that tells what happens to it, and goes on until `ends`, whether it is told to stop or not.
+struct Diary(mpsc::UnboundedSender<Happened>);
+
+impl Drop for Diary {
+    fn drop(&mut self) {
+        self.tell(Happened::Over);
+    }
+}
+
+impl Diary {
+    fn new() -> (Self, mpsc::UnboundedReceiver<Happened>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), receiver)
+    }
+
+    fn tell(&self, what: Happened) {
+        _ = self.0.send(what);
+    }
+
+    async fn work(self, stop: CancellationToken, ends: CancellationToken) -> &'static str {
+        self.tell(Happened::Began);
+        let told = async {
+            stop.cancelled().await;
+            self.tell(Happened::ToldToStop);
+            std::future::pending::<()>().await;
+        };
+        _ = ends.run_until_cancelled(told).await;
+        "done"
+    }
+}
+
+async fn next(diary: &mut mpsc::UnboundedReceiver<Happened>) -> Happened {
+    within(diary.recv()).await.expect("the work tells when it is over")
+}
+
+async fn within<T>(future: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, future).await.expect("it should have happened by now")
+}

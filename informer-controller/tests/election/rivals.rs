@@ -1,0 +1,151 @@
+//! Several candidates, with trouble of all kinds: one at work at a time, and soon one again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use informer_controller::LeadershipEnd;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Diary, Happened, LONGEST_RETRY, elector, holder, next, simulator, within};
+use crate::network::{Link, Way};
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stops_hands_over_within_a_retry_period() {
+    let simulator = simulator();
+    let mut candidates = JoinSet::new();
+    let shutdowns = ["ann", "bob", "cid"].map(|name| {
+        let (mut elector, shutdown) = (elector(&Link::to(&simulator), name), CancellationToken::new());
+        let (diary, happened) = Diary::new();
+        let token = shutdown.clone();
+        candidates.spawn(async move { elector.run(token.clone(), |stop| diary.work(stop, token)).await });
+        (name, shutdown, happened)
+    });
+    let mut names = Vec::new();
+    let mut waiting = Vec::from(shutdowns);
+    while !waiting.is_empty() {
+        let began = Instant::now();
+        let leader = within(async {
+            loop {
+                let begun = waiting
+                    .iter_mut()
+                    .position(|(_, _, happened)| happened.try_recv() == Ok(Happened::Began));
+                match begun {
+                    Some(leader) => break leader,
+                    None => tokio::time::sleep(Duration::from_millis(10)).await,
+                }
+            }
+        })
+        .await;
+        assert!(began.elapsed() <= LONGEST_RETRY + Duration::from_millis(10), "{:?}", began.elapsed());
+        let (name, shutdown, _) = waiting.remove(leader);
+        assert_eq!(holder(&simulator), name);
+        names.push(name);
+        shutdown.cancel();
+        let end = within(candidates.join_next()).await.expect("one ends").expect("no panic");
+        assert_eq!(end, LeadershipEnd::Finished("done"));
+    }
+    names.sort_unstable();
+    assert_eq!(names, ["ann", "bob", "cid"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_takes_over_from_a_leader_that_is_cut_off_but_not_before_its_work_is_over() {
+    let simulator = simulator();
+    let (cut, open) = (Link::to(&simulator), Link::to(&simulator));
+    let (mut ann, mut bob) = (elector(&cut, "ann"), elector(&open, "bob"));
+    let ((first, mut of_first), (second, mut of_second)) = (Diary::new(), Diary::new());
+    tokio::spawn(async move {
+        ann.run(CancellationToken::new(), |stop| first.work(stop, CancellationToken::new())).await
+    });
+    assert_eq!(next(&mut of_first).await, Happened::Began);
+    tokio::spawn(async move {
+        bob.run(CancellationToken::new(), |stop| second.work(stop, CancellationToken::new())).await
+    });
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(of_second.try_recv().is_err(), "ann leads");
+    cut.set(Way::Silent);
+    assert_eq!(next(&mut of_first).await, Happened::ToldToStop);
+    assert_eq!(next(&mut of_first).await, Happened::Over);
+    assert!(of_second.try_recv().is_err(), "not yet");
+    assert_eq!(next(&mut of_second).await, Happened::Began);
+    assert_eq!(holder(&simulator), "bob");
+}
+
+/// Counts itself among those at work, as long as it is there.
+struct AtWork(Arc<AtomicUsize>);
+
+impl AtWork {
+    fn begin(count: &Arc<AtomicUsize>) -> Self {
+        assert_eq!(count.fetch_add(1, Ordering::SeqCst), 0, "somebody else is at work");
+        Self(count.clone())
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A candidate that contends again and again, works for a while or until it is dropped, and now and then is dropped as a
+/// whole.
+async fn contend(link: Link, name: String, seed: u64, at_work: Arc<AtomicUsize>, terms: Arc<AtomicUsize>) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut candidate = elector(&link, &name);
+    loop {
+        let (length, obeys) = (Duration::from_millis(random.u64(..60_000)), random.bool());
+        let work = |stop: CancellationToken| async {
+            let _at_work = AtWork::begin(&at_work);
+            terms.fetch_add(1, Ordering::SeqCst);
+            let length = tokio::time::sleep(length);
+            if obeys { _ = stop.run_until_cancelled_owned(length).await } else { length.await }
+        };
+        let shutdown = CancellationToken::new();
+        let life = Duration::from_millis(random.u64(..120_000));
+        if tokio::time::timeout(life, candidate.run(shutdown, work)).await.is_err() && random.bool() {
+            candidate = elector(&link, &name);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_requests_refused_stalled_and_answers_lost_there_is_one_at_work_and_soon_one_again() {
+    for seed in 0..10 {
+        fastrand::seed(seed);
+        let simulator = simulator();
+        let (at_work, terms) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let links = [0, 1, 2].map(|_| Link::to(&simulator));
+        let mut candidates = JoinSet::new();
+        for (number, link) in links.iter().enumerate() {
+            link.set(Way::Troubled(fastrand::u64(..)));
+            let (link, at_work, terms) = (link.clone(), at_work.clone(), terms.clone());
+            candidates.spawn(contend(link, format!("candidate-{number}"), fastrand::u64(..), at_work, terms));
+        }
+        let all = async {
+            for _ in 0..60 {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                let link = &links[fastrand::usize(..3)];
+                link.set(if fastrand::bool() { Way::Silent } else { Way::Troubled(fastrand::u64(..)) });
+            }
+            links.iter().for_each(|link| link.set(Way::Open));
+            // From here on somebody leads soon again, also after one that was dropped as a whole.
+            let mut idle_since = Instant::now();
+            let quiet_until = idle_since + Duration::from_secs(300);
+            while Instant::now() < quiet_until {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                if at_work.load(Ordering::SeqCst) > 0 {
+                    idle_since = Instant::now();
+                }
+                assert!(idle_since.elapsed() < Duration::from_secs(30), "seed {seed}: nobody is at work");
+            }
+        };
+        tokio::select! {
+            () = all => {}
+            Some(ended) = candidates.join_next() => panic!("seed {seed}: {ended:?}"),
+        }
+        assert!(terms.load(Ordering::SeqCst) > 10, "seed {seed}: there were not enough changes to say much");
+    }
+}

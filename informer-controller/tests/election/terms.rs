@@ -1,0 +1,175 @@
+//! One candidate: it leads, renews, stops and releases.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+use informer_controller::LeadershipEnd;
+use informer_testing::{RequestFilter, Verb};
+use k8s_openapi::api::coordination::v1::Lease;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Diary, Happened, elector, holder, lease, next, simulator, within};
+use crate::network::Link;
+
+#[tokio::test(start_paused = true)]
+async fn the_first_candidate_leads_and_renews_its_lease_every_retry_period_with_one_request() {
+    let simulator = simulator();
+    let mut elector = elector(&Link::to(&simulator), "ann");
+    let status = elector.status();
+    let (diary, mut happened) = Diary::new();
+    let running = tokio::spawn(async move {
+        elector.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new())).await
+    });
+    assert_eq!(next(&mut happened).await, Happened::Began);
+    assert!(status.is_leading());
+    let first = lease(&simulator);
+    assert_eq!(first.holder_identity.as_deref(), Some("ann"));
+    assert_eq!((first.lease_duration_seconds, first.lease_transitions), (Some(15), Some(0)));
+    assert_eq!(first.acquire_time, first.renew_time);
+    let version = simulator.resource_version();
+
+    tokio::time::sleep(Duration::from_millis(20_500)).await;
+    let later = lease(&simulator);
+    assert_eq!(simulator.resource_version(), version + 10);
+    assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::Get)), 1, "it knows what it has written");
+    assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::Update)), 10);
+    assert_eq!(later.acquire_time, first.acquire_time, "it is the same term");
+    assert_ne!(later.renew_time, first.renew_time);
+    assert_eq!(status.leader().as_deref(), Some("ann"));
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_shutdown_the_lease_is_renewed_until_the_work_is_over_and_then_released() {
+    let simulator = simulator();
+    let mut elector = elector(&Link::to(&simulator), "ann");
+    let status = elector.status();
+    let (shutdown, ends) = (CancellationToken::new(), CancellationToken::new());
+    let (diary, mut happened) = Diary::new();
+    let running = tokio::spawn({
+        let (shutdown, ends) = (shutdown.clone(), ends.clone());
+        async move { elector.run(shutdown, |stop| diary.work(stop, ends)).await }
+    });
+    assert_eq!(next(&mut happened).await, Happened::Began);
+    shutdown.cancel();
+    assert_eq!(next(&mut happened).await, Happened::ToldToStop);
+    let told = lease(&simulator).renew_time;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(holder(&simulator), "ann", "it takes its time");
+    assert_ne!(lease(&simulator).renew_time, told);
+
+    ends.cancel();
+    assert_eq!(within(running).await.expect("no panic"), LeadershipEnd::Finished("done"));
+    assert_eq!(next(&mut happened).await, Happened::Over);
+    assert_eq!((holder(&simulator).as_str(), lease(&simulator).lease_duration_seconds), ("", Some(1)));
+    assert!(!status.is_leading());
+    assert_eq!(status.leader(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_ends_of_itself_ends_the_run_and_the_next_run_is_a_new_term() {
+    let simulator = simulator();
+    let mut elector = elector(&Link::to(&simulator), "ann");
+    for term in 0..3 {
+        let end = within(elector.run(CancellationToken::new(), |_| async move { term })).await;
+        assert_eq!(end, LeadershipEnd::Finished(term));
+        assert_eq!(lease(&simulator).lease_transitions, Some(term));
+        assert_eq!(holder(&simulator), "");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_somebody_has_labelled_meanwhile_is_released_all_the_same() {
+    let simulator = simulator();
+    let mut elector = elector(&Link::to(&simulator), "ann");
+    let end = within(elector.run(CancellationToken::new(), |_| async {
+        let mut labelled = simulator.get::<Lease>("shop/till").expect("it is there");
+        labelled.metadata.labels = Some([("app".to_owned(), "till".to_owned())].into());
+        simulator.update(&labelled).expect("it is current");
+    }))
+    .await;
+    assert_eq!(end, LeadershipEnd::Finished(()));
+    assert_eq!(holder(&simulator), "");
+    assert!(simulator.get::<Lease>("shop/till").expect("it is there").metadata.labels.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_is_shut_down_before_it_leads_has_not_led() {
+    let simulator = simulator();
+    let mut leader = elector(&Link::to(&simulator), "ann");
+    let (diary, mut happened) = Diary::new();
+    let leading = leader.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new()));
+    let mut other = elector(&Link::to(&simulator), "bob");
+    let shutdown = CancellationToken::new();
+    let test = async {
+        assert_eq!(next(&mut happened).await, Happened::Began);
+        shutdown.cancel();
+        let end = within(other.run(shutdown.clone(), |_| async { unreachable!("ann leads") })).await;
+        assert_eq!(end, LeadershipEnd::<()>::NeverLed);
+    };
+    tokio::select! {
+        _ = leading => unreachable!("nothing stops it"),
+        () = test => {}
+    }
+    assert_eq!(holder(&simulator), "ann");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_dropped_leaves_its_lease_to_end_by_itself() {
+    let simulator = simulator();
+    let mut first = elector(&Link::to(&simulator), "ann");
+    let (diary, mut happened) = Diary::new();
+    {
+        let run = first.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new()));
+        tokio::select! {
+            _ = run => unreachable!("nothing stops it"),
+            began = next(&mut happened) => assert_eq!(began, Happened::Began),
+        }
+    }
+    assert_eq!(next(&mut happened).await, Happened::Over);
+    assert_eq!(holder(&simulator), "ann");
+    let died = Instant::now();
+    let mut other = elector(&Link::to(&simulator), "bob");
+    let end = within(other.run(CancellationToken::new(), |_| async { Instant::now() })).await;
+    let LeadershipEnd::Finished(began) = end else { panic!("{end:?}") };
+    assert!(began - died >= Duration::from_secs(15), "{:?}", began - died);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_dropped_or_whose_work_has_panicked_is_not_said_to_lead() {
+    let simulator = simulator();
+    let mut elector = elector(&Link::to(&simulator), "ann");
+    let status = elector.status();
+    let (diary, mut happened) = Diary::new();
+    {
+        let run = elector.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new()));
+        tokio::select! {
+            _ = run => unreachable!("nothing stops it"),
+            began = next(&mut happened) => assert_eq!(began, Happened::Began),
+        }
+    }
+    assert!(!status.is_leading(), "its work is over");
+    let run = elector.run(CancellationToken::new(), |_| async { assert!(!status.is_leading(), "it is") });
+    assert!(within(AssertUnwindSafe(run).catch_unwind()).await.is_err());
+    assert!(!status.is_leading());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_was_deleted_is_made_again_by_its_leader() {
+    let simulator = simulator();
+    let mut elector = elector(&Link::to(&simulator), "ann");
+    let (diary, mut happened) = Diary::new();
+    let running = tokio::spawn(async move {
+        elector.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new())).await
+    });
+    assert_eq!(next(&mut happened).await, Happened::Began);
+    let acquired = lease(&simulator).acquire_time;
+    simulator.delete::<Lease>("shop/till").expect("it is there");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(holder(&simulator), "ann");
+    assert_eq!(lease(&simulator).acquire_time, acquired, "it is the same term");
+    assert!(happened.try_recv().is_err(), "the work goes on");
+    running.abort();
+}

@@ -1,0 +1,147 @@
+//! What becomes of a leader when the server is away, slow, or somebody else has the lease.
+
+use std::time::Duration;
+
+use informer_controller::{ElectionProblem, LeaderElector, LeadershipEnd};
+use informer_testing::{CannedResponse, RequestFilter, Verb};
+use k8s_openapi::api::coordination::v1::Lease;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Diary, Happened, elector, holder, lease, next, simulator, within};
+use crate::network::{Link, Way};
+
+/// Runs a candidate whose work goes on until it is dropped.
+fn work_for_ever(
+    mut elector: LeaderElector,
+) -> (JoinHandle<LeadershipEnd<&'static str>>, tokio::sync::mpsc::UnboundedReceiver<Happened>) {
+    let (diary, happened) = Diary::new();
+    let run = async move {
+        elector.run(CancellationToken::new(), |stop| diary.work(stop, CancellationToken::new())).await
+    };
+    (tokio::spawn(run), happened)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_can_not_reach_the_server_stops_before_its_lease_ends() {
+    for way in [Way::Refused, Way::Silent] {
+        let simulator = simulator();
+        let link = Link::to(&simulator);
+        let (running, mut happened) = work_for_ever(elector(&link, "ann"));
+        assert_eq!(next(&mut happened).await, Happened::Began);
+        let renewed = Instant::now();
+        link.set(way);
+        assert_eq!(next(&mut happened).await, Happened::ToldToStop);
+        assert_eq!(renewed.elapsed(), Duration::from_secs(10), "{way:?}");
+        assert_eq!(next(&mut happened).await, Happened::Over);
+        assert_eq!(renewed.elapsed(), Duration::from_millis(12_500), "{way:?}");
+        assert_eq!(within(running).await.expect("no panic"), LeadershipEnd::Lost(None));
+        assert_eq!(holder(&simulator), "ann", "nobody could be told");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_stops_when_it_is_told_has_its_output_returned() {
+    let simulator = simulator();
+    let link = Link::to(&simulator);
+    let mut elector = elector(&link, "ann");
+    let run = elector.run(CancellationToken::new(), |stop| async move {
+        link.set(Way::Refused);
+        stop.cancelled().await;
+        "put away"
+    });
+    assert_eq!(within(run).await, LeadershipEnd::Lost(Some("put away")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_lease_is_anothers_stops_with_its_next_look() {
+    let simulator = simulator();
+    let (running, mut happened) = work_for_ever(elector(&Link::to(&simulator), "ann"));
+    assert_eq!(next(&mut happened).await, Happened::Began);
+    let mut stolen = simulator.get::<Lease>("shop/till").expect("it is there");
+    stolen.spec.get_or_insert_default().holder_identity = Some("eve".to_owned());
+    simulator.update(&stolen).expect("it is current");
+    let began = Instant::now();
+    assert_eq!(next(&mut happened).await, Happened::Over);
+    assert_eq!(began.elapsed(), Duration::from_secs(2));
+    assert_eq!(within(running).await.expect("no panic"), LeadershipEnd::Lost(None));
+    assert_eq!(holder(&simulator), "eve");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_shorter_than_the_renew_deadline_goes_unnoticed_by_the_work() {
+    let simulator = simulator();
+    let link = Link::to(&simulator);
+    let (running, mut happened) = work_for_ever(elector(&link, "ann"));
+    assert_eq!(next(&mut happened).await, Happened::Began);
+    for way in [Way::Refused, Way::Silent, Way::AnswersLost] {
+        link.set(way);
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        link.set(Way::Open);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+    }
+    assert!(happened.try_recv().is_err(), "the work goes on");
+    assert_eq!(lease(&simulator).lease_transitions, Some(0));
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_whose_answer_was_lost_is_recognised_as_ones_own() {
+    let simulator = simulator();
+    let link = Link::to(&simulator);
+    link.set(Way::AnswersLost);
+    let (running, mut happened) = work_for_ever(elector(&link, "ann"));
+    simulator.wait_for_requests(&RequestFilter::verb(Verb::Create), 1).await;
+    let made = Instant::now();
+    link.set(Way::Open);
+    assert_eq!(next(&mut happened).await, Happened::Began);
+    assert!(made.elapsed() < Duration::from_secs(10), "it did not wait for its own lease to end");
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_whose_answer_is_lost_ends_the_run_within_a_request() {
+    let simulator = simulator();
+    let link = Link::to(&simulator);
+    let mut elector = elector(&link, "ann");
+    let began = Instant::now();
+    let end = within(elector.run(CancellationToken::new(), |_| async { link.set(Way::AnswersLost) })).await;
+    assert_eq!(end, LeadershipEnd::Finished(()));
+    assert!(began.elapsed() <= Duration::from_secs(5));
+    assert_eq!(holder(&simulator), "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_comes_late_to_its_turn_is_not_polled_once_more() {
+    let simulator = simulator();
+    let mut elector = elector(&Link::to(&simulator), "ann");
+    let run = elector.run(CancellationToken::new(), |_| async {
+        // As a machine does that was suspended.
+        tokio::time::advance(Duration::from_secs(13)).await;
+        unreachable!("its lease may be another's by now");
+    });
+    assert_eq!(within(run).await, LeadershipEnd::<()>::Lost(None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_forbidden_is_said_with_the_remedy_and_tried_until_it_is_allowed() {
+    let simulator = simulator();
+    let link = Link::to(&simulator);
+    let message = "leases.coordination.k8s.io \"till\" is forbidden";
+    let refusal = CannedResponse::failure(http::StatusCode::FORBIDDEN, "Forbidden", message);
+    let refused = simulator.fail_while(RequestFilter::any(), refusal);
+    let elector = elector(&link, "ann");
+    let mut status = elector.status();
+    let (running, mut happened) = work_for_ever(elector);
+    assert!(within(status.changed()).await);
+    let problem = status.problem().expect("it is forbidden");
+    assert_eq!(problem, ElectionProblem::Forbidden(message.to_owned()));
+    assert!(problem.to_string().contains("grant get, create and update of leases"), "{problem}");
+    assert!(!status.is_leading());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    refused.end();
+    assert_eq!(next(&mut happened).await, Happened::Began);
+    assert_eq!(status.problem(), None);
+    running.abort();
+}

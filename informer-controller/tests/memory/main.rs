@@ -1,0 +1,15 @@
+//! Controllers over informers with objects in memory: no HTTP, on a paused clock.
+
+#[allow(dead_code, reason = "some of it serves only the tests of informer-factory")]
+#[path = "../../../informer-factory/tests/memory/fixture.rs"]
+mod fixture;
+#[path = "../../../informer-factory/tests/memory/log.rs"]
+mod log;
+mod namespaces;
+mod runner;
+#[allow(dead_code, reason = "some of it serves only the tests of informer-factory")]
+#[path = "../../../informer-factory/tests/memory/server.rs"]
+mod server;
+mod write_tracker;
+
+use fixture::*;

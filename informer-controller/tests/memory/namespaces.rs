@@ -1,0 +1,373 @@
+//! Controllers over informers whose namespaces come and go.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_controller::{
+    ControllerRunner, ReconcileRequest, Reconciled, RunnerMonitor, Workqueue, own_key,
+};
+use informer_factory::{NotSynced, ObjectKey};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::fixture::Running;
+use crate::log::Warnings;
+use crate::server::Server;
+
+fn queue() -> Workqueue<ObjectKey> {
+    Workqueue::builder().name("parents").build()
+}
+
+/// A controller that passes on what it is called with.
+struct Controller {
+    called: UnboundedReceiver<String>,
+    monitor: RunnerMonitor,
+    shutdown: CancellationToken,
+    task: JoinHandle<Result<(), NotSynced>>,
+}
+
+impl Controller {
+    /// Starts one that is told of `parents`, and also reads `children`.
+    fn start(parents: &Running, children: &Running) -> Self {
+        let runner = ControllerRunner::new(queue())
+            .watches(&parents.informer, own_key)
+            .waits_for(children.informer.clone());
+        Self::run(runner, |_| Reconciled::Done)
+    }
+
+    /// Starts one whose calls end at once, as `reconcile` says.
+    fn run(
+        runner: ControllerRunner<ObjectKey>,
+        reconcile: impl Fn(&ReconcileRequest) -> Reconciled + Send + Sync + 'static,
+    ) -> Self {
+        let (tell, called) = unbounded_channel();
+        let reconcile = move |request: ReconcileRequest| {
+            _ = tell.send(request.key().to_string());
+            std::future::ready(Ok::<_, Infallible>(reconcile(&request)))
+        };
+        let (monitor, shutdown) = (runner.monitor(), CancellationToken::new());
+        let task = tokio::spawn(runner.run(reconcile, shutdown.clone()));
+        Self { called, monitor, shutdown, task }
+    }
+
+    async fn next(&mut self) -> String {
+        let called = timeout(Duration::from_secs(3_600), self.called.recv()).await;
+        called.expect("it should have been called by now").expect("it is at work")
+    }
+
+    /// Waits until nothing happens any more without time going by, and returns what it was called with, sorted.
+    async fn settled(&mut self) -> Vec<String> {
+        sleep(Duration::from_millis(1)).await;
+        let mut called: Vec<_> = std::iter::from_fn(|| self.called.try_recv().ok()).collect();
+        called.sort();
+        called
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        self.task.await.expect("no panic").expect("it was synced");
+    }
+}
+
+/// Parents and children, both followed in `a`. There is a parent in `c`, whose children can't be listed at first.
+async fn with_children_refused_in_c() -> (Server, Running, Running) {
+    let (of_parents, of_children) = (Server::new(), Server::new());
+    of_parents.put("c", "late", "1");
+    of_children.put("c", "child", "1");
+    let refusal = kube::core::Status::failure("no", "Forbidden").with_code(403);
+    of_children.of("c").fail_next_list(Box::new(refusal).into());
+    let (parents, children) = (of_parents.start(&["a"]), of_children.start(&["a"]));
+    (of_parents, parents.synced().await, children.synced().await)
+}
+
+#[tokio::test(start_paused = true)]
+async fn i6_a_key_of_a_namespace_that_comes_later_waits_until_every_cache_has_listed_that_one() {
+    let (of_parents, parents, children) = with_children_refused_in_c().await;
+    let mut controller = Controller::start(&parents, &children);
+    children.informer.add_namespace("c").expect("a name");
+    parents.informer.add_namespace("c").expect("a name").wait().await.expect("it is listed");
+    assert!(!children.informer.synced_in("c").has_synced() && children.informer.synced_in("a").has_synced());
+    of_parents.put("a", "other", "1");
+    assert_eq!(controller.settled().await, ["a/other"]);
+    assert_eq!(controller.monitor.stats().parked_now, 1);
+
+    assert_eq!(controller.next().await, "c/late");
+    assert!(children.informer.get(&"c/child".parse().expect("a key")).is_some());
+    controller.stop().await;
+    parents.stop().await;
+    children.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_waits_no_longer_for_a_namespace_that_a_cache_ceases_to_follow() {
+    let (_, parents, children) = with_children_refused_in_c().await;
+    let mut controller = Controller::start(&parents, &children);
+    children.informer.add_namespace("c").expect("a name");
+    parents.informer.add_namespace("c").expect("a name").wait().await.expect("it is listed");
+    assert!(controller.settled().await.is_empty());
+    children.informer.remove_namespace("c").expect("a name");
+    assert_eq!(controller.settled().await, ["c/late"]);
+    controller.stop().await;
+    parents.stop().await;
+    children.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_are_released_queue_nothing() {
+    let (of_parents, of_children) = (Server::new(), Server::new());
+    of_parents.put("b", "one", "1");
+    let (parents, children) =
+        (of_parents.start(&["a", "b"]).synced().await, of_children.start(&["a"]).synced().await);
+    let mut controller = Controller::start(&parents, &children);
+    assert_eq!(controller.next().await, "b/one");
+    parents.informer.remove_namespace("b").expect("a name").wait().await.expect("it is gone");
+    assert!(parents.informer.get(&"b/one".parse().expect("a key")).is_none());
+    assert!(controller.settled().await.is_empty(), "it would look deleted, and is not");
+    controller.stop().await;
+    parents.stop().await;
+    children.stop().await;
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Parents, followed in `a` and `b`, of which each has one.
+async fn parents_in_a_and_b() -> (Server, Running) {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    server.put("b", "two", "1");
+    let parents = server.start(&["a", "b"]).synced().await;
+    (server, parents)
+}
+
+async fn remove(running: &Running, namespace: &str) {
+    running.informer.remove_namespace(namespace).expect("a name").wait().await.expect("the informer runs");
+}
+
+async fn add(running: &Running, namespace: &str) {
+    running.informer.add_namespace(namespace).expect("a name").wait().await.expect("it is listed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn delayed_key_of_removed_namespace_is_dropped() {
+    let (_, parents) = parents_in_a_and_b().await;
+    let runner = ControllerRunner::new(queue()).watches(&parents.informer, own_key);
+    let mut controller = Controller::run(runner, |_| Reconciled::RequeueAfter(MINUTE));
+    assert_eq!(controller.settled().await, ["a/one", "b/two"]);
+    remove(&parents, "b").await;
+    sleep(MINUTE).await;
+    assert_eq!(controller.settled().await, ["a/one"], "b/two would look deleted");
+    assert_eq!(controller.monitor.stats().dropped, 1);
+    sleep(MINUTE).await;
+    assert_eq!((controller.settled().await, controller.monitor.stats().dropped), (vec!["a/one".into()], 1));
+    controller.stop().await;
+    parents.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn delayed_key_of_namespace_added_again_is_reconciled() {
+    let (_, parents) = parents_in_a_and_b().await;
+    let runner = ControllerRunner::new(queue()).watches(&parents.informer, own_key);
+    let mut controller = Controller::run(runner, |_| Reconciled::RequeueAfter(MINUTE));
+    assert_eq!(controller.settled().await, ["a/one", "b/two"]);
+    remove(&parents, "b").await;
+    add(&parents, "b").await;
+    assert_eq!(controller.settled().await, ["b/two"], "it is an object of the new following");
+    sleep(MINUTE).await;
+    assert_eq!(controller.settled().await, ["a/one", "b/two"]);
+    assert_eq!(controller.monitor.stats().dropped, 0);
+    controller.stop().await;
+    parents.stop().await;
+}
+
+/// A key that is no [`ObjectKey`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Tenant {
+    home: String,
+    name: String,
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_key_of_removed_namespace_is_dropped() {
+    let (_, parents) = parents_in_a_and_b().await;
+    let queue = Workqueue::<Tenant>::builder().name("tenants").build();
+    let runner = ControllerRunner::with_keys(queue.clone(), |tenant: &Tenant| Some(&tenant.home)).watches(
+        &parents.informer,
+        |object| {
+            let home = object.namespace()?.to_owned();
+            Some(Tenant { home, name: object.name().to_owned() })
+        },
+    );
+    let (tell, mut called) = unbounded_channel();
+    let (monitor, shutdown) = (runner.monitor(), CancellationToken::new());
+    let reconcile = move |request: ReconcileRequest<Tenant>| {
+        _ = tell.send(request.key().name.clone());
+        std::future::ready(Ok::<_, Infallible>(Reconciled::Done))
+    };
+    let task = tokio::spawn(runner.run(reconcile, shutdown.clone()));
+    assert_eq!((called.recv().await.as_deref(), called.recv().await.as_deref()), (Some("one"), Some("two")));
+    queue.add_after(Tenant { home: "b".into(), name: "two".into() }, MINUTE);
+    remove(&parents, "b").await;
+    sleep(MINUTE * 2).await;
+    assert_eq!((called.try_recv().ok(), monitor.stats().dropped), (None, 1));
+    shutdown.cancel();
+    task.await.expect("no panic").expect("it was synced");
+    parents.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_tells_released_object_from_deleted_object() {
+    let (server, parents) = parents_in_a_and_b().await;
+    let queue = queue();
+    let runner = ControllerRunner::new(queue.clone()).watches(&parents.informer, own_key).workers(2);
+    let (tell, mut told) = unbounded_channel();
+    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let shutdown = CancellationToken::new();
+    let task = tokio::spawn(runner.run(
+        {
+            let (informer, begun, go_on) = (parents.informer.clone(), Arc::clone(&begun), Arc::clone(&go_on));
+            move |request: ReconcileRequest| {
+                let (tell, informer) = (tell.clone(), informer.clone());
+                let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+                async move {
+                    assert!(request.is_followed());
+                    begun.notify_one();
+                    go_on.notified().await;
+                    let exists = informer.get(request.key()).is_some();
+                    _ = tell.send((request.key().to_string(), exists, request.is_followed()));
+                    Ok::<_, Infallible>(Reconciled::Done)
+                }
+            }
+        },
+        shutdown.clone(),
+    ));
+    begun.notified().await;
+    sleep(Duration::from_millis(1)).await;
+    // Both calls are under way: one object is deleted, the namespace of the other is removed.
+    server.delete("a", "one");
+    sleep(Duration::from_millis(1)).await;
+    remove(&parents, "b").await;
+    go_on.notify_waiters();
+    let mut both = [told.recv().await, told.recv().await];
+    both.sort();
+    let expected = [("a/one", false, true), ("b/two", false, false)];
+    assert_eq!(both, expected.map(|(key, exists, is_followed)| Some((key.to_owned(), exists, is_followed))));
+    shutdown.cancel();
+    go_on.notify_waiters();
+    task.abort();
+    parents.stop().await;
+}
+
+/// Parents and children, both watched and followed in `a` and `b`; a child's key is that of its parent.
+async fn families() -> (Server, Running, Running, Controller) {
+    let (server, parents) = parents_in_a_and_b().await;
+    let children = Server::new().start(&["a", "b"]).synced().await;
+    let runner = ControllerRunner::new(queue())
+        .watches(&parents.informer, own_key)
+        .watches(&children.informer, own_key);
+    let mut controller = Controller::run(runner, |_| Reconciled::Done);
+    assert_eq!(controller.settled().await, ["a/one", "b/two"]);
+    (server, parents, children, controller)
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_waits_while_only_some_informers_follow_its_namespace() {
+    let (server, parents, children, mut controller) = families().await;
+    remove(&children, "b").await;
+    server.put("b", "two", "2");
+    server.put("a", "one", "2");
+    assert_eq!(controller.settled().await, ["a/one"], "the children of b/two would look deleted");
+    assert_eq!(controller.monitor.stats().parked_now, 1);
+    add(&children, "b").await;
+    assert_eq!(controller.settled().await, ["b/two"]);
+    assert_eq!(controller.monitor.stats().dropped, 0);
+    controller.stop().await;
+    parents.stop().await;
+    children.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn parked_key_is_dropped_when_no_informer_follows_its_namespace() {
+    let (server, parents, children, mut controller) = families().await;
+    remove(&children, "b").await;
+    server.put("b", "two", "2");
+    assert!(controller.settled().await.is_empty());
+    remove(&parents, "b").await;
+    assert!(controller.settled().await.is_empty());
+    let stats = controller.monitor.stats();
+    assert_eq!((stats.dropped, stats.parked_now, stats.parked_timed_out), (1, 0, 0));
+    controller.stop().await;
+    parents.stop().await;
+    children.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_of_namespace_never_followed_is_reconciled() {
+    let (_, parents) = parents_in_a_and_b().await;
+    let queue = queue();
+    let runner = ControllerRunner::new(queue.clone()).watches(&parents.informer, own_key);
+    let mut controller = Controller::run(runner, |_| Reconciled::Done);
+    assert_eq!(controller.settled().await.len(), 2);
+    queue.add(ObjectKey::namespaced("elsewhere", "x"));
+    queue.add(ObjectKey::cluster_scoped("y"));
+    assert_eq!(controller.settled().await, ["elsewhere/x", "y"]);
+    controller.stop().await;
+    parents.stop().await;
+}
+
+fn refusal() -> informer_factory::ListWatchError {
+    Box::new(kube::core::Status::failure("not for you", "Forbidden").with_code(403)).into()
+}
+
+/// A server with an object in each of `a` and `b`, of which `b` is refused so many times.
+fn refusing(times: usize) -> Server {
+    let server = Server::new();
+    server.put("a", "one", "1");
+    server.put("b", "two", "1");
+    (0..times).for_each(|_| server.of("b").fail_next_list(refusal()));
+    server
+}
+
+#[tokio::test(start_paused = true)]
+async fn controller_works_without_refused_namespace() {
+    let (warnings, _logging) = Warnings::keep();
+    let server = refusing(20);
+    let parents = server.start(&["a", "b"]);
+    let queue = queue();
+    let runner = ControllerRunner::new(queue.clone()).watches(&parents.informer, own_key);
+    let mut controller = Controller::run(runner, |_| Reconciled::Done);
+    assert_eq!(controller.next().await, "a/one");
+
+    // A key of the refused namespace would look deleted. It stays parked, and that is said once each two minutes.
+    queue.add("b/two".parse().expect("a key"));
+    queue.add("b/three".parse().expect("a key"));
+    sleep(3 * MINUTE).await;
+    assert!(controller.settled().await.is_empty());
+    assert_eq!(controller.monitor.stats().parked_now, 2);
+    let lines = warnings.with("stay parked");
+    let [line] = lines.as_slice() else { panic!("it is said once: {lines:?}") };
+    assert!(line.contains("namespace=\"b\"") && line.contains("forbidden"), "{line}");
+    sleep(2 * MINUTE).await;
+    assert_eq!(warnings.with("stay parked").len(), 2);
+
+    parents.informer.synced_in("b").wait().await.expect("it is granted");
+    assert_eq!(controller.settled().await, ["b/three", "b/two"]);
+    controller.stop().await;
+    parents.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn required_namespace_that_is_refused_ends_the_controller() {
+    let server = refusing(100);
+    let parents = server.start(&["a", "b"]);
+    let runner = ControllerRunner::new(queue())
+        .watches(&parents.informer, own_key)
+        .waits_for(parents.informer.cache_in("b"));
+    let controller = Controller::run(runner, |_| Reconciled::Done);
+    let said = controller.task.await.expect("no panic").expect_err("it is refused").to_string();
+    assert!(said.contains("namespace \"b\": forbidden"), "{said}");
+    parents.stop().await;
+}

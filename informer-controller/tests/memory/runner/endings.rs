@@ -1,0 +1,203 @@
+//! How calls end, and what follows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use informer_controller::{ControllerRunner, ReconcileRequest, Reconciled, RunnerStats};
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::{Barrier, Notify};
+use tokio::time::{Instant, sleep};
+
+use super::{Controller, ms, queue, settled, soon, watched};
+use crate::{create, key};
+
+#[derive(Debug, Clone, Copy)]
+enum How {
+    Error,
+    Panic,
+    PanicLater,
+    Hang,
+}
+
+/// Says when and after how many failures it was called, and fails three times.
+async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
+    let (source, running, runner) = watched().await;
+    let (tell, mut told) = unbounded_channel();
+    let runner = runner.reconcile_timeout(Duration::from_secs(1));
+    let controller = Controller::start(runner, move |request: ReconcileRequest| {
+        let failures = request.failures();
+        tell.send((Instant::now(), failures)).expect("it is heard");
+        assert!(failures == 3 || !matches!(how, How::Panic), "before there is a future");
+        async move {
+            match how {
+                _ if failures == 3 => return Ok(Reconciled::Done),
+                How::Error => return Err("refused"),
+                How::Hang => std::future::pending().await,
+                How::Panic | How::PanicLater => tokio::task::yield_now().await,
+            }
+            panic!("after an await");
+        }
+    });
+    create(&source, "a", "1");
+    let mut calls = Vec::new();
+    let mut last = Instant::now();
+    for _ in 0..4 {
+        let (at, failures) = soon(told.recv()).await.expect("it goes on");
+        calls.push((at - last, failures));
+        last = at;
+    }
+    settled().await;
+    let stats = controller.monitor.stats();
+    crate::update(&source, "a", "2");
+    let again = soon(told.recv()).await.map(|(_, failures)| failures);
+    assert_eq!(again, Some(0), "{how:?}: its earlier failures are forgotten");
+    controller.stop().await;
+    running.stop().await;
+    (stats, calls)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_or_panics_comes_again_with_back_off_until_it_is_done() {
+    for how in [How::Error, How::Panic, How::PanicLater] {
+        let (stats, calls) = fails_three_times(how).await;
+        let waits: Vec<_> = calls.iter().skip(1).map(|(wait, _)| wait.as_millis()).collect();
+        assert_eq!(waits, [100, 200, 400], "{how:?}");
+        assert_eq!(calls.iter().map(|(_, failures)| *failures).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        let expected = if matches!(how, How::Error) { (3, 0) } else { (0, 3) };
+        assert_eq!((stats.failed, stats.panicked), expected, "{how:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_takes_too_long_is_dropped_and_comes_again_as_a_failure() {
+    let (stats, calls) = fails_three_times(How::Hang).await;
+    let waits: Vec<_> = calls.iter().skip(1).map(|(wait, _)| wait.as_millis()).collect();
+    assert_eq!(waits, [1_100, 1_200, 1_400]);
+    assert_eq!((stats.timed_out, stats.failed, stats.longest), (3, 0, Duration::from_secs(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_for_now_comes_again_after_the_time_it_asked_for() {
+    let (source, running, runner) = watched().await;
+    let (tell, mut told) = unbounded_channel();
+    let controller = Controller::start(runner, move |_| {
+        _ = tell.send(Instant::now());
+        std::future::ready(Ok::<_, String>(Reconciled::RequeueAfter(Duration::from_secs(60))))
+    });
+    create(&source, "a", "1");
+    let first = soon(told.recv()).await.expect("it goes on");
+    let second = soon(told.recv()).await.expect("it goes on");
+    assert_eq!(second - first, Duration::from_secs(60));
+    settled().await;
+    let stats = controller.monitor.stats();
+    assert_eq!((stats.succeeded, stats.requeued), (2, 2));
+    controller.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn as_many_keys_are_worked_on_as_there_are_workers() {
+    let (source, running, runner) = watched().await;
+    let meeting = Arc::new(Barrier::new(3));
+    let (tell, mut told) = unbounded_channel();
+    let controller = Controller::start(runner.workers(3), move |_| {
+        let (meeting, tell) = (Arc::clone(&meeting), tell.clone());
+        async move {
+            // Nobody comes past here alone.
+            meeting.wait().await;
+            _ = tell.send(());
+            Ok::<_, String>(Reconciled::Done)
+        }
+    });
+    for name in ["a", "b", "c"] {
+        create(&source, name, "1");
+    }
+    for _ in 0..3 {
+        soon(told.recv()).await.expect("it goes on");
+    }
+    controller.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_never_with_two_workers_and_comes_again_if_it_has_changed_meanwhile() {
+    let (source, running, runner) = watched().await;
+    let (at_work, go_on) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
+    let (tell, mut told) = unbounded_channel();
+    let controller = Controller::start(runner.workers(4), {
+        let go_on = Arc::clone(&go_on);
+        move |_| {
+            let (at_work, go_on, tell) = (Arc::clone(&at_work), Arc::clone(&go_on), tell.clone());
+            async move {
+                assert_eq!(at_work.fetch_add(1, Ordering::SeqCst), 0, "it is with somebody else");
+                _ = tell.send(());
+                go_on.notified().await;
+                at_work.fetch_sub(1, Ordering::SeqCst);
+                Ok::<_, String>(Reconciled::Done)
+            }
+        }
+    });
+    create(&source, "a", "1");
+    soon(told.recv()).await.expect("it goes on");
+    for value in ["2", "3"] {
+        running.reach(&crate::update(&source, "a", value)).await;
+    }
+    settled().await;
+    assert!(told.try_recv().is_err());
+    go_on.notify_one();
+    soon(told.recv()).await.expect("it goes on");
+    go_on.notify_one();
+    settled().await;
+    assert!(told.try_recv().is_err(), "once for all changes that were made meanwhile");
+    assert_eq!((controller.monitor.stats().panicked, controller.monitor.stats().succeeded), (0, 2));
+    controller.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_under_way_is_told_and_for_how_long() {
+    let queue = queue();
+    let controller =
+        Controller::start(ControllerRunner::new(queue.clone()).workers(2), |request| async move {
+            sleep(Duration::from_secs(if request.key().name() == "a" { 3 } else { 5 })).await;
+            Ok::<_, String>(Reconciled::Done)
+        });
+    queue.add(key("a"));
+    queue.add(key("b"));
+    sleep(ms(2_000)).await;
+    let stats = controller.monitor.stats();
+    assert_eq!((stats.active, stats.longest_active, stats.longest), (2, ms(2_000), Duration::ZERO));
+    sleep(ms(2_000)).await;
+    let stats = controller.monitor.stats();
+    assert_eq!((stats.active, stats.longest_active, stats.longest), (1, ms(4_000), ms(3_000)));
+    controller.stop().await;
+}
+
+/// An error that can't say what it is.
+#[derive(Debug)]
+struct Unspeakable;
+
+impl std::fmt::Display for Unspeakable {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("no words")
+    }
+}
+
+impl std::error::Error for Unspeakable {}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_panics_when_it_is_shown_is_a_panic_of_that_call_alone() {
+    let (source, running, runner) = watched().await;
+    let (tell, mut told) = unbounded_channel();
+    let controller = Controller::start(runner, move |request: ReconcileRequest| {
+        _ = tell.send(request.failures());
+        std::future::ready(if request.failures() == 0 { Err(Unspeakable) } else { Ok(Reconciled::Done) })
+    });
+    create(&source, "a", "1");
+    assert_eq!((soon(told.recv()).await, soon(told.recv()).await), (Some(0), Some(1)));
+    settled().await;
+    assert_eq!((controller.monitor.stats().panicked, controller.monitor.stats().succeeded), (1, 1));
+    controller.stop().await;
+    running.stop().await;
+}

@@ -1,0 +1,397 @@
+//! Keys that wait for the caches to have what was written for them.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_controller::{ControllerRunner, Priority, ReconcileRequest, Reconciled, WriteTracker};
+use informer_factory::{InformerOptions, ObjectKey, SharedIndexInformer};
+use informer_testing::MemorySource;
+use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::{Instant, sleep};
+
+use super::{Controller, ms, queue, settled, soon, watched};
+use crate::{Running, config_map, create, key, source};
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_key_is_not_called_before_the_cache_has_what_was_written_for_it_and_holds_up_no_other() {
+    let (source, running, runner) = watched().await;
+    let children = crate::source();
+    let of_children = Running::start(&children, InformerOptions::new()).synced().await;
+    let (tell, mut told) = unbounded_channel();
+    // It has one worker only.
+    let controller = Controller::start(runner, {
+        let (children, informer) = (children.clone(), of_children.informer.clone());
+        move |request: ReconcileRequest| {
+            let (name, child) = (request.key().name(), request.key());
+            _ = tell.send((name.to_owned(), informer.get(child).is_some()));
+            if name == "a" && children.get(child).is_none() {
+                let written = children.create_unseen(config_map(name, "")).expect("a new object");
+                request.writes().wrote(&informer, &*written);
+            }
+            std::future::ready(Ok::<_, Infallible>(Reconciled::Done))
+        }
+    });
+    create(&source, "a", "1");
+    assert_eq!(soon(told.recv()).await, Some(("a".to_owned(), false)));
+    settled().await;
+    crate::update(&source, "a", "2");
+    create(&source, "b", "1");
+    assert_eq!(soon(told.recv()).await, Some(("b".to_owned(), false)));
+    settled().await;
+    let stats = controller.monitor.stats();
+    assert_eq!((stats.parked, stats.parked_now, stats.active), (1, 1, 0));
+    // The watch has missed it, so that only a list brings it.
+    children.expire();
+    children.disconnect();
+    assert_eq!(soon(told.recv()).await, Some(("a".to_owned(), true)));
+    settled().await;
+    let stats = controller.monitor.stats();
+    assert_eq!((stats.parked_now, stats.parked_timed_out, stats.succeeded), (0, 0, 3));
+    controller.stop().await;
+    of_children.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_ends_the_wait_and_is_counted() {
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let queue = queue();
+    let tracker = WriteTracker::with_deadline(Duration::from_secs(5));
+    let runner = ControllerRunner::new(queue.clone()).write_tracker(tracker.clone());
+    let (tell, mut told) = unbounded_channel();
+    let controller = Controller::start(runner, {
+        let (source, informer) = (source.clone(), running.informer.clone());
+        move |request: ReconcileRequest| {
+            _ = tell.send(Instant::now());
+            let name = format!("new-{}", source.resource_version());
+            let written = source.create_unseen(config_map(&name, "")).expect("a new object");
+            request.writes().wrote(&informer, &*written);
+            std::future::ready(Ok::<_, Infallible>(Reconciled::Done))
+        }
+    });
+    queue.add(key("a"));
+    let first = soon(told.recv()).await.expect("it is called");
+    queue.add(key("a"));
+    let second = soon(told.recv()).await.expect("it is called");
+    assert!(second - first >= Duration::from_secs(5) && second - first < Duration::from_secs(6));
+    assert_eq!((controller.monitor.stats().parked_timed_out, tracker.timed_out()), (1, 1));
+    controller.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_was_given_up_with_its_call_holds_the_key_up_until_its_deadline() {
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let queue = queue();
+    let runner = ControllerRunner::new(queue.clone())
+        .reconcile_timeout(ms(300))
+        .write_tracker(WriteTracker::with_deadline(Duration::from_secs(8)));
+    let (tell, mut told) = unbounded_channel();
+    let controller = Controller::start(runner, {
+        let informer = running.informer.clone();
+        move |request: ReconcileRequest| {
+            let (tell, informer) = (tell.clone(), informer.clone());
+            async move {
+                _ = tell.send(Instant::now());
+                let answer =
+                    std::future::pending::<Result<k8s_openapi::api::core::v1::ConfigMap, kube::Error>>();
+                request
+                    .writes()
+                    .track(&informer, &config_map("child", "1"), answer)
+                    .await
+                    .map(|_| Reconciled::Done)
+            }
+        }
+    });
+    queue.add(key("a"));
+    let first = soon(told.recv()).await.expect("it is called");
+    let second = soon(told.recv()).await.expect("it is called");
+    let wait = second - first;
+    assert!(wait >= ms(8_300) && wait < ms(8_400), "{wait:?}");
+    controller.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_parked_at_shutdown_stays_undone_and_delays_nobody() {
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let (queue, tracker) = (queue(), WriteTracker::new());
+    let written = source.create_unseen(config_map("new", "")).expect("a new object");
+    tracker.of(&key("a")).wrote(&running.informer, &*written);
+    let (reconcile, mut called) = super::done();
+    let runner = ControllerRunner::new(queue.clone()).write_tracker(tracker);
+    let controller = Controller::start(runner, reconcile);
+    queue.add(key("a"));
+    settled().await;
+    let (monitor, begun) = (controller.monitor.clone(), Instant::now());
+    assert_eq!(monitor.stats().parked_now, 1);
+    controller.stop().await;
+    assert_eq!((begun.elapsed(), monitor.stats().parked_now), (Duration::ZERO, 0));
+    assert!(called.rest().is_empty());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_failures_of_a_key_that_is_parked_are_remembered() {
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let queue = queue();
+    let (tell, mut told) = unbounded_channel();
+    let controller = Controller::start(ControllerRunner::new(queue.clone()), {
+        let (source, informer) = (source.clone(), running.informer.clone());
+        move |request: ReconcileRequest| {
+            _ = tell.send(request.failures());
+            let new = config_map(&format!("w-{}", request.failures()), "");
+            let written = source.create_unseen(new).expect("a new object");
+            request.writes().wrote(&informer, &*written);
+            std::future::ready(Err::<Reconciled, _>("it failed"))
+        }
+    });
+    queue.add(key("a"));
+    for failures in 0..3 {
+        assert_eq!(soon(told.recv()).await, Some(failures));
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(controller.monitor.stats().parked_now, 1);
+        source.bookmark();
+    }
+    controller.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_comes_back_from_the_parking_lot_with_the_highest_priority_that_it_came_with() {
+    for (again, order) in [(None, ["free", "parked"]), (Some(Priority::High), ["parked", "free"])] {
+        let source = source();
+        let running = Running::start(&source, InformerOptions::new()).synced().await;
+        let (queue, tracker) = (queue(), WriteTracker::new());
+        let written = source.create_unseen(config_map("new", "")).expect("a new object");
+        tracker.of(&key("parked")).wrote(&running.informer, &*written);
+        let (tell, mut told) = unbounded_channel();
+        let runner = ControllerRunner::new(queue.clone()).write_tracker(tracker);
+        let controller = Controller::start(runner, move |request: ReconcileRequest| {
+            _ = tell.send(request.key().name().to_owned());
+            async {
+                sleep(Duration::from_secs(2)).await;
+                Ok::<_, Infallible>(Reconciled::Done)
+            }
+        });
+        queue.add_with_priority(key("parked"), Priority::Low);
+        settled().await;
+        again.into_iter().for_each(|again| queue.add_with_priority(key("parked"), again));
+        settled().await;
+        // The worker is busy while the others become ready.
+        queue.add(key("busy"));
+        settled().await;
+        queue.add(key("free"));
+        source.bookmark();
+        settled().await;
+        assert_eq!(controller.monitor.stats().parked_now, 0);
+        for name in ["busy", order[0], order[1]] {
+            assert_eq!(soon(told.recv()).await.as_deref(), Some(name), "{again:?}");
+        }
+        controller.stop().await;
+        running.stop().await;
+    }
+}
+
+/// What somebody has changed, and what was seen of it.
+#[derive(Default)]
+struct Ledger {
+    changed: HashMap<ObjectKey, u32>,
+    seen: HashMap<ObjectKey, u32>,
+    at_work: Vec<ObjectKey>,
+}
+
+/// A controller to which everything happens.
+struct Unlucky {
+    source: MemorySource<ConfigMap>,
+    informer: SharedIndexInformer<ConfigMap>,
+    tracker: WriteTracker<ObjectKey>,
+    ledger: Mutex<Ledger>,
+    dice: Mutex<fastrand::Rng>,
+}
+
+impl Unlucky {
+    async fn reconcile(self: Arc<Self>, request: ReconcileRequest) -> Result<Reconciled, &'static str> {
+        let key = request.key();
+        let begun = {
+            let mut ledger = self.ledger.lock();
+            assert!(!ledger.at_work.contains(key), "{key} is with two workers");
+            ledger.at_work.push(key.clone());
+            ledger.changed.get(key).copied().unwrap_or_default()
+        };
+        let _leaves = AtWork(&self.ledger, key);
+        assert!(self.tracker.of(key).is_ready(), "{key} should be parked");
+        let (pause, luck) = {
+            let mut dice = self.dice.lock();
+            (dice.u64(0..250), dice.u32(0..10))
+        };
+        if luck < 6 {
+            let new = config_map(&format!("w-{}", self.source.resource_version()), "");
+            let written = if luck < 3 { self.source.create_unseen(new) } else { self.source.create(new) };
+            request.writes().wrote(&self.informer, &*written.expect("a new object"));
+        }
+        sleep(ms(pause)).await;
+        match luck {
+            7 => return Err("it failed"),
+            8 => panic!("it panicked"),
+            9 => drop(request.writes().begin()),
+            _ => {}
+        }
+        self.ledger.lock().seen.insert(key.clone(), begun);
+        Ok(Reconciled::Done)
+    }
+}
+
+/// Takes a key off the list of those that are worked on, however that ends.
+struct AtWork<'a>(&'a Mutex<Ledger>, &'a ObjectKey);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.lock().at_work.retain(|key| key != self.1);
+    }
+}
+
+/// Whatever comes of calls, and whether or not caches follow: each change leads to a call that succeeds after it.
+async fn parks_fails_and_changes(seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let (queue, tracker) = (queue(), WriteTracker::with_deadline(Duration::from_secs(2)));
+    let unlucky = Arc::new(Unlucky {
+        source: source.clone(),
+        informer: running.informer.clone(),
+        tracker: tracker.clone(),
+        ledger: Mutex::default(),
+        dice: Mutex::new(random.fork()),
+    });
+    let runner =
+        ControllerRunner::new(queue.clone()).workers(3).reconcile_timeout(ms(200)).write_tracker(tracker);
+    let calls = Arc::clone(&unlucky);
+    let controller = Controller::start(runner, move |request| Arc::clone(&calls).reconcile(request));
+    for _ in 0..60 {
+        let key = key(&random.u32(0..8).to_string());
+        *unlucky.ledger.lock().changed.entry(key.clone()).or_default() += 1;
+        queue.add(key);
+        if random.u32(0..4) == 0 {
+            source.bookmark();
+        }
+        sleep(ms(random.u64(0..80))).await;
+    }
+    // Until the last failure has come again.
+    sleep(Duration::from_secs(600)).await;
+    let stats = controller.monitor.stats();
+    controller.stop().await;
+    running.stop().await;
+    let ledger = unlucky.ledger.lock();
+    assert_eq!(ledger.seen, ledger.changed, "seed {seed}: a change was lost");
+    assert!(stats.parked > 0 && stats.failed > 0, "seed {seed} shows nothing: {stats:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_is_parked_fails_and_changes_each_change_is_followed_by_a_call_that_succeeds() {
+    for seed in 0..30 {
+        parks_fails_and_changes(seed).await;
+    }
+}
+
+/// On several threads, with workers that have the same key in mind: those that take it, and the lot that gives it back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn on_several_threads_each_change_is_followed_by_a_call_and_no_key_is_with_two_workers() {
+    const KEYS: u32 = 20;
+    const CHANGES: u32 = 4_000;
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let (queue, ledger) = (queue(), Arc::new(Mutex::new(Ledger::default())));
+    let progress = Arc::new(Notify::new());
+    let runner = ControllerRunner::new(queue.clone()).workers(8);
+    let controller = Controller::start(runner, {
+        let (source, informer) = (source.clone(), running.informer.clone());
+        let (ledger, progress) = (Arc::clone(&ledger), Arc::clone(&progress));
+        move |request: ReconcileRequest| {
+            let (source, informer) = (source.clone(), informer.clone());
+            let (ledger, progress) = (Arc::clone(&ledger), Arc::clone(&progress));
+            async move {
+                let key = request.key().clone();
+                let begun = {
+                    let mut ledger = ledger.lock();
+                    assert!(!ledger.at_work.contains(&key), "{key} is with two workers");
+                    ledger.at_work.push(key.clone());
+                    ledger.changed[&key]
+                };
+                tokio::task::yield_now().await;
+                let new = config_map(&format!("{}-{begun}", key.name()), "");
+                if let Ok(written) = source.create(new) {
+                    request.writes().wrote(&informer, &*written);
+                }
+                let mut ledger = ledger.lock();
+                ledger.at_work.retain(|other| *other != key);
+                ledger.seen.insert(key, begun);
+                progress.notify_one();
+                Ok::<_, Infallible>(Reconciled::Done)
+            }
+        }
+    });
+    let mut random = fastrand::Rng::with_seed(1);
+    soon(async {
+        for change in 0..CHANGES {
+            let key = key(&random.u32(0..KEYS).to_string());
+            *ledger.lock().changed.entry(key.clone()).or_default() += 1;
+            queue.add(key);
+            if change % 5 == 0 {
+                progress.notified().await;
+            }
+        }
+        let is_done = || {
+            let ledger = ledger.lock();
+            ledger.seen == ledger.changed
+        };
+        while !is_done() {
+            progress.notified().await;
+        }
+    })
+    .await;
+    let stats = controller.monitor.stats();
+    assert_eq!((stats.panicked, stats.parked_timed_out), (0, 0), "{stats:?}");
+    assert!(stats.parked > 0, "it has shown nothing: {stats:?}");
+    controller.stop().await;
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn key_of_write_answered_500_is_retried_without_the_deadline() {
+    let (warnings, _logging) = crate::log::Warnings::keep();
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let queue = queue();
+    let (tell, mut told) = unbounded_channel();
+    let controller = Controller::start(ControllerRunner::new(queue.clone()), {
+        let informer = running.informer.clone();
+        move |request: ReconcileRequest| {
+            let (tell, informer) = (tell.clone(), informer.clone());
+            async move {
+                _ = tell.send(Instant::now());
+                let status = kube::core::Status { code: 500, ..Default::default() };
+                let answer = async { Err::<ConfigMap, _>(kube::Error::Api(Box::new(status))) };
+                let written = request.writes().track(&informer, &config_map("child", "1"), answer).await;
+                written.map(|_| Reconciled::Done)
+            }
+        }
+    });
+    queue.add(key("a"));
+    let first = soon(told.recv()).await.expect("it is called");
+    let second = soon(told.recv()).await.expect("it is called");
+    assert_eq!(second - first, ms(100), "as the rate limiter says");
+    let line = warnings.with("call failed").remove(0);
+    assert!(line.contains("retry_in=100ms") && line.contains("its object is read"), "{line}");
+    controller.stop().await;
+    running.stop().await;
+}

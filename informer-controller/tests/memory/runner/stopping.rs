@@ -1,0 +1,119 @@
+//! How a controller ends.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use informer_controller::{ControllerRunner, Reconciled, own_key};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::time::Instant;
+
+use super::{Controller, done, queue, settled, soon, watched};
+use crate::{create, key};
+
+#[tokio::test(start_paused = true)]
+async fn i12_at_shutdown_calls_end_and_nothing_is_queued_or_begun_any_more() {
+    let (source, running, _) = watched().await;
+    let queue = queue();
+    let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, own_key);
+    let go_on = Arc::new(Notify::new());
+    let (tell, mut told) = unbounded_channel();
+    let mut controller = Controller::start(runner, {
+        let go_on = Arc::clone(&go_on);
+        move |request: informer_controller::ReconcileRequest| {
+            let (go_on, tell) = (Arc::clone(&go_on), tell.clone());
+            async move {
+                _ = tell.send(format!("begins {}", request.key().name()));
+                go_on.notified().await;
+                _ = tell.send(format!("ends {}", request.key().name()));
+                Ok::<_, Infallible>(Reconciled::Done)
+            }
+        }
+    });
+    create(&source, "a", "1");
+    assert_eq!(soon(told.recv()).await.as_deref(), Some("begins a"));
+    create(&source, "b", "1");
+    settled().await;
+    controller.shutdown.cancel();
+    settled().await;
+    assert!(!controller.task.is_finished());
+    create(&source, "c", "1");
+    settled().await;
+    assert_eq!(queue.len(), 1, "that is b");
+    go_on.notify_one();
+    soon(&mut controller.task).await.expect("no panic").expect("it was synced");
+    assert_eq!(told.recv().await.as_deref(), Some("ends a"));
+    assert_eq!(told.recv().await, None, "the function is gone, too");
+    assert_eq!(controller.monitor.stats().succeeded, 1);
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_a_call_that_does_not_end_is_dropped_when_the_time_for_it_is_over() {
+    let queue = queue();
+    let runner = ControllerRunner::new(queue.clone()).drain_timeout(Duration::from_secs(7));
+    let controller = Controller::start(runner, |_| std::future::pending::<Result<Reconciled, Infallible>>());
+    queue.add(key("a"));
+    settled().await;
+    assert_eq!(controller.monitor.stats().active, 1);
+    let (monitor, begun) = (controller.monitor.clone(), Instant::now());
+    controller.stop().await;
+    assert_eq!(begun.elapsed(), Duration::from_secs(7));
+    assert_eq!((monitor.stats().active, monitor.stats().succeeded), (0, 0));
+    assert!(queue.is_shut_down());
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_a_controller_that_is_dropped_leaves_nothing_behind() {
+    let (source, running, _) = watched().await;
+    let queue = queue();
+    let runner = ControllerRunner::new(queue.clone()).workers(3).watches(&running.informer, own_key);
+    let (tell, mut told) = unbounded_channel::<()>();
+    let controller = Controller::start(runner, move |_| {
+        let tell = tell.clone();
+        async move {
+            _ = tell.send(());
+            std::future::pending::<Result<Reconciled, Infallible>>().await
+        }
+    });
+    create(&source, "a", "1");
+    soon(told.recv()).await.expect("it is called");
+    controller.task.abort();
+    assert!(soon(controller.task).await.expect_err("it was dropped").is_cancelled());
+    assert_eq!(soon(told.recv()).await, None, "its workers and their calls are gone");
+    create(&source, "b", "1");
+    settled().await;
+    assert!(queue.is_shut_down() && queue.is_empty());
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_shuts_the_queue_down_ends_the_controller_when_all_is_done() {
+    let queue = queue();
+    let (reconcile, mut called) = done();
+    let controller = Controller::start(ControllerRunner::new(queue.clone()), reconcile);
+    queue.add(key("a"));
+    queue.add(key("b"));
+    assert!(soon(queue.shut_down_with_drain()).await);
+    soon(controller.task).await.expect("no panic").expect("there was nothing to sync");
+    assert_eq!(called.rest(), ["a", "b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_controller_of_a_standby_queues_nothing_before_it_is_run_and_begins_with_what_there_is() {
+    let (source, running, _) = watched().await;
+    let queue = queue();
+    let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, own_key);
+    running.reach(&create(&source, "a", "1")).await;
+    source.delete(&key("a")).expect("it exists");
+    running.reach(&create(&source, "b", "1")).await;
+    settled().await;
+    let (reconcile, mut called) = done();
+    assert!(queue.is_empty(), "it would grow for as long as it stands by");
+    let controller = Controller::start(runner, reconcile);
+    settled().await;
+    assert_eq!(called.rest(), ["b"]);
+    controller.stop().await;
+    running.stop().await;
+}

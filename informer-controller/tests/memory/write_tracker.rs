@@ -1,0 +1,444 @@
+//! Which of one's own writes a cache has not seen yet.
+
+use std::time::Duration;
+
+use informer_controller::{KeyWrites, WriteTracker};
+use informer_factory::{Cached, InformerOptions, ObjectKey};
+use informer_testing::MemorySource;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kube::core::Status;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{Running, config_map, create, key, source, update};
+
+const DEADLINE: Duration = Duration::from_secs(10);
+
+struct World {
+    source: MemorySource<ConfigMap>,
+    running: Running,
+    tracker: WriteTracker<ObjectKey>,
+    writes: KeyWrites<ObjectKey>,
+}
+
+async fn world() -> World {
+    let source = source();
+    let running = Running::start(&source, InformerOptions::new()).synced().await;
+    let tracker = WriteTracker::new();
+    let writes = tracker.of(&key("parent"));
+    World { source, running, tracker, writes }
+}
+
+impl World {
+    /// How long the key is held up, and whether the caches have everything then.
+    async fn wait(&self) -> (Duration, bool) {
+        let begun = Instant::now();
+        let in_time = timeout(DEADLINE * 4, self.writes.ready()).await.expect("a deadline ends every wait");
+        (begun.elapsed(), in_time)
+    }
+}
+
+fn api_error(code: u16) -> kube::Error {
+    kube::Error::Api(Box::new(Status { code, ..Status::default() }))
+}
+
+fn unreachable() -> kube::Error {
+    kube::Error::Service("connection reset".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_a_key_is_held_up_until_the_store_has_come_to_what_was_written_for_it() {
+    let world = world().await;
+    assert_eq!(world.wait().await, (Duration::ZERO, true), "nothing was written");
+    // Nothing is awaited in between, so the informer has had no time.
+    let written = create(&world.source, "child", "1");
+    world.writes.wrote(&world.running.informer, &*written);
+    assert!(!world.writes.is_ready());
+    assert!(world.tracker.of(&key("another")).is_ready(), "only that key");
+    assert_eq!(world.wait().await, (Duration::ZERO, true));
+    assert!(world.running.informer.get(written.key()).is_some());
+    assert_eq!(world.tracker.keys(), 0, "what has been seen is forgotten");
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_writes_in_one_store_the_latest_counts_in_whatever_order_they_are_told() {
+    let world = world().await;
+    let informer = &world.running.informer;
+    let first = create(&world.source, "child", "1");
+    let second = world.source.update_unseen(config_map("child", "2")).expect("it exists");
+    world.writes.wrote(informer, &*second);
+    world.writes.wrote(informer, &*first);
+    world.running.reach(&first).await;
+    assert!(!world.writes.is_ready());
+    world.source.bookmark();
+    assert_eq!(world.wait().await, (Duration::ZERO, true));
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_in_several_stores_are_all_waited_for() {
+    let world = world().await;
+    let other = source();
+    let of_other = Running::start(&other, InformerOptions::new()).synced().await;
+    let here = world.source.create_unseen(config_map("here", "1")).expect("a new object");
+    let there = other.create_unseen(config_map("there", "1")).expect("a new object");
+    world.writes.wrote(&world.running.informer, &*here);
+    world.writes.wrote(&of_other.informer, &*there);
+    world.source.bookmark();
+    world.running.reach(&here).await;
+    assert!(!world.writes.is_ready());
+    other.bookmark();
+    assert_eq!(world.wait().await, (Duration::ZERO, true));
+    of_other.stop().await;
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_ends_every_wait() {
+    let world = world().await;
+    let written = world.source.create_unseen(config_map("child", "1")).expect("a new object");
+    world.writes.wrote(&world.running.informer, &*written);
+    let _forgotten = world.writes.begin();
+    assert_eq!(world.wait().await, (DEADLINE, false));
+    assert_eq!((world.tracker.timed_out(), world.tracker.keys()), (2, 0));
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_is_seen_when_the_object_of_that_uid_is_gone() {
+    let world = world().await;
+    let informer = &world.running.informer;
+    let child = create(&world.source, "child", "1");
+    world.running.reach(&child).await;
+    let deletion = world.writes.begin_deletion(informer, &child);
+    assert!(!world.writes.is_ready());
+    world.source.delete(child.key()).expect("it exists");
+    // Another of that name, before the informer has heard of anything.
+    create(&world.source, "child", "2");
+    drop(deletion);
+    assert!(!world.writes.is_ready());
+    assert_eq!(world.wait().await, (Duration::ZERO, true));
+    assert!(informer.get(child.key()).is_some_and(|cached| cached.uid() != child.uid()));
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_waits_for_finalizers_is_seen_when_the_object_is_marked() {
+    let world = world().await;
+    let child = create(&world.source, "child", "1");
+    world.running.reach(&child).await;
+    let deletion = world.writes.begin_deletion(&world.running.informer, &child);
+    let mark = |object: &mut ConfigMap| {
+        object.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+    };
+    world.source.modify(child.key(), mark).expect("it exists");
+    drop(deletion);
+    assert!(!world.writes.is_ready());
+    assert_eq!(world.wait().await, (Duration::ZERO, true));
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_cache_has_not_heard_of_yet_is_not_taken_for_deleted() {
+    let world = world().await;
+    let child = create(&world.source, "child", "1");
+    let deletion = world.writes.begin_deletion(&world.running.informer, &child);
+    assert!(!world.writes.is_ready(), "it is not there, but will be");
+    world.running.reach(&child).await;
+    assert!(!world.writes.is_ready());
+    world.source.delete(child.key()).expect("it exists");
+    drop(deletion);
+    assert_eq!(world.wait().await, (Duration::ZERO, true));
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_has_refused_holds_nothing_up() {
+    let world = world().await;
+    let informer = &world.running.informer;
+    let child = create(&world.source, "child", "1");
+    world.running.reach(&child).await;
+    for code in [400, 403, 409, 422, 429] {
+        let answer = async { Err::<ConfigMap, _>(api_error(code)) };
+        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("refused");
+        let answer = async { Err::<Status, _>(api_error(code)) };
+        world.writes.track_deletion(informer, &child, answer).await.expect_err("refused");
+        assert_eq!(world.wait().await, (Duration::ZERO, true), "{code}");
+    }
+    world.running.stop().await;
+}
+
+/// An object whose name the server generates, so that no read can find it.
+fn generated() -> ConfigMap {
+    let mut map = config_map("child", "1");
+    map.metadata.generate_name = map.metadata.name.take();
+    map
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_create_of_a_generated_name_waits_for_deadline() {
+    for error in [|| api_error(500), || api_error(504), || api_error(408), unreachable] {
+        let world = world().await;
+        let answer = async {
+            sleep(Duration::from_secs(3)).await;
+            Err::<ConfigMap, _>(error())
+        };
+        world.writes.track(&world.running.informer, &generated(), answer).await.expect_err("no answer");
+        assert_eq!(world.wait().await, (DEADLINE, false), "counted from the error");
+        world.running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_given_up_may_have_been_heard() {
+    let world = world().await;
+    let child = config_map("child", "1");
+    let answer = std::future::pending::<Result<ConfigMap, kube::Error>>();
+    let request = world.writes.track(&world.running.informer, &child, answer);
+    timeout(Duration::from_secs(4), request).await.expect_err("it doesn't end");
+    assert_eq!(world.wait().await, (DEADLINE, false));
+    // One that was never begun has not.
+    let answer = std::future::pending::<Result<ConfigMap, kube::Error>>();
+    drop(world.writes.track(&world.running.informer, &child, answer));
+    assert!(world.writes.is_ready());
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_takes_the_place_of_the_request_while_somebody_waits() {
+    let world = world().await;
+    let (source, writes) = (world.source.clone(), world.writes.clone());
+    let informer = world.running.informer.clone();
+    let request = tokio::spawn(async move {
+        let answer = async {
+            sleep(Duration::from_secs(6)).await;
+            let written = source.create_unseen(config_map("child", "1")).expect("a new object");
+            Ok(ConfigMap::clone(&written))
+        };
+        writes.track(&informer, &config_map("child", "1"), answer).await.expect("an answer");
+        sleep(Duration::from_secs(6)).await;
+        source.bookmark();
+    });
+    tokio::task::yield_now().await;
+    assert_eq!(world.wait().await, (Duration::from_secs(12), true));
+    request.await.expect("no panic");
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_of_what_is_gone_already_waits_for_the_cache_to_know() {
+    let world = world().await;
+    let informer = &world.running.informer;
+    let child = create(&world.source, "child", "1");
+    world.running.reach(&child).await;
+    world.source.delete_unseen(child.key()).expect("it exists");
+    let answer = async { Err::<ConfigMap, _>(api_error(404)) };
+    world.writes.track_deletion(informer, &child, answer).await.expect_err("it is gone");
+    assert!(!world.writes.is_ready());
+    // A list tells what the watch has missed.
+    world.source.expire();
+    world.source.disconnect();
+    assert!(world.wait().await.1);
+    assert!(informer.get(child.key()).is_none());
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_informer_holds_nothing_up() {
+    let World { source, running, writes, .. } = world().await;
+    let child = create(&source, "child", "1");
+    running.reach(&child).await;
+    let informer = running.informer.clone();
+    let written = source.update_unseen(config_map("child", "2")).expect("it exists");
+    writes.wrote(&informer, &*written);
+    drop(writes.begin_deletion(&informer, &child));
+    let (waited, ()) = tokio::join!(timeout(DEADLINE / 2, writes.ready()), running.stop());
+    assert_eq!(waited, Ok(true));
+    assert!(writes.is_ready());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_no_order_is_not_waited_for() {
+    let world = world().await;
+    for version in [None, Some("0"), Some("v2-abc")] {
+        let mut written = config_map("child", "1");
+        written.metadata.resource_version = version.map(str::to_owned);
+        world.writes.wrote(&world.running.informer, &written);
+        assert!(world.writes.is_ready(), "{version:?}");
+    }
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_will_not_be_looked_at_any_more_is_forgotten_with_its_writes() {
+    let world = world().await;
+    let _write = world.writes.begin();
+    assert_eq!(world.tracker.keys(), 1);
+    world.writes.clear();
+    assert_eq!((world.tracker.keys(), world.writes.is_ready()), (0, true));
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_nobody_asks_for_any_more_are_let_go_by_and_by() {
+    let world = world().await;
+    let written: Cached<ConfigMap> = create(&world.source, "child", "1");
+    let written = { update(&world.source, written.name(), "2") };
+    for round in 0..20 {
+        for n in 0..1_000 {
+            let key = ObjectKey::namespaced("shop", &format!("{round}-{n}"));
+            drop(world.tracker.of(&key).begin());
+            world.tracker.of(&key).wrote(&world.running.informer, &*written);
+        }
+        sleep(DEADLINE * 2).await;
+        assert!(world.tracker.keys() <= 3_000, "{} keys", world.tracker.keys());
+    }
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_fails_after_the_deadline_has_begun_to_count_holds_its_key_up_all_the_same() {
+    let world = world().await;
+    let informer = &world.running.informer;
+    let object = create(&world.source, "child", "1");
+    world.running.reach(&object).await;
+    for is_deletion in [false, true] {
+        let request = async {
+            sleep(DEADLINE * 2).await;
+            Err::<ConfigMap, _>(unreachable())
+        };
+        // Somebody else looks meanwhile, and finds that it has had its time.
+        let look = async {
+            sleep(DEADLINE + DEADLINE / 2).await;
+            assert!(world.writes.is_ready());
+        };
+        let answer = async {
+            if is_deletion {
+                world.writes.track_deletion(informer, &object, request).await
+            } else {
+                world.writes.track(informer, &generated(), request).await
+            }
+        };
+        let (answer, ()) = tokio::join!(answer, look);
+        assert!(answer.is_err() && !world.writes.is_ready(), "it may have happened, or may yet");
+        // The object of a deletion is known, and can be read.
+        assert_eq!(world.wait().await, if is_deletion { (Duration::ZERO, true) } else { (DEADLINE, false) });
+    }
+    world.running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_one_key_that_nobody_asks_for_old_writes_are_let_go_by_and_by() {
+    let world = world().await;
+    for _ in 0..100 {
+        for _ in 0..100 {
+            drop(world.writes.begin());
+        }
+        sleep(DEADLINE * 2).await;
+    }
+    let held = format!("{:?}", world.tracker);
+    let writes =
+        held.split("writes: ").nth(1).and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    assert!(writes.is_some_and(|count| count.parse::<u32>().is_ok_and(|count| count < 300)), "{held}");
+    world.running.stop().await;
+}
+
+/// Errors after which it is unknown whether the write was applied.
+const UNKNOWN: [fn() -> kube::Error; 5] =
+    [|| api_error(500), || api_error(503), || api_error(504), || api_error(408), unreachable];
+
+#[tokio::test(start_paused = true)]
+async fn write_not_applied_is_settled_by_a_read_of_its_object() {
+    for error in UNKNOWN {
+        let world = world().await;
+        let answer = async { Err::<ConfigMap, _>(error()) };
+        let informer = &world.running.informer;
+        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("it failed");
+        assert!(!world.writes.is_ready(), "it was not read yet");
+        assert_eq!(world.wait().await, (Duration::ZERO, true));
+        assert_eq!((world.tracker.keys(), world.source.list_count()), (0, 2));
+        world.running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i9_write_applied_in_spite_of_an_error_is_waited_for() {
+    for error in UNKNOWN {
+        let world = world().await;
+        let answer = async {
+            world.source.create_unseen(config_map("child", "1")).expect("a new object");
+            Err::<ConfigMap, _>(error())
+        };
+        let informer = &world.running.informer;
+        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("it failed");
+        let bookmark = async {
+            sleep(Duration::from_secs(3)).await;
+            assert!(!world.writes.is_ready());
+            world.source.bookmark();
+        };
+        let (waited, ()) = tokio::join!(world.wait(), bookmark);
+        assert_eq!(waited, (Duration::from_secs(3), true));
+        world.running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_with_unknown_outcome_is_settled_by_a_read() {
+    for is_applied in [false, true] {
+        let world = world().await;
+        let informer = &world.running.informer;
+        let child = create(&world.source, "child", "1");
+        world.running.reach(&child).await;
+        let answer = async {
+            if is_applied {
+                world.source.delete_unseen(child.key()).expect("it exists");
+            }
+            Err::<ConfigMap, _>(unreachable())
+        };
+        world.writes.track_deletion(informer, &child, answer).await.expect_err("it failed");
+        let relist = async {
+            sleep(Duration::from_secs(3)).await;
+            world.source.expire();
+            world.source.disconnect();
+        };
+        let ((waited, in_time), ()) = tokio::join!(world.wait(), relist);
+        assert!(in_time && waited < DEADLINE);
+        assert_eq!(waited >= Duration::from_secs(3), is_applied, "{waited:?}");
+        assert_eq!(informer.get(child.key()).is_none(), is_applied);
+        world.running.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failing_read_is_repeated_and_ends_with_the_deadline() {
+    for (failures, is_settled) in [(3, true), (100, false)] {
+        let world = world().await;
+        (0..failures).for_each(|_| world.source.fail_next_list(refusal()));
+        let answer = async { Err::<ConfigMap, _>(unreachable()) };
+        let informer = &world.running.informer;
+        world.writes.track(informer, &config_map("child", "1"), answer).await.expect_err("it failed");
+        let (waited, in_time) = world.wait().await;
+        assert_eq!((in_time, waited < DEADLINE), (is_settled, is_settled), "{waited:?}");
+        world.running.stop().await;
+    }
+}
+
+fn refusal() -> informer_factory::ListWatchError {
+    Box::new(Status { code: 403, ..Status::default() }).into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_webhook_is_a_refusal_and_holds_nothing_up() {
+    let world = world().await;
+    let error = Status { code: 500, reason: "InternalError".to_owned(), ..Status::default() };
+    let answer = async { Err::<ConfigMap, _>(kube::Error::Api(Box::new(error))) };
+    world
+        .writes
+        .track(&world.running.informer, &config_map("child", "1"), answer)
+        .await
+        .expect_err("refused");
+    assert!(world.writes.is_ready());
+    world.running.stop().await;
+}

@@ -1,0 +1,166 @@
+//! Reading one's own writes without waiting: a mutation cache over an informer's store.
+
+use informer_controller::WriteTracker;
+use informer_factory::{
+    Cached, MutationCache, MutationCacheOptions, ObjectKey, SharedInformerFactory, WaitOutcome,
+};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use super::{PATIENCE, factory, node_of, pod, simulator, within};
+
+fn cached(pod: Pod) -> Cached<Pod> {
+    Cached::new(pod).expect("the server has given it a name")
+}
+
+#[tokio::test]
+async fn each_write_can_be_read_at_once_and_nothing_is_left_when_all_have_come_back() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let pods = factory.informer::<Pod>();
+    let by_node = pods.add_index("node", |pod: &Pod| node_of(pod)).expect("a free name");
+    let options = MutationCacheOptions::new().include_adds(true);
+    let cache = MutationCache::with_options(pods.indexer().clone(), options);
+    let _registration = pods.add_event_handler(cache.clone());
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+
+    let api = Api::<Pod>::namespaced(simulator.client().expect("a client"), "shop");
+    let mut last = None;
+    for n in 0..30 {
+        let name = format!("web-{n}");
+        let new: Pod = serde_json::from_value(pod(&name, "node-1")).expect("a pod");
+        let created = cached(api.create(&PostParams::default(), &new).await.expect("created"));
+        let key = created.key().clone();
+        cache.record(created.clone());
+        let read = cache.get(&key).expect("just created");
+        assert!(read.resource_version().is_at_least(created.resource_version()), "{read:?}");
+
+        let patch = Patch::Merge(json!({ "metadata": { "labels": { "written": n.to_string() } } }));
+        let patched = cached(api.patch(&name, &PatchParams::default(), &patch).await.expect("patched"));
+        cache.record(patched.clone());
+        let read = cache.get(&key).expect("just written");
+        assert!(read.resource_version().is_at_least(patched.resource_version()), "{read:?}");
+        assert_eq!(cache.by_index(&by_node, "node-1").len(), n + 1);
+        last = Some(patched);
+    }
+    let last = last.expect("there were some");
+    assert_eq!(pods.wait_until(last.resource_version(), PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(cache.by_index(&by_node, "node-1").len(), 30);
+    assert!(cache.is_empty(), "{cache:?}");
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_others_have_deleted_meanwhile_does_not_stay() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let pods = factory.informer::<Pod>();
+    // No handler: what the informer's store says is enough.
+    let options = MutationCacheOptions::new().include_adds(true);
+    let cache = MutationCache::with_options(pods.indexer().clone(), options);
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+
+    let api = Api::<Pod>::namespaced(simulator.client().expect("a client"), "shop");
+    let new: Pod = serde_json::from_value(pod("brief", "node-1")).expect("a pod");
+    let created = cached(api.create(&PostParams::default(), &new).await.expect("created"));
+    cache.record(created.clone());
+    api.delete("brief", &DeleteParams::default().grace_period(0)).await.expect("deleted");
+    let deletion = simulator.resource_version().into();
+    assert_eq!(pods.wait_until(&deletion, PATIENCE).await, WaitOutcome::Reached);
+    assert!(cache.get(created.key()).is_none());
+    assert!(!cache.record(created), "nor is it believed when it is told late");
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_write_that_the_informer_never_hears_of_holds_nothing_up() {
+    let simulator = simulator().await;
+    let client = simulator.client().expect("a client");
+    let factory = SharedInformerFactory::builder(client.clone()).namespace("elsewhere").build();
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+
+    let tracker = WriteTracker::new();
+    let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
+    let api = Api::<Pod>::namespaced(client, "shop");
+    let new: Pod = serde_json::from_value(pod("web", "node-1")).expect("a pod");
+    let params = PostParams::default();
+    let created = cached(writes.track(&pods, &new, api.create(&params, &new)).await.expect("created"));
+    assert!(writes.is_ready());
+    let params = DeleteParams::default();
+    let deletion = writes.track_deletion(&pods, &created, api.delete("web", &params));
+    deletion.await.expect("deleted");
+    assert!(writes.is_ready());
+    assert_eq!(tracker.timed_out(), 0);
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn each_kind_of_write_is_read_after_the_wait_for_it() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    let tracker = WriteTracker::new();
+    let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
+    let api = Api::<Pod>::namespaced(simulator.client().expect("a client"), "shop");
+    for n in 0..30 {
+        let mut new: Pod = serde_json::from_value(pod(&format!("web-{n}"), "node-1")).expect("a pod");
+        new.metadata.finalizers = (n % 2 == 0).then(|| vec!["example.com/later".to_owned()]);
+        let params = PostParams::default();
+        let created = cached(writes.track(&pods, &new, api.create(&params, &new)).await.expect("created"));
+        assert!(within(writes.ready()).await);
+        assert!(pods.get(created.key()).is_some());
+
+        let patch = Patch::Merge(json!({ "metadata": { "labels": { "written": n.to_string() } } }));
+        let params = PatchParams::default();
+        let request = api.patch(created.name(), &params, &patch);
+        let patched = cached(writes.track(&pods, &*created, request).await.expect("patched"));
+        assert!(within(writes.ready()).await);
+        let read = pods.get(created.key()).expect("it is there");
+        assert!(read.resource_version().is_at_least(patched.resource_version()), "{read:?}");
+
+        let params = DeleteParams::default().grace_period(0);
+        let request = api.delete(created.name(), &params);
+        writes.track_deletion(&pods, &read, request).await.expect("deleted");
+        assert!(within(writes.ready()).await);
+        let left = pods.get(created.key());
+        assert_eq!(left.is_some(), n % 2 == 0);
+        assert!(left.is_none_or(|left| left.metadata.deletion_timestamp.is_some()));
+    }
+    assert_eq!((tracker.timed_out(), tracker.keys()), (0, 0));
+    factory.shutdown().await;
+}
+
+#[tokio::test]
+async fn failed_write_is_settled_by_a_read_of_its_object() {
+    let simulator = simulator().await;
+    let factory = factory(&simulator);
+    let pods = factory.informer::<Pod>();
+    factory.start();
+    within(factory.wait_for_cache_sync()).await.expect("it syncs");
+    let tracker = WriteTracker::with_deadline(PATIENCE * 10);
+    let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
+    let api = Api::<Pod>::namespaced(simulator.client().expect("a client"), "shop");
+    let (new, params): (Pod, _) =
+        (serde_json::from_value(pod("web", "node-1")).expect("a pod"), PostParams::default());
+    let key = ObjectKey::namespaced("shop", "web");
+    for is_applied in [false, true] {
+        let request = async {
+            if is_applied {
+                api.create(&params, &new).await?;
+            }
+            Err::<Pod, _>(kube::Error::Service("connection reset".into()))
+        };
+        writes.track(&pods, &new, request).await.expect_err("an unknown outcome");
+        assert!(within(writes.ready()).await, "long before the deadline");
+        assert_eq!(pods.get(&key).is_some(), is_applied);
+    }
+    factory.shutdown().await;
+}

@@ -1,0 +1,348 @@
+//! A controller alone: from a list and a watch to the function that processes what comes of them.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
+use informer_factory::{
+    CacheController, CacheControllerConfig, Cached, Delta, DeltaFifo, ListWatchError, ListerWatcher,
+    ObjectKey, Pending,
+};
+use informer_store::{Change, store};
+use informer_testing::MemorySource;
+use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::{create, source, value_of};
+
+/// What a process function was called with: the key, and a letter and the value for each delta.
+fn shown(pending: &Pending<ConfigMap>) -> String {
+    let delta = |delta: &Delta<ConfigMap>| {
+        let letter = match delta {
+            Delta::Added(_) => 'A',
+            Delta::Updated(_) => 'U',
+            Delta::Replaced(_) => 'R',
+            Delta::Sync(_) => 'S',
+            Delta::Deleted(_) => 'D',
+            Delta::Released(_) => 'L',
+        };
+        format!("{letter}:{}", delta.object().map_or("?", |object| value_of(object)))
+    };
+    format!("{} {}", pending.key.name(), pending.deltas.iter().map(delta).collect::<Vec<_>>().join(","))
+}
+
+fn recorder() -> (UnboundedSender<String>, UnboundedReceiver<String>) {
+    unbounded_channel()
+}
+
+fn spawn(controller: CacheController<ConfigMap>) -> (CancellationToken, tokio::task::JoinHandle<()>) {
+    let shutdown = CancellationToken::new();
+    (shutdown.clone(), tokio::spawn(controller.run(shutdown)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_hands_the_changes_of_each_key_to_its_function() {
+    let source = source();
+    create(&source, "a", "1");
+    let (calls, mut called) = recorder();
+    let config = CacheControllerConfig::new(Arc::new(source.clone()));
+    let controller = CacheController::new(config, move |pending| calls.send(shown(pending)));
+    let (synced, status) = (controller.synced(), controller.status());
+    assert!(!controller.has_synced() && controller.last_sync_resource_version().is_empty());
+    let (shutdown, run) = spawn(controller);
+    assert_eq!(called.recv().await.as_deref(), Some("a R:1"));
+    synced.wait().await.expect("it syncs");
+    let changed = create(&source, "b", "2");
+    assert_eq!(called.recv().await.as_deref(), Some("b A:2"));
+    source.delete(changed.key()).expect("it exists");
+    assert_eq!(called.recv().await.as_deref(), Some("b D:2"));
+    assert_eq!(status.last_sync_resource_version(), source.resource_version());
+    shutdown.cancel();
+    run.await.expect("no panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_is_tried_again_until_it_succeeds_and_only_then_is_the_controller_synced() {
+    let source = source();
+    create(&source, "a", "1");
+    let (calls, mut called) = unbounded_channel();
+    let config = CacheControllerConfig::new(Arc::new(source.clone())).retry_on_error();
+    let mut failures_left = 3;
+    let controller = CacheController::new(config, move |pending: &Pending<ConfigMap>| {
+        calls.send((shown(pending), Instant::now())).expect("the test listens");
+        failures_left -= 1;
+        if failures_left < 0 { Ok(()) } else { Err("not yet") }
+    });
+    let synced = controller.synced();
+    let (shutdown, run) = spawn(controller);
+    let mut times = Vec::new();
+    for _ in 0..4 {
+        assert!(!synced.has_synced());
+        let (call, at) = called.recv().await.expect("another try");
+        assert_eq!(call, "a R:1");
+        times.push(at);
+    }
+    synced.wait().await.expect("it syncs");
+    let waits: Vec<_> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
+    assert!(
+        waits.iter().zip([5, 10, 20]).all(|(wait, least)| (least..least + 3).contains(wait)),
+        "{waits:?}"
+    );
+    shutdown.cancel();
+    run.await.expect("no panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_retries_what_fails_is_left_until_it_changes() {
+    let source = source();
+    create(&source, "a", "1");
+    let (calls, mut called) = recorder();
+    let controller =
+        CacheController::new(CacheControllerConfig::new(Arc::new(source.clone())), move |pending| {
+            calls.send(shown(pending)).expect("the test listens");
+            Err("never")
+        });
+    let synced = controller.synced();
+    let (shutdown, run) = spawn(controller);
+    assert_eq!(called.recv().await.as_deref(), Some("a R:1"));
+    synced.wait().await.expect("it was processed, if in vain");
+    source.modify(&ObjectKey::namespaced("shop", "a"), |_| {}).expect("it exists");
+    assert_eq!(called.recv().await.as_deref(), Some("a U:1"));
+    shutdown.cancel();
+    run.await.expect("no panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_a_controller_ends_also_while_everything_fails() {
+    let source = source();
+    create(&source, "a", "1");
+    let (calls, mut called) = recorder();
+    let config = CacheControllerConfig::new(Arc::new(source.clone())).retry_on_error();
+    let controller = CacheController::new(config, move |pending| {
+        calls.send(shown(pending)).expect("the test listens");
+        Err("never")
+    });
+    let synced = controller.synced();
+    let (shutdown, run) = spawn(controller);
+    for _ in 0..20 {
+        called.recv().await.expect("another try");
+    }
+    shutdown.cancel();
+    run.await.expect("no panic");
+    assert!(synced.wait().await.is_err(), "it never will be");
+}
+
+/// A source that stops its controller with the first event of the watch, and hands that on.
+struct StopsWithAnEvent {
+    source: MemorySource<ConfigMap>,
+    shutdown: CancellationToken,
+}
+
+#[async_trait]
+impl ListerWatcher<ConfigMap> for StopsWithAnEvent {
+    fn description(&self) -> &str {
+        "configmaps"
+    }
+
+    async fn list(&self, options: ListOptions) -> Result<ListStream<ConfigMap>, ListWatchError> {
+        self.source.list(options).await
+    }
+
+    async fn watch(&self, options: WatchOptions) -> Result<WatchStream<ConfigMap>, ListWatchError> {
+        let shutdown = self.shutdown.clone();
+        Ok(self.source.watch(options).await?.inspect(move |_| shutdown.cancel()).boxed())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_what_comes_in_as_a_controller_stops_is_processed_also_while_all_else_fails() {
+    let (source, shutdown) = (source(), CancellationToken::new());
+    create(&source, "bad", "1");
+    let (calls, mut called) = recorder();
+    let stops = StopsWithAnEvent { source: source.clone(), shutdown: shutdown.clone() };
+    let config = CacheControllerConfig::new(Arc::new(stops)).retry_on_error();
+    let controller = CacheController::new(config, move |pending| {
+        let name = pending.key.name().to_owned();
+        let outcome = if name == "bad" { Err("never") } else { Ok(()) };
+        calls.send(name).expect("the test listens");
+        outcome
+    });
+    let run = tokio::spawn(controller.run(shutdown));
+    called.recv().await.expect("a try");
+    source.wait_for_watches(1).await;
+    create(&source, "good", "1");
+    run.await.expect("no panic");
+    let rest: Vec<String> = std::iter::from_fn(|| called.try_recv().ok()).collect();
+    assert!(rest.iter().any(|name| name == "good"), "{rest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn i12_a_panic_of_the_function_leaves_run_and_nobody_waits_on() {
+    let source = source();
+    create(&source, "a", "1");
+    let controller = CacheController::new(
+        CacheControllerConfig::new(Arc::new(source.clone())),
+        |_| -> Result<(), Infallible> { panic!("told to") },
+    );
+    let synced = controller.synced();
+    let (_shutdown, run) = spawn(controller);
+    assert!(run.await.expect_err("it panicked").is_panic());
+    assert!(synced.wait().await.is_err());
+    assert_eq!(source.open_watches(), 0);
+}
+
+#[tokio::test]
+async fn i12_nobody_waits_for_a_controller_that_was_never_run() {
+    let config = CacheControllerConfig::new(Arc::new(source()));
+    let controller = CacheController::new(config, |_| Ok::<_, Infallible>(()));
+    let synced = controller.synced();
+    drop(controller);
+    assert!(synced.wait().await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_with_a_store_takes_whole_backlogs_and_resyncs_when_it_should() {
+    let source = source();
+    create(&source, "a", "1");
+    create(&source, "b", "2");
+    let (mut writer, indexer) = store::<ConfigMap>();
+    let (calls, mut called) = recorder();
+    let mut due = [false, true].into_iter();
+    let config = CacheControllerConfig::new(Arc::new(source.clone()))
+        .queue(DeltaFifo::with_known_objects(Arc::new(indexer.clone())))
+        .resync_period(Duration::from_secs(10))
+        .should_resync(move || due.next().unwrap_or(false));
+    let controller = CacheController::with_batches(config, move |batch| {
+        let mut changes = HashMap::new();
+        for pending in batch.items() {
+            calls.send(shown(pending)).expect("the test listens");
+            let change = match &pending.deltas[pending.deltas.len() - 1] {
+                Delta::Deleted(deleted) => Change::Remove(deleted.key().clone()),
+                other => Change::Put(other.object().cloned().expect("it is not a deletion")),
+            };
+            changes.insert(pending.key.clone(), change);
+        }
+        writer.transaction(changes.into_values().collect(), batch.watermark());
+    });
+    let synced = controller.synced();
+    let started = Instant::now();
+    let (shutdown, run) = spawn(controller);
+    for expected in ["a R:1", "b R:2"] {
+        assert_eq!(called.recv().await.as_deref(), Some(expected));
+    }
+    synced.wait().await.expect("it syncs");
+    assert_eq!((indexer.len(), indexer.watermark()), (2, source.resource_version()));
+    let mut resynced = [called.recv().await, called.recv().await].map(|call| call.expect("a resync"));
+    resynced.sort();
+    assert_eq!(resynced, ["a S:1", "b S:2"]);
+    assert_eq!(started.elapsed().as_secs(), 20, "not at the first check");
+    shutdown.cancel();
+    run.await.expect("no panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_queued_when_the_controller_stops_is_still_processed() {
+    let source = source();
+    let (calls, mut called) = recorder();
+    let shutdown = CancellationToken::new();
+    let stop = shutdown.clone();
+    let (mut seen, mut first) = (Vec::<Cached<ConfigMap>>::new(), true);
+    let queue = DeltaFifo::new();
+    let other_producer = queue.clone();
+    let controller = CacheController::new(
+        CacheControllerConfig::new(Arc::new(source.clone())).queue(queue),
+        move |pending| {
+            if std::mem::take(&mut first) {
+                // Queued while this is being processed, and at that moment the end comes.
+                seen.iter().for_each(|object| other_producer.add(object.clone()));
+                let extra = Cached::new(crate::config_map("z", "9")).expect("a name");
+                other_producer.add(extra.clone());
+                seen.push(extra);
+                stop.cancel();
+            }
+            calls.send(shown(pending))
+        },
+    );
+    create(&source, "a", "1");
+    controller.run(shutdown).await;
+    let mut processed = Vec::new();
+    while let Ok(call) = called.try_recv() {
+        processed.push(call);
+    }
+    assert_eq!(processed, ["a R:1", "z A:9"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_can_be_processed_does_not_wait_for_the_next_try_of_what_fails() {
+    let source = source();
+    create(&source, "bad", "1");
+    let (calls, mut called) = unbounded_channel();
+    let config = CacheControllerConfig::new(Arc::new(source.clone())).retry_on_error();
+    let controller = CacheController::new(config, move |pending: &Pending<ConfigMap>| {
+        _ = calls.send((pending.key.name().to_owned(), Instant::now()));
+        if pending.key.name() == "bad" { Err("always") } else { Ok(()) }
+    });
+    let (shutdown, run) = spawn(controller);
+    // 5 ms, 10 ms, ...: the twelfth try is followed by a wait of a second.
+    for _ in 0..12 {
+        assert_eq!(called.recv().await.expect("a try").0, "bad");
+    }
+    let created = Instant::now();
+    create(&source, "good", "1");
+    let (_, at) = loop {
+        let call = called.recv().await.expect("it is processed");
+        if call.0 == "good" {
+            break call;
+        }
+    };
+    assert!(at - created < Duration::from_millis(5), "it waited {:?}", at - created);
+    shutdown.cancel();
+    run.await.expect("no panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_is_tried_again_at_leisure_also_if_the_queue_has_been_closed() {
+    let source = source();
+    create(&source, "bad", "1");
+    let queue = DeltaFifo::new();
+    let config = CacheControllerConfig::new(Arc::new(source.clone())).queue(queue.clone()).retry_on_error();
+    let (begin, mut tries) = (Instant::now(), 0);
+    let controller = CacheController::new(config, move |_: &Pending<ConfigMap>| {
+        queue.close();
+        tries += 1;
+        if tries < 100 { Err("not yet") } else { Ok(()) }
+    });
+    let synced = controller.synced();
+    let (shutdown, run) = spawn(controller);
+    synced.wait().await.expect("it is processed in the end");
+    assert!(begin.elapsed() > Duration::from_secs(60), "100 tries in {:?}", begin.elapsed());
+    shutdown.cancel();
+    run.await.expect("no panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_of_which_all_is_put_back_comes_again_at_leisure_and_does_not_hold_up_the_stop() {
+    let source = source();
+    create(&source, "bad", "1");
+    let (tell, mut tries) = unbounded_channel();
+    let config = CacheControllerConfig::new(Arc::new(source.clone()));
+    let controller = CacheController::with_batches(config, move |batch| {
+        (0..batch.items().len()).for_each(|position| batch.requeue(position));
+        _ = tell.send(batch.items().len());
+    });
+    let (begin, status) = (Instant::now(), controller.synced());
+    let (shutdown, run) = spawn(controller);
+    for _ in 0..100 {
+        tries.recv().await.expect("it is tried again");
+    }
+    assert!(begin.elapsed() > Duration::from_secs(60), "100 tries in {:?}", begin.elapsed());
+    assert!(!status.has_synced());
+    shutdown.cancel();
+    run.await.expect("no panic");
+}
