@@ -51,12 +51,12 @@ pub use handler::{AsyncEventHandler, EventHandler, Filtered, Handlers};
 pub use key::ObjectKey;
 pub use key_function::{NotUnique, unique_value_as_key};
 pub use lister_watcher::{
-    Bookmark, InNamespace, ListEnd, ListOptions, ListPart, ListStream, ListerWatcher, MalformedKind,
+    Bookmark, InNamespace, ListEnd, ListOptions, ListPart, ListStream, ListerWatcher, RejectedKind,
     RejectedObject, ResourceVersionMatch, WatchEvent, WatchOptions, WatchStream,
 };
 pub use owned_object::OwnedObject;
 pub use packed::Packed;
-pub use panics::discard_panic;
+pub use panics::panic_message;
 pub use processor::{
     EventStream, HandlerOptions, HandlerRegistration, HandlerStats, Published, Resync, SharedProcessor,
 };

@@ -132,7 +132,7 @@ pub enum WatchEvent<K> {
     /// An event whose object can't be decoded.
     RejectedObject {
         /// What happened to the object.
-        kind: MalformedKind,
+        kind: RejectedKind,
         /// What is known of it.
         object: RejectedObject,
     },
@@ -149,7 +149,7 @@ pub struct Bookmark {
 
 /// What a watch reported of an object that couldn't be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MalformedKind {
+pub enum RejectedKind {
     /// It was added or modified: the state that is held of it is out of date from here on.
     Changed,
     /// It was deleted.

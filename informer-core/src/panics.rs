@@ -1,12 +1,17 @@
-//! What to do with the payload of a caught panic.
+//! Takes apart the payload of a caught panic.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Drops the payload of a panic. If that panics, too, then the second payload is leaked: it may be of the same kind.
+/// Returns the message of a panic and drops its payload. If that drop panics too, the second payload is leaked, because its
+/// drop could panic again.
 #[doc(hidden)]
-pub fn discard_panic(payload: Box<dyn Any + Send>) {
+#[must_use]
+pub fn panic_message(payload: Box<dyn Any + Send>) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
+    text.unwrap_or_else(|| "no message".to_owned())
 }

@@ -205,7 +205,7 @@ fn i10_an_index_function_that_fails_or_panics_costs_the_object_that_index_and_no
         None,
     );
     assert_eq!(failures[0].to_string(), "index \"tag\" can't place bad at resource version 2: no tag");
-    assert_eq!(failures[1].error, "the index function panicked");
+    assert_eq!(failures[1].error, "the index function panicked: told to");
     assert_eq!((indexer.len(), by_tag.values()), (3, vec![1]));
     assert_eq!(indexer.index_failures().len(), 2);
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use informer_core::panic_message;
 use informer_workqueue::{Item, Priority, Workqueue};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
@@ -115,7 +116,7 @@ where
             result.map_or_else(|error| Verdict::Failed(chain(error.into().as_ref())), Verdict::Reconciled)
         };
         let caught = AssertUnwindSafe(call).catch_unwind().await;
-        caught.unwrap_or_else(|panic| Verdict::Panicked(message_of(panic.as_ref())))
+        caught.unwrap_or_else(|panic| Verdict::Panicked(panic_message(panic)))
     }
 }
 
@@ -144,9 +145,4 @@ fn chain(error: &(dyn Error + 'static)) -> String {
         source = cause.source();
     }
     text
-}
-
-fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }

@@ -15,7 +15,7 @@ use super::cursor::{Cursor, Next};
 use super::listener::{ListenerGuard, ProcessorListener};
 use super::stopwatch::Stopwatch;
 use crate::handler::{dispatch, dispatch_async};
-use crate::{AsyncEventHandler, Event, EventHandler, discard_panic};
+use crate::{AsyncEventHandler, Event, EventHandler, panic_message};
 
 /// After so many calls in a row, other tasks have their turn.
 const CALLS_IN_A_ROW: usize = 128;
@@ -67,7 +67,8 @@ struct HandlerTask<K: Send + Sync + 'static> {
 /// How a call ended.
 enum Called {
     Returned,
-    Panicked,
+    /// The message of the panic.
+    Panicked(String),
     /// The handler was removed while the call was waiting for something.
     Abandoned,
 }
@@ -76,10 +77,7 @@ impl From<std::thread::Result<()>> for Called {
     fn from(outcome: std::thread::Result<()>) -> Self {
         match outcome {
             Ok(()) => Self::Returned,
-            Err(payload) => {
-                discard_panic(payload);
-                Self::Panicked
-            }
+            Err(payload) => Self::Panicked(panic_message(payload)),
         }
     }
 }
@@ -136,9 +134,10 @@ impl<K: Send + Sync + 'static> HandlerTask<K> {
             };
             match called {
                 Called::Returned => self.listener.count_delivered(),
-                Called::Panicked => {
+                Called::Panicked(panic) => {
                     self.listener.count_panicked();
-                    tracing::error!(handler = %self.listener.name(), key = %event.key(), "handler panicked; it goes on with the next event");
+                    let (handler, key) = (self.listener.name(), event.key());
+                    tracing::error!(%handler, %key, panic, "handler panicked; continuing with the next event");
                 }
                 Called::Abandoned => return,
             }

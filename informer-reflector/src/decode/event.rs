@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use informer_core::{
-    Bookmark, ListWatchError, MalformedKind, OwnedObject, RejectedObject, ResourceVersion, WatchEvent,
+    Bookmark, ListWatchError, OwnedObject, RejectedKind, RejectedObject, ResourceVersion, WatchEvent,
 };
 use kube::core::Status;
 use serde::Deserialize;
@@ -169,7 +169,7 @@ impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ObjectSeed<'_, K> {
             EventType::Bookmark => WatchEvent::Bookmark(Marked::deserialize(deserializer)?.into()),
             EventType::Error => WatchEvent::Error(Box::new(Status::deserialize(deserializer)?)),
             EventType::Unknown => WatchEvent::RejectedObject {
-                kind: MalformedKind::Unknown,
+                kind: RejectedKind::Unknown,
                 object: Identified::deserialize(deserializer)?
                     .malformed("an event of an unknown type".into()),
             },
@@ -244,9 +244,9 @@ fn undecodable<K>(line: &[u8], error: &serde_json::Error) -> WatchEvent<K> {
     };
     match event_type {
         EventType::Added | EventType::Modified => {
-            WatchEvent::RejectedObject { kind: MalformedKind::Changed, object }
+            WatchEvent::RejectedObject { kind: RejectedKind::Changed, object }
         }
-        EventType::Deleted => WatchEvent::RejectedObject { kind: MalformedKind::Deleted, object },
+        EventType::Deleted => WatchEvent::RejectedObject { kind: RejectedKind::Deleted, object },
         // That the watch failed must not be lost only because it is not said why.
         EventType::Error => {
             let message = format!("the watch failed, and its status can't be decoded: {}", object.error);
@@ -257,5 +257,5 @@ fn undecodable<K>(line: &[u8], error: &serde_json::Error) -> WatchEvent<K> {
 }
 
 fn unknown<K>(object: RejectedObject) -> WatchEvent<K> {
-    WatchEvent::RejectedObject { kind: MalformedKind::Unknown, object }
+    WatchEvent::RejectedObject { kind: RejectedKind::Unknown, object }
 }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_core::ListWatchError;
+use informer_core::{ListWatchError, panic_message};
 
 /// A list or watch that has failed, and what the reflector does next.
 #[derive(Debug)]
@@ -39,7 +39,8 @@ pub(super) type OnFailure = Arc<dyn Fn(&ListWatchFailure<'_>) + Send + Sync>;
 /// Calls `hears`, whose panic ends that call and nothing else (I12). No lock is held (I8).
 pub(super) fn tell(hears: Option<&OnFailure>, failure: &ListWatchFailure<'_>) {
     let Some(hears) = hears else { return };
-    if catch_unwind(AssertUnwindSafe(|| hears(failure))).is_err() {
-        tracing::error!(resource = failure.description, "on_failure callback panicked");
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| hears(failure))) {
+        let panic = panic_message(payload);
+        tracing::error!(resource = failure.description, panic, "on_failure callback panicked");
     }
 }

@@ -2,7 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use informer_core::{Cached, ObjectKey, OwnedObject, Packed, RejectedObject, ResourceVersion, Uid};
+use informer_core::{
+    Cached, ObjectKey, OwnedObject, Packed, RejectedObject, ResourceVersion, Uid, panic_message,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
@@ -38,13 +40,16 @@ impl<K: Resource> Ingest<K> {
     /// The object in another form, if it is to be held in one.
     fn packed(&self, object: &K) -> Option<Packed<K>> {
         let pack = self.pack.as_ref()?;
-        catch_unwind(AssertUnwindSafe(|| pack(object))).ok().flatten()
+        catch_unwind(AssertUnwindSafe(|| pack(object))).unwrap_or_else(|payload| {
+            drop(panic_message(payload));
+            None
+        })
     }
 
     fn apply_transform(&self, object: &mut K, identity: &Identity) -> Result<(), String> {
         let Some(transform) = &self.transform else { return Ok(()) };
         catch_unwind(AssertUnwindSafe(|| transform(object)))
-            .unwrap_or_else(|_| Err("the transform panicked".to_owned()))?;
+            .unwrap_or_else(|payload| Err(format!("the transform panicked: {}", panic_message(payload))))?;
         match identity.difference(object.meta()) {
             None => Ok(()),
             Some(field) => Err(format!("the transform changed {field}, which tells objects apart")),

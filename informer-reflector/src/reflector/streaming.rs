@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use informer_core::{
-    Bookmark, Cached, ListWatchError, MalformedKind, ObjectKey, RejectedObject, ResourceVersion, WatchEvent,
+    Bookmark, Cached, ListWatchError, ObjectKey, RejectedKind, RejectedObject, ResourceVersion, WatchEvent,
     WatchOptions, WatchStream,
 };
 use kube::Resource;
@@ -229,7 +229,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 event,
                 WatchEvent::Modified(_)
                     | WatchEvent::Deleted(_)
-                    | WatchEvent::RejectedObject { kind: MalformedKind::Deleted, .. }
+                    | WatchEvent::RejectedObject { kind: RejectedKind::Deleted, .. }
             );
             if is_change {
                 // Servers before 1.34 told of changes before they told of the end.
@@ -265,15 +265,15 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     fn take_malformed_initial(
         &mut self,
-        kind: MalformedKind,
+        kind: RejectedKind,
         object: RejectedObject,
         listing: &mut Listing<K>,
     ) -> Result<(), NoStream> {
         match (kind, object.key.clone()) {
-            (MalformedKind::Changed, _) => self.set_aside_listed(&object, listing),
-            (MalformedKind::Deleted, Some(key)) => listing.remove(key),
+            (RejectedKind::Changed, _) => self.set_aside_listed(&object, listing),
+            (RejectedKind::Deleted, Some(key)) => listing.remove(key),
             // I10: what happened to which object is not known; a list in pages says what is true.
-            (MalformedKind::Deleted | MalformedKind::Unknown, _) => {
+            (RejectedKind::Deleted | RejectedKind::Unknown, _) => {
                 self.reporter.set_aside(&object);
                 return Err(unsupported(object.error));
             }

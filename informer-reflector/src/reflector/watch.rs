@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, poll};
 use informer_core::{
-    Bookmark, Cached, Deleted, Delta, ListWatchError, MalformedKind, OwnedObject, RejectedObject,
+    Bookmark, Cached, Deleted, Delta, ListWatchError, OwnedObject, RejectedKind, RejectedObject,
     ResourceVersion, WatchEvent, WatchOptions, WatchStream,
 };
 use kube::Resource;
@@ -302,10 +302,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     fn take_event(&mut self, event: WatchEvent<K>) -> Result<Option<Delta<K>>, Ending> {
         match event {
-            WatchEvent::Added(object) => self.take_object(object, MalformedKind::Changed, Delta::Added),
-            WatchEvent::Modified(object) => self.take_object(object, MalformedKind::Changed, Delta::Updated),
+            WatchEvent::Added(object) => self.take_object(object, RejectedKind::Changed, Delta::Added),
+            WatchEvent::Modified(object) => self.take_object(object, RejectedKind::Changed, Delta::Updated),
             WatchEvent::Deleted(object) => self
-                .take_object(object, MalformedKind::Deleted, |object| Delta::Deleted(Deleted::exact(object))),
+                .take_object(object, RejectedKind::Deleted, |object| Delta::Deleted(Deleted::exact(object))),
             WatchEvent::Bookmark(Bookmark { resource_version, .. }) => {
                 // An older one says what is known already, and to go back there would bring the events since again (I1).
                 if !self.history.last_seen.is_newer_than(&resource_version) {
@@ -321,7 +321,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     fn take_object(
         &mut self,
         object: OwnedObject<K>,
-        if_malformed: MalformedKind,
+        if_malformed: RejectedKind,
         delta: fn(Cached<K>) -> Delta<K>,
     ) -> Result<Option<Delta<K>>, Ending> {
         let object = match self.intake.take(object) {
@@ -342,14 +342,14 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// I10: an object that can't be taken in is set aside; that it is gone is news all the same.
     fn take_malformed(
         &mut self,
-        kind: MalformedKind,
+        kind: RejectedKind,
         object: RejectedObject,
     ) -> Result<Option<Delta<K>>, Ending> {
-        let Some(key) = object.key.clone().filter(|_| kind != MalformedKind::Unknown) else {
+        let Some(key) = object.key.clone().filter(|_| kind != RejectedKind::Unknown) else {
             self.reporter.set_aside(&object);
             return Err(Ending::Unattributable(object.error));
         };
-        if kind == MalformedKind::Deleted {
+        if kind == RejectedKind::Deleted {
             self.advance(&object.resource_version);
             self.reporter.taken_in(&key);
             return Ok(Some(Delta::Deleted(Deleted::missed(key, None))));

@@ -77,8 +77,8 @@ async fn a_watch_whose_time_is_up_is_no_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_what_is_called_on_failures_may_panic() {
-    let config = ReflectorConfig::new().on_failure(|_| panic!("told to"));
+async fn i12_panic_of_the_failure_callback_is_ignored() {
+    let config = ReflectorConfig::new().on_failure(|_| std::panic::panic_any(HostilePayload));
     let mut run = Run::with(vec![Line::ListFails(failure(500, "InternalError")), page(vec![], "7")], config);
     run.expect_requests(&["list 0 500", "list 0 500", "watch 7"]).await;
 }

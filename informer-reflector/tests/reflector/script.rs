@@ -382,3 +382,12 @@ pub(super) fn patience(seconds: u64) -> ListWatchError {
         retry_after: Some(Duration::from_secs(seconds)),
     }
 }
+
+/// A panic payload that panics when it is dropped.
+pub(super) struct HostilePayload;
+
+impl Drop for HostilePayload {
+    fn drop(&mut self) {
+        std::panic::panic_any(Self);
+    }
+}

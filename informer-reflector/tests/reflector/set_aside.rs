@@ -1,6 +1,6 @@
 //! What becomes of objects that cannot be taken in.
 
-use informer_core::{MalformedKind, WatchEvent};
+use informer_core::{RejectedKind, WatchEvent};
 use informer_reflector::{Health, ReflectorConfig};
 use k8s_openapi::api::core::v1::ConfigMap;
 
@@ -13,14 +13,14 @@ async fn i10_what_cannot_be_decoded_is_set_aside_and_comes_back_with_a_good_vers
     run.expect_notes(&["[a !b]@7"]).await;
     assert_eq!(run.status.set_aside(), [malformed(Some("b"), "2")]);
     let object = malformed(Some("a"), "8");
-    send(&events, vec![WatchEvent::RejectedObject { kind: MalformedKind::Changed, object }]);
+    send(&events, vec![WatchEvent::RejectedObject { kind: RejectedKind::Changed, object }]);
     run.expect_notes(&["@8"]).await;
     send(&events, vec![WatchEvent::Modified(named("b", "9").into())]);
     // The watch goes on, and what comes after counts from there.
     run.expect_notes(&["~b@9"]).await;
     assert_eq!(run.status.set_aside(), [malformed(Some("a"), "8")]);
     let object = malformed(Some("a"), "10");
-    send(&events, vec![WatchEvent::RejectedObject { kind: MalformedKind::Deleted, object }]);
+    send(&events, vec![WatchEvent::RejectedObject { kind: RejectedKind::Deleted, object }]);
     run.expect_notes(&["?a@10"]).await;
     assert!(run.status.set_aside().is_empty());
     assert_eq!(run.status.set_aside_total(), 2);
@@ -35,7 +35,7 @@ async fn i10_a_list_with_an_object_that_nobody_can_name_is_not_taken_for_the_who
 
 #[tokio::test(start_paused = true)]
 async fn i10_an_event_that_names_no_object_or_says_not_what_has_become_of_it_leads_to_a_list() {
-    for (kind, name) in [(MalformedKind::Changed, None), (MalformedKind::Unknown, Some("a"))] {
+    for (kind, name) in [(RejectedKind::Changed, None), (RejectedKind::Unknown, Some("a"))] {
         let (events, line) = watch();
         let mut run = Run::new(vec![page(vec![], "7"), line, page(vec![], "9"), watch().1]);
         run.expect_requests(&["list 0 500", "watch 7"]).await;
@@ -53,17 +53,22 @@ async fn i10_a_transform_that_fails_or_panics_sets_the_object_aside() {
         ReflectorConfig::new().transform(|object: &mut ConfigMap| match object.metadata.name.as_deref() {
             Some("bad") => Err("no good"),
             Some("ugly") => panic!("told to"),
+            Some("uglier") => std::panic::panic_any(HostilePayload),
             _ => Ok(()),
         });
     let mut run = Run::with(
-        vec![page(vec![item("good", "1"), item("bad", "2"), item("ugly", "3")], "7"), line],
+        vec![
+            page(vec![item("good", "1"), item("bad", "2"), item("ugly", "3"), item("uglier", "4")], "7"),
+            line,
+        ],
         config,
     );
-    run.expect_notes(&["[good !bad !ugly]@7"]).await;
+    run.expect_notes(&["[good !bad !uglier !ugly]@7"]).await;
     send(&events, vec![WatchEvent::Deleted(named("bad", "8").into())]);
     run.expect_notes(&["?bad@8"]).await;
-    let errors: Vec<_> = run.status.set_aside().into_iter().map(|object| object.error).collect();
-    assert_eq!(errors, ["the transform panicked"]);
+    let mut errors: Vec<_> = run.status.set_aside().into_iter().map(|object| object.error).collect();
+    errors.sort();
+    assert_eq!(errors, ["the transform panicked: no message", "the transform panicked: told to"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use informer_core::{ListWatchError, MalformedKind, RejectedObject, WatchEvent};
+use informer_core::{ListWatchError, RejectedKind, RejectedObject, WatchEvent};
 use informer_reflector::{Health, ReflectorConfig};
 
 use super::log::Log;
@@ -95,7 +95,7 @@ async fn set_aside_version_is_counted_and_logged_once() {
     let lines = vec![page(vec![], "7"), line, page(vec![Err(listed)], "8"), watch().1];
     let (mut run, log) = (Run::new(lines), Log::default());
     let _logging = log.start_for(&run);
-    let malformed = WatchEvent::RejectedObject { kind: MalformedKind::Changed, object: again };
+    let malformed = WatchEvent::RejectedObject { kind: RejectedKind::Changed, object: again };
     send(&events, vec![malformed, error(410, "Expired")]);
     run.expect_requests(&["list 0 500", "watch 7", "list 8 all", "watch 8"]).await;
     assert_eq!(run.status.set_aside_total(), 1);

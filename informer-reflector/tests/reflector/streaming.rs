@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use informer_core::{ListWatchError, MalformedKind, WatchEvent};
+use informer_core::{ListWatchError, RejectedKind, WatchEvent};
 use informer_reflector::{Health, ReflectorConfig, SharedServer};
 use k8s_openapi::api::core::v1::ConfigMap;
 
@@ -229,7 +229,7 @@ async fn a_burst_at_the_beginning_buys_no_long_wait_for_an_end_that_does_not_com
 /// Enough to go on for ten seconds. What can't be taken in counts as well, and takes no memory.
 fn many() -> Vec<WatchEvent<ConfigMap>> {
     let event =
-        || WatchEvent::RejectedObject { kind: MalformedKind::Changed, object: malformed(Some("b"), "2") };
+        || WatchEvent::RejectedObject { kind: RejectedKind::Changed, object: malformed(Some("b"), "2") };
     (0..5_000).map(|_| event()).collect()
 }
 
@@ -366,16 +366,16 @@ async fn i10_what_a_stream_cannot_take_in_is_set_aside_at_once_and_not_taken_for
         |kind, name, version| WatchEvent::RejectedObject { kind, object: malformed(name, version) };
     let (events, line) = stream_of(vec![vec![
         added("a", "3"),
-        malformed_event(MalformedKind::Changed, Some("b"), "4"),
-        malformed_event(MalformedKind::Changed, Some("c"), "5"),
-        malformed_event(MalformedKind::Changed, Some("d"), "6"),
+        malformed_event(RejectedKind::Changed, Some("b"), "4"),
+        malformed_event(RejectedKind::Changed, Some("c"), "5"),
+        malformed_event(RejectedKind::Changed, Some("d"), "6"),
     ]]);
     let mut run = Run::streaming(vec![line]);
     run.health(|health| matches!(health, Health::Syncing { received: 4, .. })).await;
     assert_eq!(run.status.set_aside().len(), 3);
     let healed = modified("c", "7");
-    let gone = malformed_event(MalformedKind::Deleted, Some("d"), "8");
-    let nameless = malformed_event(MalformedKind::Changed, None, "");
+    let gone = malformed_event(RejectedKind::Deleted, Some("d"), "8");
+    let nameless = malformed_event(RejectedKind::Changed, None, "");
     send(&events, vec![healed, gone, nameless, end("9")]);
     run.expect_notes(&["[a c !b and more]@9"]).await;
     assert_eq!(run.status.set_aside(), [malformed(Some("b"), "4")]);
@@ -384,7 +384,7 @@ async fn i10_what_a_stream_cannot_take_in_is_set_aside_at_once_and_not_taken_for
 #[tokio::test(start_paused = true)]
 async fn i10_an_object_that_has_changed_into_what_cannot_be_taken_in_before_the_end_stays_set_aside() {
     let spoilt = malformed(Some("a"), "5");
-    let change = WatchEvent::RejectedObject { kind: MalformedKind::Changed, object: spoilt.clone() };
+    let change = WatchEvent::RejectedObject { kind: RejectedKind::Changed, object: spoilt.clone() };
     // All in one piece.
     let (_events, line) = stream_of(vec![vec![added("a", "3"), modified("a", "4"), change, end("9")]]);
     let mut run = Run::streaming(vec![line]);
@@ -394,7 +394,7 @@ async fn i10_an_object_that_has_changed_into_what_cannot_be_taken_in_before_the_
 
 #[tokio::test(start_paused = true)]
 async fn i10_an_initial_event_of_an_unknown_kind_leads_to_a_list_in_pages() {
-    for kind in [MalformedKind::Unknown, MalformedKind::Deleted] {
+    for kind in [RejectedKind::Unknown, RejectedKind::Deleted] {
         let unknown = WatchEvent::RejectedObject { kind, object: malformed(None, "") };
         let mut run = Run::streaming(vec![stream_of(vec![vec![unknown]]).1, page(vec![], "7")]);
         run.expect_requests(&["stream newest", "list 0 500", "watch 7"]).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_core::{ListWatchError, MalformedKind, WatchEvent};
+use informer_core::{ListWatchError, RejectedKind, WatchEvent};
 use informer_reflector::ReflectorConfig;
 
 use super::script::*;
@@ -61,7 +61,7 @@ async fn a_bookmark_without_a_version_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_version_of_zero_is_no_place_to_go_on_from() {
-    let gone = WatchEvent::RejectedObject { kind: MalformedKind::Deleted, object: malformed(Some("a"), "0") };
+    let gone = WatchEvent::RejectedObject { kind: RejectedKind::Deleted, object: malformed(Some("a"), "0") };
     let events = [bookmark("0"), added("a", "0"), modified("a", "0"), deleted("a", "0"), gone];
     for event in events {
         let (first, first_line) = watch();

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use informer_core::{Cached, ObjectKey, ResourceVersion, discard_panic};
+use informer_core::{Cached, ObjectKey, ResourceVersion, panic_message};
 use smallvec::SmallVec;
 
 use super::{AnyIndexState, IndexState, IndexValue, ValueEntry};
@@ -111,8 +111,7 @@ impl<K, V: IndexValue> Definition<K, V> {
             Function::OfKey(function) => Ok(function(object.key())),
             Function::OfObject(function) => catch_unwind(AssertUnwindSafe(|| function(object)))
                 .unwrap_or_else(|payload| {
-                    discard_panic(payload);
-                    Err("the index function panicked".to_owned())
+                    Err(format!("the index function panicked: {}", panic_message(payload)))
                 }),
         }
     }
@@ -213,7 +212,7 @@ fn set_values<V: IndexValue>(
     let mut new = SmallVec::new();
     let found = catch_unwind(AssertUnwindSafe(|| state.add_ids_of(values, &mut new)));
     let outcome = found.map_err(|payload| {
-        discard_panic(payload);
+        drop(panic_message(payload));
         out_of_use.extend(new.drain(..).filter_map(|id| state.remove_unused(id)));
         ValuePanicked
     });

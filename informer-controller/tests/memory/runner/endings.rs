@@ -17,7 +17,17 @@ enum How {
     Error,
     Panic,
     PanicLater,
+    /// With a payload that panics when it is dropped.
+    HostilePanic,
     Hang,
+}
+
+struct HostilePayload;
+
+impl Drop for HostilePayload {
+    fn drop(&mut self) {
+        std::panic::panic_any(Self);
+    }
 }
 
 /// Says when and after how many failures it was called, and fails three times.
@@ -34,6 +44,7 @@ async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
                 _ if failures == 3 => return Ok(Reconciled::Done),
                 How::Error => return Err("refused"),
                 How::Hang => std::future::pending().await,
+                How::HostilePanic => std::panic::panic_any(HostilePayload),
                 How::Panic | How::PanicLater => tokio::task::yield_now().await,
             }
             panic!("after an await");
@@ -59,7 +70,7 @@ async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
 
 #[tokio::test(start_paused = true)]
 async fn what_fails_or_panics_comes_again_with_back_off_until_it_is_done() {
-    for how in [How::Error, How::Panic, How::PanicLater] {
+    for how in [How::Error, How::Panic, How::PanicLater, How::HostilePanic] {
         let (stats, calls) = fails_three_times(how).await;
         let waits: Vec<_> = calls.iter().skip(1).map(|(wait, _)| wait.as_millis()).collect();
         assert_eq!(waits, [100, 200, 400], "{how:?}");

@@ -1,6 +1,6 @@
 //! What comes out of a [`WatchDecoder`] for bodies of all kinds, cut anywhere.
 
-use informer_core::{Bookmark, MalformedKind, ObjectKey, RejectedObject};
+use informer_core::{Bookmark, ObjectKey, RejectedKind, RejectedObject};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ fn one(line: &str) -> WatchEvent<Pod> {
     events.remove(0)
 }
 
-fn malformed(line: &str) -> (MalformedKind, RejectedObject) {
+fn malformed(line: &str) -> (RejectedKind, RejectedObject) {
     match one(line) {
         WatchEvent::RejectedObject { kind, object } => (kind, object),
         other => panic!("{other:?}"),
@@ -57,9 +57,9 @@ fn each_type_of_event_comes_out_as_itself() -> Result<(), ListWatchError> {
         matches!(added, WatchEvent::Added(pod) if name(pod) == "a" && pod.metadata.managed_fields.is_none())
     );
     assert!(matches!(modified, WatchEvent::Modified(pod) if name(pod) == "b"));
-    assert!(matches!(deleted, WatchEvent::RejectedObject { kind: MalformedKind::Deleted, .. }));
+    assert!(matches!(deleted, WatchEvent::RejectedObject { kind: RejectedKind::Deleted, .. }));
     assert!(matches!(bookmark, WatchEvent::Bookmark(_)));
-    assert!(matches!(broken, WatchEvent::RejectedObject { kind: MalformedKind::Unknown, .. }));
+    assert!(matches!(broken, WatchEvent::RejectedObject { kind: RejectedKind::Unknown, .. }));
     assert!(matches!(last, WatchEvent::Added(pod) if name(pod) == "d"));
     Ok(())
 }
@@ -108,10 +108,10 @@ fn an_object_that_does_not_decode_is_known_by_its_metadata() {
     let object =
         r#"{"metadata":{"name":"a","namespace":"ns","resourceVersion":"5"},"spec":{"nodeName":false}}"#;
     for (event_type, expected) in [
-        ("ADDED", MalformedKind::Changed),
-        ("MODIFIED", MalformedKind::Changed),
-        ("DELETED", MalformedKind::Deleted),
-        ("EXPLODED", MalformedKind::Unknown),
+        ("ADDED", RejectedKind::Changed),
+        ("MODIFIED", RejectedKind::Changed),
+        ("DELETED", RejectedKind::Deleted),
+        ("EXPLODED", RejectedKind::Unknown),
     ] {
         for line in [
             format!(r#"{{"type":"{event_type}","object":{object}}}"#),
