@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use informer_testing::Simulator;
+use kube_simulator::Simulator;
 use kube::Client;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::json;

@@ -7,6 +7,7 @@
 //! dropped, outside it.
 
 mod log;
+mod refusal;
 mod seam;
 mod state;
 
@@ -21,9 +22,9 @@ use kube::core::response::reason;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::Error;
-use crate::status::{self, Refusal};
+use kube_simulator::Error;
 use log::{ChangeKind, What};
+use refusal::Refusal;
 use state::State;
 
 /// A [`ListerWatcher`](informer_core::ListerWatcher) whose objects a test keeps in memory and changes as it likes: no HTTP, no JSON, no tasks, and
@@ -221,12 +222,12 @@ impl<K: Resource + Clone> MemorySource<K> {
 
     fn already_exists(&self, key: &ObjectKey) -> Refusal {
         let message = format!("{} \"{key}\" already exists", self.shared.description);
-        status::failure(StatusCode::CONFLICT, reason::ALREADY_EXISTS, message)
+        refusal::failure(StatusCode::CONFLICT, reason::ALREADY_EXISTS, message)
     }
 
     fn not_found(&self, key: &ObjectKey) -> Refusal {
         let message = format!("{} \"{key}\" not found", self.shared.description);
-        status::failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message)
+        refusal::failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, message)
     }
 }
 
@@ -341,7 +342,7 @@ fn key_of<K: Resource>(object: &K) -> Result<ObjectKey, Refusal> {
         Some(name) if !name.is_empty() => Ok(ObjectKey::new(meta.namespace.as_deref(), name)),
         _ => {
             let message = "metadata.name: Required value: name or generateName is required";
-            Err(status::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message))
+            Err(refusal::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message))
         }
     }
 }

@@ -7,7 +7,9 @@ use informer_core::{
 };
 
 use super::log::{Entry, Log, ReaderId};
-use crate::status::{self, Refusal};
+use http::StatusCode;
+
+use super::refusal::{self, Refusal};
 
 /// The version before the first change; `0` would mean any.
 const FIRST_VERSION: u64 = 1;
@@ -72,7 +74,7 @@ impl<K> State<K> {
             return Err(error);
         }
         if options.continue_token.is_some() {
-            return Err(status::expired("The provided continue parameter is too old").into());
+            return Err(refusal::expired("The provided continue parameter is too old").into());
         }
         let wanted = options.resource_version.as_ref().map_or(Ok(0), parse)?;
         // With a limit and no word on how it is meant, a version means exactly that one.
@@ -83,7 +85,7 @@ impl<K> State<K> {
         self.check_reached(wanted)?;
         if exactly && wanted != 0 && wanted < self.version {
             let message = format!("too old resource version: {wanted} ({})", self.version);
-            return Err(status::expired(message).into());
+            return Err(refusal::expired(message).into());
         }
         Ok(self.everything())
     }
@@ -104,14 +106,14 @@ impl<K> State<K> {
         }
         if from < self.floor {
             let message = format!("too old resource version: {from} ({})", self.floor);
-            return Err(status::expired(message).into());
+            return Err(refusal::expired(message).into());
         }
         Ok(Opened { reader: self.log.open_after(from, options.allow_bookmarks), initial: None })
     }
 
     fn check_reached(&self, wanted: u64) -> Result<(), Refusal> {
         if wanted > self.version {
-            return Err(status::too_large_resource_version(wanted, self.version));
+            return Err(refusal::too_large_resource_version(wanted, self.version));
         }
         Ok(())
     }
@@ -127,5 +129,11 @@ fn parse(version: &ResourceVersion) -> Result<u64, Refusal> {
         return Ok(0);
     }
     let text = version.to_string();
-    text.parse().map_err(|_| status::bad_request(format!("invalid resource version {text:?}: not a number")))
+    text.parse().map_err(|_| {
+        refusal::failure(
+            StatusCode::BAD_REQUEST,
+            "BadRequest",
+            format!("invalid resource version {text:?}: not a number"),
+        )
+    })
 }

@@ -2,7 +2,7 @@
 // each with the types of client-go, and says where they differ. Protobuf must also be what Go itself makes of the object,
 // to the byte.
 //
-// The end-to-end tests of informer-testing run it against the simulator.
+// The end-to-end tests of kube-simulator run it against the simulator.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command messages prints what there is to know of the protobuf messages of Kubernetes' built-in kinds, to read and write
 // them without generated code: the fields' numbers, names and types, as the tags of the Go types have them.
 //
-// informer-testing/src/protobuf/messages.txt is its output; `informer-testing/src/protobuf/messages.rs` says what a line
+// kube-simulator/src/protobuf/messages.txt is its output; `kube-simulator/src/protobuf/messages.rs` says what a line
 // means.
 package main
 

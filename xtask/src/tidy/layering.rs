@@ -25,7 +25,7 @@ const CLIENTS: &[&str] = &["kube-client", "hyper", "hyper-util", "reqwest", "ure
 /// What knows of Kubernetes.
 const KUBERNETES: &[&str] = &["kube-core", "kube-client", "k8s-openapi", "informer-core", "informer-store"];
 
-const LAYERS: [Layer; 4] = [
+const LAYERS: [Layer; 5] = [
     Layer {
         name: "informer-core",
         never: CLIENTS,
@@ -43,6 +43,12 @@ const LAYERS: [Layer; 4] = [
         never: &["informer-core", "informer-factory", "informer-reflector", "informer-store", "kube-core"],
         not_directly: &[],
         because: "what it generates must name nothing but the front door",
+    },
+    Layer {
+        name: "kube-simulator",
+        never: &["informer-core", "informer-store", "informer-reflector", "informer-factory"],
+        not_directly: &[],
+        because: "the simulator must judge informers without using them",
     },
     Layer {
         name: "informer-workqueue",
@@ -111,7 +117,7 @@ mod tests {
     #[test]
     fn what_a_layer_must_not_use_is_found() {
         let names = |names: &[&str]| -> Vec<String> { names.iter().map(|n| (*n).into()).collect() };
-        let [core, store, macros, workqueue] = &LAYERS;
+        let [core, store, macros, _simulator, workqueue] = &LAYERS;
         let all = names(&["informer-store", "informer-core", "tokio"]);
         assert_eq!(offenders(core, &all, &all), [""; 0]);
         assert_eq!(offenders(store, &all, &names(&["informer-core"])), [""; 0]);

@@ -1,0 +1,41 @@
+//! The refusals of an API server that a [`MemorySource`](super::MemorySource) can answer with.
+
+use http::StatusCode;
+use kube::core::Status;
+use kube::core::response::{StatusCause, StatusDetails, StatusSummary};
+
+pub(super) type Refusal = Box<Status>;
+
+pub(super) fn failure(code: StatusCode, reason: &str, message: impl Into<String>) -> Refusal {
+    Box::new(Status {
+        status: Some(StatusSummary::Failure),
+        code: code.as_u16(),
+        message: message.into(),
+        metadata: None,
+        reason: reason.to_owned(),
+        details: None,
+    })
+}
+
+pub(super) fn expired(message: impl Into<String>) -> Refusal {
+    failure(StatusCode::GONE, "Expired", message)
+}
+
+/// The refusal of a read at a resource version that the server has not reached.
+pub(super) fn too_large_resource_version(wanted: u64, current: u64) -> Refusal {
+    let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
+    let cause = StatusCause {
+        reason: "ResourceVersionTooLarge".to_owned(),
+        message: "Too large resource version".to_owned(),
+        field: String::new(),
+    };
+    let details = StatusDetails {
+        name: String::new(),
+        group: String::new(),
+        kind: String::new(),
+        uid: String::new(),
+        causes: vec![cause],
+        retry_after_seconds: 1,
+    };
+    Box::new(Status { details: Some(details), ..*failure(StatusCode::GATEWAY_TIMEOUT, "Timeout", message) })
+}

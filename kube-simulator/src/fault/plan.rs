@@ -1,0 +1,193 @@
+//! [`FaultPlan`]: trouble drawn from a seed: what, when and for how long.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::shutdown::ShutdownAnswer;
+use super::trouble::{Ongoing, Trouble};
+use crate::request::RequestFilter;
+use crate::simulator::Simulator;
+
+/// How much trouble there is to be.
+#[derive(Clone, Debug)]
+pub struct FaultPlanOptions {
+    /// How long the plan takes; all trouble is over by then. Default: 10 minutes.
+    pub duration: Duration,
+    /// How often there is trouble. Default: 20 times.
+    pub count: usize,
+    /// To which requests and watches it happens, as far as it is about single ones. Default: all.
+    pub requests: RequestFilter,
+    /// What may happen; more often, if it is in here more often. Default: everything but
+    /// [`Trouble::UndoWrites`], which a client can't be expected to bear.
+    pub troubles: Vec<Trouble>,
+}
+
+impl Default for FaultPlanOptions {
+    fn default() -> Self {
+        Self {
+            duration: Duration::from_secs(600),
+            count: 20,
+            requests: RequestFilter::any(),
+            troubles: vec![
+                Trouble::CloseWatches,
+                Trouble::AbortWatches,
+                Trouble::ExpireWatches,
+                Trouble::FailWatches,
+                Trouble::CutNextEvent,
+                Trouble::GarbleNextEvent,
+                Trouble::Compact,
+                Trouble::Restart,
+                Trouble::RestartWithoutHistory,
+                Trouble::Refuse,
+                Trouble::Respond { code: 410, retry_after: 0 },
+                Trouble::Respond { code: 429, retry_after: 0 },
+                Trouble::Respond { code: 429, retry_after: 1 },
+                Trouble::Respond { code: 500, retry_after: 0 },
+                Trouble::Respond { code: 500, retry_after: 1 },
+                Trouble::Respond { code: 503, retry_after: 0 },
+                Trouble::Respond { code: 503, retry_after: 5 },
+                Trouble::Respond { code: 504, retry_after: 0 },
+                Trouble::Stall,
+                Trouble::StallBodies(0),
+                Trouble::CloseBodies(0),
+                Trouble::AbortBodies(0),
+                Trouble::ExpireTokens,
+                Trouble::LoseBookmarks,
+                Trouble::DelayBookmarks,
+                Trouble::HoldReplicas,
+                Trouble::EmptyWatchCache,
+                Trouble::ShutDown(ShutdownAnswer::Usual),
+                Trouble::ShutDown(ShutdownAnswer::TooManyRequests),
+                Trouble::ShutDown(ShutdownAnswer::ServiceUnavailable),
+                Trouble::DrainConnections,
+            ],
+        }
+    }
+}
+
+/// One thing that goes wrong in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlannedTrouble {
+    /// When it begins, counted from the beginning of the plan.
+    pub at: Duration,
+    /// How long it lasts; nothing for what happens at once.
+    pub lasts: Duration,
+    /// What it is.
+    pub trouble: Trouble,
+}
+
+/// A sequence of trouble, drawn from a seed: the same seed and options give the same plan. Printed, it is its history,
+/// a line for each trouble. Where two of the same kind overlap that are about the server as a whole, such as two shutdowns,
+/// the first to end ends both.
+///
+/// ```
+/// use kube_simulator::{Error, FaultPlan, FaultPlanOptions, Simulator};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Error> {
+/// let simulator = Simulator::builder().built_in_kinds().start_in_process();
+/// let plan = FaultPlan::from_seed(7, &FaultPlanOptions::default());
+/// println!("{plan}");
+/// plan.run(&simulator, |what| println!("{what}")).await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct FaultPlan {
+    troubles: Vec<PlannedTrouble>,
+    requests: RequestFilter,
+    duration: Duration,
+}
+
+impl FaultPlan {
+    /// Draws a plan.
+    ///
+    /// Where bodies are cut or stalled, the number of bytes is drawn too, up to 4,000 more than the options say. How long
+    /// trouble lasts is drawn from 50 ms to 100 s, short more often than long.
+    #[must_use]
+    pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let drawn = (0..options.count).filter_map(|_| draw(&mut random, options));
+        let mut troubles: Vec<_> = drawn.collect();
+        troubles.sort_by_key(|planned| planned.at);
+        Self { troubles, requests: options.requests.clone(), duration: options.duration }
+    }
+
+    /// Gives what the plan holds, in the order in which it begins.
+    #[must_use]
+    pub fn troubles(&self) -> &[PlannedTrouble] {
+        &self.troubles
+    }
+
+    /// Makes the plan happen to a simulator, in tokio's time, and returns when it has, after its whole duration. `tell`
+    /// hears of each beginning and end once it has happened.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the call is dropped, all trouble is over.
+    pub async fn run(&self, simulator: &Simulator, mut tell: impl FnMut(&str)) {
+        let began = Instant::now();
+        let mut ongoing: Vec<(Duration, Trouble, Ongoing<'_>)> = Vec::new();
+        let mut coming = self.troubles.iter().peekable();
+        loop {
+            let next_end = ongoing.iter().map(|(end, ..)| *end).min();
+            let next_begin = coming.peek().map(|planned| planned.at);
+            let Some(next) = next_end.into_iter().chain(next_begin).min() else {
+                break;
+            };
+            sleep_until(began + next).await;
+            if let Some(position) = ongoing.iter().position(|(end, ..)| *end <= next) {
+                let (_, trouble, effect) = ongoing.remove(position);
+                drop(effect);
+                tell(&format!("{trouble}: over"));
+            } else if let Some(planned) = coming.next() {
+                let effect = planned.trouble.begin(simulator, &self.requests);
+                tell(&planned.to_string());
+                if planned.trouble.lasts() {
+                    ongoing.push((planned.at + planned.lasts, planned.trouble, effect));
+                }
+            }
+        }
+        sleep_until(began + self.duration).await;
+    }
+}
+
+fn draw(random: &mut fastrand::Rng, options: &FaultPlanOptions) -> Option<PlannedTrouble> {
+    let whole = u64::try_from(options.duration.as_millis()).unwrap_or(u64::MAX);
+    let trouble = match *random.choice(&options.troubles)? {
+        Trouble::StallBodies(least) => Trouble::StallBodies(least + draw_bytes(random)),
+        Trouble::CloseBodies(least) => Trouble::CloseBodies(least + draw_bytes(random)),
+        Trouble::AbortBodies(least) => Trouble::AbortBodies(least + draw_bytes(random)),
+        other => other,
+    };
+    let at = random.u64(..=whole);
+    let scale = 10_u64.pow(random.u32(0..4));
+    let lasts = if trouble.lasts() { random.u64(50..=100 * scale.max(1)) } else { 0 };
+    let lasts = lasts.min(whole - at);
+    Some(PlannedTrouble { at: Duration::from_millis(at), lasts: Duration::from_millis(lasts), trouble })
+}
+
+/// Few bytes more often than many: what is at the beginning of a body is more delicate than what is in the middle.
+fn draw_bytes(random: &mut fastrand::Rng) -> u64 {
+    let most = *random.choice(&[0, 40, 400, 4_000]).unwrap_or(&0);
+    random.u64(0..=most)
+}
+
+impl fmt::Display for PlannedTrouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.trouble)?;
+        if self.trouble.lasts() { write!(f, " for {:?}", self.lasts) } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for FaultPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for planned in &self.troubles {
+            writeln!(f, "{:>8.3} s  {planned}", planned.at.as_secs_f64())?;
+        }
+        Ok(())
+    }
+}

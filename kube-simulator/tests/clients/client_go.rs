@@ -1,0 +1,189 @@
+//! A shared informer of client-go, as Go programs have it: it asks for protobuf (or JSON, or CBOR), for streaming lists,
+//! and goes on after its history is lost. And what Go reads in each encoding, which must be the same.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use http::Version;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube_simulator::{CannedResponse, ClusterSpec, RequestFilter, Simulator, StreamingLists, Verb};
+use serde_json::Value;
+use tempfile::NamedTempFile;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// Names the program that follows pods, which is `xtask/clientgo/follow`.
+const FOLLOW: &str = "INFORMER_E2E_CLIENT_GO";
+
+/// Names the program that compares encodings, which is `xtask/clientgo/forms`.
+const FORMS: &str = "INFORMER_E2E_CLIENT_GO_FORMS";
+
+/// What informers ask for here, and nothing else, so that they get it: as the components of Kubernetes, as programs that do
+/// not care, and as those that try what is new.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const JSON: &str = "application/json";
+const CBOR: &str = "application/cbor";
+
+const PODS: &str = "/api/v1/pods";
+
+/// A running informer of client-go.
+struct Follower {
+    process: Child,
+    states: Lines<BufReader<ChildStdout>>,
+    _kubeconfig: NamedTempFile,
+}
+
+impl Follower {
+    fn start(simulator: &Simulator, accept: &str) -> Self {
+        let kubeconfig = NamedTempFile::new().expect("a temporary file");
+        std::fs::write(&kubeconfig, simulator.kubeconfig()).expect("a file");
+        let mut process = Command::new(program(FOLLOW))
+            .arg(kubeconfig.path())
+            .arg(accept)
+            // client-go has a gate of its own.
+            .env("KUBE_FEATURE_ClientsAllowCBOR", "true")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the program can be run");
+        let states = BufReader::new(process.stdout.take().expect("piped")).lines();
+        Self { process, states, _kubeconfig: kubeconfig }
+    }
+
+    /// Waits until the replica that its handler keeps is what the simulator has. It prints its replica after each
+    /// event: keys and resource versions, in order.
+    async fn reaches(&mut self, simulator: &Simulator) {
+        let wanted = state(simulator);
+        let reached = async {
+            while let Some(line) = self.states.next_line().await.expect("readable") {
+                if line == wanted {
+                    return;
+                }
+            }
+            panic!("the informer has ended");
+        };
+        tokio::time::timeout(Duration::from_secs(60), reached).await.expect("the informer gets there");
+    }
+
+    async fn stop(mut self) {
+        self.process.kill().await.expect("it can be stopped");
+    }
+}
+
+fn program(variable: &str) -> String {
+    std::env::var(variable)
+        .unwrap_or_else(|_| panic!("{variable} must name a program: run `cargo xtask e2e`"))
+}
+
+fn state(simulator: &Simulator) -> String {
+    let pods = simulator.list_all::<Pod>().expect("pods");
+    let listed: Vec<String> = pods
+        .iter()
+        .map(|pod| {
+            let namespace = pod.namespace().unwrap_or_default();
+            format!("{namespace}/{}@{}", pod.name_any(), pod.resource_version().unwrap_or_default())
+        })
+        .collect();
+    listed.join(" ")
+}
+
+fn pod(name: &str) -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": { "namespace": "default", "name": name },
+        "spec": { "containers": [{ "name": "main", "image": "example" }] },
+    })
+}
+
+async fn follow_through_trouble(simulator: Simulator, accept: &str, starts_with: Verb) {
+    for name in ["one", "two", "three"] {
+        simulator.create(&pod(name)).expect("a new pod");
+    }
+    let mut follower = Follower::start(&simulator, accept);
+    follower.reaches(&simulator).await;
+    let asked = &simulator.requests(&RequestFilter::any().path(PODS))[0];
+    assert_eq!(asked.headers["accept"], accept);
+    assert!(simulator.request_count(&RequestFilter::verb(starts_with).path(PODS)) > 0);
+
+    // Changes, and a watch that ends.
+    simulator.delete::<Pod>("default/one").expect("it was there");
+    simulator.apply(&pod("four")).expect("a pod");
+    follower.reaches(&simulator).await;
+    simulator.close_watches();
+    simulator.apply(&pod("five")).expect("a pod");
+    follower.reaches(&simulator).await;
+
+    // History that is lost while nobody watches: the informer has to list again.
+    let watching = RequestFilter::verb(Verb::Watch).path(PODS);
+    let lists = simulator.request_count(&RequestFilter::any().path(PODS));
+    simulator.fail_next(1, watching, CannedResponse::too_many_requests(1));
+    simulator.close_watches();
+    simulator.delete::<Pod>("default/two").expect("it was there");
+    simulator.apply(&pod("six")).expect("a pod");
+    simulator.compact();
+    follower.reaches(&simulator).await;
+    assert!(simulator.request_count(&RequestFilter::any().path(PODS)) > lists + 1);
+    follower.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs client-go: cargo xtask e2e"]
+async fn client_go_follows_by_streaming_lists_through_closed_watches_and_lost_history() {
+    for accept in [PROTOBUF, JSON, CBOR] {
+        let builder = Simulator::builder().built_in_kinds().serve_cbor();
+        follow_through_trouble(builder.start().await.expect("a loopback port"), accept, Verb::Watch).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs client-go: cargo xtask e2e"]
+async fn client_go_follows_by_lists_where_there_are_no_streaming_ones() {
+    for accept in [PROTOBUF, JSON, CBOR] {
+        let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
+        let simulator = builder.serve_cbor().start().await.expect("a loopback port");
+        follow_through_trouble(simulator, accept, Verb::List).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs client-go: cargo xtask e2e"]
+async fn client_go_follows_over_http_2_and_leaves_connections_when_it_is_told_to() {
+    let builder = Simulator::builder().built_in_kinds().tls().goaway_chance(0.5);
+    let simulator = builder.start().await.expect("a loopback port");
+    let mut follower = Follower::start(&simulator, PROTOBUF);
+    for n in 0..20 {
+        simulator.create(&pod(&format!("pod-{n:02}"))).expect("a new pod");
+        follower.reaches(&simulator).await;
+        simulator.drain_connections();
+        // client-go waits longer after each watch that has not lasted.
+        if n % 7 == 6 {
+            simulator.close_watches();
+        }
+    }
+    let requests = simulator.requests(&RequestFilter::any().path(PODS));
+    assert!(requests.iter().all(|request| request.version == Version::HTTP_2));
+    assert!(requests.len() > 2, "each watch that ends has one after it");
+    follower.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs client-go: cargo xtask e2e"]
+async fn client_go_reads_the_same_in_every_encoding() {
+    let builder = Simulator::builder().built_in_kinds().serve_cbor();
+    let simulator = builder.start().await.expect("a loopback port");
+    simulator.populate(&ClusterSpec { nodes: 3, pods: 30, ..ClusterSpec::default() }).expect("a cluster");
+    let objects: Vec<Value> =
+        serde_json::from_str(include_str!("manifests/every-type-of-field.json")).expect("a list of objects");
+    for object in &objects {
+        simulator.create(object).expect("a new object");
+    }
+    let output = Command::new(program(FORMS)).arg(simulator.url()).output().await.expect("it can be run");
+    let (said, complained) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{complained}");
+    let number: usize = said.split(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+    assert!(number > objects.len(), "{said}");
+}

@@ -1,0 +1,146 @@
+//! Runs `kubectl` against one server, and takes out of its words what differs from one run to the next.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use kube_simulator::Simulator;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+/// Names the kubeconfig of the real API server.
+const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
+
+/// Generous: discovery, a watch, and a server that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A simulator that is as strict about namespaces as the real server.
+pub(crate) async fn simulator() -> Simulator {
+    let builder = Simulator::builder().built_in_kinds().require_namespaces();
+    // kubectl then speaks HTTP/2.
+    builder.tls().goaway_chance(0.02).start().await.expect("a loopback port")
+}
+
+/// `kubectl`, set to talk to one server about one namespace.
+#[derive(Debug)]
+pub(crate) struct Kubectl {
+    pub(crate) namespace: String,
+    /// Where its kubeconfig is, and where it keeps what it has discovered.
+    folder: TempDir,
+}
+
+/// What one run of `kubectl` came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) success: bool,
+    /// What it has printed, normalised: one space between words, and no times.
+    pub(crate) text: String,
+}
+
+impl Kubectl {
+    /// Talks to a simulator.
+    pub(crate) async fn of(simulator: &Simulator, namespace: &str) -> Self {
+        Self::new(&simulator.kubeconfig(), namespace).await
+    }
+
+    /// Talks to the real server.
+    pub(crate) async fn real(namespace: &str) -> Self {
+        let path = std::env::var(KUBECONFIG)
+            .unwrap_or_else(|_| panic!("{KUBECONFIG} must name a kubeconfig: run `cargo xtask e2e`"));
+        Self::new(&std::fs::read_to_string(path).expect("a kubeconfig"), namespace).await
+    }
+
+    async fn new(kubeconfig: &str, namespace: &str) -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        std::fs::write(folder.path().join("kubeconfig"), kubeconfig).expect("a file");
+        let kubectl = Self { namespace: namespace.to_owned(), folder };
+        // As kubectl would create it, but in JSON.
+        let manifest = serde_json::json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": { "name": namespace },
+        });
+        let path = kubectl.folder.path().join("namespace.json");
+        std::fs::write(&path, manifest.to_string()).expect("a file");
+        kubectl.run(&["create", "-f", &path.to_string_lossy()]).await.expect_success();
+        kubectl
+    }
+
+    /// Runs it to its end.
+    pub(crate) async fn run(&self, args: &[&str]) -> Answer {
+        let running = self.command(args).output();
+        let output = tokio::time::timeout(PATIENCE, running).await.expect("kubectl ends in time");
+        let output = output.expect("kubectl is on the PATH: run `cargo xtask e2e`");
+        let text = [output.stdout, output.stderr].concat();
+        Answer { success: output.status.success(), text: normalise(&String::from_utf8_lossy(&text)) }
+    }
+
+    /// Runs a line of words.
+    pub(crate) async fn line(&self, line: &str) -> Answer {
+        self.run(&line.split_whitespace().collect::<Vec<_>>()).await
+    }
+
+    /// Starts it, and leaves its output to be read.
+    pub(crate) fn start(&self, args: &[&str]) -> Child {
+        let mut command = self.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("kubectl is on the PATH")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let manifests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/clients/manifests");
+        let mut command = Command::new("kubectl");
+        command
+            .arg("--kubeconfig")
+            .arg(self.folder.path().join("kubeconfig"))
+            .args(["--namespace", &self.namespace])
+            .arg("--cache-dir")
+            .arg(self.folder.path())
+            .args(args)
+            .current_dir(manifests)
+            .env_remove("KUBECONFIG")
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+}
+
+impl Answer {
+    /// Fails the test unless `kubectl` has done what it was asked.
+    #[track_caller]
+    pub(crate) fn expect_success(self) -> String {
+        assert!(self.success, "{}", self.text);
+        self.text
+    }
+}
+
+/// Tells whether a word is a short time span such as `5s` or `3m20s`.
+fn is_age(word: &str) -> bool {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
+    let units = word.bytes().filter(|byte| b"smhd".contains(byte)).count();
+    word.len() <= 6
+        && digits > 0
+        && units > 0
+        && digits + units == word.len()
+        && word.as_bytes()[0].is_ascii_digit()
+}
+
+/// Takes out ages, times, how wide columns happen to be, and in which order a server comes upon what is wrong: it keeps
+/// the fields in maps.
+pub(crate) fn normalise(text: &str) -> String {
+    let word = |word: &str| {
+        if is_age(word) {
+            "AGE".to_owned()
+        } else if word.len() == 20 && word.ends_with('Z') && word.as_bytes()[10] == b'T' {
+            "TIME".to_owned()
+        } else {
+            word.to_owned()
+        }
+    };
+    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    let mut lines: Vec<_> = text.lines().map(line).collect();
+    let is_cause = |line: &String| line.starts_with("* ");
+    let causes = lines.iter().position(is_cause).unwrap_or(lines.len());
+    let count = lines[causes..].iter().take_while(|line| is_cause(line)).count();
+    lines[causes..causes + count].sort_unstable();
+    lines.join("\n")
+}

@@ -1,0 +1,196 @@
+//! What a delete takes along: owned objects, the content of namespaces, and pods that wait for their kubelet.
+
+use http::{Method, StatusCode};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_simulator::Simulator;
+use serde_json::{Value, json};
+
+use crate::support::{Lines, call, config_map, get, patch, pod, simulator};
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+
+/// Creates a config map that the others own, and gives its UID.
+async fn owned(simulator: &Simulator, name: &str, owners: &[(&str, &str)], blocks: bool) -> String {
+    let mut map = config_map("a", name);
+    let references: Vec<Value> = owners
+        .iter()
+        .map(|(name, uid)| {
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "blockOwnerDeletion": blocks })
+        })
+        .collect();
+    if !references.is_empty() {
+        map["metadata"]["ownerReferences"] = references.into();
+    }
+    let (code, created) = call(simulator, Method::POST, MAPS, &map).await;
+    assert_eq!(code, StatusCode::CREATED, "{created}");
+    created["metadata"]["uid"].as_str().expect("a UID").to_owned()
+}
+
+async fn delete(simulator: &Simulator, name: &str, policy: &str) -> (StatusCode, Value) {
+    let options = json!({ "propagationPolicy": policy });
+    call(simulator, Method::DELETE, &format!("{MAPS}/{name}"), &options).await
+}
+
+async fn left(simulator: &Simulator) -> Vec<String> {
+    crate::support::names(&get(simulator, MAPS).await.1)
+}
+
+#[tokio::test]
+async fn who_owns_itself_and_is_to_go_after_its_own_stays() {
+    let simulator = simulator().await;
+    let uid = owned(&simulator, "self", &[], true).await;
+    let reference = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "self", "uid": uid, "blockOwnerDeletion": true,
+    });
+    let change = json!({ "metadata": { "ownerReferences": [reference] } });
+    patch(&simulator, &format!("{MAPS}/self"), "merge-patch", &change).await;
+    delete(&simulator, "self", "Foreground").await;
+    assert_eq!(left(&simulator).await, ["self"], "as on a real server");
+}
+
+#[tokio::test]
+async fn an_owner_goes_after_however_many_it_has_owned() {
+    let simulator = simulator().await;
+    let parent = owned(&simulator, "parent", &[], true).await;
+    for number in 0..2_000 {
+        owned(&simulator, &format!("child-{number}"), &[("parent", &parent)], true).await;
+    }
+    let from = simulator.resource_version();
+    delete(&simulator, "parent", "Foreground").await;
+    assert_eq!(left(&simulator).await, [] as [&str; 0]);
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=true&resourceVersion={from}")).await;
+    assert_eq!(watch.brief().await.unwrap().0, "MODIFIED");
+    for _ in 0..2_000 {
+        assert!(watch.brief().await.unwrap().1.starts_with("child-"));
+    }
+    assert_eq!(watch.brief().await.unwrap().1, "parent");
+}
+
+#[tokio::test]
+async fn without_controllers_nothing_follows_a_delete() {
+    let simulator = Simulator::builder().built_in_kinds().without_controllers().start().await.unwrap();
+    let parent = owned(&simulator, "parent", &[], true).await;
+    owned(&simulator, "child", &[("parent", &parent)], true).await;
+    delete(&simulator, "parent", "Foreground").await;
+    assert_eq!(left(&simulator).await, ["child", "parent"], "the garbage collector is the test's own");
+    delete(&simulator, "parent", "Background").await;
+    assert_eq!(left(&simulator).await, ["child"]);
+}
+
+#[tokio::test]
+async fn without_a_policy_jobs_leave_their_pods_behind_and_others_take_theirs_along() {
+    let simulator = simulator().await;
+    for (api_version, kind, plural, is_left) in
+        [("batch/v1", "Job", "jobs", true), ("apps/v1", "StatefulSet", "statefulsets", false)]
+    {
+        let owner =
+            json!({ "apiVersion": api_version, "kind": kind, "metadata": { "namespace": "a", "name": "o" } });
+        let uid = simulator.create(&owner).unwrap().uid().to_owned();
+        let mut owned = config_map("a", plural);
+        owned["metadata"]["ownerReferences"] =
+            json!([{ "apiVersion": api_version, "kind": kind, "name": "o", "uid": uid }]);
+        simulator.create(&owned).unwrap();
+        let path = format!("/apis/{api_version}/namespaces/a/{plural}/o");
+        assert_eq!(call(&simulator, Method::DELETE, &path, &Value::Null).await.0, StatusCode::OK);
+        assert_eq!(get(&simulator, &path).await.0, StatusCode::NOT_FOUND);
+        assert_eq!(left(&simulator).await.contains(&plural.to_owned()), is_left, "{kind}");
+    }
+    let (_, orphan) = get(&simulator, &format!("{MAPS}/jobs")).await;
+    assert!(orphan["metadata"].get("ownerReferences").is_none(), "{orphan}");
+}
+
+#[tokio::test]
+async fn without_controllers_a_namespace_stays_until_its_finalizer_is_taken_off() {
+    let simulator = Simulator::builder().built_in_kinds().without_controllers().start().await.unwrap();
+    let namespace = json!({ "metadata": { "name": "a" } });
+    call(&simulator, Method::POST, "/api/v1/namespaces", &namespace).await;
+    simulator.create(&config_map("a", "content")).unwrap();
+    let path = "/api/v1/namespaces/a";
+    for _ in 0..2 {
+        let (code, marked) = call(&simulator, Method::DELETE, path, &Value::Null).await;
+        assert_eq!((code, &marked["status"]["phase"]), (StatusCode::OK, &json!("Terminating")));
+    }
+    // In the controller's place: what is in it first, then the finalizer.
+    simulator.delete::<ConfigMap>("a/content").unwrap();
+    let (_, mut marked) = get(&simulator, path).await;
+    assert_eq!(marked["spec"]["finalizers"], json!(["kubernetes"]));
+    marked["spec"]["finalizers"] = json!([]);
+    let (code, _) = call(&simulator, Method::PUT, &format!("{path}/finalize"), &marked).await;
+    assert_eq!(code, StatusCode::OK);
+    assert_eq!(get(&simulator, path).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_namespace_waits_for_the_finalizers_of_others_in_its_spec() {
+    let simulator = simulator().await;
+    let namespace = json!({ "metadata": { "name": "a" }, "spec": { "finalizers": ["example.com/bills"] } });
+    let (_, created) = call(&simulator, Method::POST, "/api/v1/namespaces", &namespace).await;
+    assert_eq!(created["spec"]["finalizers"], json!(["example.com/bills", "kubernetes"]));
+    let path = "/api/v1/namespaces/a";
+    call(&simulator, Method::DELETE, path, &Value::Null).await;
+    let (_, mut emptied) = get(&simulator, path).await;
+    assert_eq!(
+        emptied["spec"]["finalizers"],
+        json!(["example.com/bills"]),
+        "the controller has done its part"
+    );
+    emptied["spec"] = json!({});
+    call(&simulator, Method::PUT, &format!("{path}/finalize"), &emptied).await;
+    assert_eq!(get(&simulator, path).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_namespace_takes_its_content_along_and_goes_last() {
+    let simulator = simulator().await;
+    simulator
+        .create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a" } }))
+        .unwrap();
+    simulator.create(&config_map("b", "stays")).unwrap();
+    let mut held = config_map("a", "held");
+    held["metadata"]["finalizers"] = json!(["example.com/wait"]);
+    simulator.create(&held).unwrap();
+    simulator.create(&config_map("a", "goes")).unwrap();
+    let (code, marked) = call(&simulator, Method::DELETE, "/api/v1/namespaces/a", &Value::Null).await;
+    assert_eq!((code, &marked["status"]["phase"]), (StatusCode::OK, &json!("Terminating")));
+    assert_eq!(left(&simulator).await, ["held"]);
+    let (code, refusal) = call(&simulator, Method::POST, MAPS, &config_map("a", "late")).await;
+    assert_eq!(code, StatusCode::FORBIDDEN);
+    assert!(refusal["message"].as_str().unwrap().contains("because it is being terminated"), "{refusal}");
+
+    // A change to the namespace does not let it go early.
+    let labels = json!({ "metadata": { "labels": { "x": "y" } } });
+    patch(&simulator, "/api/v1/namespaces/a", "merge-patch", &labels).await;
+    assert_eq!(get(&simulator, "/api/v1/namespaces/a").await.0, StatusCode::OK);
+    let released = json!({ "metadata": { "finalizers": null } });
+    patch(&simulator, &format!("{MAPS}/held"), "merge-patch", &released).await;
+    assert_eq!(get(&simulator, "/api/v1/namespaces/a").await.0, StatusCode::NOT_FOUND);
+    assert_eq!(get(&simulator, "/api/v1/configmaps").await.1["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn where_namespaces_are_required_they_must_exist() {
+    let simulator = Simulator::builder().built_in_kinds().require_namespaces().start().await.unwrap();
+    let (code, refusal) = call(&simulator, Method::POST, MAPS, &config_map("a", "one")).await;
+    assert_eq!((code, &refusal["details"]["kind"]), (StatusCode::NOT_FOUND, &json!("namespaces")));
+    let path = "/api/v1/namespaces/default/configmaps";
+    assert_eq!(
+        call(&simulator, Method::POST, path, &config_map("default", "one")).await.0,
+        StatusCode::CREATED
+    );
+    let (_, default) = get(&simulator, "/api/v1/namespaces/default").await;
+    assert_eq!(default["metadata"]["labels"]["kubernetes.io/metadata.name"], "default");
+}
+
+#[tokio::test]
+async fn pods_wait_for_their_kubelet_if_the_builder_says_so() {
+    let simulator = Simulator::builder().built_in_kinds().graceful_pod_deletion().start().await.unwrap();
+    simulator.create(&pod("web", "n1", "web")).unwrap();
+    let path = "/api/v1/namespaces/default/pods/web";
+    let (code, marked) = call(&simulator, Method::DELETE, path, &json!({ "gracePeriodSeconds": 5 })).await;
+    assert_eq!((code, &marked["metadata"]["deletionGracePeriodSeconds"]), (StatusCode::OK, &json!(5)));
+    let status = json!({ "status": { "reason": "Stopping" } });
+    patch(&simulator, &format!("{path}/status"), "merge-patch", &status).await;
+    assert_eq!(get(&simulator, path).await.0, StatusCode::OK, "the kubelet is not done");
+    call(&simulator, Method::DELETE, path, &json!({ "gracePeriodSeconds": 0 })).await;
+    assert_eq!(get(&simulator, path).await.0, StatusCode::NOT_FOUND);
+}

@@ -1,0 +1,360 @@
+//! Custom resource definitions: what they define is served, checked, and goes with them.
+
+use http::{Method, StatusCode};
+use kube_simulator::Simulator;
+use serde_json::{Value, json};
+
+use crate::support::{Lines, call, get};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const DEFINITION: &str =
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com";
+const CRON_TABS: &str = "/apis/stable.example.com/v1/namespaces/a/crontabs";
+
+/// A definition with two versions, a schema in the first, and both subresources there.
+pub(crate) fn cron_tabs() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "crontabs.stable.example.com" },
+        "spec": {
+            "group": "stable.example.com",
+            "scope": "Namespaced",
+            "names": { "plural": "crontabs", "kind": "CronTab", "shortNames": ["ct"] },
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": true,
+                    "storage": true,
+                    "subresources": {
+                        "status": {},
+                        "scale": { "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas" },
+                    },
+                    "additionalPrinterColumns": [
+                        { "name": "Spec", "type": "string", "jsonPath": ".spec.cronSpec" },
+                        { "name": "Replicas", "type": "integer", "jsonPath": ".spec.replicas" },
+                    ],
+                    "selectableFields": [{ "jsonPath": ".spec.image" }],
+                    "schema": { "openAPIV3Schema": schema() },
+                },
+                {
+                    "name": "v1beta1",
+                    "served": true,
+                    "storage": false,
+                    "schema": { "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": true,
+                    } },
+                },
+            ],
+        },
+    })
+}
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "spec": {
+                "type": "object",
+                "required": ["cronSpec"],
+                "properties": {
+                    "cronSpec": { "type": "string" },
+                    "image": { "type": "string", "default": "busybox" },
+                    "replicas": { "type": "integer", "minimum": 1 },
+                    "policy": { "type": "string", "enum": ["Allow", "Forbid"] },
+                    "env": {
+                        "type": "array",
+                        "x-kubernetes-list-type": "map",
+                        "x-kubernetes-list-map-keys": ["name"],
+                        "items": {
+                            "type": "object",
+                            "required": ["name"],
+                            "properties": {
+                                "name": { "type": "string" },
+                                "value": { "type": "string" },
+                            },
+                        },
+                    },
+                    "free": { "type": "object", "x-kubernetes-preserve-unknown-fields": true },
+                },
+            },
+            "status": { "type": "object", "properties": { "replicas": { "type": "integer" } } },
+        },
+    })
+}
+
+pub(crate) fn cron_tab(name: &str) -> Value {
+    json!({
+        "apiVersion": "stable.example.com/v1",
+        "kind": "CronTab",
+        "metadata": { "name": name },
+        "spec": { "cronSpec": "* * *", "replicas": 2 },
+    })
+}
+
+pub(crate) async fn define(simulator: &Simulator, definition: &Value) {
+    let (code, answer) = call(simulator, Method::POST, DEFINITIONS, definition).await;
+    assert_eq!(code, StatusCode::CREATED, "{answer}");
+}
+
+async fn simulator() -> Simulator {
+    let simulator = crate::support::simulator().await;
+    define(&simulator, &cron_tabs()).await;
+    simulator
+}
+
+async fn post(simulator: &Simulator, object: &Value) -> (StatusCode, Value) {
+    call(simulator, Method::POST, CRON_TABS, object).await
+}
+
+#[tokio::test]
+async fn a_definition_is_established_and_what_it_defines_is_served() {
+    let simulator = crate::support::simulator().await;
+    let missing = http::Request::get(CRON_TABS).body(Default::default()).unwrap();
+    assert_eq!(crate::support::send(&simulator, missing).await.status(), StatusCode::NOT_FOUND);
+    define(&simulator, &cron_tabs()).await;
+    let (_, stored) = get(&simulator, DEFINITION).await;
+    let conditions: Vec<_> = stored["status"]["conditions"].as_array().unwrap().iter().collect();
+    assert!(conditions.iter().all(|condition| condition["status"] == "True"));
+    assert_eq!(conditions[1]["type"], "Established");
+    assert_eq!(stored["status"]["storedVersions"], json!(["v1"]));
+    assert_eq!(stored["spec"]["names"]["singular"], "crontab");
+    assert_eq!(post(&simulator, &cron_tab("one")).await.0, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn a_definition_that_no_server_accepts_is_refused() {
+    let simulator = crate::support::simulator().await;
+    let mut misnamed = cron_tabs();
+    misnamed["metadata"]["name"] = "tabs.stable.example.com".into();
+    let mut unstored = cron_tabs();
+    unstored["spec"]["versions"][0]["storage"] = false.into();
+    for (definition, field) in [(misnamed, "metadata.name"), (unstored, "spec.versions")] {
+        let (code, refusal) = call(&simulator, Method::POST, DEFINITIONS, &definition).await;
+        assert_eq!(code, StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(refusal["details"]["causes"][0]["field"], field);
+    }
+}
+
+#[tokio::test]
+async fn unknown_fields_are_pruned_and_defaults_filled_in() {
+    let simulator = simulator().await;
+    let mut tab = cron_tab("one");
+    tab["spec"]["unknown"] = 1.into();
+    tab["spec"]["free"] = json!({ "anything": { "goes": true } });
+    tab["spec"]["env"] = json!([{ "name": "A", "unknown": 1 }]);
+    let (_, created) = post(&simulator, &tab).await;
+    let expected = json!({
+        "cronSpec": "* * *",
+        "replicas": 2,
+        "image": "busybox",
+        "free": { "anything": { "goes": true } },
+        "env": [{ "name": "A" }],
+    });
+    assert_eq!(created["spec"], expected);
+}
+
+#[tokio::test]
+async fn objects_that_do_not_fit_the_schema_are_refused_with_all_that_is_wrong() {
+    let simulator = simulator().await;
+    let mut tab = cron_tab("one");
+    tab["spec"] = json!({ "replicas": 0, "policy": "Never", "env": [{}], "image": 7 });
+    let (code, refusal) = post(&simulator, &tab).await;
+    assert_eq!(code, StatusCode::UNPROCESSABLE_ENTITY);
+    let causes = refusal["details"]["causes"].as_array().unwrap();
+    let mut found: Vec<(&str, &str)> = causes
+        .iter()
+        .map(|cause| (cause["field"].as_str().unwrap(), cause["reason"].as_str().unwrap()))
+        .collect();
+    found.sort_unstable();
+    let expected = [
+        ("spec.cronSpec", "FieldValueRequired"),
+        ("spec.env[0].name", "FieldValueRequired"),
+        ("spec.image", "FieldValueTypeInvalid"),
+        ("spec.policy", "FieldValueNotSupported"),
+        ("spec.replicas", "FieldValueInvalid"),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn unknown_fields_are_told_of_as_the_client_wishes() {
+    let simulator = simulator().await;
+    let mut tab = cron_tab("one");
+    tab["spec"]["unknown"] = 1.into();
+    let (code, refusal) =
+        call(&simulator, Method::POST, &format!("{CRON_TABS}?fieldValidation=Strict"), &tab).await;
+    assert_eq!(code, StatusCode::BAD_REQUEST);
+    assert!(refusal["message"].as_str().unwrap().contains("unknown field \"spec.unknown\""), "{refusal}");
+    let warned = crate::support::request(Method::POST, &format!("{CRON_TABS}?fieldValidation=Warn"), &tab);
+    let response = crate::support::send(&simulator, warned).await;
+    assert_eq!(response.status(), StatusCode::CREATED);
+    assert_eq!(response.headers()["warning"], "299 - \"unknown field \\\"spec.unknown\\\"\"");
+}
+
+#[tokio::test]
+async fn all_versions_show_the_same_objects_each_in_its_own_words() {
+    let simulator = simulator().await;
+    let beta = "/apis/stable.example.com/v1beta1/namespaces/a/crontabs";
+    let mut watch = Lines::open(&simulator, &format!("{beta}?watch=true&resourceVersion=0")).await;
+    post(&simulator, &cron_tab("one")).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["apiVersion"], "stable.example.com/v1beta1");
+    let (_, one) = get(&simulator, &format!("{beta}/one")).await;
+    assert_eq!(one["apiVersion"], "stable.example.com/v1beta1");
+
+    let mut changed = one.clone();
+    changed["spec"]["cronSpec"] = "1 1 1".into();
+    let (code, written) = call(&simulator, Method::PUT, &format!("{beta}/one"), &changed).await;
+    assert_eq!((code, &written["apiVersion"]), (StatusCode::OK, &json!("stable.example.com/v1beta1")));
+    let (_, stored) = get(&simulator, &format!("{CRON_TABS}/one")).await;
+    assert_eq!(
+        (&stored["apiVersion"], &stored["spec"]["cronSpec"]),
+        (&json!("stable.example.com/v1"), &json!("1 1 1"))
+    );
+    assert_eq!(get(&simulator, beta).await.1["items"][0]["apiVersion"], "stable.example.com/v1beta1");
+}
+
+#[tokio::test]
+async fn fields_that_a_definition_names_can_be_selected() {
+    let simulator = simulator().await;
+    post(&simulator, &cron_tab("one")).await;
+    let mut other = cron_tab("two");
+    other["spec"]["image"] = "nginx".into();
+    post(&simulator, &other).await;
+    let (_, list) = get(&simulator, &format!("{CRON_TABS}?fieldSelector=spec.image%3Dnginx")).await;
+    assert_eq!(crate::support::names(&list), ["two"]);
+}
+
+#[tokio::test]
+async fn deleting_a_definition_deletes_its_objects_and_then_ends_its_watches() {
+    let simulator = simulator().await;
+    post(&simulator, &cron_tab("one")).await;
+    let mut watch = Lines::open(&simulator, &format!("{CRON_TABS}?watch=true&resourceVersion=0")).await;
+    assert_eq!(watch.brief().await.unwrap().0, "ADDED");
+    let (code, deleted) = call(&simulator, Method::DELETE, DEFINITION, &Value::Null).await;
+    assert_eq!(code, StatusCode::OK);
+    assert!(deleted["metadata"]["deletionTimestamp"].is_string());
+    assert_eq!(watch.brief().await.unwrap().0, "DELETED");
+    assert!(watch.next().await.is_none(), "a clean end");
+    let gone = http::Request::get(CRON_TABS).body(Default::default()).unwrap();
+    assert_eq!(crate::support::send(&simulator, gone).await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(get(&simulator, DEFINITION).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_definition_waits_for_objects_that_are_held_back() {
+    let simulator = simulator().await;
+    let mut held = cron_tab("held");
+    held["metadata"]["finalizers"] = json!(["example.com/wait"]);
+    post(&simulator, &held).await;
+    call(&simulator, Method::DELETE, DEFINITION, &Value::Null).await;
+    assert_eq!(get(&simulator, DEFINITION).await.0, StatusCode::OK);
+    let released = json!({ "metadata": { "finalizers": null } });
+    let code =
+        crate::support::patch(&simulator, &format!("{CRON_TABS}/held"), "merge-patch", &released).await.0;
+    assert_eq!(code, StatusCode::OK);
+    assert_eq!(get(&simulator, DEFINITION).await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_definition_can_be_created_again_and_starts_empty() {
+    let simulator = simulator().await;
+    post(&simulator, &cron_tab("one")).await;
+    call(&simulator, Method::DELETE, DEFINITION, &Value::Null).await;
+    define(&simulator, &cron_tabs()).await;
+    assert_eq!(get(&simulator, CRON_TABS).await.1["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_version_that_is_no_longer_served_is_gone_and_its_watches_end() {
+    let simulator = simulator().await;
+    let beta = "/apis/stable.example.com/v1beta1/namespaces/a/crontabs";
+    let mut watch = Lines::open(&simulator, &format!("{beta}?watch=true&resourceVersion=0")).await;
+    let mut changed = cron_tabs();
+    changed["spec"]["versions"][1]["served"] = false.into();
+    assert_eq!(call(&simulator, Method::PUT, DEFINITION, &changed).await.0, StatusCode::OK);
+    assert!(watch.next().await.is_none());
+    assert_eq!(get(&simulator, CRON_TABS).await.0, StatusCode::OK);
+    let gone = http::Request::get(beta).body(Default::default()).unwrap();
+    assert_eq!(crate::support::send(&simulator, gone).await.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_restored_backup_brings_definitions_back_and_takes_newer_ones_away() {
+    let simulator = crate::support::simulator().await;
+    let without = simulator.backup();
+    define(&simulator, &cron_tabs()).await;
+    post(&simulator, &cron_tab("one")).await;
+    let with = simulator.backup();
+    simulator.restore_ahead(&without, 10);
+    let gone = http::Request::get(CRON_TABS).body(Default::default()).unwrap();
+    assert_eq!(crate::support::send(&simulator, gone).await.status(), StatusCode::NOT_FOUND);
+    simulator.restore_ahead(&with, 10);
+    assert_eq!(crate::support::names(&get(&simulator, CRON_TABS).await.1), ["one"]);
+}
+
+/// Sends a write and returns the warnings in its answer.
+async fn warnings(simulator: &Simulator, path: &str, object: &Value) -> Vec<String> {
+    let response = crate::support::send(simulator, crate::support::request(Method::POST, path, object)).await;
+    assert_eq!(response.status(), StatusCode::CREATED);
+    let warnings = response.headers().get_all("warning").iter();
+    warnings.map(|warning| warning.to_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn unchecked_rules_of_a_schema_are_warned_of() {
+    let simulator = crate::support::simulator().await;
+    let mut definition = cron_tabs();
+    let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let spec = &mut schema["properties"]["spec"];
+    spec["properties"]["cronSpec"]["pattern"] = "^[0-9* ]+$".into();
+    spec["properties"]["image"]["format"] = "uri".into();
+    spec["properties"]["replicas"]["format"] = "int32".into();
+    spec["properties"]["replicas"]["multipleOf"] = 2.into();
+    spec["properties"]["env"]["uniqueItems"] = false.into();
+    spec["x-kubernetes-validations"] = json!([{ "rule": "self.replicas < 10" }]);
+    spec["properties"]["port"] = json!({
+        "x-kubernetes-int-or-string": true,
+        "anyOf": [{ "type": "integer" }, { "type": "string" }],
+    });
+    define(&simulator, &definition).await;
+    let mut tab = cron_tab("one");
+    tab["spec"]["port"] = "http".into();
+    let said = |keyword: &str, field: &str| {
+        format!("299 - \"the simulator does not check \\\"{keyword}\\\" of the schema: {field}\"")
+    };
+    let expected = [
+        said("format", "spec.image"),
+        said("multipleOf", "spec.replicas"),
+        said("pattern", "spec.cronSpec"),
+        said("x-kubernetes-validations", "spec"),
+    ];
+    assert_eq!(warnings(&simulator, CRON_TABS, &tab).await, expected);
+}
+
+#[tokio::test]
+async fn checked_schema_brings_no_warnings() {
+    let simulator = simulator().await;
+    assert!(warnings(&simulator, CRON_TABS, &cron_tab("one")).await.is_empty());
+}
+
+#[tokio::test]
+async fn workload_that_a_real_server_refuses_is_warned_of() {
+    let simulator = crate::support::simulator().await;
+    let labels = json!({ "app": "web" });
+    let template =
+        json!({ "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "main" }] } });
+    let mut deployment = json!({ "metadata": { "name": "a" }, "spec": { "template": template } });
+    let path = "/apis/apps/v1/namespaces/a/deployments";
+    let told = warnings(&simulator, path, &deployment).await;
+    assert!(told[0].contains("whose selector is missing or does not match"), "{told:?}");
+    deployment["metadata"]["name"] = "b".into();
+    deployment["spec"]["selector"] = json!({ "matchLabels": labels });
+    assert_eq!(warnings(&simulator, path, &deployment).await, Vec::<String>::new());
+    let job = json!({ "metadata": { "name": "a" }, "spec": { "template": template } });
+    assert!(warnings(&simulator, "/apis/batch/v1/namespaces/a/jobs", &job).await.is_empty());
+    let pod = json!({ "metadata": { "name": "a" }, "spec": {} });
+    let told = warnings(&simulator, "/api/v1/namespaces/a/pods", &pod).await;
+    assert!(told[0].contains("refuses a Pod without containers"), "{told:?}");
+}

@@ -1,0 +1,227 @@
+//! Faults that befall requests and the bodies of their answers: in process, and over the socket.
+
+use bytes::Bytes;
+use futures::StreamExt;
+use http::{Method, StatusCode};
+use http_body_util::{BodyExt, Full};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams, WatchEvent, WatchParams};
+use kube_simulator::{CannedResponse, Fault, Gate, RequestFilter, Simulator, Verb, WatchInjection};
+use serde_json::Value;
+use tower::Service as _;
+
+use crate::support::{Lines, config_map, get, request, send, simulator};
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
+
+fn any() -> RequestFilter {
+    RequestFilter::any()
+}
+
+async fn whole_list(simulator: &Simulator) -> Bytes {
+    let response = send(simulator, request(Method::GET, MAPS, &Value::Null)).await;
+    response.into_body().collect().await.expect("a body").to_bytes()
+}
+
+#[tokio::test]
+async fn a_list_can_be_closed_and_broken_off_at_any_byte() {
+    let simulator = simulator().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    let whole = whole_list(&simulator).await;
+    for bytes in 0..whole.len() {
+        simulator.fail_next(1, any(), Fault::close_body_after(bytes as u64));
+        assert_eq!(whole_list(&simulator).await, whole[..bytes], "closed in good order after {bytes}");
+
+        simulator.fail_next(1, any(), Fault::abort_body_after(bytes as u64));
+        let mut body = send(&simulator, request(Method::GET, MAPS, &Value::Null)).await.into_body();
+        let mut read = Vec::new();
+        let error = loop {
+            match body.frame().await.expect("an error before the end") {
+                Ok(frame) => read.extend_from_slice(&frame.into_data().expect("data")),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionAborted);
+        assert_eq!(read, whole[..bytes]);
+        assert!(body.frame().await.is_none());
+    }
+    simulator.fail_next(1, any(), Fault::close_body_after(whole.len() as u64 + 1));
+    assert_eq!(whole_list(&simulator).await, whole, "there is nothing to cut off");
+}
+
+#[tokio::test]
+async fn a_watch_can_be_closed_in_the_middle_of_an_event() {
+    let simulator = simulator().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    simulator.create(&config_map("a", "two")).unwrap();
+    let first = Lines::open(&simulator, WATCH).await.next_line().await.unwrap().len();
+    simulator.fail_next(1, any(), Fault::close_body_after(first as u64 + 10));
+    let mut watch = Lines::open(&simulator, WATCH).await;
+    assert_eq!(watch.brief().await.unwrap().1, "one");
+    assert_eq!(watch.next_line().await, None, "the second is cut");
+}
+
+#[tokio::test]
+async fn over_the_socket_a_body_that_breaks_off_is_an_error_for_the_client() {
+    let simulator = simulator().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());
+    simulator.fail_next(1, RequestFilter::verb(Verb::List), Fault::abort_body_after(50));
+    assert!(maps.list(&ListParams::default()).await.is_err());
+    simulator.fail_next(1, RequestFilter::verb(Verb::List), Fault::close_body_after(50));
+    assert!(matches!(maps.list(&ListParams::default()).await, Err(kube::Error::SerdeError(_))));
+    assert_eq!(maps.list(&ListParams::default()).await.unwrap().items.len(), 1);
+}
+
+#[tokio::test]
+async fn a_refused_request_fails_in_process_and_over_the_socket_and_has_no_effect() {
+    let simulator = simulator().await;
+    let refused = simulator.fail_while(any(), Fault::refuse());
+    let create = request(Method::POST, MAPS, &config_map("a", "one"));
+    let error = simulator.service().call(create).await.expect_err("nobody answers");
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+    let maps: Api<ConfigMap> = Api::namespaced(simulator.client().unwrap(), "a");
+    assert!(!matches!(maps.list(&ListParams::default()).await, Ok(_) | Err(kube::Error::Api(_))));
+    refused.end();
+    assert!(maps.list(&ListParams::default()).await.unwrap().items.is_empty());
+}
+
+#[tokio::test]
+async fn a_fault_with_a_guard_befalls_every_request_until_the_guard_is_dropped() {
+    let simulator = simulator().await;
+    let unwell = CannedResponse::failure(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "unwell");
+    let guard = simulator.fail_while(RequestFilter::verb(Verb::List), unwell.retry_after(3));
+    for _ in 0..3 {
+        let response = send(&simulator, request(Method::GET, MAPS, &Value::Null)).await;
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()["retry-after"], "3");
+    }
+    drop(guard);
+    assert_eq!(get(&simulator, MAPS).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn flow_control_rejects_in_plain_text_and_a_lost_state_as_expired() {
+    let simulator = simulator().await;
+    simulator.fail_next(1, any(), CannedResponse::too_many_requests(7));
+    let response = send(&simulator, request(Method::GET, MAPS, &Value::Null)).await;
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(response.headers()["retry-after"], "7");
+    assert_eq!(response.headers()["content-type"], "text/plain; charset=utf-8");
+    let uid = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+    let (schema, level) = (uid("X-Kubernetes-PF-FlowSchema-UID"), uid("X-Kubernetes-PF-PriorityLevel-UID"));
+    assert!(schema.len() == 36 && level.len() == 36 && schema != level, "{schema} {level}");
+    simulator.fail_next(1, any(), CannedResponse::expired());
+    let (code, status) = get(&simulator, MAPS).await;
+    assert_eq!((code, status["reason"].as_str()), (StatusCode::GONE, Some("Expired")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stalled_request_is_answered_once_it_is_released_and_has_its_effect_then() {
+    let simulator = simulator().await;
+    let gate = Gate::new();
+    simulator.fail_next(1, any(), Fault::stall(&gate));
+    let list = whole_list(&simulator);
+    tokio::pin!(list);
+    let an_hour = std::time::Duration::from_secs(3600);
+    assert!(tokio::time::timeout(an_hour, &mut list).await.is_err(), "not before");
+    simulator.create(&config_map("a", "meanwhile")).unwrap();
+    gate.release();
+    assert!(gate.is_released());
+    assert!(String::from_utf8_lossy(&list.await).contains("meanwhile"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stalled_watch_goes_on_without_loss_once_it_is_released() {
+    let simulator = simulator().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    let gate = Gate::new();
+    simulator.fail_next(1, any(), Fault::stall_body_after(10, &gate));
+    let mut watch = Lines::open(&simulator, WATCH).await;
+    let a_minute = std::time::Duration::from_secs(59);
+    assert!(tokio::time::timeout(a_minute, watch.next_line()).await.is_err(), "not a whole line");
+    simulator.create(&config_map("a", "two")).unwrap();
+    gate.release();
+    assert_eq!(watch.brief().await.unwrap().1, "one");
+    assert_eq!(watch.brief().await.unwrap().1, "two");
+}
+
+#[tokio::test]
+async fn a_stopping_simulator_waits_for_no_gate() {
+    let simulator = simulator().await;
+    let service = simulator.service();
+    simulator.fail_next(1, any(), Fault::stall(&Gate::new()));
+    let stalled = tokio::spawn(async move {
+        let mut service = service;
+        service.call(request(Method::GET, MAPS, &Value::Null)).await.expect("an answer").status()
+    });
+    simulator.wait_for_requests(&any(), 1).await;
+    simulator.shutdown().await;
+    assert_eq!(stalled.await.unwrap(), StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
+async fn open_watches_can_be_told_410_at_once() {
+    let simulator = simulator().await;
+    let mut watch = Lines::open(&simulator, WATCH).await;
+    assert_eq!(simulator.inject(&RequestFilter::verb(Verb::Watch), &WatchInjection::expired()), 1);
+    let error = watch.next().await.unwrap();
+    assert_eq!((error["type"].as_str(), error["object"]["code"].as_u64()), (Some("ERROR"), Some(410)));
+    assert_eq!(error["object"]["reason"], "Expired");
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test]
+async fn a_token_that_has_expired_is_refused_until_it_is_taken_again() {
+    let simulator = simulator().await;
+    simulator.require_token("right");
+    let mut config = simulator.kube_config();
+    config.auth_info.token = Some("right".to_owned().into());
+    let maps: Api<ConfigMap> = Api::all(kube::Client::try_from(config.clone()).unwrap());
+    let stranger: Api<ConfigMap> = Api::all(simulator.client().unwrap());
+    let mut open = maps.watch(&WatchParams::default(), "1000").await.unwrap().boxed();
+    let code = |outcome: Result<_, kube::Error>| match outcome {
+        Ok(_) => 200,
+        Err(kube::Error::Api(status)) => status.code,
+        Err(other) => panic!("{other}"),
+    };
+    assert_eq!(code(maps.list(&ListParams::default()).await), 200);
+    assert_eq!(code(stranger.list(&ListParams::default()).await), 401);
+    simulator.expire_tokens();
+    assert_eq!(code(maps.list(&ListParams::default()).await), 401);
+    simulator.create(&config_map("a", "one")).unwrap();
+    assert!(matches!(open.next().await, Some(Ok(WatchEvent::Added(_)))), "what is open goes on");
+    simulator.require_token("right");
+    assert_eq!(code(maps.list(&ListParams::default()).await), 200);
+    simulator.accept_everybody();
+    assert_eq!(code(stranger.list(&ListParams::default()).await), 200);
+}
+
+#[tokio::test]
+async fn a_slow_reader_over_the_socket_is_cut_off_without_a_word() {
+    let simulator = Simulator::builder().built_in_kinds().watch_buffer(5).start().await.unwrap();
+    let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());
+    let events = maps.watch(&WatchParams::default(), "1000").await.unwrap();
+    let mut large = config_map("a", "large");
+    large["data"]["text"] = "x".repeat(1_000_000).into();
+    // It reads nothing; once its socket is full, it falls behind. The server finds out when it can send again.
+    for _ in 0..40 {
+        simulator.apply(&large).unwrap();
+        tokio::task::yield_now().await;
+    }
+    let seen = events.filter(|event| std::future::ready(event.is_ok())).count().await;
+    assert!(seen < 40, "it has missed some of them, and has not been told");
+}
+
+#[tokio::test]
+async fn without_a_socket_clients_are_in_process() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    assert!(simulator.url().ends_with(":0"));
+    simulator.create(&config_map("a", "one")).unwrap();
+    let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());
+    assert_eq!(maps.list(&ListParams::default()).await.unwrap().items.len(), 1);
+    let response = simulator.service().call(http::Request::new(Full::new(Bytes::new()))).await;
+    assert_eq!(response.unwrap().status(), StatusCode::OK);
+    simulator.shutdown().await;
+}

@@ -1,0 +1,188 @@
+//! Answers in other encodings than JSON: what can befall them, and what can't be said in them.
+
+use bytes::Bytes;
+use flate2::read::GzDecoder;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use kube_simulator::{
+    Fault, FaultPlan, FaultPlanOptions, Gate, RequestFilter, ResourceKind, ResponseBody, Simulator, Trouble,
+    Verb, WatchInjection,
+};
+use serde_json::json;
+use std::io::Read;
+
+use crate::support::{config_map, send};
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const CBOR: &str = "application/cbor";
+const YAML: &str = "application/yaml";
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
+
+async fn simulator() -> Simulator {
+    Simulator::builder().built_in_kinds().serve_cbor().start().await.expect("a loopback port")
+}
+
+fn asking(path: &str, accept: &str) -> Request<Full<Bytes>> {
+    Request::get(path).header("accept", accept).body(Full::default()).expect("a request")
+}
+
+async fn open(simulator: &Simulator, path: &str, accept: &str) -> ResponseBody {
+    let response = send(simulator, asking(path, accept)).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    response.into_body()
+}
+
+/// Reads a body up to its end, and says whether that was a clean one.
+async fn read(mut body: ResponseBody) -> (Vec<u8>, bool) {
+    let mut read = Vec::new();
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => read.extend_from_slice(&frame.into_data().expect("data")),
+            Err(_) => return (read, false),
+        }
+    }
+    (read, true)
+}
+
+/// The next piece of a watch, of which there is one for each event that is waited for.
+async fn piece(body: &mut ResponseBody) -> Bytes {
+    body.frame().await.expect("it goes on").expect("no error").into_data().expect("data")
+}
+
+fn contains(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[tokio::test]
+async fn bodies_can_be_closed_and_broken_off_at_any_byte_in_every_encoding() {
+    let simulator = simulator().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    for accept in [PROTOBUF, CBOR, YAML] {
+        let (whole, _) = read(open(&simulator, MAPS, accept).await).await;
+        for bytes in 0..whole.len() {
+            let faults = [Fault::close_body_after(bytes as u64), Fault::abort_body_after(bytes as u64)];
+            for (fault, cleanly) in faults.into_iter().zip([true, false]) {
+                simulator.fail_next(1, RequestFilter::any(), fault);
+                let cut = read(open(&simulator, MAPS, accept).await).await;
+                assert_eq!(cut, (whole[..bytes].to_vec(), cleanly), "{accept} after {bytes}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn watches_can_stall_within_an_event_in_every_encoding() {
+    let simulator = simulator().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    for accept in [PROTOBUF, CBOR] {
+        let event = piece(&mut open(&simulator, WATCH, accept).await).await;
+        let gate = Gate::new();
+        simulator.fail_next(1, RequestFilter::any(), Fault::stall_body_after(2, &gate));
+        let mut watch = open(&simulator, WATCH, accept).await;
+        assert_eq!(piece(&mut watch).await, event[..2]);
+        gate.release();
+        assert_eq!(piece(&mut watch).await, event[2..]);
+    }
+}
+
+#[tokio::test]
+async fn errors_are_injected_in_the_encoding_of_each_stream() {
+    let simulator = simulator().await;
+    let mut protobuf = open(&simulator, WATCH, PROTOBUF).await;
+    let mut cbor = open(&simulator, WATCH, CBOR).await;
+    let mut json = open(&simulator, WATCH, "application/json").await;
+    simulator.inject(&RequestFilter::verb(Verb::Watch), &WatchInjection::expired());
+    let error = piece(&mut protobuf).await;
+    let length = u32::from_be_bytes(error[..4].try_into().unwrap());
+    assert_eq!(length as usize, error.len() - 4);
+    assert!(
+        error[4..].starts_with(b"\x0a\x05ERROR\x12")
+            && contains(&error, "k8s\0")
+            && contains(&error, "Expired")
+    );
+    let error = piece(&mut cbor).await;
+    assert!(error.starts_with(b"\xd9\xd9\xf7\xa2\x44type\x45ERROR\x46object\xd9\xd9\xf7"), "{error:x?}");
+    assert!(piece(&mut json).await.starts_with(br#"{"type":"ERROR","object":{"kind":"Status""#));
+    for mut stream in [protobuf, cbor, json] {
+        assert!(stream.frame().await.is_none());
+    }
+}
+
+async fn strike(simulator: &Simulator, trouble: Trouble) {
+    let options = FaultPlanOptions { troubles: vec![trouble], count: 1, ..FaultPlanOptions::default() };
+    FaultPlan::from_seed(0, &options).run(simulator, |_| {}).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn planned_trouble_with_events_fits_the_encoding() {
+    for (accept, no_event) in [
+        (PROTOBUF, &b"\0\0\0\x02\x08\x07"[..]),
+        (CBOR, b"\xd9\xd9\xf7\xa1\x44type\x07"),
+        ("application/json", b"{\"type\":7}\n"),
+    ] {
+        let simulator = Simulator::builder().built_in_kinds().serve_cbor().start_in_process();
+        let mut watch = open(&simulator, WATCH, accept).await;
+        strike(&simulator, Trouble::GarbleNextEvent).await;
+        simulator.create(&config_map("a", "one")).unwrap();
+        assert_eq!(piece(&mut watch).await, no_event, "{accept}");
+
+        strike(&simulator, Trouble::CutNextEvent).await;
+        let from = simulator.resource_version();
+        simulator.create(&config_map("a", "two")).unwrap();
+        let (cut, cleanly) = read(watch).await;
+        let path = format!("{MAPS}?watch=1&resourceVersion={from}");
+        let whole = piece(&mut open(&simulator, &path, accept).await).await;
+        assert_eq!((&cut[..], cleanly), (&whole[..whole.len() / 2], false), "{accept}");
+    }
+}
+
+#[tokio::test]
+async fn a_streaming_list_is_compressed_in_protobuf_too() {
+    let simulator = Simulator::builder().built_in_kinds().compress_streaming_lists().start_in_process();
+    simulator.create(&config_map("a", "one")).unwrap();
+    let path = format!(
+        "{MAPS}?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    );
+    let mut request = asking(&path, PROTOBUF);
+    request.headers_mut().insert("accept-encoding", "gzip".parse().unwrap());
+    let response = send(&simulator, request).await;
+    assert_eq!(response.headers()["content-encoding"], "gzip");
+    assert_eq!(response.headers()["content-type"], "application/vnd.kubernetes.protobuf;stream=watch");
+    let member = piece(&mut response.into_body()).await;
+    let mut events = Vec::new();
+    GzDecoder::new(&member[..]).read_to_end(&mut events).unwrap();
+    assert!(contains(&events, "ADDED") && contains(&events, "BOOKMARK"));
+}
+
+#[tokio::test]
+async fn what_go_could_not_have_stored_is_left_out_of_protobuf() {
+    let simulator = simulator().await;
+    let mut odd = config_map("a", "odd");
+    odd["data"] = json!({ "number": 7 });
+    odd["binaryData"] = json!({ "k": "QUFB" });
+    odd["immutable"] = json!("perhaps");
+    odd["unheard-of"] = json!({ "x": 1 });
+    simulator.create(&odd).unwrap();
+    let (body, _) = read(open(&simulator, &format!("{MAPS}/odd"), PROTOBUF).await).await;
+    assert!(contains(&body, "odd") && contains(&body, "AAA"), "what can be said is said");
+    for unsaid in ["number", "perhaps", "unheard-of"] {
+        assert!(!contains(&body, unsaid), "{unsaid}");
+    }
+}
+
+#[tokio::test]
+async fn a_kind_without_message_is_there_in_json() {
+    let kind = ResourceKind::cluster_scoped(
+        "certificates.k8s.io",
+        "v1",
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+    );
+    let simulator = Simulator::builder().resource(kind).start_in_process();
+    let path = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    let response = send(&simulator, asking(path, &format!("{PROTOBUF},application/json"))).await;
+    assert_eq!(response.headers()["content-type"], "application/json");
+    assert_eq!(send(&simulator, asking(path, PROTOBUF)).await.status(), StatusCode::NOT_ACCEPTABLE);
+}

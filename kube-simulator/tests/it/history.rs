@@ -1,0 +1,430 @@
+//! How far back a server remembers, and how long it waits for those who read slowly: its watch cache, its compactions, and
+//! its patience with watches.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use http_body_util::BodyExt;
+use kube_simulator::{Simulator, SimulatorBuilder};
+use serde_json::Value;
+use tokio::time::{Instant, advance};
+
+use crate::support::{Lines, config_map, get, names, pod, request, send};
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+/// Longer than a server tries to remember an event.
+const LONG: Duration = Duration::from_secs(76);
+
+fn start(configure: impl FnOnce(SimulatorBuilder) -> SimulatorBuilder) -> Simulator {
+    configure(Simulator::builder().built_in_kinds()).start_in_process()
+}
+
+/// Writes so many times to one object, and gives the first and the last resource version of that.
+fn write(simulator: &Simulator, times: u64) -> (u64, u64) {
+    let write = || simulator.apply(&config_map("a", "often")).unwrap().resource_version();
+    let first = write();
+    let last = (1..times).fold(first, |_, _| write());
+    assert_eq!(last, first + times - 1, "nothing else is written");
+    (first, last)
+}
+
+/// Says whether a watch can begin after this resource version: the first event that it is sent says it.
+async fn can_watch(simulator: &Simulator, path: &str, version: u64) -> bool {
+    let mut watch = Lines::open(simulator, &format!("{path}?watch=1&resourceVersion={version}")).await;
+    let first = watch.next().await.expect("an event");
+    if first["type"] == "ERROR" {
+        assert_eq!(first["object"]["code"], 410, "{first}");
+        return false;
+    }
+    assert_eq!(first["object"]["metadata"]["resourceVersion"], (version + 1).to_string());
+    true
+}
+
+async fn list_exactly(simulator: &Simulator, path: &str, version: u64) -> (StatusCode, Value) {
+    get(simulator, &format!("{path}?resourceVersionMatch=Exact&resourceVersion={version}")).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_forgotten_that_is_not_old() {
+    let simulator = start(|builder| builder);
+    let before = simulator.resource_version();
+    write(&simulator, 5_000);
+    assert!(can_watch(&simulator, MAPS, before).await);
+    advance(LONG).await;
+    write(&simulator, 100);
+    assert!(can_watch(&simulator, MAPS, before).await, "there is room for 6,400 by now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_younger_than_75_seconds_is_kept_and_what_is_older_is_not() {
+    for (age, is_kept) in [(74, true), (76, false)] {
+        let simulator = start(|builder| builder);
+        let before = simulator.resource_version();
+        write(&simulator, 100);
+        advance(Duration::from_secs(age)).await;
+        write(&simulator, 1);
+        assert_eq!(can_watch(&simulator, MAPS, before).await, is_kept, "{age} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_old_is_forgotten_when_there_is_no_room() {
+    let simulator = start(|builder| builder);
+    let before = simulator.resource_version();
+    let (first, _) = write(&simulator, 150);
+    advance(LONG).await;
+    let (_, last) = write(&simulator, 100);
+    // It has grown to 200, and doesn't grow any more for the sake of what is old.
+    let oldest = last - 199;
+    assert!(can_watch(&simulator, MAPS, oldest - 1).await);
+    assert!(!can_watch(&simulator, MAPS, oldest - 2).await);
+    assert!(!can_watch(&simulator, MAPS, before).await);
+    let (code, list) = list_exactly(&simulator, MAPS, first).await;
+    assert_eq!((code, names(&list).len()), (StatusCode::OK, 1), "the storage has forgotten nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_resource_is_remembered_less_but_never_less_than_a_hundred_events() {
+    let simulator = start(|builder| builder);
+    write(&simulator, 400);
+    advance(LONG).await;
+    // Each time that it is full of what is old, it shrinks by half.
+    let (_, last) = write(&simulator, 1);
+    assert!(can_watch(&simulator, MAPS, last - 200).await && !can_watch(&simulator, MAPS, last - 201).await);
+    let (_, last) = write(&simulator, 1);
+    assert!(can_watch(&simulator, MAPS, last - 100).await && !can_watch(&simulator, MAPS, last - 101).await);
+    let (_, last) = write(&simulator, 1);
+    assert!(can_watch(&simulator, MAPS, last - 100).await && !can_watch(&simulator, MAPS, last - 101).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_storage_forgets_every_five_minutes_what_was_before_the_last_time() {
+    let simulator = start(|builder| builder);
+    let before = simulator.resource_version();
+    let (first, _) = write(&simulator, 1);
+    let mut event = config_map("a", "happened");
+    event["kind"] = "Event".into();
+    simulator.create(&event).unwrap();
+    advance(Duration::from_secs(301)).await;
+    let (second, _) = write(&simulator, 1);
+    let events = "/api/v1/namespaces/a/events";
+    assert_eq!(list_exactly(&simulator, MAPS, before).await.0, StatusCode::OK);
+    assert!(can_watch(&simulator, events, first).await);
+
+    advance(Duration::from_secs(300)).await;
+    assert_eq!(list_exactly(&simulator, MAPS, before).await.0, StatusCode::GONE);
+    assert_eq!(
+        list_exactly(&simulator, MAPS, second - 1).await.0,
+        StatusCode::OK,
+        "the newest of five minutes ago"
+    );
+    assert!(!can_watch(&simulator, events, before).await, "events are in no watch cache");
+    assert!(can_watch(&simulator, MAPS, before).await, "the watch cache remembers");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_not_to_compact_forgets_nothing() {
+    let simulator = start(|builder| builder.compaction_interval(Duration::ZERO));
+    let before = simulator.resource_version();
+    write(&simulator, 1);
+    advance(Duration::from_secs(86_400)).await;
+    assert_eq!(list_exactly(&simulator, MAPS, before).await.0, StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_has_waited_for_ten_minutes_has_expired() {
+    let simulator = start(|builder| builder);
+    for name in ["one", "two"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    let (_, page) = get(&simulator, &format!("{MAPS}?limit=1")).await;
+    let next = format!("{MAPS}?limit=1&continue={}", page["metadata"]["continue"].as_str().unwrap());
+    advance(Duration::from_secs(299)).await;
+    write(&simulator, 1);
+    advance(Duration::from_secs(300)).await;
+    assert_eq!(get(&simulator, &next).await.0, StatusCode::OK);
+    advance(Duration::from_secs(2)).await;
+    assert_eq!(get(&simulator, &next).await.0, StatusCode::GONE);
+}
+
+/// Opens a watch on a server that has been up for a while, and writes so many times.
+async fn behind(simulator: &Simulator, events: u64) -> Lines {
+    advance(Duration::from_secs(10)).await;
+    let now = simulator.resource_version();
+    let watch = Lines::open(simulator, &format!("{MAPS}?watch=1&resourceVersion={now}")).await;
+    write(simulator, events);
+    watch
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_channels_hold_what_has_happened_may_take_its_time() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    let mut watch = behind(&simulator, 20).await;
+    advance(Duration::from_secs(5)).await;
+    assert!(watch.next().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_whose_channels_are_full_is_closed_without_a_word_after_a_tenth_of_a_second() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    let mut watch = behind(&simulator, 21).await;
+    advance(Duration::from_millis(101)).await;
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_patience_with_slow_watches_is_used_up_and_grows_again() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    let mut first = behind(&simulator, 21).await;
+    advance(Duration::from_millis(60)).await;
+    assert!(first.next().await.is_some());
+    let now = simulator.resource_version();
+    let path = format!("{MAPS}?watch=1&resourceVersion={now}");
+    let open = || Lines::open(&simulator, &path);
+    let (mut second, mut third) = (open().await, open().await);
+    write(&simulator, 21);
+    advance(Duration::from_millis(60)).await;
+    assert_eq!(second.next().await, None, "there were 100 milliseconds for all");
+    assert_eq!(third.next().await, None);
+    let mut fourth = behind(&simulator, 21).await;
+    advance(Duration::from_millis(60)).await;
+    assert!(fourth.next().await.is_some(), "ten seconds later there is patience again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_watches_pods_of_one_node_has_shorter_channels_than_who_watches_all() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    // So much happens that a hundred events or so are a second's.
+    for _ in 0..6_401 {
+        simulator.apply(&pod("a", "n1", "web")).unwrap();
+    }
+    advance(Duration::from_secs(10)).await;
+    let now = simulator.resource_version();
+    let open = |more: &str| format!("{PODS}?watch=1&resourceVersion={now}{more}");
+    let mut all = Lines::open(&simulator, &open("")).await;
+    let mut of_a_node = Lines::open(&simulator, &open("&fieldSelector=spec.nodeName%3Dn1")).await;
+    for _ in 0..341 {
+        simulator.apply(&pod("a", "n1", "web")).unwrap();
+    }
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(of_a_node.next().await, None);
+    assert!(all.next().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_about_every_minute_and_not_all_at_once() {
+    let simulator = start(|builder| builder);
+    let began = Instant::now();
+    let mut delays = Vec::new();
+    for _ in 0..20 {
+        let since = Instant::now();
+        let query = "watch=1&resourceVersion=1000&allowWatchBookmarks=true";
+        let mut watch = Lines::open(&simulator, &format!("{MAPS}?{query}")).await;
+        assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
+        delays.push(since.elapsed());
+    }
+    // A server looks each second or so which ones are due within that second.
+    let tolerated = Duration::from_secs(59)..Duration::from_millis(61_252);
+    assert!(delays.iter().all(|delay| tolerated.contains(delay)), "{delays:?}");
+    delays.sort_unstable();
+    delays.dedup();
+    assert!(delays.len() > 15, "{delays:?}");
+    assert!(delays[0] < Duration::from_secs(60) && delays[19] > Duration::from_secs(60), "{delays:?}");
+    let mean = began.elapsed() / 20;
+    assert!((Duration::from_millis(59_700)..Duration::from_millis(60_700)).contains(&mean), "{mean:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_for_which_a_watch_has_no_room_is_dropped() {
+    // There is room for 20 events.
+    for (events, is_dropped) in [(19, false), (20, true)] {
+        let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+        let now = simulator.resource_version();
+        let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={now}");
+        let mut watch = Lines::open(&simulator, &format!("{MAPS}?{query}")).await;
+        write(&simulator, events);
+        advance(Duration::from_secs(62)).await;
+        for number in 0..events {
+            let expected = if number == 0 { "ADDED" } else { "MODIFIED" };
+            assert_eq!(watch.next().await.unwrap()["type"], expected);
+        }
+        let read = Instant::now();
+        assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
+        assert_eq!(
+            read.elapsed() > Duration::from_secs(50),
+            is_dropped,
+            "{events} events: {:?}",
+            read.elapsed()
+        );
+    }
+}
+
+/// Reads the server's metrics as text.
+async fn metrics(simulator: &Simulator) -> String {
+    let response = send(simulator, request(http::Method::GET, "/metrics", &Value::Null)).await;
+    assert_eq!(
+        response.headers()["content-type"],
+        "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
+    );
+    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_are_closed_because_they_are_slow_are_counted_by_resource() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    assert_eq!(metrics(&simulator).await, "", "there is nothing to count");
+    let mut gone = behind(&simulator, 1).await;
+    simulator.restart_without_history();
+    assert!(gone.next().await.is_none_or(|event| event["type"] != "ERROR"), "it has begun anew");
+    assert_eq!(metrics(&simulator).await, "", "it was not slow");
+    for count in 1..=2 {
+        let mut watch = behind(&simulator, 21).await;
+        advance(Duration::from_millis(101)).await;
+        assert_eq!(watch.next().await, None);
+        let line =
+            format!("apiserver_terminated_watchers_total{{group=\"\",resource=\"configmaps\"}} {count}\n");
+        let text = metrics(&simulator).await;
+        assert!(text.starts_with("# HELP ") && text.ends_with(&line), "{text}");
+    }
+    simulator.restart();
+    assert_eq!(metrics(&simulator).await, "", "a server counts from its start");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_that_comes_early_before_the_end_of_a_watch_is_followed_by_one_more_and_not_at_once() {
+    let mut numbers = [0; 4];
+    for seed in 0..60 {
+        let simulator = start(|builder| builder.seed(seed));
+        let query = "watch=1&resourceVersion=1000&allowWatchBookmarks=true&timeoutSeconds=30";
+        let mut watch = Lines::open(&simulator, &format!("{MAPS}?{query}")).await;
+        let (mut number, mut last) = (0, Instant::now());
+        while let Some(event) = watch.next().await {
+            assert_eq!(event["type"], "BOOKMARK");
+            assert!(last.elapsed() >= Duration::from_secs(1), "{:?}", last.elapsed());
+            (number, last) = (number + 1, Instant::now());
+        }
+        numbers[number] += 1;
+    }
+    assert!(numbers[1] > 20 && numbers[2] > 10 && numbers[0] + numbers[3] == 0, "{numbers:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_what_a_watch_is_not_sent_nor_what_it_began_with_keeps_its_bookmark_away() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    let now = simulator.resource_version();
+    write(&simulator, 30);
+    simulator.create(&config_map("b", "there")).unwrap();
+    let elsewhere = MAPS.replace("/a/", "/b/");
+    for (path, events) in [(MAPS, 30), (elsewhere.as_str(), 1)] {
+        let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={now}");
+        let mut watch = Lines::open(&simulator, &format!("{path}?{query}")).await;
+        advance(Duration::from_secs(62)).await;
+        for _ in 0..events {
+            assert_ne!(watch.next().await.unwrap()["type"], "BOOKMARK");
+        }
+        let read = Instant::now();
+        assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
+        assert!(read.elapsed() < Duration::from_secs(1), "{:?}", read.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_events_is_waited_for_however_slow_it_is() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    let now = simulator.resource_version();
+    let events = "/api/v1/namespaces/a/events";
+    let mut watch = Lines::open(&simulator, &format!("{events}?watch=1&resourceVersion={now}")).await;
+    let mut event = config_map("a", "happened");
+    event["kind"] = "Event".into();
+    for _ in 0..100 {
+        simulator.apply(&event).unwrap();
+    }
+    advance(Duration::from_secs(60)).await;
+    for _ in 0..100 {
+        assert!(watch.next().await.is_some());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_memory_that_is_filled_anew_is_as_large_as_it_was() {
+    let simulator = start(|builder| builder);
+    write(&simulator, 150);
+    simulator.create(&config_map("a", "unreadable")).unwrap();
+    simulator.objects("v1", "ConfigMap").unwrap().delete_corrupt("a/unreadable").unwrap();
+    let (first, _) = write(&simulator, 100);
+    advance(LONG).await;
+    let (_, last) = write(&simulator, 100);
+    assert_eq!(last - first, 199, "it had room for 200");
+    assert!(can_watch(&simulator, MAPS, first - 1).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_much_happens_no_more_than_102_400_events_are_remembered() {
+    let simulator = start(|builder| builder);
+    let (first, last) = write(&simulator, 102_401);
+    let oldest = last - 102_399;
+    assert_eq!(first, oldest - 1);
+    assert!(can_watch(&simulator, MAPS, oldest - 1).await);
+    assert!(!can_watch(&simulator, MAPS, oldest - 2).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_are_slow_together_are_waited_for_together() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    advance(Duration::from_secs(10)).await;
+    let now = simulator.resource_version();
+    let path = format!("{MAPS}?watch=1&resourceVersion={now}");
+    let mut watches = Vec::new();
+    for _ in 0..3 {
+        watches.push(Lines::open(&simulator, &path).await);
+    }
+    write(&simulator, 21);
+    advance(Duration::from_millis(40)).await;
+    for mut watch in watches {
+        assert!(watch.next().await.is_some());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_watch_is_not_sent_does_not_fill_its_channels() {
+    let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
+    advance(Duration::from_secs(10)).await;
+    let now = simulator.resource_version();
+    let elsewhere = format!("/api/v1/namespaces/b/configmaps?watch=1&resourceVersion={now}");
+    let mut watch = Lines::open(&simulator, &elsewhere).await;
+    write(&simulator, 100);
+    simulator.create(&config_map("b", "at-last")).unwrap();
+    advance(Duration::from_secs(1)).await;
+    assert!(watch.next().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_and_intervals_may_be_as_large_and_as_small_as_one_likes() {
+    for (buffer, interval) in [(usize::MAX, Duration::MAX), (1, Duration::from_nanos(1))] {
+        let simulator = start(|builder| builder.watch_buffer(buffer).compaction_interval(interval));
+        let (first, _) = write(&simulator, 1);
+        advance(Duration::from_secs(86_400 * 100)).await;
+        assert!(can_watch(&simulator, MAPS, first - 1).await);
+        write(&simulator, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_memory_keeps_what_newer_events_would_drive_out_of_it() {
+    let simulator = start(|builder| builder);
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    let held = replica.resource_version();
+    write(&simulator, 100);
+    advance(LONG).await;
+    write(&simulator, 100);
+    assert!(!can_watch(&simulator, MAPS, held).await);
+    let path = format!("{MAPS}?watch=1&resourceVersion={held}");
+    let request = request(http::Method::GET, &path, &Value::Null);
+    let mut watch = Lines::of(tower::Service::call(&mut replica.service(), request).await.unwrap());
+    replica.catch_up();
+    assert_eq!(watch.brief().await, Some(("ADDED".to_owned(), "often".to_owned(), held + 1)));
+}

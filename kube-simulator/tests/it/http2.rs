@@ -1,0 +1,215 @@
+//! HTTP/2: requests that share a connection, and a server that has its clients leave it (`GOAWAY`).
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::client::{SendRequest, handshake};
+use http::{Method, Request, Response, StatusCode};
+use kube_simulator::{RequestFilter, ShutdownAnswer, Simulator};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::support::{config_map, names, simulator};
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
+
+/// A connection, and the task that ends with it.
+struct Connection {
+    sender: SendRequest<Bytes>,
+    ended: JoinHandle<Result<(), h2::Error>>,
+    origin: String,
+}
+
+impl Connection {
+    async fn open(simulator: &Simulator) -> Self {
+        let origin = simulator.url();
+        let (sender, connection) = handshake(connect(simulator).await).await.unwrap();
+        Self { sender, ended: tokio::spawn(connection), origin }
+    }
+
+    async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<Response<RecvStream>, h2::Error> {
+        let mut sender = self.sender.clone().ready().await?;
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.origin));
+        let (response, mut stream) = sender.send_request(request.body(()).unwrap(), body.is_null())?;
+        if !body.is_null() {
+            stream.send_data(body.to_string().into(), true)?;
+        }
+        response.await
+    }
+
+    async fn get(&mut self, path: &str) -> Response<RecvStream> {
+        self.send(Method::GET, path, &Value::Null).await.unwrap()
+    }
+
+    /// Waits until the connection takes no more requests.
+    async fn is_left(&mut self) {
+        while self.sender.clone().ready().await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits until the connection takes no more requests, and has ended in good order.
+    async fn has_ended(mut self) {
+        self.is_left().await;
+        drop(self.sender);
+        self.ended.await.unwrap().unwrap();
+    }
+}
+
+async fn connect(simulator: &Simulator) -> TcpStream {
+    TcpStream::connect(simulator.url().trim_start_matches("http://")).await.unwrap()
+}
+
+/// Gives the body of an answer that comes in one piece.
+async fn body(response: Response<RecvStream>) -> Value {
+    let bytes = response.into_body().data().await.unwrap().unwrap();
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+/// The name of the object in a watch's next event, if there is one.
+async fn next_name(watch: &mut RecvStream) -> Option<String> {
+    let line = watch.data().await?.unwrap();
+    // The end comes in a frame of its own.
+    let event: Value = serde_json::from_slice(&line).ok().filter(|_| !line.is_empty())?;
+    Some(event["object"]["metadata"]["name"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn over_http_2_a_watch_and_other_requests_share_a_connection() {
+    let simulator = simulator().await;
+    let mut connection = Connection::open(&simulator).await;
+    let watch = connection.get(WATCH).await;
+    assert_eq!(watch.status(), StatusCode::OK);
+    let created = connection.send(Method::POST, MAPS, &config_map("a", "one")).await.unwrap();
+    assert_eq!(created.status(), StatusCode::CREATED);
+    assert_eq!(next_name(&mut watch.into_body()).await.unwrap(), "one");
+    assert_eq!(names(&body(connection.get(MAPS).await).await), ["one"]);
+}
+
+#[tokio::test]
+async fn a_stopping_simulator_ends_connections_of_http_2() {
+    let simulator = simulator().await;
+    let mut connection = Connection::open(&simulator).await;
+    let mut watch = connection.get(WATCH).await.into_body();
+    simulator.shutdown().await;
+    assert_eq!(next_name(&mut watch).await, None);
+    connection.has_ended().await;
+}
+
+#[tokio::test]
+async fn after_a_goaway_a_watch_goes_on_and_the_next_request_needs_another_connection() {
+    let simulator = Simulator::builder().built_in_kinds().goaway_chance(1.0).start().await.unwrap();
+    let mut connection = Connection::open(&simulator).await;
+    let mut watch = connection.get(WATCH).await.into_body();
+    connection.is_left().await;
+    assert!(!connection.ended.is_finished(), "the watch is under way");
+    let mut other = Connection::open(&simulator).await;
+    let created = other.send(Method::POST, MAPS, &config_map("a", "one")).await.unwrap();
+    assert_eq!(created.status(), StatusCode::CREATED);
+    drop(created);
+    other.has_ended().await;
+    assert_eq!(next_name(&mut watch).await.unwrap(), "one");
+    simulator.close_watches();
+    assert_eq!(next_name(&mut watch).await, None);
+    connection.has_ended().await;
+}
+
+#[tokio::test]
+async fn no_goaway_comes_by_chance_unless_the_builder_says_so_and_never_over_http_1() {
+    let simulator = simulator().await;
+    let mut connection = Connection::open(&simulator).await;
+    for _ in 0..100 {
+        assert_eq!(connection.get(MAPS).await.status(), StatusCode::OK);
+    }
+    let simulator = Simulator::builder().built_in_kinds().goaway_chance(1.0).start().await.unwrap();
+    let mut stream = connect(&simulator).await;
+    for _ in 0..2 {
+        stream.write_all(b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+        let mut answer = [0; 512];
+        let length = stream.read(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_goaway_comes_about_as_often_as_the_chance_says() {
+    let simulator = Simulator::builder().built_in_kinds().goaway_chance(0.25).start().await.unwrap();
+    let mut connections = 0;
+    let mut connection = Connection::open(&simulator).await;
+    for _ in 0..200 {
+        // A request that came too late is not answered, and has to be sent again.
+        while connection.send(Method::GET, "/livez", &Value::Null).await.is_err() {
+            connections += 1;
+            connection = Connection::open(&simulator).await;
+        }
+    }
+    assert!((25..75).contains(&connections), "{connections}");
+}
+
+#[tokio::test]
+async fn a_hundred_requests_at_a_time_go_over_one_connection() {
+    let simulator = simulator().await;
+    let mut connection = Connection::open(&simulator).await;
+    // After the first answer the server's settings have come.
+    drop(connection.get("/livez").await);
+    let streams = connection.sender.clone().ready().await.unwrap();
+    assert_eq!(streams.current_max_send_streams(), 100);
+}
+
+#[tokio::test]
+async fn draining_has_clients_of_both_versions_leave_but_for_what_is_under_way() {
+    let simulator = simulator().await;
+    let mut busy = Connection::open(&simulator).await;
+    let mut watch = busy.get(WATCH).await.into_body();
+    let mut idle = Connection::open(&simulator).await;
+    drop(idle.get(MAPS).await);
+    let mut older = connect(&simulator).await;
+    older.write_all(b"GET /livez HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    assert!(older.read(&mut [0; 512]).await.unwrap() > 0);
+
+    simulator.drain_connections();
+    idle.has_ended().await;
+    assert_eq!(older.read(&mut [0; 512]).await.unwrap(), 0);
+    busy.is_left().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    assert_eq!(next_name(&mut watch).await.unwrap(), "one");
+    simulator.wait_for_watches(&RequestFilter::any(), 1).await;
+    let mut later = Connection::open(&simulator).await;
+    for _ in 0..2 {
+        assert_eq!(later.get(MAPS).await.status(), StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn over_http_2_a_server_that_is_shutting_down_sends_a_goaway_and_no_connection_header() {
+    let simulator = simulator().await;
+    simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
+    let mut connection = Connection::open(&simulator).await;
+    let response = connection.get(MAPS).await;
+    assert!(response.headers().contains_key("retry-after"));
+    assert!(!response.headers().contains_key("connection"));
+    drop(response);
+    connection.has_ended().await;
+}
+
+#[tokio::test]
+async fn a_server_that_only_waits_for_what_is_under_way_has_clients_leave_before_they_ask() {
+    let simulator = simulator().await;
+    let mut connection = Connection::open(&simulator).await;
+    let mut watch = connection.get(WATCH).await.into_body();
+    simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
+    connection.is_left().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    assert_eq!(next_name(&mut watch).await.unwrap(), "one", "what is under way goes on");
+    simulator.restart();
+    assert_eq!(next_name(&mut watch).await, None);
+    connection.has_ended().await;
+}

@@ -1,0 +1,147 @@
+//! Trouble from a seed.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_simulator::{FaultPlan, FaultPlanOptions, RequestFilter, Simulator, Trouble, Verb};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::support::{config_map, get, request, send};
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+
+#[test]
+fn a_seed_makes_the_same_plan_each_time_and_another_seed_another() {
+    let options = FaultPlanOptions::default();
+    let plan = |seed| FaultPlan::from_seed(seed, &options).to_string();
+    assert_eq!(plan(1), plan(1));
+    assert_ne!(plan(1), plan(2));
+    assert_eq!(plan(1).lines().count(), options.count, "a line each");
+}
+
+#[test]
+fn plans_hold_everything_that_they_may_and_end_in_time() {
+    let options = FaultPlanOptions::default();
+    let mut seen = HashSet::new();
+    for seed in 0..50 {
+        for planned in FaultPlan::from_seed(seed, &options).troubles() {
+            assert!(planned.at + planned.lasts <= options.duration, "{planned}");
+            assert_eq!(
+                planned.trouble.lasts(),
+                planned.lasts > Duration::ZERO || planned.at == options.duration
+            );
+            seen.insert(std::mem::discriminant(&planned.trouble));
+        }
+    }
+    let all: HashSet<_> = options.troubles.iter().map(std::mem::discriminant).collect();
+    assert_eq!(seen, all);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_trouble_of_a_plan_happens_and_is_over_when_it_is() {
+    let whole_year = FaultPlanOptions {
+        troubles: [FaultPlanOptions::default().troubles, vec![Trouble::UndoWrites]].concat(),
+        count: 200,
+        requests: RequestFilter::verb(Verb::List),
+        ..FaultPlanOptions::default()
+    };
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    simulator.create(&config_map("a", "one")).unwrap();
+    let replica = simulator.lagging_replica();
+    let plan = FaultPlan::from_seed(3, &whole_year);
+    let mut told = Vec::new();
+    let began = Instant::now();
+    plan.run(&simulator, |what| told.push(what.to_owned())).await;
+    assert_eq!(began.elapsed(), whole_year.duration);
+    let lasting = plan.troubles().iter().filter(|planned| planned.trouble.lasts()).count();
+    assert_eq!(told.len(), plan.troubles().len() + lasting, "each beginning, and the end of what lasts");
+    let (code, list) = get(&simulator, MAPS).await;
+    assert_eq!((code, list["items"].as_array().map(Vec::len)), (StatusCode::OK, Some(1)));
+    simulator.create(&config_map("a", "two")).unwrap();
+    assert_eq!(replica.resource_version(), simulator.resource_version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn planned_refusals_have_the_code_and_the_patience_that_are_planned() {
+    for code in [410, 429, 500, 503, 504] {
+        for retry_after in [0, 3] {
+            let troubles = vec![Trouble::Respond { code, retry_after }];
+            let options = FaultPlanOptions { troubles, count: 1, ..FaultPlanOptions::default() };
+            let simulator = Simulator::builder().built_in_kinds().start_in_process();
+            let plan = FaultPlan::from_seed(2, &options);
+            let planned = plan.troubles()[0];
+            let ask = || send(&simulator, request(Method::GET, MAPS, &Value::Null));
+            let asked = async {
+                tokio::time::sleep(planned.at + planned.lasts / 2).await;
+                let answer = ask().await;
+                let patience =
+                    answer.headers().get("retry-after").map(|seconds| seconds.to_str().unwrap().to_owned());
+                // A state that is gone comes back after no time.
+                let expected = (retry_after > 0 && code != 410).then(|| retry_after.to_string());
+                assert_eq!((answer.status().as_u16(), patience), (code, expected));
+            };
+            tokio::join!(plan.run(&simulator, |_| {}), asked);
+            assert_eq!(ask().await.status(), StatusCode::OK);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_that_is_dropped_leaves_no_trouble_behind() {
+    let only_refusals = FaultPlanOptions {
+        troubles: vec![Trouble::Respond { code: 500, retry_after: 0 }, Trouble::ExpireTokens],
+        ..FaultPlanOptions::default()
+    };
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let plan = FaultPlan::from_seed(1, &only_refusals);
+    let (told_send, mut told) = tokio::sync::mpsc::unbounded_channel();
+    {
+        let run = plan.run(&simulator, |what| _ = told_send.send(what.to_owned()));
+        tokio::select! {
+            () = run => unreachable!("it takes ten minutes"),
+            _ = told.recv() => {}
+        }
+    }
+    assert_eq!(get(&simulator, MAPS).await.0, StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn trouble_that_undoes_writes_takes_them_back_when_it_ends() {
+    let undo =
+        FaultPlanOptions { troubles: vec![Trouble::UndoWrites], count: 1, ..FaultPlanOptions::default() };
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let plan = FaultPlan::from_seed(5, &undo);
+    let maps = simulator.objects_of::<ConfigMap>().unwrap();
+    let mut counts = Vec::new();
+    plan.run(&simulator, |_| {
+        counts.push(maps.len());
+        maps.create(&config_map("a", &format!("n{}", counts.len()))).unwrap();
+    })
+    .await;
+    assert_eq!(counts, [0, 0], "what was written at its beginning is undone at its end");
+    assert_eq!(maps.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn expired_tokens_that_end_leave_the_required_token_alone() {
+    let troubles = vec![Trouble::ExpireTokens];
+    let options = FaultPlanOptions { troubles, count: 1, ..FaultPlanOptions::default() };
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    simulator.require_token("mine");
+    let code_with = async |token: &str| {
+        let request = http::Request::get(MAPS).header("authorization", format!("Bearer {token}"));
+        send(&simulator, request.body(Default::default()).unwrap()).await.status()
+    };
+    let plan = FaultPlan::from_seed(1, &options);
+    let planned = plan.troubles()[0];
+    let during = async {
+        tokio::time::sleep(planned.at + planned.lasts / 2).await;
+        assert_eq!(code_with("mine").await, StatusCode::UNAUTHORIZED);
+    };
+    tokio::join!(plan.run(&simulator, |_| {}), during);
+    assert_eq!(code_with("mine").await, StatusCode::OK);
+    assert_eq!(code_with("another").await, StatusCode::UNAUTHORIZED);
+}

@@ -1,0 +1,248 @@
+//! A second API server in front of the same storage, whose watch cache is late.
+
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams};
+use kube_simulator::{LaggingReplica, ResponseBody, Simulator, StreamingLists};
+use serde_json::Value;
+use tokio::time::Instant;
+use tower::Service as _;
+
+use crate::support::{config_map, names, request, simulator};
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+
+async fn send(replica: &LaggingReplica, path_and_query: &str) -> http::Response<ResponseBody> {
+    let request: Request<Full<bytes::Bytes>> = request(Method::GET, path_and_query, &Value::Null);
+    replica.service().call(request).await.expect("an answer")
+}
+
+async fn get(replica: &LaggingReplica, path_and_query: &str) -> (StatusCode, Value) {
+    let response = send(replica, path_and_query).await;
+    let code = response.status();
+    let bytes = response.into_body().collect().await.expect("a body").to_bytes();
+    (code, serde_json::from_slice(&bytes).expect("JSON"))
+}
+
+fn event(name: &str) -> Value {
+    serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": { "namespace": "a", "name": name },
+        "involvedObject": { "namespace": "a" },
+    })
+}
+
+/// Gives the next lines of a watch that come in one piece.
+async fn next_names(body: &mut ResponseBody) -> Vec<String> {
+    let frame = body.frame().await.expect("not the end").expect("no error").into_data().expect("data");
+    let lines = serde_json::Deserializer::from_slice(&frame).into_iter::<Value>();
+    lines.map(|line| line.unwrap()["object"]["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_replica_shows_the_past_to_who_takes_any_state_and_the_truth_to_who_asks_for_it() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    simulator.create(&config_map("a", "one")).unwrap();
+    simulator.create(&config_map("a", "two")).unwrap();
+    replica.hold();
+    let held_at = replica.resource_version();
+    simulator.delete::<ConfigMap>("a/one").unwrap();
+    simulator.create(&config_map("a", "three")).unwrap();
+
+    let (_, any) = get(&replica, &format!("{MAPS}?resourceVersion=0")).await;
+    assert_eq!(names(&any), ["one", "two"]);
+    assert_eq!(any["metadata"]["resourceVersion"], held_at.to_string());
+    let asked = Instant::now();
+    let (_, newest) = get(&replica, MAPS).await;
+    assert_eq!(names(&newest), ["three", "two"]);
+    let waited = asked.elapsed();
+    assert!((3_000..3_010).contains(&waited.as_millis()), "it has waited for its memory: {waited:?}");
+    assert_eq!(get(&replica, &format!("{MAPS}/one?resourceVersion=0")).await.0, StatusCode::OK);
+    assert_eq!(get(&replica, &format!("{MAPS}/one")).await.0, StatusCode::NOT_FOUND);
+    replica.catch_up();
+    assert_eq!(names(&get(&replica, &format!("{MAPS}?resourceVersion=0")).await.1), ["three", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_list_comes_from_memory_as_soon_as_that_has_it() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    simulator.create(&config_map("a", "one")).unwrap();
+    let asked = Instant::now();
+    let list = async { (get(&replica, MAPS).await.1, asked.elapsed()) };
+    let ((newest, took), ()) = tokio::join!(list, async {
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        replica.catch_up();
+    });
+    assert_eq!(names(&newest), ["one"]);
+    assert!((1_000..1_010).contains(&took.as_millis()), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_is_not_to_ask_the_storage_refuses_the_newest_list_until_it_has_it() {
+    let simulator = Simulator::builder().built_in_kinds().refuse_late_lists().start_in_process();
+    let replica = simulator.lagging_replica();
+    simulator.create(&config_map("a", "one")).unwrap();
+    simulator.create(&config_map("a", "two")).unwrap();
+    let (_, page) = get(&replica, &format!("{MAPS}?limit=1")).await;
+    let next = format!("{MAPS}?continue={}", page["metadata"]["continue"].as_str().unwrap());
+    replica.hold();
+    let held_at = replica.resource_version();
+    let version = simulator.create(&config_map("a", "three")).unwrap().resource_version();
+    let asked = Instant::now();
+    let response = send(&replica, MAPS).await;
+    assert!((3_000..3_010).contains(&asked.elapsed().as_millis()), "{:?}", asked.elapsed());
+    assert_eq!(response.headers()["retry-after"], "1");
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    let status = crate::support::body_of(response).await;
+    assert_eq!(status["reason"], "TooManyRequests");
+    let message = format!("Timeout: Too large resource version: {version}, current: {held_at}");
+    assert_eq!(status["message"], message);
+
+    assert_eq!(names(&get(&replica, &next).await.1), ["two"], "that state it has");
+    simulator.create(&event("happened")).unwrap();
+    assert_eq!(names(&get(&replica, "/api/v1/namespaces/a/events").await.1), ["happened"], "never in memory");
+    replica.catch_up();
+    assert_eq!(names(&get(&replica, MAPS).await.1), ["one", "three", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_the_newest_state_without_objects_begins_there_and_not_where_a_late_memory_is() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    simulator.create(&config_map("a", "one")).unwrap();
+    let path = format!("{MAPS}?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan");
+    let mut from_the_newest = send(&replica, &path).await.into_body();
+    let mut from_any = send(&replica, &format!("{path}&resourceVersion=0")).await.into_body();
+    simulator.create(&config_map("a", "two")).unwrap();
+    replica.catch_up();
+    assert_eq!(next_names(&mut from_the_newest).await, ["two"]);
+    assert_eq!(next_names(&mut from_any).await, ["one", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_late_memory_has_not_heard_of_keeps_no_bookmark_from_its_watches() {
+    let simulator = Simulator::builder().built_in_kinds().watch_buffer(2).start_in_process();
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    let held_at = replica.resource_version();
+    let path = format!("{MAPS}?watch=1&allowWatchBookmarks=true&resourceVersion={held_at}");
+    let mut watch = send(&replica, &path).await.into_body();
+    for name in ["one", "two", "three"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    let asked = Instant::now();
+    let bookmark = watch.frame().await.expect("not the end").expect("no error").into_data().expect("data");
+    let bookmark: Value = serde_json::from_slice(&bookmark).expect("JSON");
+    assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], held_at.to_string());
+    assert!(asked.elapsed().as_secs() < 62, "{:?}", asked.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_replica_refuses_versions_that_it_has_not_heard_of() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
+    let not_older = format!("{MAPS}?resourceVersion={version}&resourceVersionMatch=NotOlderThan");
+    let (code, status) = get(&replica, &not_older).await;
+    assert_eq!(code, StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(status["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+    let streaming =
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let (_, error) = get(&replica, &format!("{MAPS}?{streaming}")).await;
+    assert_eq!(error["object"]["code"], 504, "the newest state is not to be had from memory either");
+
+    let (asked, ()) = tokio::join!(get(&replica, &not_older), async {
+        tokio::task::yield_now().await;
+        replica.catch_up();
+    });
+    assert_eq!(names(&asked.1), ["one"], "it waits for a while");
+}
+
+#[tokio::test]
+async fn a_watch_of_a_lagging_replica_stays_so_many_revisions_behind() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.lag(2);
+    let mut watch = send(&replica, &format!("{MAPS}?watch=1&resourceVersion=1000")).await.into_body();
+    for name in ["one", "two", "three", "four"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    assert_eq!(next_names(&mut watch).await, ["one", "two"]);
+    // What is written elsewhere counts too.
+    simulator.create(&config_map("b", "elsewhere")).unwrap();
+    assert_eq!(next_names(&mut watch).await, ["three"]);
+    replica.hold();
+    simulator.create(&config_map("a", "five")).unwrap();
+    replica.catch_up();
+    assert_eq!(next_names(&mut watch).await, ["four", "five"]);
+}
+
+#[tokio::test]
+async fn a_replica_goes_not_back_behind_what_it_has_shown() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
+    replica.lag(5);
+    assert_eq!(replica.resource_version(), version);
+    simulator.compact();
+    assert_eq!(names(&get(&replica, &format!("{MAPS}?resourceVersion=0")).await.1), ["one"]);
+}
+
+#[tokio::test]
+async fn a_replica_has_an_address_of_its_own() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    let client = kube::Client::try_from(replica.listen().await.unwrap()).unwrap();
+    simulator.create(&config_map("a", "one")).unwrap();
+    let (late, current): (Api<ConfigMap>, Api<ConfigMap>) =
+        (Api::all(client), Api::all(simulator.client().unwrap()));
+    let any = ListParams::default().at("0");
+    assert_eq!(late.list(&any).await.unwrap().items.len(), 0);
+    assert_eq!(current.list(&any).await.unwrap().items.len(), 1);
+    simulator.hold_replicas(0);
+    assert_eq!(late.list(&any).await.unwrap().items.len(), 1);
+}
+
+#[tokio::test]
+async fn events_are_never_late_because_they_come_from_the_storage() {
+    let simulator = simulator().await;
+    let replica = simulator.lagging_replica();
+    replica.hold();
+    let mut event = config_map("a", "late");
+    event["kind"] = "Event".into();
+    let created = simulator.create(&event).unwrap();
+    let events = "/api/v1/namespaces/a/events";
+    for path in [format!("{events}?resourceVersion=0"), format!("{events}/late?resourceVersion=0")] {
+        assert_eq!(get(&replica, &path).await.0, StatusCode::OK, "{path}");
+    }
+    let before = created.resource_version() - 1;
+    for query in [
+        format!("watch=1&resourceVersion={before}"),
+        "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned(),
+    ] {
+        let mut watch = send(&replica, &format!("{events}?{query}")).await.into_body();
+        assert_eq!(next_names(&mut watch).await, ["late"], "{query}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_replica_without_streaming_lists_begins_a_watch_from_nowhere_with_what_it_knows() {
+    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
+    let simulator = builder.start_in_process();
+    let replica = simulator.lagging_replica();
+    simulator.create(&config_map("a", "one")).unwrap();
+    replica.hold();
+    simulator.create(&config_map("a", "two")).unwrap();
+    let mut watch = send(&replica, &format!("{MAPS}?watch=1")).await.into_body();
+    assert_eq!(next_names(&mut watch).await, ["one"]);
+    replica.catch_up();
+    assert_eq!(next_names(&mut watch).await, ["two"]);
+}

@@ -1,0 +1,147 @@
+//! A server that restarts, with its history or without it, from a backup; its bookmarks; and its clock.
+
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_simulator::{RequestFilter, Simulator, StreamingLists};
+use serde_json::{Value, json};
+
+use crate::support::{Lines, config_map, get, names, simulator};
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=";
+
+async fn watch_from(simulator: &Simulator, version: u64) -> Lines {
+    Lines::open(simulator, &format!("{WATCH}{version}")).await
+}
+
+fn is_expired(event: &Value) -> bool {
+    event["type"] == "ERROR" && event["object"]["code"] == 410
+}
+
+#[tokio::test]
+async fn a_restart_ends_watches_and_they_can_be_resumed() {
+    let simulator = simulator().await;
+    let mut before = watch_from(&simulator, 1000).await;
+    simulator.restart();
+    assert_eq!(before.next().await, None);
+    simulator.wait_for_watches(&RequestFilter::any(), 0).await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    assert_eq!(watch_from(&simulator, 1000).await.brief().await.unwrap().1, "one");
+}
+
+#[tokio::test]
+async fn a_restart_without_history_refuses_to_resume() {
+    let simulator = simulator().await;
+    let mut before = watch_from(&simulator, 1000).await;
+    let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
+    simulator.restart_without_history();
+    assert_eq!(before.next().await, None, "what was not yet sent is lost with the connection");
+    assert!(is_expired(&watch_from(&simulator, 1000).await.next().await.unwrap()));
+    let exact = format!("{MAPS}?resourceVersion=1000&resourceVersionMatch=Exact");
+    assert_eq!(get(&simulator, &exact).await.0, StatusCode::GONE);
+    let mut after = watch_from(&simulator, version).await;
+    simulator.create(&config_map("a", "two")).unwrap();
+    assert_eq!(after.brief().await.unwrap().1, "two");
+}
+
+#[tokio::test]
+async fn a_restored_backup_brings_back_objects_and_resource_versions() {
+    let simulator = simulator().await;
+    let kept = simulator.create(&config_map("a", "kept")).unwrap().resource_version();
+    let backup = simulator.backup();
+    assert_eq!(backup.resource_version(), kept);
+    simulator.create(&config_map("a", "undone")).unwrap();
+    simulator.delete::<ConfigMap>("a/kept").unwrap();
+    let mut before = watch_from(&simulator, kept).await;
+    assert_eq!(before.brief().await.unwrap().1, "undone");
+    assert_eq!(before.brief().await.unwrap().0, "DELETED");
+    simulator.restore(&backup);
+    assert_eq!(before.next().await, None);
+    assert_eq!(simulator.resource_version(), kept);
+    assert_eq!(names(&get(&simulator, MAPS).await.1), ["kept"]);
+
+    // From a version of the time that was undone, a watch is silent until it has been reached again.
+    let mut future = watch_from(&simulator, kept + 2).await;
+    for name in ["x", "y", "z"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    assert_eq!(future.brief().await, Some(("ADDED".to_owned(), "z".to_owned(), kept + 3)));
+}
+
+#[tokio::test]
+async fn a_backup_restored_ahead_expires_everything_from_before() {
+    let simulator = simulator().await;
+    let kept = simulator.create(&config_map("a", "kept")).unwrap().resource_version();
+    let backup = simulator.backup();
+    let undone = simulator.create(&config_map("a", "undone")).unwrap().resource_version();
+    simulator.restore_ahead(&backup, 500);
+    assert_eq!(simulator.resource_version(), undone + 500);
+    assert!(is_expired(&watch_from(&simulator, undone).await.next().await.unwrap()));
+    let (_, list) = get(&simulator, MAPS).await;
+    assert_eq!(list["metadata"]["resourceVersion"], (undone + 500).to_string());
+    assert_eq!(list["items"][0]["metadata"]["resourceVersion"], kept.to_string(), "as in the backup");
+    let next = simulator.create(&config_map("a", "next")).unwrap().resource_version();
+    assert_eq!(next, undone + 501);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_can_get_lost_and_come_late() {
+    let simulator = simulator().await;
+    let mut watch = watch_from(&simulator, 1000).await;
+    drop(watch);
+    let path = format!("{WATCH}1000&allowWatchBookmarks=true&timeoutSeconds=3600");
+    simulator.lose_bookmarks(true);
+    watch = Lines::open(&simulator, &path).await;
+    let a_while = Duration::from_secs(600);
+    assert!(tokio::time::timeout(a_while, watch.next()).await.is_err(), "they are lost");
+    simulator.lose_bookmarks(false);
+    assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK");
+    simulator.set_bookmark_interval(Duration::from_secs(300));
+    assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK", "this one was due already");
+    let began = tokio::time::Instant::now();
+    assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK");
+    let about_five_minutes = Duration::from_secs(299)..Duration::from_millis(301_252);
+    assert!(about_five_minutes.contains(&began.elapsed()), "{:?}", began.elapsed());
+    simulator.delay_bookmarks(true);
+    assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK", "this one was due already");
+    let began = tokio::time::Instant::now();
+    assert_eq!(watch.brief().await.unwrap().0, "BOOKMARK");
+    assert!(
+        began.elapsed() > Duration::from_secs(1_000),
+        "ten times as late, or before the end of the watch"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_server_sends_events_before_the_bookmark_that_ends_a_streaming_list() {
+    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::ServedLate);
+    let simulator = builder.start().await.unwrap();
+    simulator.create(&config_map("a", "one")).unwrap();
+    let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&{query}")).await;
+    assert_eq!(watch.brief().await.unwrap().1, "one");
+    let version = simulator.create(&config_map("a", "two")).unwrap().resource_version();
+    assert_eq!(watch.brief().await.unwrap().1, "two");
+    simulator.apply(&config_map("a", "two")).unwrap();
+    let deleted = simulator.delete::<ConfigMap>("a/one").unwrap().resource_version();
+    assert_eq!(watch.brief().await.unwrap(), ("MODIFIED".to_owned(), "two".to_owned(), version + 1));
+    assert_eq!(watch.brief().await.unwrap(), ("DELETED".to_owned(), "one".to_owned(), deleted));
+    let end = watch.next().await.unwrap();
+    assert_eq!(end["object"]["metadata"]["resourceVersion"], deleted.to_string());
+    assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dates_go_by_the_clock_of_the_test() {
+    let begins_on = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
+    let simulator = Simulator::builder().built_in_kinds().begins_on(begins_on).start_in_process();
+    let mut held = config_map("a", "held");
+    held["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    let created = simulator.create(&held).unwrap().value();
+    assert_eq!(created["metadata"]["creationTimestamp"], "1970-01-02T00:00:00Z");
+    tokio::time::advance(Duration::from_secs(90)).await;
+    let marked = simulator.delete::<ConfigMap>("a/held").unwrap().value();
+    assert_eq!(marked["metadata"]["deletionTimestamp"], "1970-01-02T00:01:30Z");
+}

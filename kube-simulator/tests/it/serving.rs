@@ -1,0 +1,73 @@
+//! Starting, stopping, and the ways in.
+
+use futures::{StreamExt, TryStreamExt};
+use http::StatusCode;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use kube::api::{Api, ListParams, PostParams, WatchParams};
+use kube_simulator::{Error, ResourceKind, Simulator};
+
+use crate::support::{config_map, get, simulator};
+
+#[tokio::test(start_paused = true)]
+async fn kubes_client_works_in_process_with_paused_time() {
+    let simulator = simulator().await;
+    let client = kube::Client::new(simulator.service(), "default");
+    let maps: Api<ConfigMap> = Api::default_namespaced(client);
+    let one = serde_json::from_value(config_map("default", "one")).unwrap();
+    maps.create(&PostParams::default(), &one).await.unwrap();
+    assert_eq!(maps.list(&ListParams::default()).await.unwrap().items.len(), 1);
+    let params = WatchParams::default().timeout(60);
+    let events: Vec<_> = maps.watch(&params, "0").await.unwrap().try_collect().await.unwrap();
+    assert_eq!(events.len(), 3, "the object, the end of the initial events, and the last bookmark");
+}
+
+#[tokio::test]
+async fn only_registered_resources_are_served() {
+    let simulator = Simulator::builder().resource_of::<Pod>().start().await.unwrap();
+    assert_eq!(get(&simulator, "/api/v1/pods").await.0, StatusCode::OK);
+    assert!(matches!(simulator.objects_of::<Node>(), Err(Error::UnknownResource { .. })));
+    simulator.register(ResourceKind::of::<Node>());
+    assert!(simulator.objects_of::<Node>().unwrap().is_empty());
+}
+
+#[test]
+fn a_rust_type_tells_the_scope_of_its_resource() {
+    assert!(ResourceKind::of::<Pod>().namespaced);
+    assert!(!ResourceKind::of::<Node>().namespaced);
+    let unlisted = ResourceKind::of::<RuntimeClass>();
+    assert_eq!(unlisted.collection_path(), "/apis/node.k8s.io/v1/runtimeclasses");
+    assert!(!unlisted.namespaced);
+}
+
+#[tokio::test]
+async fn a_dropped_simulator_ends_its_watches_and_closes_its_port() {
+    let simulator = simulator().await;
+    let client = simulator.client().unwrap();
+    let maps: Api<ConfigMap> = Api::all(client.clone());
+    let mut events = maps.watch(&WatchParams::default(), "1000").await.unwrap().boxed();
+    drop(simulator);
+    assert!(events.try_next().await.unwrap().is_none());
+    drop(events);
+    // The connection that served the watch is gone, and so is the port for a new one.
+    assert!(maps.list(&ListParams::default()).await.is_err());
+}
+
+#[tokio::test]
+async fn a_stopped_simulator_refuses_in_process_requests() {
+    let simulator = simulator().await;
+    let client = kube::Client::new(simulator.service(), "default");
+    simulator.shutdown().await;
+    match Api::<ConfigMap>::all(client).list(&ListParams::default()).await {
+        Err(kube::Error::Api(status)) => assert_eq!(status.code, 503),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_server_tells_its_version_and_health() {
+    let simulator = simulator().await;
+    assert_eq!(simulator.client().unwrap().apiserver_version().await.unwrap().major, "1");
+    let ready = http::Request::get("/readyz").body(Vec::new()).unwrap();
+    assert_eq!(simulator.client().unwrap().request_text(ready).await.unwrap(), "ok");
+}

@@ -1,0 +1,196 @@
+//! A server that is shutting down: what it answers, and that it is there again after a restart.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use http_body_util::BodyExt;
+use kube_simulator::{RequestFilter, ShutdownAnswer, Simulator};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tower::Service as _;
+
+use crate::support::{Lines, body_of, config_map, get, request, send, simulator};
+
+const MAPS: &str = "/api/v1/namespaces/a/configmaps";
+
+async fn refusal(simulator: &Simulator, method: Method) -> http::Response<kube_simulator::ResponseBody> {
+    send(simulator, request(method, MAPS, &config_map("a", "one"))).await
+}
+
+#[tokio::test]
+async fn a_server_that_is_shutting_down_refuses_new_requests_until_it_restarts() {
+    let simulator = simulator().await;
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
+    simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
+    assert_eq!(watch.next().await, None, "its watches end");
+    simulator.wait_for_watches(&RequestFilter::any(), 0).await;
+    for method in [Method::GET, Method::POST] {
+        let response = refusal(&simulator, method).await;
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(response.headers()["retry-after"], "5");
+        assert_eq!(response.headers()["connection"], "close");
+        assert_eq!(response.headers()["content-type"], "text/plain; charset=utf-8");
+        assert!(response.headers().get("x-kubernetes-pf-flowschema-uid").is_none(), "it is not flow control");
+    }
+    simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
+    let response = refusal(&simulator, Method::GET).await;
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(response.headers()["retry-after"], "1");
+    assert!(response.headers().get("connection").is_none());
+    let status = body_of(response).await;
+    assert_eq!(
+        (status["kind"].as_str(), status["reason"].as_str()),
+        (Some("Status"), Some("ServiceUnavailable"))
+    );
+    assert_eq!(status["message"], "apiserver is shutting down");
+    assert_eq!(health(&simulator, "/livez").await.0, StatusCode::OK);
+
+    simulator.restart();
+    let (code, list) = get(&simulator, MAPS).await;
+    assert_eq!(
+        (code, list["items"].as_array().map(Vec::len)),
+        (StatusCode::OK, Some(0)),
+        "refused is not done"
+    );
+}
+
+async fn health(simulator: &Simulator, path: &str) -> (StatusCode, String) {
+    let response = send(simulator, request(Method::GET, path, &Value::Null)).await;
+    let code = response.status();
+    let text = response.into_body().collect().await.unwrap().to_bytes();
+    (code, String::from_utf8(text.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_server_that_is_about_to_go_serves_on_and_is_not_ready() {
+    let simulator = simulator().await;
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
+    for (path, told) in [("/readyz", "[-]shutdown failed"), ("/readyz/shutdown", "process is shutting down")]
+    {
+        assert_eq!(health(&simulator, path).await, (StatusCode::OK, "ok".to_owned()));
+        simulator.begin_shutdown(ShutdownAnswer::Usual);
+        let (code, text) = health(&simulator, path).await;
+        assert!(code == StatusCode::INTERNAL_SERVER_ERROR && text.contains(told), "{code} {text}");
+        assert_eq!(health(&simulator, "/readyz/ping").await.0, StatusCode::OK);
+        assert_eq!(health(&simulator, "/healthz").await.0, StatusCode::OK);
+        simulator.create(&config_map("a", told.split(' ').next_back().unwrap())).unwrap();
+        assert_eq!(watch.brief().await.unwrap().0, "ADDED");
+        if path == "/readyz" {
+            simulator.restart();
+            assert_eq!(watch.next().await, None);
+            watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1001")).await;
+        }
+    }
+    let other =
+        simulator.lagging_replica().service().call(request(Method::GET, "/readyz", &Value::Null)).await;
+    assert_eq!(other.unwrap().status(), StatusCode::OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watches_of_a_server_that_shuts_down_end_one_after_another() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let mut watches = Vec::new();
+    for _ in 0..3 {
+        watches.push(Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await);
+    }
+    simulator.create(&config_map("a", "one")).unwrap();
+    simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
+    let began = Instant::now();
+    for (mut watch, milliseconds) in watches.into_iter().zip([0, 5, 10]) {
+        assert_eq!(watch.brief().await.unwrap().1, "one", "what has happened is still told");
+        assert_eq!(watch.next().await, None);
+        assert_eq!(began.elapsed(), Duration::from_millis(milliseconds));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_waits_for_no_watch_lets_them_go_on_for_a_minute() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
+    simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
+    let began = Instant::now();
+    simulator.create(&config_map("a", "one")).unwrap();
+    assert_eq!(watch.brief().await.unwrap().1, "one");
+    assert_eq!(watch.next().await, None);
+    assert_eq!(began.elapsed(), Duration::from_secs(60));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_was_asked_for_before_a_shutdown_and_opens_in_it_ends_too() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let late = format!(
+        "{MAPS}?watch=1&resourceVersion=1001&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    );
+    let (opened, ()) = tokio::join!(Lines::open(&simulator, &late), async {
+        tokio::task::yield_now().await;
+        simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
+        simulator.create(&config_map("a", "one")).unwrap();
+    });
+    let mut watch = opened;
+    assert_eq!(watch.brief().await.unwrap().1, "one");
+    assert_eq!(watch.next().await, None);
+    simulator.restart();
+    let mut watch = Lines::open(&simulator, &late).await;
+    assert_eq!(watch.brief().await.unwrap().1, "one");
+    simulator.create(&config_map("a", "two")).unwrap();
+    assert_eq!(watch.brief().await.unwrap().1, "two", "what comes after a restart may stay");
+}
+
+#[tokio::test]
+async fn each_way_to_restart_ends_a_shutdown() {
+    let simulator = simulator().await;
+    let backup = simulator.backup();
+    let ways: [&dyn Fn(); 4] = [
+        &|| simulator.restart(),
+        &|| simulator.restart_without_history(),
+        &|| simulator.restore(&backup),
+        &|| simulator.restore_ahead(&backup, 5),
+    ];
+    for restart in ways {
+        simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
+        assert_eq!(get(&simulator, MAPS).await.0, StatusCode::SERVICE_UNAVAILABLE);
+        restart();
+        assert_eq!(get(&simulator, MAPS).await.0, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn over_the_socket_a_server_that_is_shutting_down_closes_the_connection_with_its_answer() {
+    let simulator = simulator().await;
+    simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
+    let address = simulator.url().trim_start_matches("http://").to_owned();
+    let mut connection = TcpStream::connect(&address).await.unwrap();
+    let asked = format!("GET {MAPS} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    connection.write_all(asked.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    // It comes to an end only because the server closes the connection.
+    connection.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+    assert!(answer.contains("connection: close\r\n") && answer.contains("retry-after: 5\r\n"), "{answer}");
+    assert!(answer.ends_with("The apiserver is shutting down, please try again later.\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_simulator_that_has_stopped_answers_nobody_but_that_it_shuts_down() {
+    let simulator = simulator().await;
+    let mut services = [simulator.service(), simulator.lagging_replica().service()];
+    simulator.shutdown().await;
+    for service in &mut services {
+        for path in [MAPS, "/readyz"] {
+            let response = service.call(request(Method::GET, path, &Value::Null)).await.unwrap();
+            assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(response.headers()["retry-after"], "1");
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_api_server_serves_on_while_one_shuts_down() {
+    let simulator = simulator().await;
+    let mut other = simulator.lagging_replica().service();
+    simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
+    let response = other.call(request(Method::GET, MAPS, &Value::Null)).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+}

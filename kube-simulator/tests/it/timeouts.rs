@@ -1,0 +1,80 @@
+//! Clients that are slow to send their requests: how long the simulator waits for the rest.
+
+use std::time::Duration;
+
+use kube_simulator::Simulator;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use crate::support::simulator;
+
+const REQUEST: &[u8] = b"GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+async fn connect(simulator: &Simulator) -> TcpStream {
+    let url = simulator.url();
+    TcpStream::connect(url.strip_prefix("http://").unwrap()).await.unwrap()
+}
+
+/// Reads until the other side closes the connection, and returns what came and how long that took.
+async fn read_to_end(stream: &mut TcpStream) -> (String, Duration) {
+    let began = Instant::now();
+    let mut read = Vec::new();
+    // A reset is as good an end.
+    let _ = stream.read_to_end(&mut read).await;
+    (String::from_utf8(read).unwrap(), began.elapsed())
+}
+
+/// Sends a whole request and reads its response.
+async fn get(stream: &mut TcpStream) -> String {
+    stream.write_all(REQUEST).await.unwrap();
+    let mut read = Vec::new();
+    while !read.ends_with(b"}") {
+        assert_ne!(stream.read_buf(&mut read).await.unwrap(), 0, "the connection was closed");
+    }
+    String::from_utf8(read).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_connection_is_closed_after_32_seconds() {
+    let simulator = simulator().await;
+    let (read, after) = read_to_end(&mut connect(&simulator).await).await;
+    assert_eq!((read.as_str(), after.as_secs()), ("", 32));
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_sent_head_is_given_up_after_32_seconds() {
+    let simulator = simulator().await;
+    for half in [&REQUEST[..1], &REQUEST[..REQUEST.len() - 2], b"PRI * HTTP", b"POST /api"] {
+        let mut stream = connect(&simulator).await;
+        stream.write_all(half).await.unwrap();
+        let (_, after) = read_to_end(&mut stream).await;
+        assert_eq!(after.as_secs(), 32, "{}", String::from_utf8_lossy(half));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_connection_takes_further_requests() {
+    let simulator = simulator().await;
+    let mut stream = connect(&simulator).await;
+    assert!(get(&mut stream).await.starts_with("HTTP/1.1 200 OK"));
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert!(get(&mut stream).await.starts_with("HTTP/1.1 200 OK"));
+    // The next one is half sent.
+    stream.write_all(&REQUEST[..9]).await.unwrap();
+    let (read, after) = read_to_end(&mut stream).await;
+    assert_eq!((read.as_str(), after.as_secs()), ("", 32));
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_sent_body_is_given_up_after_60_seconds() {
+    let simulator = simulator().await;
+    let mut stream = connect(&simulator).await;
+    let head =
+        "POST /api/v1/namespaces/a/configmaps HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let (read, after) = read_to_end(&mut stream).await;
+    assert!(read.starts_with("HTTP/1.1 504 Gateway Timeout"), "{read}");
+    assert!(read.contains("Timeout: request did not complete within the allotted timeout"), "{read}");
+    assert_eq!(after.as_secs(), 60);
+}

@@ -1,0 +1,378 @@
+//! Watches: where they begin, what they show, and how they end.
+
+use futures::{StreamExt, TryStreamExt};
+use http::StatusCode;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::{Api, WatchEvent, WatchParams};
+use kube_simulator::{RequestFilter, Simulator, StreamingLists, Verb};
+use serde_json::json;
+use std::time::Duration;
+use tokio::time::Instant;
+
+use crate::support::{Lines, config_map, get, pod, simulator};
+
+const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1";
+const PODS: &str = "/api/v1/namespaces/default/pods?watch=1";
+
+fn event(kind: &str, name: &str, version: u64) -> Option<(String, String, u64)> {
+    Some((kind.to_owned(), name.to_owned(), version))
+}
+
+#[tokio::test]
+async fn kubes_client_sees_every_change_over_the_socket() {
+    let simulator = simulator().await;
+    let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());
+    let from = simulator.resource_version().to_string();
+    let mut events = maps.watch(&WatchParams::default(), &from).await.unwrap().boxed();
+    simulator.create(&config_map("a", "one")).unwrap();
+    simulator.apply(&config_map("a", "one")).unwrap();
+    simulator.delete::<ConfigMap>("a/one").unwrap();
+    let mut seen = Vec::new();
+    while seen.len() < 3 {
+        seen.push(match events.try_next().await.unwrap().expect("an event") {
+            WatchEvent::Added(_) => "added",
+            WatchEvent::Modified(_) => "modified",
+            WatchEvent::Deleted(_) => "deleted",
+            other => panic!("{other:?}"),
+        });
+    }
+    assert_eq!(seen, ["added", "modified", "deleted"]);
+    drop(events);
+    simulator.wait_for_watches(&RequestFilter::any(), 0).await;
+    simulator.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_watch_replays_what_came_after_its_resource_version() {
+    let simulator = simulator().await;
+    let first = simulator.create(&config_map("a", "one")).unwrap().resource_version();
+    let second = simulator.create(&config_map("a", "two")).unwrap().resource_version();
+    simulator.create(&config_map("b", "elsewhere")).unwrap();
+    let gone = simulator.delete::<ConfigMap>("a/one").unwrap().resource_version();
+    let mut watch = Lines::open(&simulator, &format!("{WATCH}&resourceVersion={first}")).await;
+    assert_eq!(watch.brief().await, event("ADDED", "two", second));
+    assert_eq!(watch.brief().await, event("DELETED", "one", gone));
+}
+
+#[tokio::test]
+async fn a_watch_from_before_history_gets_an_error_in_the_stream() {
+    let simulator = Simulator::builder().built_in_kinds().history_limit(2).start().await.unwrap();
+    let old = simulator.resource_version();
+    for name in ["a", "b", "c"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    let mut watch = Lines::open(&simulator, &format!("{WATCH}&resourceVersion={old}")).await;
+    let error = watch.next().await.unwrap();
+    assert_eq!(error["type"], "ERROR");
+    assert_eq!(error["object"]["code"], 410);
+    assert_eq!(error["object"]["reason"], "Expired");
+    assert_eq!(error["object"]["message"], format!("too old resource version: {old} ({})", old + 1));
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test]
+async fn open_watches_survive_a_compaction_and_new_ones_do_not_reach_behind_it() {
+    let simulator = simulator().await;
+    let old = simulator.resource_version();
+    let mut open = Lines::open(&simulator, &format!("{WATCH}&resourceVersion={old}")).await;
+    let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
+    simulator.compact();
+    assert_eq!(open.brief().await, event("ADDED", "one", version));
+    let mut late = Lines::open(&simulator, &format!("{WATCH}&resourceVersion={old}")).await;
+    assert_eq!(late.next().await.unwrap()["object"]["code"], 410);
+}
+
+#[tokio::test]
+async fn a_streaming_list_ends_with_the_annotated_bookmark() {
+    let simulator = simulator().await;
+    simulator.create(&pod("b", "n1", "web")).unwrap();
+    let last = simulator.create(&pod("a", "n1", "web")).unwrap().resource_version();
+    let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = Lines::open(&simulator, &format!("{PODS}{query}")).await;
+    assert_eq!(watch.brief().await, event("ADDED", "a", last));
+    assert_eq!(watch.brief().await, event("ADDED", "b", last - 1));
+    let bookmark = watch.next().await.unwrap();
+    assert_eq!(bookmark["type"], "BOOKMARK");
+    assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], last.to_string());
+    assert_eq!(bookmark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    assert_eq!(bookmark["object"]["spec"], json!({ "containers": null }), "as the zero value of a pod");
+    let next = simulator.create(&pod("c", "n1", "web")).unwrap().resource_version();
+    assert_eq!(watch.brief().await, event("ADDED", "c", next));
+}
+
+#[tokio::test]
+async fn kubes_client_takes_a_streaming_list() {
+    let simulator = simulator().await;
+    simulator.create(&pod("a", "n1", "web")).unwrap();
+    let pods: Api<Pod> = Api::all(simulator.client().unwrap());
+    let events = pods.watch(&WatchParams::default().initial_events(), "").await.unwrap();
+    let first: Vec<WatchEvent<Pod>> = events.take(2).try_collect().await.unwrap();
+    assert!(matches!(&first[0], WatchEvent::Added(pod) if pod.metadata.name.as_deref() == Some("a")));
+    assert!(matches!(&first[1], WatchEvent::Bookmark(_)));
+}
+
+#[tokio::test]
+async fn a_watch_from_nowhere_begins_with_the_current_objects() {
+    let simulator = simulator().await;
+    let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
+    for query in ["", "&resourceVersion=0"] {
+        let mut watch = Lines::open(&simulator, &format!("{WATCH}{query}")).await;
+        assert_eq!(watch.brief().await, event("ADDED", "one", version));
+    }
+    let now = "&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
+    let mut watch = Lines::open(&simulator, &format!("{WATCH}{now}")).await;
+    let next = simulator.create(&config_map("a", "two")).unwrap().resource_version();
+    assert_eq!(watch.brief().await, event("ADDED", "two", next));
+}
+
+#[tokio::test]
+async fn a_watch_from_the_future_is_silent_until_then() {
+    let simulator = simulator().await;
+    let now = simulator.resource_version();
+    let mut watch = Lines::open(&simulator, &format!("{WATCH}&resourceVersion={}", now + 1)).await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    let version = simulator.create(&config_map("a", "two")).unwrap().resource_version();
+    assert_eq!(watch.brief().await, event("ADDED", "two", version));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_from_the_future_gets_no_bookmark_until_then() {
+    let simulator = simulator().await;
+    let version = simulator.resource_version() + 1;
+    let path = format!("{WATCH}&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion={version}");
+    let mut watch = Lines::open(&simulator, &path).await;
+    let a_while = std::time::Duration::from_secs(300);
+    assert!(
+        tokio::time::timeout(a_while, watch.next()).await.is_err(),
+        "it would say what has not been reached"
+    );
+    simulator.create(&config_map("b", "elsewhere")).unwrap();
+    let bookmark = watch.next().await.unwrap();
+    assert_eq!(bookmark["type"], "BOOKMARK");
+    assert_eq!(bookmark["object"]["metadata"]["resourceVersion"], version.to_string());
+}
+
+#[tokio::test]
+async fn objects_come_into_and_leave_the_view_of_a_selector() {
+    let simulator = simulator().await;
+    let path = format!("{PODS}&resourceVersion={}&labelSelector=app%3Dweb", simulator.resource_version());
+    let mut watch = Lines::open(&simulator, &path).await;
+    simulator.create(&pod("a", "n1", "db")).unwrap();
+    let came = simulator.apply(&pod("a", "n2", "web")).unwrap().resource_version();
+    let stayed = simulator.apply(&pod("a", "n3", "web")).unwrap().resource_version();
+    let left = simulator.apply(&pod("a", "n4", "db")).unwrap().resource_version();
+    simulator.delete::<Pod>("default/a").unwrap();
+    assert_eq!(watch.brief().await, event("ADDED", "a", came));
+    assert_eq!(watch.brief().await, event("MODIFIED", "a", stayed));
+    let departure = watch.next().await.unwrap();
+    assert_eq!(departure["type"], "DELETED");
+    assert_eq!(departure["object"]["metadata"]["resourceVersion"], left.to_string());
+    assert_eq!(departure["object"]["spec"]["nodeName"], "n3", "the content that was last in view");
+    simulator.close_watches();
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_at_its_deadline_after_a_last_bookmark() {
+    let simulator = simulator().await;
+    let started = Instant::now();
+    let path = format!("{WATCH}&resourceVersion=1000&timeoutSeconds=90&allowWatchBookmarks=true");
+    let mut watch = Lines::open(&simulator, &path).await;
+    assert_eq!(watch.brief().await, event("BOOKMARK", "", 1000));
+    assert_eq!(started.elapsed().as_secs(), 60);
+    assert_eq!(watch.brief().await, event("BOOKMARK", "", 1000));
+    assert_eq!(started.elapsed().as_secs(), 88);
+    assert_eq!(watch.next().await, None);
+    assert_eq!(started.elapsed().as_secs(), 90);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_tell_of_progress_elsewhere() {
+    let builder = Simulator::builder().built_in_kinds().bookmark_interval(Duration::from_secs(5));
+    let simulator = builder.start().await.unwrap();
+    let path = format!("{WATCH}&resourceVersion=1000&allowWatchBookmarks=true");
+    let mut watch = Lines::open(&simulator, &path).await;
+    let elsewhere = simulator.create(&pod("a", "n1", "web")).unwrap().resource_version();
+    assert_eq!(watch.brief().await, event("BOOKMARK", "", elsewhere));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_without_bookmarks_is_silent_until_its_end() {
+    let simulator = simulator().await;
+    let mut watch =
+        Lines::open(&simulator, &format!("{WATCH}&resourceVersion=1000&timeoutSeconds=600")).await;
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_streaming_list_from_the_future_gets_an_error_in_the_stream() {
+    let simulator = simulator().await;
+    let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=999999";
+    let mut watch = Lines::open(&simulator, &format!("{WATCH}{query}")).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["code"], 504);
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test]
+async fn a_watch_that_falls_too_far_behind_is_closed_without_a_word() {
+    let simulator = Simulator::builder().built_in_kinds().watch_buffer(3).start().await.unwrap();
+    let mut watch = Lines::open(&simulator, &format!("{WATCH}&resourceVersion=1000")).await;
+    for name in ["a", "b", "c", "d"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test]
+async fn a_watch_that_begins_far_back_gets_everything_since_whatever_its_buffer_holds() {
+    let simulator = Simulator::builder().built_in_kinds().watch_buffer(3).start().await.unwrap();
+    for name in ["a", "b", "c", "d", "e"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    let mut watch = Lines::open(&simulator, &format!("{WATCH}&resourceVersion=1000")).await;
+    simulator.create(&config_map("a", "f")).unwrap();
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        assert_eq!(watch.brief().await.map(|(_, name, _)| name).as_deref(), Some(name));
+    }
+}
+
+#[tokio::test]
+async fn stopping_the_simulator_ends_its_watches() {
+    let simulator = simulator().await;
+    let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());
+    let mut events = maps.watch(&WatchParams::default(), "1000").await.unwrap().boxed();
+    simulator.shutdown().await;
+    assert!(events.try_next().await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn field_labels_that_are_not_supported_are_refused_before_the_stream() {
+    let simulator = simulator().await;
+    let (code, _) = get(&simulator, &format!("{WATCH}&fieldSelector=data.answer%3D42")).await;
+    assert_eq!(code, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_server_without_streaming_lists_refuses_them() {
+    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
+    let simulator = builder.start().await.unwrap();
+    let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let (code, refusal) = get(&simulator, &format!("{WATCH}{query}")).await;
+    assert_eq!((code, &refusal["reason"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("Invalid")));
+    assert_eq!(refusal["details"]["causes"][0]["field"], "sendInitialEvents");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ignores_streaming_lists_never_sends_the_end_bookmark() {
+    let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Ignored);
+    let simulator = builder.start().await.unwrap();
+    let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
+    let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let mut watch = Lines::open(&simulator, &format!("{WATCH}{query}&timeoutSeconds=70")).await;
+    assert_eq!(watch.brief().await, event("ADDED", "one", version));
+    while let Some(event) = watch.next().await {
+        assert_eq!(event["type"], "BOOKMARK");
+        assert!(event["object"]["metadata"].get("annotations").is_none());
+    }
+}
+
+#[tokio::test]
+async fn many_watches_share_one_stream_of_events() {
+    let simulator = simulator().await;
+    let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());
+    let mut watches = Vec::new();
+    for _ in 0..40 {
+        watches.push(maps.watch(&WatchParams::default(), "1000").await.unwrap().boxed());
+    }
+    assert_eq!(simulator.open_watches(&RequestFilter::verb(Verb::Watch)), 40);
+    for index in 0..50 {
+        simulator.create(&config_map("a", &format!("m{index}"))).unwrap();
+    }
+    simulator.close_watches();
+    for watch in watches {
+        assert_eq!(watch.try_collect::<Vec<_>>().await.unwrap().len(), 50);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_writes_reach_a_watch_in_order_and_without_loss() {
+    let simulator = simulator().await;
+    let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());
+    let events = maps.watch(&WatchParams::default(), "1000").await.unwrap();
+    let store = simulator.objects_of::<ConfigMap>().unwrap();
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let store = store.clone();
+            tokio::task::spawn_blocking(move || {
+                for _ in 0..250 {
+                    store.apply(&config_map("a", &format!("m{writer}"))).unwrap();
+                }
+            })
+        })
+        .collect();
+    let seen: Vec<WatchEvent<ConfigMap>> = events.take(1_000).try_collect().await.unwrap();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let versions = seen.iter().map(|event| match event {
+        WatchEvent::Added(map) | WatchEvent::Modified(map) => map.metadata.resource_version.clone().unwrap(),
+        other => panic!("{other:?}"),
+    });
+    assert!(versions.eq((1_001..=2_000).map(|version: u64| version.to_string())));
+}
+
+/// Reads what is left of a watch, in short.
+async fn rest(mut watch: Lines) -> Vec<String> {
+    let mut rest = Vec::new();
+    while let Some((event, name, _)) = watch.brief().await {
+        rest.push(format!("{event} {name}"));
+    }
+    rest
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_that_come_never_leave_the_one_before_the_end() {
+    let simulator = Simulator::builder().built_in_kinds().bookmark_interval(Duration::MAX).start_in_process();
+    let from = simulator.resource_version();
+    let path = format!("{WATCH}&resourceVersion={from}&allowWatchBookmarks=true&timeoutSeconds=30");
+    assert_eq!(rest(Lines::open(&simulator, &path).await).await, ["BOOKMARK "]);
+    simulator.set_bookmark_interval(Duration::MAX);
+    assert_eq!(rest(Lines::open(&simulator, &path).await).await, ["BOOKMARK "]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_does_not_say_lasts_30_to_60_minutes() {
+    let simulator = Simulator::builder().built_in_kinds().start_in_process();
+    let mut lasted = Vec::new();
+    for _ in 0..5 {
+        let began = Instant::now();
+        assert_eq!(
+            rest(Lines::open(&simulator, &format!("{WATCH}&resourceVersion=1000")).await).await,
+            [""; 0]
+        );
+        lasted.push(began.elapsed());
+    }
+    let minute = Duration::from_secs(60);
+    assert!(lasted.iter().all(|lasted| (30 * minute..=60 * minute).contains(lasted)), "{lasted:?}");
+    assert!(lasted.iter().any(|other| *other != lasted[0]), "not all end at once: {lasted:?}");
+}
+
+#[tokio::test]
+async fn events_that_are_too_old_are_refused_in_the_words_of_etcd() {
+    let simulator = simulator().await;
+    let old = simulator.resource_version();
+    let event = |name: &str| json!({ "apiVersion": "v1", "kind": "Event", "metadata": { "name": name }, "involvedObject": {} });
+    simulator.create(&event("one")).unwrap();
+    simulator.compact();
+    for (path, message) in [
+        ("events", "The resourceVersion for the provided watch is too old.".to_owned()),
+        ("configmaps", format!("too old resource version: {old} ({})", simulator.resource_version())),
+    ] {
+        let mut watch =
+            Lines::open(&simulator, &format!("/api/v1/{path}?watch=1&resourceVersion={old}")).await;
+        let error = watch.next().await.unwrap();
+        assert_eq!((&error["type"], &error["object"]["reason"]), (&json!("ERROR"), &json!("Expired")));
+        assert_eq!(error["object"]["message"], message);
+        assert_eq!(watch.next().await, None);
+    }
+}

@@ -1,0 +1,96 @@
+//! A watch over a WebSocket, and what can befall it. The rules of the handshake are among the wire scenarios.
+
+use futures::{SinkExt, StreamExt};
+use kube_simulator::{Fault, RequestFilter, Simulator, Verb, WatchInjection};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use crate::support::{config_map, get, simulator};
+
+const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1";
+
+async fn connect(simulator: &Simulator, query: &str) -> WebSocketStream<TcpStream> {
+    let address = simulator.url().replace("http://", "");
+    let mut request = format!("ws://{address}{WATCH}{query}").into_client_request().expect("a request");
+    request.headers_mut().insert("origin", "http://tests.test".parse().expect("a header"));
+    let stream = TcpStream::connect(address).await.expect("the port is open");
+    client_async(request, stream).await.expect("a watch").0
+}
+
+async fn text(watch: &mut WebSocketStream<TcpStream>) -> String {
+    match watch.next().await.expect("it goes on").expect("a good frame") {
+        Message::Text(text) => text.to_string(),
+        other => panic!("no text: {other}"),
+    }
+}
+
+#[tokio::test]
+async fn events_that_come_together_are_messages_of_their_own() {
+    let simulator = simulator().await;
+    for name in ["one", "two", "three"] {
+        simulator.create(&config_map("a", name)).unwrap();
+    }
+    let from = "&resourceVersion=1000";
+    let mut watch = connect(&simulator, from).await;
+    for name in ["one", "two", "three"] {
+        let event: serde_json::Value = serde_json::from_str(&text(&mut watch).await).unwrap();
+        assert_eq!(event["object"]["metadata"]["name"], name);
+    }
+    let injected = [WatchInjection::bytes("first"), WatchInjection::bytes("second").then_close()];
+    for injection in &injected {
+        simulator.inject(&RequestFilter::any(), injection);
+    }
+    assert_eq!((text(&mut watch).await, text(&mut watch).await), ("first".into(), "second".into()));
+    assert!(matches!(watch.next().await, Some(Ok(Message::Close(Some(_))))));
+}
+
+#[tokio::test]
+async fn a_message_is_cut_where_the_body_would_be() {
+    let simulator = simulator().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    let whole = text(&mut connect(&simulator, "").await).await;
+    simulator.fail_next(1, RequestFilter::verb(Verb::Watch), Fault::close_body_after(10));
+    let mut watch = connect(&simulator, "").await;
+    assert_eq!(text(&mut watch).await, whole[..10]);
+    assert!(matches!(watch.next().await, Some(Ok(Message::Close(_)))));
+
+    simulator.fail_next(1, RequestFilter::verb(Verb::Watch), Fault::abort_body_after(whole.len() as u64));
+    let mut watch = connect(&simulator, "").await;
+    assert_eq!(text(&mut watch).await, whole);
+    let end = watch.next().await.expect("an error");
+    assert!(matches!(end, Err(Error::Protocol(_) | Error::Io(_))), "no farewell: {end:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_closes_ends_the_watch() {
+    let simulator = simulator().await;
+    let mut watch = connect(&simulator, "").await;
+    simulator.wait_for_watches(&RequestFilter::any(), 1).await;
+    watch.send(Message::Close(None)).await.unwrap();
+    simulator.wait_for_watches(&RequestFilter::any(), 0).await;
+}
+
+#[tokio::test]
+async fn a_stopping_simulator_says_goodbye_and_leaves_nothing() {
+    let simulator = simulator().await;
+    let mut watch = connect(&simulator, "").await;
+    simulator.wait_for_watches(&RequestFilter::any(), 1).await;
+    let listening = tokio::spawn(async move { watch.next().await });
+    simulator.shutdown().await;
+    assert!(matches!(listening.await.unwrap(), Some(Ok(Message::Close(Some(_))))));
+}
+
+#[tokio::test]
+async fn in_process_there_are_no_websockets() {
+    let simulator = simulator().await;
+    simulator.create(&config_map("a", "one")).unwrap();
+    let request = http::Request::get(format!("{WATCH}&timeoutSeconds=1"))
+        .header("connection", "upgrade")
+        .header("upgrade", "websocket")
+        .body(Default::default())
+        .unwrap();
+    assert_eq!(crate::support::send(&simulator, request).await.status(), 200);
+    assert_eq!(get(&simulator, "/api/v1/namespaces/a/configmaps").await.0, 200);
+}

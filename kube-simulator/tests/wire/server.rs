@@ -1,0 +1,291 @@
+//! [`Server`]: what a scenario talks to, and a namespace of its own.
+
+use std::time::Duration;
+
+use http::{Method, Request, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube_simulator::Simulator;
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::objects::{name, secret};
+use crate::target::Target;
+use crate::trouble::COMPACTION;
+use crate::watch::Watch;
+
+/// How often to ask again where no event tells.
+pub(crate) const AGAIN: Duration = Duration::from_millis(50);
+
+/// How each scenario's namespace begins.
+const PREFIX: &str = "wire-";
+
+/// The kinds of patches.
+pub(crate) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+pub(crate) const JSON: &str = "application/json";
+
+/// An API server, and a namespace that no other scenario uses.
+pub(crate) struct Server {
+    client: Client,
+    pub(crate) namespace: String,
+    pub(crate) simulator: Option<Simulator>,
+    pub(crate) target: Target,
+}
+
+impl Server {
+    /// A simulator for this scenario alone, called in process or over its socket. It is as strict as can be: for the sake
+    /// of short tests it is not by default.
+    pub(crate) async fn simulator(target: Target, over_a_socket: bool) -> Self {
+        let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
+        let builder = builder.goaway_chance(0.02).compress_streaming_lists().compaction_interval(COMPACTION);
+        let builder = target.simulated(builder.close_slow_watches_in_time());
+        let simulator = builder.start().await.expect("a loopback port");
+        let client = match over_a_socket {
+            true => simulator.client().expect("a client"),
+            false => Client::new(simulator.service(), "default"),
+        };
+        Self::in_a_namespace(client, Some(simulator), target).await
+    }
+
+    /// The kube-apiserver that `cargo xtask e2e` has started for such scenarios.
+    pub(crate) async fn real(target: Target) -> Self {
+        Self::in_a_namespace(client_of(config(target, "admin").await), None, target).await
+    }
+
+    /// The same server, asked by somebody who has no rights; in the simulator everybody has.
+    pub(crate) async fn as_nobody(&self) -> Self {
+        let client = match self.is_real() {
+            false => self.client.clone(),
+            true => client_of(config(self.target, "nobody").await),
+        };
+        self.asked_by(client, self.target)
+    }
+
+    /// Another server before the same storage, which stays when this one leaves.
+    pub(crate) async fn another(&self) -> Self {
+        let client = match &self.simulator {
+            Some(simulator) => simulator.lagging_replica().client(),
+            None => client_of(config(Target::Usual, "admin").await),
+        };
+        self.asked_by(client, Target::Usual)
+    }
+
+    fn asked_by(&self, client: Client, target: Target) -> Self {
+        Self { client, namespace: self.namespace.clone(), simulator: None, target }
+    }
+
+    async fn in_a_namespace(client: Client, simulator: Option<Simulator>, target: Target) -> Self {
+        let mut server = Self { client, namespace: String::new(), simulator, target };
+        server.namespace = server.new_namespace().await;
+        server
+    }
+
+    /// Makes another namespace.
+    pub(crate) async fn new_namespace(&self) -> String {
+        let body = json!({ "metadata": { "generateName": PREFIX } });
+        name(&self.post("/api/v1/namespaces", &body).await.expect(201)).to_owned()
+    }
+
+    /// The name of a node that is not there, and on which no other scenario has pods: when controllers have not seen a node
+    /// for some time, they delete whatever is on it.
+    pub(crate) fn no_such_node(&self) -> String {
+        format!("{}-no-such-node", self.namespace)
+    }
+
+    /// Tells a real server from the simulator, where they differ.
+    pub(crate) fn is_real(&self) -> bool {
+        self.simulator.is_none()
+    }
+}
+
+/// Paths.
+impl Server {
+    /// The path of a core resource in the scenario's namespace.
+    pub(crate) fn core(&self, plural: &str) -> String {
+        format!("/api/v1/namespaces/{}/{plural}", self.namespace)
+    }
+
+    /// The path of a resource of a group in the scenario's namespace, such as `apps/v1`.
+    pub(crate) fn group(&self, group_version: &str, plural: &str) -> String {
+        format!("/apis/{group_version}/namespaces/{}/{plural}", self.namespace)
+    }
+
+    pub(crate) fn secrets(&self) -> String {
+        self.core("secrets")
+    }
+
+    pub(crate) fn secret_path(&self, name: &str) -> String {
+        format!("{}/{name}", self.secrets())
+    }
+}
+
+/// Requests.
+impl Server {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.call(Method::GET, path, &[], "").await
+    }
+
+    /// Lists secrets with these parameters.
+    pub(crate) async fn list(&self, parameters: &[(&str, &str)]) -> Answer {
+        self.get(&with_query(&self.secrets(), parameters)).await
+    }
+
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Answer {
+        self.call(Method::GET, path, &[("accept", accept)], "").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        if path == self.core("pods") {
+            self.allow_pods().await;
+        }
+        self.call(Method::POST, path, &[("content-type", JSON)], &body.to_string()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        self.call(Method::PUT, path, &[("content-type", JSON)], &body.to_string()).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, kind: &str, patch: &Value) -> Answer {
+        self.call(Method::PATCH, path, &[("content-type", kind)], &patch.to_string()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.call(Method::DELETE, path, &[], "").await
+    }
+
+    pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> Answer {
+        self.call(Method::DELETE, path, &[("content-type", JSON)], &options.to_string()).await
+    }
+
+    /// Sends a request as it is and reads the response.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl AsRef<[u8]>,
+    ) -> Answer {
+        Answer::read(self.send(method, path, headers, body.as_ref()).await).await
+    }
+
+    /// Opens a watch of secrets with these parameters.
+    pub(crate) async fn watch(&self, parameters: &[(&str, &str)]) -> Watch {
+        self.watch_path(&self.secrets(), parameters).await
+    }
+
+    /// Opens a watch with these parameters.
+    pub(crate) async fn watch_path(&self, path: &str, parameters: &[(&str, &str)]) -> Watch {
+        let parameters = [&[("watch", "true")], parameters].concat();
+        Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[], &[]).await)
+    }
+
+    pub(crate) async fn watch_as(&self, path: &str, accept: &str, parameters: &[(&str, &str)]) -> Watch {
+        let parameters = [&[("watch", "true")], parameters].concat();
+        Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[("accept", accept)], &[]).await)
+    }
+
+    /// Has `attempt` wait for the bookmark before the end of a watch, and gives what came of it. It is to open a watch and make
+    /// something that the watch does not see, of the name that it is given; nothing comes of it if the watch ends without a
+    /// bookmark of that.
+    ///
+    /// A real server gets three attempts. The bookmark is due two seconds before the end, but a server looks only every 1 to
+    /// 1.25 seconds what is due, and sends no bookmark that would say nothing new. On a busy machine it may look before it
+    /// knows of what was made, or too shortly before the end.
+    pub(crate) async fn bookmarked<T>(&self, attempt: impl AsyncFn(String) -> Option<T>) -> T {
+        let attempts = if self.is_real() { 3 } else { 1 };
+        for number in 1..=attempts {
+            if let Some(told) = attempt(format!("unseen-{number}")).await {
+                return told;
+            }
+        }
+        panic!("no bookmark came before the end, in {attempts} watches");
+    }
+
+    /// Sends a request once, whatever the server answers.
+    pub(crate) async fn ask_once(&self, path: &str) -> Answer {
+        let request = Request::get(path).body(Body::empty()).expect("a request");
+        Answer::read(self.client.send(request).await.expect("the server answers")).await
+    }
+
+    /// Sends a request, and again while the server is filling its memory of the resource: it does so anew whenever a
+    /// definition has changed.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> http::Response<Body> {
+        let mut ticks = tokio::time::interval(AGAIN);
+        loop {
+            ticks.tick().await;
+            let mut request = Request::builder().method(method.clone()).uri(path);
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            let request = request.body(Body::from(body.to_vec())).expect("a request");
+            let response = self.client.send(request).await.expect("the server answers");
+            // Of an eviction it says something else.
+            if response.status() != StatusCode::TOO_MANY_REQUESTS || path.ends_with("/eviction") {
+                return response;
+            }
+        }
+    }
+
+    /// Makes the service account without which there are no pods, where no controller has been quicker.
+    async fn allow_pods(&self) {
+        let account = json!({ "metadata": { "name": "default" } }).to_string();
+        let path = self.core("serviceaccounts");
+        let answer = self.call(Method::POST, &path, &[("content-type", JSON)], &account).await;
+        assert!(matches!(answer.code, 201 | 409), "{}", answer.text());
+    }
+}
+
+/// Things to begin with.
+impl Server {
+    /// Creates an object, and gives it as the server does.
+    pub(crate) async fn create(&self, path: &str, object: &Value) -> Value {
+        self.post(path, object).await.expect(201)
+    }
+
+    /// Creates secrets with these names, and gives the last of them.
+    pub(crate) async fn create_secrets(&self, names: &[&str]) -> Value {
+        let mut last = Value::Null;
+        for name in names {
+            last = self.create(&self.secrets(), &secret(name)).await;
+        }
+        last
+    }
+
+    /// Sets a label of a secret, and gives the secret.
+    pub(crate) async fn label(&self, secret: &str, label: &str, value: &str) -> Value {
+        let patch = json!({ "metadata": { "labels": { label: value } } });
+        self.patch(&self.secret_path(secret), MERGE, &patch).await.expect(200)
+    }
+}
+
+/// Reads a real server's kubeconfig.
+pub(crate) async fn config(target: Target, context: &str) -> Config {
+    let variable = target.kubeconfig();
+    let path = std::env::var(variable)
+        .unwrap_or_else(|_| panic!("{variable} must name a kubeconfig: run `cargo xtask e2e`"));
+    let kubeconfig = Kubeconfig::read_from(path).expect("a readable kubeconfig");
+    let options = KubeConfigOptions { context: Some(context.to_owned()), ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a usable kubeconfig")
+}
+
+fn client_of(mut config: Config) -> Client {
+    // A refusal is what scenarios want to see.
+    config.default_retry = false;
+    Client::try_from(config).expect("a well-formed configuration")
+}
+
+/// Appends encoded parameters to a path.
+pub(crate) fn with_query(path: &str, parameters: &[(&str, &str)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(parameters);
+    format!("{path}?{}", query.finish())
+}

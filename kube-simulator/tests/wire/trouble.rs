@@ -1,0 +1,268 @@
+//! What a server does only when it is in a bad way, and how a scenario gets it there: the simulator by a word, a real one
+//! through its etcd, its flow control, or a signal.
+
+use std::process::Command;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http::Request;
+use kube::client::Body;
+use kube::{Client, Config};
+use kube_simulator::{CannedResponse, RequestFilter, ShutdownAnswer};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+use crate::answer::Answer;
+use crate::connection::Connection;
+use crate::custom::{DEFINITIONS, Widgets};
+use crate::objects::uid;
+use crate::server::{AGAIN, Server, config};
+use crate::target::Target;
+
+/// Names the URL of the real server's etcd.
+const ETCD: &str = "INFORMER_E2E_ETCD";
+
+/// How often the simulator is compacted: a scenario has no ten minutes.
+pub(crate) const COMPACTION: Duration = Duration::from_secs(30);
+
+/// Says how flow control has classified a request.
+pub(crate) const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
+
+/// Where flow control is set up.
+const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
+
+/// Trouble with what is stored.
+impl Server {
+    /// Forgets what was before this resource version, as etcd is made to every few minutes.
+    pub(crate) async fn compact(&self, version: u64) {
+        if let Some(simulator) = &self.simulator {
+            return simulator.compact();
+        }
+        etcd("compaction", &json!({ "revision": version.to_string(), "physical": true })).await;
+    }
+
+    /// Forgets what was before this resource version, and says so to all API servers, as the one that has etcd compacted every
+    /// few minutes does. They look every 15 seconds.
+    pub(crate) async fn compact_for_all(&self, version: u64) {
+        if self.simulator.is_some() {
+            // By the clock: what was before the last compaction is forgotten with the next.
+            return tokio::time::advance(COMPACTION * 2).await;
+        }
+        self.compact(version).await;
+        put("compact_rev_key", &version.to_string()).await;
+    }
+
+    /// Deletes an event of the scenario's namespace that nobody can read any more, when `watch` has begun.
+    pub(crate) async fn delete_unreadable_event<W>(&self, name: &str, watch: impl Future<Output = W>) -> W {
+        let key = format!("{}/events/{}/{name}", self.target.prefix(), self.namespace);
+        if self.is_real() {
+            store_nonsense(&key).await;
+        }
+        let watch = watch.await;
+        match &self.simulator {
+            Some(simulator) => {
+                let events = simulator.objects("v1", "Event").expect("events are served");
+                events.delete_corrupt(&format!("{}/{name}", self.namespace)).expect("it is there");
+            }
+            None => {
+                let path = format!("{}/{name}", self.core("events"));
+                let options = json!({ "ignoreStoreReadErrorWithClusterBreakingPotential": true });
+                self.delete_with(&path, &options).await.expect(200);
+            }
+        }
+        watch
+    }
+}
+
+/// Widgets of which the server's watch cache is not filled.
+pub(crate) struct UnreadyWidgets<'a> {
+    server: &'a Server,
+    pub(crate) path: String,
+    nonsense: String,
+}
+
+impl<'a> UnreadyWidgets<'a> {
+    /// Defines them and creates some. A real server can't fill its cache while one that is stored can't be read; it is
+    /// behind the others, in the order of a list.
+    pub(crate) async fn with(server: &'a Server, names: &[&str]) -> Self {
+        let widgets = Widgets::of(server);
+        let (prefix, group) = (server.target.prefix(), &widgets.group);
+        let nonsense = format!("{prefix}/{group}/widgets/{}/zzz", server.namespace);
+        match &server.simulator {
+            Some(simulator) => simulator.set_watch_cache_ready(false),
+            None => store_nonsense(&nonsense).await,
+        }
+        server.create(DEFINITIONS, &widgets.definition()).await;
+        let mut ticks = tokio::time::interval(AGAIN);
+        while server.post(&widgets.path(), &widgets.widget(names[0], "red")).await.code != 201 {
+            ticks.tick().await;
+        }
+        for name in &names[1..] {
+            widgets.create(name, "red").await;
+        }
+        Self { server, path: widgets.path(), nonsense }
+    }
+
+    /// Asks for them, once, with these parameters.
+    pub(crate) async fn ask(&self, query: &str) -> Answer {
+        self.server.ask_once(&format!("{}{query}", self.path)).await
+    }
+
+    /// Lets the cache be filled, and waits until it is.
+    pub(crate) async fn become_ready(&self) {
+        match &self.server.simulator {
+            Some(simulator) => simulator.set_watch_cache_ready(true),
+            None => delete(&self.nonsense).await,
+        }
+        let mut ticks = tokio::time::interval(AGAIN);
+        while self.ask("?resourceVersion=0").await.code != 200 {
+            ticks.tick().await;
+        }
+    }
+}
+
+/// Trouble with requests.
+impl Server {
+    /// Asks for the namespace's secrets as somebody whom flow control turns away.
+    pub(crate) async fn ask_and_be_turned_away(&self) -> Answer {
+        let nobody = self.as_nobody().await;
+        if let Some(simulator) = &self.simulator {
+            simulator.fail_next(1, RequestFilter::any(), CannedResponse::too_many_requests(1));
+            return nobody.ask_once(&self.secrets()).await;
+        }
+        let (levels, schemas) = ("prioritylevelconfigurations", "flowschemas");
+        let [rights, level, schema] = self.few_at_a_time();
+        self.create(&self.group("rbac.authorization.k8s.io/v1", "rolebindings"), &rights).await;
+        self.create(&format!("{FLOW_CONTROL}/{levels}"), &level).await;
+        let schema = self.create(&format!("{FLOW_CONTROL}/{schemas}"), &schema).await;
+        nobody.until(|answer| answer.code == 200 && answer.header(FLOW_SCHEMA) == uid(&schema)).await;
+        // These take what places there are, for their bodies do not come.
+        let (mut under_way, mut answer) = (Vec::new(), nobody.ask_once(&self.secrets()).await);
+        while answer.code != 429 {
+            let mut connection = Connection::open_as(self, "nobody").await;
+            under_way.push(connection.begin_to_post(&self.secrets()).await);
+            answer = nobody.ask_once(&self.secrets()).await;
+        }
+        for kind in [schemas, levels] {
+            self.delete(&format!("{FLOW_CONTROL}/{kind}/{}", self.namespace)).await.expect(200);
+        }
+        answer
+    }
+
+    /// Asks for the namespace's secrets until the answer is what is wanted.
+    async fn until(&self, is_wanted: impl Fn(&Answer) -> bool) -> Answer {
+        let mut ticks = tokio::time::interval(AGAIN);
+        loop {
+            ticks.tick().await;
+            let answer = self.ask_once(&self.secrets()).await;
+            if is_wanted(&answer) {
+                return answer;
+            }
+        }
+    }
+
+    /// Lets nobody do everything in the scenario's namespace, and gives a level with few places, and a schema that leads there.
+    fn few_at_a_time(&self) -> [Value; 3] {
+        let metadata = json!({ "name": self.namespace });
+        let rights = json!({
+            "metadata": metadata,
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "nobody" }],
+        });
+        let reject = json!({ "type": "Reject" });
+        let limited =
+            json!({ "nominalConcurrencyShares": 0, "borrowingLimitPercent": 0, "limitResponse": reject });
+        let level = json!({ "metadata": metadata, "spec": { "type": "Limited", "limited": limited } });
+        let rules = json!([{
+            "subjects": [{ "kind": "User", "user": { "name": "nobody" } }],
+            "resourceRules": [{
+                "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "namespaces": [self.namespace],
+            }],
+        }]);
+        let leads_to = json!({ "name": self.namespace });
+        let spec = json!({ "matchingPrecedence": 2, "priorityLevelConfiguration": leads_to, "rules": rules });
+        [rights, level, json!({ "metadata": metadata, "spec": spec })]
+    }
+
+    /// Tells the server to leave: it does so at once, or serves on for some seconds, and is not ready.
+    pub(crate) fn begin_to_leave(&self) {
+        let answer = match self.target {
+            Target::LeavingAtOnce => ShutdownAnswer::ServiceUnavailable,
+            _ => ShutdownAnswer::Usual,
+        };
+        match &self.simulator {
+            Some(simulator) => simulator.begin_shutdown(answer),
+            None => {
+                assert!(self.target.leaves(), "other scenarios need it");
+                let variable = self.target.process();
+                let process =
+                    std::env::var(&variable).unwrap_or_else(|_| panic!("{variable} must be a process"));
+                let status = Command::new("kill").arg(&process).status().expect("there is a `kill`");
+                assert!(status.success());
+            }
+        }
+    }
+
+    /// Waits until the server that was told to leave takes no more requests; a real one has seconds for those under way.
+    pub(crate) async fn takes_no_more(&self) -> Answer {
+        if let Some(simulator) = &self.simulator {
+            simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
+        }
+        self.until(|answer| answer.code != 200).await
+    }
+}
+
+/// A server that leaves at once.
+impl Server {
+    /// Waits until nobody listens at its port any more.
+    pub(crate) async fn is_deaf(&self) {
+        let url = config(self.target, "admin").await.cluster_url;
+        let address = url.authority().expect("a host and a port").as_str().to_owned();
+        let mut ticks = tokio::time::interval(AGAIN);
+        while TcpStream::connect(&address).await.is_ok() {
+            ticks.tick().await;
+        }
+    }
+
+    /// How long its watches go on. That is a server's `--request-timeout`, which is a minute by default, but short for the
+    /// one that there is for this.
+    pub(crate) fn last_watches(&self) -> Duration {
+        Duration::from_secs(if self.is_real() { 20 } else { 60 })
+    }
+
+    /// Has the simulator's clock be so much later; a real one's goes as it goes.
+    pub(crate) async fn pass(&self, time: Duration) {
+        if !self.is_real() {
+            tokio::time::pause();
+            tokio::time::advance(time).await;
+            tokio::time::resume();
+        }
+    }
+}
+
+/// Puts what is no object in the place of one: it is encrypted, as far as the server can tell, and it has no key.
+async fn store_nonsense(key: &str) {
+    put(key, "k8s:enc:nonsense").await;
+}
+
+async fn put(key: &str, value: &str) {
+    etcd("put", &json!({ "key": encoded(key), "value": encoded(value) })).await;
+}
+
+async fn delete(key: &str) {
+    etcd("deleterange", &json!({ "key": encoded(key) })).await;
+}
+
+fn encoded(text: &str) -> String {
+    BASE64_STANDARD.encode(text)
+}
+
+/// Calls etcd, whose gateway takes JSON.
+async fn etcd(call: &str, body: &Value) {
+    let url = std::env::var(ETCD).unwrap_or_else(|_| panic!("{ETCD} must be a URL: run `cargo xtask e2e`"));
+    let etcd = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client for etcd");
+    let request = Request::post(format!("/v3/kv/{call}")).body(Body::from(body.to_string().into_bytes()));
+    let answer = Answer::read(etcd.send(request.expect("a request")).await.expect("etcd answers")).await;
+    answer.expect(200);
+}
