@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::pending::{Awaited, Pending};
 use super::settlement::Settlement;
 use super::{WriteInFlight, WriteTracker};
-use informer_factory::__private::Visibility;
+use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
 /// What was written for one key of a [`WriteTracker`], and what is going to be. Cloning gives another handle on the same.
@@ -160,11 +160,11 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         informer: &SharedIndexInformer<K>,
         object: &Cached<K>,
     ) -> WriteInFlight<T> {
-        let is_visible = !matches!(informer.visibility_of(object.meta()), Visibility::Nothing);
+        let is_visible = !matches!(writes::visibility_of(informer, object.meta()), Visibility::Nothing);
         let awaited = is_visible.then(|| {
             let (indexer, object) = (informer.indexer().clone(), object.clone());
             let (watermarks, version) =
-                (informer.watermark_for(object.meta()), object.resource_version().clone());
+                (writes::watermark_for(informer, object.meta()), object.resource_version().clone());
             let is_known = Arc::new(move || {
                 let cached = indexer.get(object.key()).filter(|cached| cached.uid() == object.uid());
                 cached.is_none_or(|cached| cached.meta().deletion_timestamp.is_some())

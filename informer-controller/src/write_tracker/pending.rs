@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::settlement::Settlement;
-use informer_factory::__private::Visibility;
+use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
 /// How far a store has come; closed once its informer has stopped.
@@ -53,12 +53,12 @@ impl Awaited {
         if !version.is_comparable() {
             return None;
         }
-        let watermarks = informer.watermark_for(written);
-        match informer.visibility_of(written) {
+        let watermarks = writes::watermark_for(informer, written);
+        match writes::visibility_of(informer, written) {
             Visibility::Nothing => None,
             Visibility::TheWrite => Some(Self::Version { watermarks, version }),
             Visibility::LeavesSelector => {
-                let has_gone = Arc::new(informer.has_gone(written));
+                let has_gone = Arc::new(writes::has_gone(informer, written));
                 Some(Self::Leaving { watermarks, version, has_gone })
             }
         }
@@ -72,8 +72,8 @@ impl Awaited {
         version: ResourceVersion,
     ) -> Option<Self> {
         let cached = informer.get(object)?;
-        let watermarks = informer.watermark_for(cached.meta());
-        let has_gone = Arc::new(informer.has_gone(cached.meta()));
+        let watermarks = writes::watermark_for(informer, cached.meta());
+        let has_gone = Arc::new(writes::has_gone(informer, cached.meta()));
         Some(Self::Leaving { watermarks, version, has_gone })
     }
 

@@ -13,6 +13,7 @@ use kube::Resource;
 use tokio::time::{sleep, timeout};
 
 use super::pending::Awaited;
+use informer_factory::__private::writes;
 use informer_factory::SharedIndexInformer;
 
 /// How long a read may take.
@@ -35,11 +36,11 @@ impl Settlement {
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
     ) -> Option<Self> {
-        let can_be_read = informer.read(object).is_some();
+        let can_be_read = writes::read(informer, object).is_some();
         let (informer, object) = (informer.clone(), object.clone());
         can_be_read.then(|| {
             Self(Arc::new(move || {
-                let Some(read) = informer.read(&object) else { return async { Ok(None) }.boxed() };
+                let Some(read) = writes::read(&informer, &object) else { return async { Ok(None) }.boxed() };
                 let (informer, object) = (informer.clone(), object.clone());
                 async move {
                     Ok(match read.await? {

@@ -106,9 +106,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Reads what the server has of an object at present: its metadata, or the version of the state that lacks it. `None` if
     /// the informer's source can't be asked for a single object, or the object's namespace is not followed.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn read(
+    pub(crate) fn read(
         &self,
         object: &ObjectKey,
     ) -> Option<
@@ -140,9 +138,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Returns which events the informer receives because of a write.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn visibility_of(&self, written: &ObjectMeta) -> Visibility {
+    pub(crate) fn visibility_of(&self, written: &ObjectMeta) -> Visibility {
         let covers = match self.shared.source.as_ref() {
             Source::Whole(whole) => whole.lister_watcher.covers(written),
             Source::Namespaces(namespaces) => {
@@ -159,8 +155,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 
     /// Returns what says whether the store doesn't have an object, or has let go of it.
-    #[doc(hidden)]
-    pub fn has_gone(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<K> {
+    pub(crate) fn has_gone(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<K> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
         let (indexer, uid) = (self.shared.indexer.clone(), Uid::from(object.uid.as_deref()));
         move || {
@@ -171,9 +166,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 
     /// Follows the store's watermark, as far as it concerns this object. It moves after the store has, and is closed once
     /// the informer has stopped, or follows the object's namespace no more.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
+    pub(crate) fn watermark_for(&self, object: &ObjectMeta) -> watch::Receiver<ResourceVersion> {
         let Source::Namespaces(namespaces) = self.shared.source.as_ref() else {
             return self.shared.watermark.clone();
         };

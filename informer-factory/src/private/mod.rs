@@ -4,6 +4,7 @@
 mod at;
 mod derived;
 mod placed;
+pub mod writes;
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 pub use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};

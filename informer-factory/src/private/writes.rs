@@ -1,0 +1,45 @@
+//! What `WriteTracker` of informer-controller asks an informer about a written object.
+
+use informer_core::{ListWatchError, ObjectKey, ResourceVersion};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use tokio::sync::watch;
+
+use crate::SharedIndexInformer;
+use crate::informer::Visibility;
+
+/// Returns which events the informer receives because of a write.
+#[must_use]
+pub fn visibility_of<K: Send + Sync + 'static>(
+    informer: &SharedIndexInformer<K>,
+    written: &ObjectMeta,
+) -> Visibility {
+    informer.visibility_of(written)
+}
+
+/// Returns a function that tells whether the store lacks the object.
+pub fn has_gone<K: Send + Sync + 'static>(
+    informer: &SharedIndexInformer<K>,
+    object: &ObjectMeta,
+) -> impl Fn() -> bool + Send + Sync + use<K> {
+    informer.has_gone(object)
+}
+
+/// Returns the store's watermark as far as it concerns the object.
+#[must_use]
+pub fn watermark_for<K: Send + Sync + 'static>(
+    informer: &SharedIndexInformer<K>,
+    object: &ObjectMeta,
+) -> watch::Receiver<ResourceVersion> {
+    informer.watermark_for(object)
+}
+
+/// Reads the object's metadata from the server, or the version of a state that lacks the object. `None` if the informer's source
+/// cannot read single objects, or the namespace is not watched.
+#[must_use]
+pub fn read<K: Send + Sync + 'static>(
+    informer: &SharedIndexInformer<K>,
+    object: &ObjectKey,
+) -> Option<impl Future<Output = Result<Result<ObjectMeta, ResourceVersion>, ListWatchError>> + Send + use<K>>
+{
+    informer.read(object)
+}
