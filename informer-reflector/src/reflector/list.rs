@@ -10,6 +10,7 @@
 //! be heard of. All is asked for again, in one piece; once, because there are servers that page unasked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
 use informer_core::{
@@ -17,13 +18,19 @@ use informer_core::{
     ResourceVersion, ResourceVersionMatch,
 };
 use kube::Resource;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::config::DEFAULT_PAGE_SIZE;
 use super::listing::Listing;
 use super::outage::Outcome;
 use super::status::Health;
 use super::{PATIENCE, Reflector, Request, Step};
+
+/// A page with fewer items is short, unless the reflector asked for no more.
+const SHORT_PAGE: usize = 50;
+
+/// How long a short page waits until it looks again whether the pace allows it.
+const PACE_WAIT: Duration = Duration::from_millis(250);
 
 /// What lists have taught about the server and the state it can give.
 #[derive(Debug, Default)]
@@ -146,10 +153,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 }
                 Ok(ListEnd { continue_token: Some(token), .. }) => {
                     tokens.note(&token)?;
-                    // Each page must bring the list further, or such pages could go on without end.
-                    if listing.received() == before && !self.pace.take() {
-                        return Err(empty_pages());
-                    }
+                    self.pace_short_page(&mut listing, before, limit).await?;
                     self.history.pages_from_memory |= asks_for_memory;
                     // The token stands for the version too, and the server refuses to be told it twice.
                     options = ListOptions { limit, continue_token: Some(token), ..ListOptions::default() };
@@ -170,6 +174,26 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
+    /// Pages with few items could follow each other without end: the first ten in a row need no wait, the others do.
+    async fn pace_short_page(
+        &mut self,
+        listing: &mut Listing<K>,
+        before: usize,
+        limit: Option<u32>,
+    ) -> Result<(), ListWatchError> {
+        let count = listing.received() - before;
+        let is_short = count < SHORT_PAGE
+            && limit.is_none_or(|limit| u32::try_from(count).is_ok_and(|count| count < limit));
+        while is_short && !self.pace.take() {
+            if count == 0 {
+                return Err(empty_pages());
+            }
+            listing.refuse_repetitions()?;
+            sleep(PACE_WAIT).await;
+        }
+        Ok(())
+    }
+
     async fn list_page(
         &mut self,
         options: ListOptions,
@@ -184,6 +208,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 ListPart::Items(items) => {
                     let count = items.len();
                     self.take_items(items, listing);
+                    listing.check_for_repetitions()?;
                     self.report_progress(listing, None);
                     self.wait_for_room().await;
                     self.pause_in_bursts(count).await;

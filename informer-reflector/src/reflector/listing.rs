@@ -4,12 +4,17 @@
 //! that have been handed on already. So a list is never held twice. What comes out is in the same order whenever the same
 //! goes in, so that a run can be repeated.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use informer_core::{Cached, ObjectKey, RejectedObject, Replacement, ResourceVersion};
+use informer_core::{Cached, ListWatchError, ObjectKey, RejectedObject, Replacement, ResourceVersion};
+
+/// A list is checked for repetitions when it has so many objects, and whenever it has doubled since.
+const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
+    /// With so many objects it is checked for repetitions.
+    check_at: usize,
     /// What a streaming list said after its first change: it may be about an object that it has listed before. `None`:
     /// it is deleted.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
@@ -24,6 +29,7 @@ impl<K> Listing<K> {
     pub(super) fn new() -> Self {
         Self {
             objects: Vec::new(),
+            check_at: MIN_CHECKED,
             changes: BTreeMap::new(),
             has_changes: false,
             set_aside: BTreeSet::new(),
@@ -47,6 +53,39 @@ impl<K> Listing<K> {
             self.set_aside.remove(object.key());
             self.changes.insert(object.key().clone(), Some(object));
         }
+    }
+
+    /// Drops objects that have come again, so that the memory of an endless list is bounded.
+    ///
+    /// # Errors
+    /// If more than half of the objects have come again: the list goes in circles.
+    pub(super) fn check_for_repetitions(&mut self) -> Result<(), ListWatchError> {
+        if self.objects.len() < self.check_at {
+            return Ok(());
+        }
+        let outcome = self.refuse_repetitions();
+        self.check_at = MIN_CHECKED.max(2 * self.objects.len());
+        outcome
+    }
+
+    /// The same, at any number of objects.
+    pub(super) fn refuse_repetitions(&mut self) -> Result<(), ListWatchError> {
+        let before = self.objects.len();
+        self.drop_repeated();
+        if self.objects.len() < before / 2 {
+            return Err(ListWatchError::Protocol(
+                "the list repeats the same objects; the server may never end it".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Keeps the last of the objects with the same key.
+    fn drop_repeated(&mut self) {
+        let mut keys = HashSet::with_capacity(self.objects.len());
+        let mut is_last: Vec<_> =
+            self.objects.iter().rev().map(|object| keys.insert(object.key().clone())).collect();
+        self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
     /// From here on objects may come that have come before.

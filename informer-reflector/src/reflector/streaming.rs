@@ -210,6 +210,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             if let Progress::Ended(version, rest) = progress {
                 return Ok((version, rest));
             }
+            listing.check_for_repetitions().map_err(NoStream::Unsupported)?;
             allowance.earn(listing.received() - before);
             self.reporter.set(Health::Syncing { received: listing.received(), remaining: None });
             self.pause_in_bursts(listing.received() - before).await;

@@ -5,7 +5,6 @@ mod first_list;
 mod listing;
 mod log;
 mod outages;
-mod pacing;
 mod relisting;
 mod script;
 mod set_aside;

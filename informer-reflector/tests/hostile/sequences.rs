@@ -1,4 +1,4 @@
-//! No sequence of answers makes the reflector send more requests, or log more lines, than its pace and its backoff allow.
+//! Random sequences of answers: requests, log lines and memory stay bounded, and the reflector recovers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,8 +17,9 @@ use proptest::prelude::*;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::log::Log;
-use super::script::*;
+use crate::log::Log;
+use crate::meter::Meter;
+use crate::script::*;
 
 /// What a server answers to a watch, in any order and for as long as it likes.
 #[derive(Debug, Clone, Copy)]
@@ -176,7 +177,11 @@ const MAX_IN_A_MINUTE: usize = 80;
 /// Relists after expired versions are one line each, and there are fewer of them than requests.
 const MAX_LINES_IN_A_MINUTE: usize = 20;
 
+/// The objects are small, and there are two of them.
+const MAX_MEMORY: usize = 512 * 1024;
+
 fn run(server: &Hostile) {
+    let meter = Meter::start();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
         let log = Log::default();
@@ -187,6 +192,7 @@ fn run(server: &Hostile) {
         assert!(busiest <= MAX_IN_A_MINUTE, "{busiest} requests in a minute");
         let lines = std::mem::take(&mut *log.lines.lock());
         assert!(lines.len() <= 3 * MAX_LINES_IN_A_MINUTE, "{lines:#?}");
+        assert!(meter.peak() <= MAX_MEMORY, "{} bytes", meter.peak());
         server.is_good.store(true, Ordering::Relaxed);
         let recovered = async {
             while !matches!(status.health(), Health::Live { .. }) {

@@ -1,0 +1,133 @@
+//! JSON of the wrong types: lists, items and events that are something else.
+
+use serde_json::json;
+
+use crate::meter::Meter;
+use crate::server::*;
+
+const FAILED: &str = "list or watch failed";
+const SET_ASIDE: &str = "object is set aside";
+
+fn items(items: &str) -> Vec<u8> {
+    ok(format!(
+        r#"{{"kind":"ConfigMapList","apiVersion":"v1","metadata":{{"resourceVersion":"9"}},"items":{items}}}"#
+    ))
+}
+
+#[test]
+fn list_of_something_else_is_refused() {
+    let meter = Meter::start();
+    let not_understood = "not understood";
+    survive(
+        &meter,
+        vec![
+            case("a number", At::List, ok("42"), not_understood, FAILED),
+            case("null", At::List, ok("null"), not_understood, FAILED),
+            case("a single object", At::List, ok(object("a", "1").to_string()), not_understood, FAILED),
+            case(
+                "a list of another kind",
+                At::List,
+                ok(r#"{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[]}"#),
+                "PodList",
+                FAILED,
+            ),
+            case(
+                "a table",
+                At::List,
+                ok(r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}"#),
+                "Table",
+                FAILED,
+            ),
+            case(
+                "a failure that claims success",
+                At::List,
+                ok(status(403, "Forbidden")),
+                "forbidden",
+                FAILED,
+            ),
+            case("items of a number", At::List, items("7"), not_understood, FAILED),
+            case(
+                "metadata of a number",
+                At::List,
+                ok(r#"{"metadata":7,"items":[]}"#),
+                not_understood,
+                FAILED,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn item_of_the_wrong_type_is_set_aside_and_the_list_goes_on() {
+    let meter = Meter::start();
+    survive(
+        &meter,
+        vec![
+            case("null among items", At::List, items("[null]"), "live", SET_ASIDE),
+            case("a number among items", At::List, items("[7]"), "live", SET_ASIDE),
+            case("no metadata", At::List, items("[{}]"), "live", SET_ASIDE),
+            case("no name", At::List, items(r#"[{"metadata":{"namespace":"shop"}}]"#), "live", SET_ASIDE),
+            case("an empty name", At::List, items(r#"[{"metadata":{"name":""}}]"#), "live", SET_ASIDE),
+            case(
+                "a name that is a number",
+                At::List,
+                items(r#"[{"metadata":{"name":7}}]"#),
+                "live",
+                SET_ASIDE,
+            ),
+            case(
+                "data that is a list",
+                At::List,
+                items(r#"[{"metadata":{"name":"a"},"data":["SECRET"]}]"#),
+                "live",
+                SET_ASIDE,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn event_of_the_wrong_type_is_reported() {
+    let meter = Meter::start();
+    let line = |line: &str| lines(&[line]);
+    let changed = |object: serde_json::Value| line(&event("MODIFIED", &object));
+    let bad_data =
+        json!({ "metadata": { "name": "a", "namespace": "shop", "resourceVersion": "101" }, "data": [1] });
+    survive(
+        &meter,
+        vec![
+            case("no type", At::Watch, line(r#"{"object":{}}"#), "not understood", FAILED),
+            case(
+                "an unknown type",
+                At::Watch,
+                line(&event("SHUFFLED", &object("a", "101"))),
+                "unknown type",
+                FAILED,
+            ),
+            case("no object", At::Watch, line(r#"{"type":"ADDED"}"#), "not understood", FAILED),
+            case("null as object", At::Watch, changed(json!(null)), "unexpected null", FAILED),
+            case(
+                "another kind",
+                At::Watch,
+                changed(json!({ "kind": "Pod", "apiVersion": "v1", "metadata": { "name": "a" } })),
+                "Pod",
+                FAILED,
+            ),
+            case("data that is a list", At::Watch, changed(bad_data), "live", SET_ASIDE),
+            case(
+                "an error that is no status",
+                At::Watch,
+                line(r#"{"type":"ERROR","object":{}}"#),
+                "backing off",
+                FAILED,
+            ),
+            case(
+                "a bookmark without a version",
+                At::Watch,
+                line(&bookmark("")),
+                "closed the watch early",
+                FAILED,
+            ),
+        ],
+    );
+}
