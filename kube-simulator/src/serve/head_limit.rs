@@ -1,7 +1,8 @@
 //! [`HeadLimit`]: a connection whose client has limited time to send the head of a request.
 //!
 //! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds. Between requests a
-//! connection may be silent for as long as the client likes. HTTP/2 connections have no such limit, as in Go.
+//! connection may be silent for as long as the client likes. On HTTP/2, the limit is for a frame that is not about a body, and
+//! for a block of headers. Go has no such limit there, and closes the connection when it has had no request for 90 seconds.
 
 use std::io;
 use std::pin::Pin;
@@ -13,11 +14,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::frames::{Frames, PREFACE};
+
 /// Maximum time from the first byte of a head to its last; that of the first head begins with the connection.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
-
-/// What an HTTP/2 connection begins with.
-const HTTP_2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The head of a request is arriving, or the first one is awaited.
 const READING: u8 = 0;
@@ -38,6 +38,8 @@ pub(super) struct HeadLimit<S> {
     stream: S,
     progress: Progress,
     deadline: Pin<Box<Sleep>>,
+    /// What has arrived, once the client speaks HTTP/2.
+    frames: Option<Frames>,
 }
 
 impl Progress {
@@ -69,7 +71,8 @@ impl Progress {
 impl<S> HeadLimit<S> {
     pub(super) fn new(stream: S) -> (Self, Progress) {
         let progress = Progress(Arc::new(AtomicU8::new(READING)));
-        let limit = Self { stream, progress: progress.clone(), deadline: Box::pin(sleep(HEAD_TIMEOUT)) };
+        let deadline = Box::pin(sleep(HEAD_TIMEOUT));
+        let limit = Self { stream, progress: progress.clone(), deadline, frames: None };
         (limit, progress)
     }
 }
@@ -83,9 +86,22 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadLimit<S> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         let arrived = &buffer.filled()[before..];
-        if self.progress.is(READING) {
-            if arrived.starts_with(HTTP_2) {
-                self.progress.lift_limit();
+        if let Some(frames) = &mut self.frames {
+            let was_within = frames.is_within();
+            frames.take(arrived);
+            let is_within = frames.is_within();
+            if is_within && !was_within {
+                self.deadline.as_mut().reset(Instant::now() + HEAD_TIMEOUT);
+            }
+            if is_within && read.is_pending() && self.deadline.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut)));
+            }
+        } else if self.progress.is(READING) {
+            if let Some(rest) = arrived.strip_prefix(PREFACE) {
+                let mut frames = Frames::default();
+                frames.take(rest);
+                self.frames = Some(frames);
+                context.waker().wake_by_ref();
             } else if read.is_pending() && self.deadline.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut)));
             }

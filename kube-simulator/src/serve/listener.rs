@@ -147,11 +147,7 @@ impl Asked {
     async fn answer(self, request: Request<Incoming>) -> io::Result<HttpResponse> {
         let Self { port, leave, progress } = self;
         let is_http_2 = request.version() == Version::HTTP_2;
-        if is_http_2 {
-            progress.lift_limit();
-        } else {
-            progress.begin_request();
-        }
+        progress.begin_request();
         let is_last = is_http_2 && port.service.server.goaways.draw();
         let (mut response, conversation) = websocket::answer(port.service, request).await?;
         progress.end_request();

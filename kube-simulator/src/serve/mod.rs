@@ -5,6 +5,7 @@ mod body;
 mod call;
 mod collection;
 mod documents;
+mod frames;
 mod goaway;
 mod gzip;
 mod head_limit;

@@ -78,3 +78,23 @@ async fn half_sent_body_is_given_up_after_60_seconds() {
     assert!(read.contains("Timeout: request did not complete within the allotted timeout"), "{read}");
     assert_eq!(after.as_secs(), 60);
 }
+
+/// The frame that every client of HTTP/2 sends first: its settings, all of them as usual.
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+/// Half of a `HEADERS` frame, and one whose block of headers does not end.
+const HALF_HEADERS: [&[u8]; 2] = [&[0, 0, 9, 1, 4, 0, 0, 0, 1, 0x82], &[0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]];
+
+#[tokio::test(start_paused = true)]
+async fn half_sent_headers_of_http2_are_given_up_after_32_seconds() {
+    let simulator = simulator().await;
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let halves = [&[][..], &SETTINGS[..4]].map(<[u8]>::to_vec).into_iter();
+    for half in halves.chain(HALF_HEADERS.map(|headers| [SETTINGS, headers].concat())) {
+        let mut stream = connect(&simulator).await;
+        stream.write_all(&[preface, &half[..]].concat()).await.unwrap();
+        let began = Instant::now();
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+        assert_eq!(began.elapsed().as_secs(), 32, "{half:?}");
+    }
+}
