@@ -48,12 +48,14 @@ pub(crate) fn document_of(api_version: &str, kind: &str, content: &[u8]) -> Vec<
 pub(crate) fn list<C: AsRef<[u8]>>(empty: &[u8], items: impl Iterator<Item = C>) -> Vec<u8> {
     let head = Fields::parse(empty);
     let (api_version, kind) = (head.text("apiVersion"), head.text("kind"));
-    let mut out = Vec::new();
+    let items: Vec<C> = items.collect();
+    let length: usize = items.iter().map(|item| item.as_ref().len() + 8).sum();
+    let mut out = Vec::with_capacity(length + ROOM);
     put_envelope(&mut out, api_version, kind, |out| {
         put_nested(out, 2, |out| {
             let metadata = head.get("metadata").and_then(Node::fields);
             put_inner(out, 1, Messages::all().find("meta.v1.ListMeta"), metadata);
-            for item in items {
+            for item in &items {
                 put_bytes(out, 2, item.as_ref());
             }
         });
@@ -170,6 +172,11 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         (Type::IntOrString, Node::Text(text)) => put_int_or_string(out, number, 0, Some(text)),
         (Type::IntOrString, value) => put_int_or_string(out, number, value.as_i64().ok_or(Unfit)?, None),
         (Type::Message(_), Node::Object(object)) => put_inner(out, number, field.message(), Some(object)),
+        (_, Node::Raw(raw)) => {
+            // Another field of the same name, such as a key of a ConfigMap.
+            let value = serde_json::from_str(raw.get()).map_err(|_| Unfit)?;
+            return put_value(out, number, field, &value);
+        }
         _ => return Err(Unfit),
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
+use serde_json::value::RawValue;
 
 /// A value.
 #[derive(Debug, Default)]
@@ -16,7 +17,12 @@ pub(super) enum Node<'j> {
     Text(Cow<'j, str>),
     List(Vec<Node<'j>>),
     Object(Fields<'j>),
+    /// JSON that is copied and not looked into: the fields of a manager, half of a typical pod.
+    Raw(&'j RawValue),
 }
+
+/// The field whose value is kept as [`Node::Raw`].
+const RAW: &str = "fieldsV1";
 
 /// The fields of an object, in their order.
 #[derive(Debug, Default)]
@@ -83,6 +89,7 @@ impl<'j> Node<'j> {
             Self::Bool(value) => out.extend_from_slice(value.to_string().as_bytes()),
             Self::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
             Self::Text(text) => append_text(text, out),
+            Self::Raw(raw) => out.extend_from_slice(raw.get().as_bytes()),
             Self::List(elements) => {
                 out.push(b'[');
                 for (index, element) in elements.iter().enumerate() {
@@ -168,9 +175,11 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            fields.push(entry);
+        let mut fields = Vec::with_capacity(8);
+        while let Some(name) = entries.next_key::<Text<'_>>()? {
+            let value =
+                if name.0 == RAW { Node::Raw(entries.next_value()?) } else { entries.next_value()? };
+            fields.push((name, value));
         }
         Ok(Node::Object(Fields(fields)))
     }
