@@ -16,6 +16,8 @@ pub(super) struct Reporter {
     health: watch::Sender<Health>,
     /// The cause of the last failure that was logged as a warning; the same cause again is logged at debug level.
     logged: Option<Cause>,
+    /// Whether a connection has broken off since a watch last settled or the server was unavailable.
+    was_interrupted: bool,
     /// Whether anything is set aside. Mostly nothing is, which saves taking the lock.
     has_set_aside: bool,
     throttle: Throttle,
@@ -34,6 +36,7 @@ impl Reporter {
             status,
             health: sender,
             logged: None,
+            was_interrupted: false,
             has_set_aside: false,
             throttle: Throttle::default(),
             list_began: None,
@@ -70,17 +73,21 @@ impl Reporter {
     /// A watch has settled. A complete list is not enough: where only the watch is refused, the same failure would be
     /// logged again after each list.
     pub(super) fn recovered(&mut self) {
+        self.was_interrupted = false;
         if self.logged.take().is_some() {
             tracing::info!(resource = %self.status.description, "listing and watching again");
         }
     }
 
     /// A request failed, and the next follows after `wait`. Where not only this resource is concerned, the outage is logged
-    /// for all.
+    /// for all. The first connection that breaks off is not logged, because an outage may begin with it.
     pub(super) fn trouble(&mut self, error: ListWatchError, wait: Duration, is_own: bool) {
         self.list_began = None;
+        let is_interruption = is_own && matches!(error, ListWatchError::Interrupted(_));
+        let is_first = is_interruption && !self.was_interrupted;
+        self.was_interrupted = is_interruption || (is_own && self.was_interrupted);
         let (resource, cause, message) = (&self.status.description, Cause::of(&error), explain(&error));
-        if !is_own || self.logged.as_ref() == Some(&cause) {
+        if !is_own || is_first || self.logged.as_ref() == Some(&cause) {
             tracing::debug!(%resource, error = message, retry_in = ?wait, "list or watch failed");
         } else {
             tracing::warn!(

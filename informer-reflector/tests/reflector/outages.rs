@@ -206,8 +206,9 @@ async fn outage_of_forty_informers_is_logged_in_two_lines() {
     let _logging = log.start();
     let mut reflectors = Reflectors::start(&server, 40);
     reflectors.live().await;
-    for _ in 0..2 {
-        sleep(Duration::from_secs(60)).await;
+    // First their watches are young.
+    for calm in [0, 60, 60] {
+        sleep(Duration::from_secs(calm)).await;
         log.lines.lock().clear();
         server.goes_away();
         sleep(Duration::from_secs(30)).await;
@@ -220,6 +221,39 @@ async fn outage_of_forty_informers_is_logged_in_two_lines() {
         let back = lines.last().expect("a line");
         assert!(back.contains("API server is back") && back.contains("resumed=40 relisted=0"), "{back}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn flapping_server_is_logged_in_four_lines() {
+    let (server, log) = (Server::default(), Log::default());
+    let _logging = log.start();
+    let mut reflectors = Reflectors::start(&server, 40);
+    reflectors.live().await;
+    for _ in 0..3 {
+        server.goes_away();
+        sleep(Duration::from_secs(20)).await;
+        server.comes_back();
+        sleep(Duration::from_millis(900)).await;
+    }
+    reflectors.live().await;
+    sleep(Duration::from_secs(15)).await;
+    let lines = log.lines.lock();
+    assert!(lines.len() <= 4 && lines[0].contains("API server unavailable"), "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_that_always_breaks_off_is_logged_once() {
+    let (server, log) = (Server::default(), Log::default());
+    let _logging = log.start();
+    let mut reflectors = Reflectors::start(&server, 1);
+    reflectors.live().await;
+    for _ in 0..10 {
+        server.hung_up.notify_waiters();
+        reflectors.live().await;
+        sleep(Duration::from_millis(900)).await;
+    }
+    let lines = log.lines.lock();
+    assert!(lines.len() == 1 && lines[0].starts_with("list or watch failed"), "{lines:#?}");
 }
 
 #[tokio::test(start_paused = true)]
