@@ -35,6 +35,8 @@ enum Step {
     Examples,
     /// `cargo xtask e2e`, with controllers, a scheduler and nodes.
     E2e,
+    /// The end-to-end tests that take minutes.
+    LongE2e,
 }
 
 /// The steps, those that fail soonest first.
@@ -66,7 +68,8 @@ const STEPS: [(&str, Step); 19] = [
 ];
 
 /// What takes too long for every change.
-const LONG_STEPS: [(&str, Step); 4] = [
+const LONG_STEPS: [(&str, Step); 5] = [
+    ("long e2e", Step::LongE2e),
     ("fuzz", Step::Fuzz),
     ("simulate longer", Step::Simulate(&simulate::Args::LONG)),
     ("more definitions", Step::Definitions(&definitions::Args::LONG)),
@@ -76,8 +79,8 @@ const LONG_STEPS: [(&str, Step); 4] = [
 /// How much to run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// After that, fuzz for five minutes, try ten thousand seeds of the simulation, and put bugs into the sources that it
-    /// has to find. Takes about an hour more.
+    /// After that, run the end-to-end tests that take minutes, fuzz for five minutes, try ten thousand seeds of the
+    /// simulation, and put bugs into the sources that it has to find. Takes about an hour more.
     #[arg(long)]
     long: bool,
 }
@@ -120,6 +123,7 @@ impl Step {
             Self::Loom => loom::run(signals)?,
             Self::Examples => examples::run(signals)?,
             Self::E2e => e2e::run(&e2e::Args::whole_control_plane(), signals)?,
+            Self::LongE2e => e2e::run(&e2e::Args::long_tests(), signals)?,
         };
         Ok(code == ExitCode::SUCCESS)
     }

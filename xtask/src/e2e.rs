@@ -34,11 +34,18 @@ const CLIENT_GO: [(&str, &str, &str); 3] = [
     ("INFORMER_E2E_CLIENT_GO_ELECT", "./elect", "clientgoelect"),
 ];
 
+/// The module of the tests that take minutes.
+const LONG: &str = "long::";
+
 /// What to start and which tests to run.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
+
+    /// Also run the tests that take minutes: connections that go dead, and a slow one. `iptables` drops packets for some.
+    #[arg(long)]
+    long: bool,
 
     /// Which tests to run and how, as after `cargo test --`.
     #[arg(last = true, value_name = "FILTER")]
@@ -50,6 +57,11 @@ impl Args {
     pub(crate) fn whole_control_plane() -> Self {
         let with = vec![Extra::ControllerManager, Extra::Scheduler, Extra::Kwok];
         Self { options: Options { with, nodes: 5, ..Options::default() }, ..Self::default() }
+    }
+
+    /// The tests that take minutes, alone.
+    pub(crate) fn long_tests() -> Self {
+        Self { long: true, filter: vec![LONG.to_owned()], ..Self::default() }
     }
 }
 
@@ -68,6 +80,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let mut cluster = apiserver::start(&options, &programs, signals)?;
     let mut command = tests();
     command.args(["--", "--ignored"]).args(&args.filter);
+    command.args(if args.long { long_form() } else { vec!["--skip", LONG] });
     command.env(KUBECONFIG, cluster.kubeconfig()).env(ETCD, cluster.etcd());
     if options.wants(Extra::ControllerManager) {
         command.env(CONTROLLERS, "1");
@@ -102,6 +115,17 @@ fn tests() -> Command {
     let mut command = workspace::cargo();
     command.args(["test", "--workspace", "--test", "e2e", "--test", "clients", "--test", "wire"]);
     command
+}
+
+/// The arguments for a run with the tests that take minutes: they print what they have measured.
+fn long_form() -> Vec<&'static str> {
+    let lists_rules = Command::new("iptables").args(["-w", "-S", "INPUT"]).output();
+    let mut arguments = vec!["--show-output"];
+    if !lists_rules.is_ok_and(|output| output.status.success()) {
+        eprintln!("iptables is not installed or needs root, so dropped packets are not tried");
+        arguments.extend(["--skip", "dropped_packets"]);
+    }
+    arguments
 }
 
 /// Tell the wire scenarios of a further API server: how to reach it, and whom to tell to leave.

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::Running;
-use crate::log::Warnings;
+use crate::log::Log;
 use crate::server::Server;
 
 fn queue() -> Workqueue<ObjectKey> {
@@ -333,7 +333,7 @@ fn refusing(times: usize) -> Server {
 
 #[tokio::test(start_paused = true)]
 async fn controller_works_without_refused_namespace() {
-    let (warnings, _logging) = Warnings::keep();
+    let (warnings, _logging) = Log::keep(tracing::Level::WARN);
     let server = refusing(20);
     let parents = server.start(&["a", "b"]);
     let queue = queue();

@@ -2,7 +2,7 @@
 //!
 //! They hold with and without controller-manager, scheduler and KWOK: whatever else is at work only makes for more
 //! changes to follow. Each test has a namespace, labels or an API group of its own, so that they can run side by side.
-//! Nothing is cleaned up: the control plane is thrown away afterwards.
+//! Nothing is cleaned up: the control plane is thrown away afterwards. The tests in `long` take minutes; `--long` runs them.
 
 mod cluster;
 mod controllers;
@@ -19,10 +19,15 @@ mod http2;
 mod interruptions;
 mod journal;
 mod kinds;
+#[path = "../memory/log.rs"]
+mod log;
+mod long;
 mod namespaces;
+mod network;
 mod objects;
 mod outages;
 mod paging;
+mod proxy;
 mod selectors;
 mod streams;
 mod witnesses;
@@ -51,4 +56,16 @@ async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
         }
     })
     .await
+}
+
+/// Checks for so long that something holds.
+async fn stays(long: Duration, holds: impl Fn() -> bool) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(50));
+    let checked = async {
+        loop {
+            ticks.tick().await;
+            assert!(holds(), "it should have stayed so");
+        }
+    };
+    let Err(_) = tokio::time::timeout(long, checked).await;
 }

@@ -368,7 +368,7 @@ async fn on_several_threads_each_change_is_followed_by_a_call_and_no_key_is_with
 
 #[tokio::test(start_paused = true)]
 async fn key_of_write_answered_500_is_retried_without_the_deadline() {
-    let (warnings, _logging) = crate::log::Warnings::keep();
+    let (warnings, _logging) = crate::log::Log::keep(tracing::Level::WARN);
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let queue = queue();

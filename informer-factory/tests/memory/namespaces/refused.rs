@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::trouble::refusal;
 use super::{Server, stored};
 use crate::listen;
-use crate::log::Warnings;
+use crate::log::Log;
 
 /// Longer than a refusal must last.
 const LONG: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ fn refusing(times: usize) -> Server {
 
 #[tokio::test(start_paused = true)]
 async fn i6_informer_syncs_without_refused_namespace() {
-    let (warnings, _logging) = Warnings::keep();
+    let (warnings, _logging) = Log::keep(tracing::Level::WARN);
     let server = refusing(10);
     let running = server.start(&["a", "b"]);
     let informer = &running.informer;

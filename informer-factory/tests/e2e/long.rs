@@ -1,0 +1,194 @@
+//! Connections that go dead without an end, and a slow one. These tests take minutes: `cargo xtask e2e --long`.
+//!
+//! Packets are dropped with `iptables`, which needs root. No kernel acknowledges them then, so keepalive notices. Behind
+//! a proxy that swallows what it receives, only the reflector can notice.
+
+use std::process::Command;
+use std::time::Duration;
+
+use informer_factory::{InformerOptions, KubeListWatch, SharedIndexInformer};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::Api;
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::DropGuard;
+use tracing::Level;
+use tracing::subscriber::DefaultGuard;
+
+use crate::cluster::{Cluster, create, run};
+use crate::log::Log;
+use crate::objects::{LABEL, config_map, object};
+use crate::proxy::Proxy;
+use crate::{eventually, stays, within};
+
+/// How old a connection is when it first goes dead: too young for a bookmark, and idle.
+const FIRST_FAULT: Duration = Duration::from_secs(13);
+
+/// How long after that the next connection goes dead.
+const SECOND_FAULT: Duration = Duration::from_secs(60);
+
+/// How long an object may be delayed where packets are dropped, and the client is one of `connect`.
+const DROPPED: Duration = Duration::from_secs(60);
+
+/// How long a watch may be silent.
+const SILENCE: Duration = Duration::from_secs(65);
+
+/// How long it may be silent after two that were.
+const THIRD_SILENCE: Duration = Duration::from_secs(125);
+
+/// An informer on the other side of a proxy.
+struct Remote {
+    server: Api<ConfigMap>,
+    proxy: Proxy,
+    informer: SharedIndexInformer<ConfigMap>,
+    log: Log,
+    _running: DropGuard,
+    _logging: DefaultGuard,
+}
+
+impl Remote {
+    async fn start(purpose: &str, proxy: Proxy, populate: impl AsyncFnOnce(&Api<ConfigMap>)) -> Self {
+        let cluster = Cluster::connect(purpose).await;
+        let server = cluster.api::<ConfigMap>();
+        populate(&server).await;
+        let (log, logging) = Log::keep(Level::DEBUG);
+        let client = proxy.client().await;
+        let list_watch = KubeListWatch::namespaced(client, &cluster.namespace).label_selector(LABEL);
+        let (informer, running) = run(list_watch, InformerOptions::new());
+        within(informer.synced().wait()).await.expect("it syncs");
+        Self { server, proxy, informer, log, _running: running, _logging: logging }
+    }
+
+    async fn empty(purpose: &str) -> Self {
+        Self::start(purpose, Proxy::start().await, async |_| ()).await
+    }
+
+    /// Waits for a time in which the watch stays open.
+    async fn is_live_for(&self, long: Duration) {
+        eventually(async || self.informer.health().is_live().then_some(())).await;
+        stays(long, || self.informer.health().is_live()).await;
+    }
+
+    /// Creates an object, and checks that the informer has it within this time.
+    async fn receives_within(&self, limit: Duration, name: &str) {
+        let (created, before) = (Instant::now(), self.informer.indexer().len());
+        create(&self.server, &config_map(name)).await;
+        let received = eventually_within(limit, || self.informer.indexer().len() > before).await;
+        println!("{name}: received after {:.1?} of at most {limit:?}", created.elapsed());
+        assert!(received, "{name} is not received within {limit:?}: {:#?}", self.log.with(""));
+    }
+
+    /// The lines about silent watches, without their fields.
+    fn silences(&self) -> Vec<String> {
+        let lines = self.log.with("watch is silent");
+        lines.iter().map(|line| line.split(';').next().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+/// Waits until something holds, and returns whether that was in time.
+async fn eventually_within(limit: Duration, holds: impl Fn() -> bool) -> bool {
+    let mut ticks = tokio::time::interval(Duration::from_millis(50));
+    let held = async {
+        while !holds() {
+            ticks.tick().await;
+        }
+    };
+    tokio::time::timeout(limit, held).await.is_ok()
+}
+
+#[tokio::test]
+#[ignore = "takes minutes and needs a kube-apiserver and iptables: cargo xtask e2e --long"]
+async fn object_arrives_within_60_s_of_dropped_packets() {
+    let remote = Remote::empty("dropped").await;
+    remote.is_live_for(FIRST_FAULT).await;
+    let fault = Instant::now();
+    let _first = DroppedPackets::of(&remote.proxy);
+    remote.receives_within(DROPPED, "after-first-fault").await;
+    remote.is_live_for(SECOND_FAULT.saturating_sub(fault.elapsed())).await;
+    let _second = DroppedPackets::of(&remote.proxy);
+    remote.receives_within(DROPPED, "after-second-fault").await;
+    assert!(remote.silences().is_empty(), "keepalive notices first");
+}
+
+#[tokio::test]
+#[ignore = "takes minutes and needs a kube-apiserver: cargo xtask e2e --long"]
+async fn object_arrives_within_65_s_of_swallowed_traffic() {
+    let remote = Remote::empty("swallowed").await;
+    remote.is_live_for(FIRST_FAULT).await;
+    let fault = Instant::now();
+    remote.proxy.swallow();
+    remote.receives_within(SILENCE, "after-first-fault").await;
+    remote.is_live_for(SECOND_FAULT.saturating_sub(fault.elapsed())).await;
+    remote.proxy.swallow();
+    remote.receives_within(SILENCE, "after-second-fault").await;
+    assert_eq!(remote.silences(), ["INFO message=watch is silent"; 2]);
+}
+
+#[tokio::test]
+#[ignore = "takes minutes and needs a kube-apiserver: cargo xtask e2e --long"]
+async fn object_arrives_within_125_s_of_the_third_silent_watch() {
+    const YOUNG: Duration = Duration::from_secs(5);
+    let remote = Remote::empty("silent").await;
+    for _ in 0..2 {
+        remote.is_live_for(YOUNG).await;
+        let connections = remote.proxy.client_ports().len();
+        remote.proxy.swallow();
+        let replaced = || remote.proxy.client_ports().len() > connections;
+        assert!(eventually_within(SILENCE, replaced).await, "{:#?}", remote.log.with(""));
+    }
+    remote.is_live_for(YOUNG).await;
+    remote.proxy.swallow();
+    remote.receives_within(THIRD_SILENCE, "after-third-fault").await;
+    let silent = "DEBUG message=watch is silent again";
+    assert_eq!(remote.silences(), ["INFO message=watch is silent", silent, silent]);
+}
+
+#[tokio::test]
+#[ignore = "takes minutes and needs a kube-apiserver: cargo xtask e2e --long"]
+async fn large_object_arrives_over_a_link_of_2500_bytes_a_second() {
+    // Three quarters of this when compressed: 81 seconds, in which nothing else arrives.
+    const LENGTH: usize = 270_000;
+    let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(LENGTH).collect();
+    let large = object(json!({
+        "metadata": { "name": "large", "labels": { LABEL: "own" } },
+        "data": { "random": random },
+    }));
+    let began = Instant::now();
+    let remote = Remote::start("slow", Proxy::slow(2_500).await, async |server| {
+        _ = create::<ConfigMap>(server, &large).await;
+    })
+    .await;
+    println!("large: received after {:.1?}", began.elapsed());
+    assert_eq!(remote.informer.indexer().len(), 1);
+    assert!(remote.log.with("list or watch failed").is_empty(), "{:#?}", remote.log.with(""));
+}
+
+/// Drops the packets of the connections that a proxy has accepted, for as long as this lives.
+struct DroppedPackets {
+    rules: Vec<[String; 4]>,
+}
+
+impl DroppedPackets {
+    fn of(proxy: &Proxy) -> Self {
+        let flag = |flag: &str, port: u16| [format!("--{flag}port"), port.to_string()];
+        let between = |from, to| [flag("s", from), flag("d", to)].concat().try_into().expect("four words");
+        let clients = proxy.client_ports().into_iter();
+        let rules = clients.flat_map(|client| [between(client, proxy.port()), between(proxy.port(), client)]);
+        let rules: Vec<[String; 4]> = rules.collect();
+        assert!(rules.iter().all(|rule| iptables("-I", rule)), "iptables has failed; its message is above");
+        Self { rules }
+    }
+}
+
+impl Drop for DroppedPackets {
+    fn drop(&mut self) {
+        self.rules.iter().for_each(|rule| _ = iptables("-D", rule));
+    }
+}
+
+/// Inserts (`-I`) or deletes (`-D`) a rule for packets on loopback. Returns whether that went well.
+fn iptables(action: &str, ports: &[String; 4]) -> bool {
+    let mut command = Command::new("iptables");
+    command.args(["-w", action, "INPUT", "-i", "lo", "-p", "tcp"]).args(ports).args(["-j", "DROP"]);
+    command.status().is_ok_and(|status| status.success())
+}
