@@ -27,11 +27,16 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// How long data that was sent may stay unacknowledged (Linux only).
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
+/// After so long, an idle connection serves no further request. This is shorter than the time in which the reflector
+/// notices that a watch is dead: connections that went dead with it would delay the next watch by 15 seconds each.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// Returns a client for informers. It differs from `Client::try_from(config)` in this:
 ///
 /// - A connection whose other side is gone is closed after 30 seconds, by TCP keepalive and, on Linux, a limit for
 ///   unacknowledged data. With kube's client a watch on it stays silent until the reflector
 ///   [gives it up](crate::ReflectorConfig::watch_idle_timeout).
+/// - A connection that was idle for 20 seconds serves no further request, because it may be dead without notice.
 /// - Connecting gives up after 10 seconds, or sooner if `config.connect_timeout` is shorter.
 /// - No request is retried below the reflector, whatever `config.default_retry` says. Its backoff would never see the
 ///   failures.
@@ -76,7 +81,9 @@ where
     tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
     tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
-    let http: HttpClient<C, Body> = HttpClient::builder(TokioExecutor::new()).build(tls(&config, tcp)?);
+    let http: HttpClient<C, Body> = HttpClient::builder(TokioExecutor::new())
+        .pool_idle_timeout(POOL_IDLE_TIMEOUT)
+        .build(tls(&config, tcp)?);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)

@@ -6,8 +6,10 @@
 use std::process::Command;
 use std::time::Duration;
 
+use futures::future::join_all;
 use informer_factory::{InformerOptions, KubeListWatch, SharedIndexInformer};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::Client;
 use kube::api::Api;
 use serde_json::json;
 use tokio::time::Instant;
@@ -36,10 +38,14 @@ const SILENCE: Duration = Duration::from_secs(65);
 /// How long it may be silent after two that were.
 const THIRD_SILENCE: Duration = Duration::from_secs(125);
 
+/// How many requests are sent at once. Their connections go dead with that of the watch, and none may serve the next.
+const IDLE: usize = 3;
+
 /// An informer on the other side of a proxy.
 struct Remote {
     server: Api<ConfigMap>,
     proxy: Proxy,
+    client: Client,
     informer: SharedIndexInformer<ConfigMap>,
     log: Log,
     _running: DropGuard,
@@ -53,14 +59,21 @@ impl Remote {
         populate(&server).await;
         let (log, logging) = Log::keep(Level::DEBUG);
         let client = proxy.client().await;
-        let list_watch = KubeListWatch::namespaced(client, &cluster.namespace).label_selector(LABEL);
+        let list_watch = KubeListWatch::namespaced(client.clone(), &cluster.namespace).label_selector(LABEL);
         let (informer, running) = run(list_watch, InformerOptions::new());
         within(informer.synced().wait()).await.expect("it syncs");
-        Self { server, proxy, informer, log, _running: running, _logging: logging }
+        Self { server, proxy, client, informer, log, _running: running, _logging: logging }
     }
 
+    /// An informer without objects, whose client has idle connections of other requests.
     async fn empty(purpose: &str) -> Self {
-        Self::start(purpose, Proxy::start().await, async |_| ()).await
+        let remote = Self::start(purpose, Proxy::start().await, async |_| ()).await;
+        let namespaces = Api::<Namespace>::all(remote.client.clone());
+        for answer in join_all((0..IDLE).map(|_| namespaces.get("default"))).await {
+            _ = answer.expect("it exists");
+        }
+        assert!(remote.proxy.client_ports().len() > 1, "no connection is idle");
+        remote
     }
 
     /// Waits for a time in which the watch stays open.
