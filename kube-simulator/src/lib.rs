@@ -130,7 +130,7 @@
 //!   is as on a real server.
 //! - **Built-in kinds** have no schemas: their objects are neither checked nor given defaults, but for what is said here
 //!   (replicas, the plain text of Secrets, the first status, the selector of a Job), and their unknown fields are kept. Each
-//!   has one version. `v1` and `events.k8s.io` Events are two resources.
+//!   has one version, but for the autoscaler (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two resources.
 //! - **Custom resources**: CEL rules, `pattern`, `format`, `oneOf` and its kin, `multipleOf`, `uniqueItems`, the number of
 //!   properties and exclusive bounds of schemas are not looked at; the only conversion between versions is `None`; fields
 //!   that any version lets be selected can be selected in all.
@@ -164,6 +164,7 @@
 //! - **The `kubernetes` service** and its endpoints, which name the loopback address, come with
 //!   [`SimulatorBuilder::require_namespaces`].
 
+mod autoscaling;
 mod builder;
 mod built_in;
 mod catalogue;

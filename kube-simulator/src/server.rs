@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::autoscaling;
 use crate::catalogue::{Catalogue, Served};
 use crate::clock::Clock;
 use crate::controllers::{self, Collecting};
@@ -113,10 +114,15 @@ impl Server {
 
     /// Serves a resource; one that is served already stays as it is.
     pub(crate) fn register(&self, kind: ResourceKind) {
-        self.catalogue.add(kind.collection_path(), || {
+        let (path, first_version) = (kind.collection_path(), autoscaling::first_version(&kind));
+        self.catalogue.add(path.clone(), || {
             let table = self.new_table(kind.clone());
             Served::new(kind, table, self.stop.child_token())
         });
+        if let (Some(kind), Some(served)) = (first_version, self.catalogue.at(&path)) {
+            let other = || Served::new(kind.clone(), Arc::clone(&served.table), served.gone.clone());
+            self.catalogue.add(kind.collection_path(), other);
+        }
     }
 
     /// Makes the storage of a resource, whose objects are kept in the version that `kind` says.

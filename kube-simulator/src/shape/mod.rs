@@ -17,6 +17,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
 
+use crate::autoscaling;
 use crate::catalogue::Served;
 use crate::clock::Clock;
 use crate::encoding::Encoding;
@@ -87,10 +88,14 @@ impl Shape {
                 return protobuf::list(&head, objects.iter().map(|object| object.protobuf(&self.kind)))
                     .into();
             }
+            let (api_version, kind) = match self.form {
+                Form::Full => (self.kind.api_version(), self.kind.kind.as_str()),
+                _ => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadata"),
+            };
             let item = |object: &Arc<Object>| {
                 let mut json = BytesMut::new();
                 self.append_item(&mut json, object);
-                protobuf::content("meta.k8s.io/v1", "PartialObjectMetadata", &json).unwrap_or_default()
+                protobuf::content(&api_version, kind, &json).unwrap_or_default()
             };
             return protobuf::list(&head, objects.iter().map(item)).into();
         }
@@ -132,7 +137,7 @@ impl Shape {
         match self.form {
             Form::Full if self.kind.is_built_in() => {
                 buffer.extend_from_slice(b"{");
-                buffer.extend_from_slice(object.json_after_type());
+                self.append_after_type(buffer, object);
             }
             Form::Full => self.append_full(buffer, object),
             Form::Metadata => append_metadata(buffer, object),
@@ -180,10 +185,11 @@ impl Shape {
         format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#)
     }
 
-    /// Tells whether objects are sent as they are stored, but in protobuf. Only custom resources, which have no messages, come
-    /// in several versions.
+    /// Returns whether objects are sent as they are stored, but in protobuf.
     fn sends_stored_protobuf(&self) -> bool {
-        self.encoding == Encoding::Protobuf && self.form == Form::Full
+        self.encoding == Encoding::Protobuf
+            && self.form == Form::Full
+            && !autoscaling::is_converted(&self.kind)
     }
 
     fn stored_protobuf(&self, object: &Object) -> Vec<u8> {
@@ -196,15 +202,29 @@ impl Shape {
             None => buffer.extend_from_slice(object.json()),
             Some(start) => {
                 buffer.extend_from_slice(start.as_bytes());
-                buffer.extend_from_slice(object.json_after_type());
+                self.append_after_type(buffer, object);
             }
         }
+    }
+
+    /// Appends everything after `kind` and `apiVersion`, in the version that the client wants.
+    fn append_after_type(&self, buffer: &mut BytesMut, object: &Object) {
+        if !autoscaling::is_converted(&self.kind) {
+            return buffer.extend_from_slice(object.json_after_type());
+        }
+        let mut body = object.decode();
+        body.retain(|field, _| !matches!(field.as_str(), "kind" | "apiVersion"));
+        autoscaling::to_v1(&mut body);
+        buffer.extend_from_slice(&Value::Object(body).to_string().as_bytes()[1..]);
     }
 
     /// Parses an object, in the version that the client wants.
     fn value(&self, object: &Object) -> Value {
         let mut value: Map<String, Value> = object.decode();
         value.insert("apiVersion".to_owned(), self.kind.api_version().into());
+        if autoscaling::is_converted(&self.kind) {
+            autoscaling::to_v1(&mut value);
+        }
         Value::Object(value)
     }
 }

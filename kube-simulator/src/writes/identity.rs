@@ -3,18 +3,24 @@
 use serde_json::Value;
 
 use super::{Body, metadata_mut, metadata_str};
+use crate::autoscaling;
 use crate::object::Object;
 use crate::resource::ResourceKind;
 use crate::status::{self, FieldError, Refusal};
 
-/// Checks `apiVersion` and `kind`, which a body may leave out, and settles the namespace.
+/// Checks `apiVersion` and `kind`, which a body may leave out, settles the namespace, and converts the body into the version
+/// in which it is stored.
 pub(super) fn check_type_and_namespace(
     kind: &ResourceKind,
     namespace: Option<&str>,
     body: &mut Body,
 ) -> Result<(), Refusal> {
     check_type(kind, body)?;
-    settle_namespace(namespace, body)
+    settle_namespace(namespace, body)?;
+    if autoscaling::is_converted(kind) {
+        autoscaling::to_v2(body);
+    }
+    Ok(())
 }
 
 /// Checks that a body that is to replace an object bears that object's name.

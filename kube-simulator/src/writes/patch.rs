@@ -6,6 +6,7 @@ use super::identity::{check_name, check_same_uid, check_type_and_namespace};
 use super::json_patch::{self, rejected};
 use super::update::{Change, Part, replace};
 use super::{Body, Outcome, Writer, apply, strategic};
+use crate::autoscaling;
 use crate::cbor;
 use crate::resource::ResourceKind;
 use crate::status::{self, Refusal};
@@ -89,6 +90,9 @@ pub(super) fn patch(writer: &Writer<'_>, name: &str, patch: &Patch, part: Part) 
         let before = old.decode();
         let mut seen = before.clone();
         seen.insert("apiVersion".to_owned(), kind.api_version().into());
+        if autoscaling::is_converted(kind) {
+            autoscaling::to_v1(&mut seen);
+        }
         let mut after = patch.apply(kind, seen)?;
         check_type_and_namespace(kind, writer.namespace, &mut after)?;
         check_name(&after, name)?;

@@ -29,7 +29,98 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_eviction_deletes_a_pod),
         scenario(an_eviction_has_preconditions),
         scenario(an_eviction_of_what_is_not_there_is_not_found),
+        scenario(autoscaler_of_v2_shows_in_v1_with_annotations),
+        scenario(autoscaler_of_v1_shows_in_v2_with_metrics),
+        scenario(patch_of_an_autoscaler_in_v1_keeps_the_rest_of_v2),
+        scenario(lists_and_watches_of_autoscalers_have_the_version_of_the_path),
     ]
+}
+
+const AUTOSCALERS: &str = "horizontalpodautoscalers";
+
+/// An autoscaler with a metric that v1 has, one that it lacks, and a behavior.
+async fn autoscaler(server: &Server) -> String {
+    let path = server.group("autoscaling/v2", AUTOSCALERS);
+    let metric = |name: &str, target: Value| json!({ "type": "Resource", "resource": { "name": name, "target": target } });
+    let cpu = metric("cpu", json!({ "type": "Utilization", "averageUtilization": 70 }));
+    let memory = metric("memory", json!({ "type": "AverageValue", "averageValue": "1Gi" }));
+    let behavior = json!({ "scaleDown": {
+        "stabilizationWindowSeconds": 60, "selectPolicy": "Max",
+        "policies": [{ "type": "Pods", "value": 1, "periodSeconds": 15 }],
+    } });
+    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "a" });
+    let spec = json!({
+        "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 5, "metrics": [cpu, memory], "behavior": behavior,
+    });
+    server.create(&path, &json!({ "metadata": { "name": "a" }, "spec": spec })).await;
+    format!("{}/a", server.group("autoscaling/v1", AUTOSCALERS))
+}
+
+fn annotation(object: &Value, name: &str) -> Value {
+    let text = object["metadata"]["annotations"][format!("autoscaling.alpha.kubernetes.io/{name}")].as_str();
+    text.map_or(Value::Null, |text| serde_json::from_str(text).expect("JSON"))
+}
+
+async fn autoscaler_of_v2_shows_in_v1_with_annotations(server: Server) {
+    let path = autoscaler(&server).await;
+    let object = server.get(&path).await.expect(200);
+    assert_eq!(
+        (&object["apiVersion"], &object["kind"]),
+        (&json!("autoscaling/v1"), &json!("HorizontalPodAutoscaler"))
+    );
+    let spec = object["spec"].as_object().expect("a spec");
+    assert_eq!(spec["targetCPUUtilizationPercentage"], 70);
+    assert!(!spec.contains_key("metrics") && !spec.contains_key("behavior"), "{object}");
+    let memory = json!({ "name": "memory", "targetAverageValue": "1Gi" });
+    assert_eq!(annotation(&object, "metrics"), json!([{ "type": "Resource", "resource": memory }]));
+    assert_eq!(annotation(&object, "behavior")["ScaleDown"]["StabilizationWindowSeconds"], 60);
+    let version = server.get("/apis/autoscaling").await.expect(200);
+    assert_eq!(version["preferredVersion"]["version"], "v2");
+}
+
+async fn autoscaler_of_v1_shows_in_v2_with_metrics(server: Server) {
+    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "a" });
+    let spec = json!({ "scaleTargetRef": target, "maxReplicas": 5, "minReplicas": 2, "targetCPUUtilizationPercentage": 50 });
+    let path = server.group("autoscaling/v1", AUTOSCALERS);
+    let created = server.create(&path, &json!({ "metadata": { "name": "a" }, "spec": spec })).await;
+    assert_eq!(created["spec"]["targetCPUUtilizationPercentage"], 50);
+    let object = server.get(&format!("{}/a", server.group("autoscaling/v2", AUTOSCALERS))).await.expect(200);
+    let target = json!({ "type": "Utilization", "averageUtilization": 50 });
+    let cpu = json!({ "type": "Resource", "resource": { "name": "cpu", "target": target } });
+    assert_eq!(object["spec"]["metrics"], json!([cpu]));
+    assert!(object["spec"].get("targetCPUUtilizationPercentage").is_none(), "{object}");
+}
+
+async fn patch_of_an_autoscaler_in_v1_keeps_the_rest_of_v2(server: Server) {
+    let path = autoscaler(&server).await;
+    let change = json!({ "spec": { "targetCPUUtilizationPercentage": 60 } });
+    let patched = server.patch(&path, MERGE, &change).await.expect(200);
+    assert_eq!(patched["spec"]["targetCPUUtilizationPercentage"], 60);
+    let object = server.get(&format!("{}/a", server.group("autoscaling/v2", AUTOSCALERS))).await.expect(200);
+    let metrics = object["spec"]["metrics"].as_array().expect("metrics");
+    let of = |name: &str| {
+        let found = metrics.iter().find(|metric| metric["resource"]["name"] == name);
+        found.map(|metric| metric["resource"]["target"].clone())
+    };
+    assert_eq!(of("cpu"), Some(json!({ "type": "Utilization", "averageUtilization": 60 })));
+    assert_eq!(of("memory"), Some(json!({ "type": "AverageValue", "averageValue": "1Gi" })));
+    assert_eq!(
+        (metrics.len(), &object["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"]),
+        (2, &json!(60))
+    );
+    assert!(object["metadata"].get("annotations").is_none(), "{object}");
+}
+
+async fn lists_and_watches_of_autoscalers_have_the_version_of_the_path(server: Server) {
+    autoscaler(&server).await;
+    let path = server.group("autoscaling/v1", AUTOSCALERS);
+    let list = server.get(&path).await.expect(200);
+    assert_eq!(list["items"][0]["spec"]["targetCPUUtilizationPercentage"], 70);
+    let added = server.watch_path(&path, &[("resourceVersion", "0")]).await.expect("ADDED").await;
+    assert_eq!(
+        (&added["apiVersion"], &added["spec"]["targetCPUUtilizationPercentage"]),
+        (&json!("autoscaling/v1"), &json!(70))
+    );
 }
 
 async fn scaled(server: &Server) -> (String, Value) {
