@@ -10,9 +10,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_factory::{
-    InformerOptions, KubeListWatch, PrunePaths, ReflectorConfig, SharedIndexInformer, WaitOutcome,
-};
+use informer_factory::informer_reflector::{KubeListWatch, ReflectorConfig};
+use informer_factory::{InformerOptions, PrunePaths, SharedIndexInformer, WaitOutcome};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use server::Server;

@@ -9,8 +9,9 @@ mod server;
 use std::error::Error;
 use std::sync::Arc;
 
+use informer_factory::Lister;
+use informer_factory::informer_reflector::{KubeListWatch, Reflector, ReflectorConfig};
 use informer_factory::informer_store::{ReflectedStore, store};
-use informer_factory::{KubeListWatch, Lister, Reflector, ReflectorConfig};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::Selector;
 use serde_json::json;

@@ -19,10 +19,8 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use http_body_util::combinators::UnsyncBoxBody;
-use informer_factory::{
-    HandlerRegistration, Handlers, InformerOptions, KubeListWatch, ReflectorConfig, SharedIndexInformer,
-    Storage,
-};
+use informer_factory::{HandlerRegistration, Handlers, InformerOptions, SharedIndexInformer};
+use informer_reflector::{KubeListWatch, ReflectorConfig, Storage};
 use informer_testing::{ClusterSpec, Simulator};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Resource;

@@ -19,7 +19,7 @@
 //!
 //! The parts are in crates of their own, each useful alone: `informer-core` (queue, processor, handlers),
 //! `informer-store` (store and indices), `informer-reflector` (list and watch). This crate exports the types of theirs that
-//! most programs need.
+//! most programs need; everything else is in [`informer_core`], [`informer_store`] and [`informer_reflector`].
 //!
 //! `informer-controller` runs controllers on these informers: reconcile functions, tracking of own writes, leader election.
 //!
@@ -31,7 +31,7 @@
 #[doc(hidden)]
 #[path = "private/mod.rs"]
 pub mod __private;
-mod cache_controller;
+pub mod cache_controller;
 mod cache_sync;
 mod factory;
 pub mod groups;
@@ -45,7 +45,6 @@ mod source;
 pub use informer_macros::Informer;
 pub use {informer_core, informer_reflector, informer_store};
 
-pub use cache_controller::{CacheController, CacheControllerConfig};
 pub use cache_sync::{CacheSync, Following, NamespaceCache, NotSynced, wait_for_cache_sync};
 pub use factory::{
     DynamicInformers, FactoryBuilder, ForResourceError, InformerReport, InformerScope, MetadataInformers,
@@ -58,15 +57,11 @@ pub use informer::{
 pub use source::{NamespaceError, SourceStatus};
 
 pub use informer_core::{
-    AsyncEventHandler, Batch, Cached, Completion, Deleted, Delta, DeltaFifo, Event, EventHandler,
-    EventStream, Filtered, HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError,
-    ListWatchError, ListerWatcher, NeverSynced, ObjectKey, Pending, ResourceVersion, Resync, Uid, Watermarks,
+    AsyncEventHandler, Cached, Completion, Deleted, Event, EventHandler, EventStream, Filtered,
+    HandlerOptions, HandlerRegistration, HandlerStats, Handlers, KeyError, ListWatchError, NeverSynced,
+    ObjectKey, ResourceVersion, Resync, Uid,
 };
-pub use informer_reflector::{
-    Health, KubeListWatch, ListTweaks, ListWatchFailure, NextRequest, PrunePaths, Reflector, ReflectorConfig,
-    ReflectorStatus, RelistHandle, SharedServer, Storage, connect,
-};
+pub use informer_reflector::{Health, ListTweaks, ListWatchFailure, NextRequest, PrunePaths, connect};
 pub use informer_store::{
-    Index, IndexError, IndexFailure, IndexValue, Indexer, LABEL_INDEX, Lister, MutationCache,
-    MutationCacheOptions, NAMESPACE_INDEX, NamespaceLister, Objects, SelectorError, Snapshot, parse_selector,
+    Index, IndexError, IndexFailure, Indexer, Lister, NamespaceLister, Objects, SelectorError, parse_selector,
 };

@@ -2,7 +2,7 @@
 //!
 //! Informers tell what has changed, a [`Workqueue`] keeps the keys concerned, and the workers here call one function with
 //! each. controller-runtime: `Controller` of `pkg/internal/controller`; in client-go every controller writes this loop
-//! itself. (client-go's `Controller` is another thing, that of [`CacheController`](informer_factory::CacheController).)
+//! itself. (client-go's `Controller` is another thing, that of [`CacheController`](informer_factory::cache_controller::CacheController).)
 //!
 //! What people get wrong: the function is told of a key, not of a change. It reads what is true now from the stores, and
 //! finds out by itself what there is to do; so a change that it wasn't called for makes no difference.

@@ -34,7 +34,7 @@ impl<T> ReconcileRequest<T> {
     /// Returns whether the controller's caches follow the key's namespace, and have done so since the call began.
     ///
     /// `false` means that an object which a cache does not have may exist: its namespace was
-    /// [removed](crate::SharedIndexInformer::remove_namespace), and the object was released, not deleted. Ask after each
+    /// [removed](informer_factory::SharedIndexInformer::remove_namespace), and the object was released, not deleted. Ask after each
     /// lookup that found nothing and before a cleanup, because a namespace can be removed while the call is under way. A
     /// cache that has never followed the namespace makes no difference.
     ///

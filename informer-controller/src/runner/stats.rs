@@ -37,7 +37,7 @@ pub struct RunnerStats {
     /// Calls that panicked.
     pub panicked: u64,
     /// How many keys were dropped without a call, because their namespace was
-    /// [removed](crate::SharedIndexInformer::remove_namespace).
+    /// [removed](informer_factory::SharedIndexInformer::remove_namespace).
     pub dropped: u64,
     /// How often a key was parked, because the caches did not have what was written for it, or one of them was still listing
     /// its namespace for the first time.

@@ -1,9 +1,8 @@
 //! Reading one's own writes without waiting: a mutation cache over an informer's store.
 
 use informer_controller::WriteTracker;
-use informer_factory::{
-    Cached, MutationCache, MutationCacheOptions, ObjectKey, SharedInformerFactory, WaitOutcome,
-};
+use informer_factory::{Cached, ObjectKey, SharedInformerFactory, WaitOutcome};
+use informer_store::{MutationCache, MutationCacheOptions};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};

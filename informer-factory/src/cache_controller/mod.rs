@@ -23,12 +23,13 @@ use crate::source::{self, SourceStatus, SourceTask};
 use config::ShouldResync;
 use process::{Pause, Process};
 
-/// Runs a [`Reflector`](crate::Reflector) into a queue, and a function over what comes out of it.
+/// Runs a [`Reflector`](informer_reflector::Reflector) into a queue, and a function over what comes out of it.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) {
 /// use std::sync::Arc;
-/// use informer_factory::{CacheController, CacheControllerConfig, KubeListWatch};
+/// use informer_factory::cache_controller::{CacheController, CacheControllerConfig};
+/// use informer_factory::informer_reflector::KubeListWatch;
 /// use k8s_openapi::api::core::v1::Event;
 ///
 /// let events = KubeListWatch::<Event>::all(client);

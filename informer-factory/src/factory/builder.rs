@@ -150,7 +150,7 @@ impl FactoryBuilder {
 
     /// Sets a function that changes the metadata of each object of every type before it is cached, for example to drop
     /// annotations that nobody reads. It must leave name, namespace, UID and resource version as they are;
-    /// [`ReflectorConfig::transform`](crate::ReflectorConfig::transform) says what becomes of an object where it
+    /// [`ReflectorConfig::transform`](informer_reflector::ReflectorConfig::transform) says what becomes of an object where it
     /// doesn't, or where it panics. Default: nothing.
     ///
     /// What it takes away has been decoded; [pruned](TypeOptions::prune) fields never are.
@@ -161,7 +161,7 @@ impl FactoryBuilder {
     }
 
     /// Asks for lists in pages of so many items, as
-    /// [`ReflectorConfig::page_size`](crate::ReflectorConfig::page_size) says.
+    /// [`ReflectorConfig::page_size`](informer_reflector::ReflectorConfig::page_size) says.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.config.page_size = Some(items);
@@ -169,7 +169,7 @@ impl FactoryBuilder {
     }
 
     /// Sets how long informers wait after a failure, at first and at most, as
-    /// [`ReflectorConfig::backoff`](crate::ReflectorConfig::backoff) says. Default: 0.8 and 30 seconds.
+    /// [`ReflectorConfig::backoff`](informer_reflector::ReflectorConfig::backoff) says. Default: 0.8 and 30 seconds.
     #[doc(alias = "BackoffManager")]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.config.backoff = Some((first, longest));
@@ -177,7 +177,7 @@ impl FactoryBuilder {
     }
 
     /// Sets how long watches last at least before the server ends them, as
-    /// [`ReflectorConfig::watch_timeout`](crate::ReflectorConfig::watch_timeout) says; for servers on which many informers
+    /// [`ReflectorConfig::watch_timeout`](informer_reflector::ReflectorConfig::watch_timeout) says; for servers on which many informers
     /// open new ones too often. Default: 5 minutes.
     #[doc(alias = "MinWatchTimeout")]
     pub fn watch_timeout(mut self, at_least: Duration) -> Self {
@@ -186,7 +186,7 @@ impl FactoryBuilder {
     }
 
     /// Sets how long a watch may be silent until its connection counts as dead, as
-    /// [`ReflectorConfig::watch_idle_timeout`](crate::ReflectorConfig::watch_idle_timeout) says; for networks on which bookmarks are
+    /// [`ReflectorConfig::watch_idle_timeout`](informer_reflector::ReflectorConfig::watch_idle_timeout) says; for networks on which bookmarks are
     /// often late. Default, and minimum: 65 seconds.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
         self.config.times.watch_idle_timeout = Some(at_most);
@@ -194,7 +194,7 @@ impl FactoryBuilder {
     }
 
     /// Sets how long a streaming list may pause until it is given up for a list in pages, as
-    /// [`ReflectorConfig::list_stall_timeout`](crate::ReflectorConfig::list_stall_timeout) says: longer for servers that are slow to
+    /// [`ReflectorConfig::list_stall_timeout`](informer_reflector::ReflectorConfig::list_stall_timeout) says: longer for servers that are slow to
     /// begin, shorter in tests with one that can't stream. Default: 10 seconds.
     pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
         self.config.times.list_stall_timeout = Some(at_most);
@@ -209,7 +209,7 @@ impl FactoryBuilder {
     }
 
     /// Sets what is called after each list or watch of any informer that has failed, as
-    /// [`ReflectorConfig::on_failure`](crate::ReflectorConfig::on_failure) says. Default: nothing.
+    /// [`ReflectorConfig::on_failure`](informer_reflector::ReflectorConfig::on_failure) says. Default: nothing.
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_failure(mut self, hears: impl Fn(&ListWatchFailure<'_>) + Send + Sync + 'static) -> Self {
         self.config.on_failure = Some(Arc::new(hears));
@@ -241,7 +241,7 @@ impl FactoryBuilder {
     }
 
     /// Sets whether informers ask for what exists in streaming lists where the server has them, as
-    /// [`ReflectorConfig::streaming_lists`](crate::ReflectorConfig::streaming_lists) says. Default: yes.
+    /// [`ReflectorConfig::streaming_lists`](informer_reflector::ReflectorConfig::streaming_lists) says. Default: yes.
     #[doc(alias = "WatchListClient")]
     pub fn streaming_lists(mut self, wanted: bool) -> Self {
         self.config.only_pages = !wanted;

@@ -60,7 +60,7 @@ impl<K> TypeOptions<K> {
     }
 
     /// Asks for lists in pages of so many items, as
-    /// [`ReflectorConfig::page_size`](crate::ReflectorConfig::page_size) says. Default: the factory's.
+    /// [`ReflectorConfig::page_size`](informer_reflector::ReflectorConfig::page_size) says. Default: the factory's.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items);
@@ -100,7 +100,7 @@ impl<K> TypeOptions<K> {
     }
 
     /// Sets a function that changes each object before it is cached, as
-    /// [`ReflectorConfig::transform`](crate::ReflectorConfig::transform) says. It runs after the factory's
+    /// [`ReflectorConfig::transform`](informer_reflector::ReflectorConfig::transform) says. It runs after the factory's
     /// [`transform_metadata`](crate::FactoryBuilder::transform_metadata). Default: nothing.
     #[doc(alias = "WithTransform")]
     pub fn transform<E: fmt::Display>(
@@ -112,11 +112,12 @@ impl<K> TypeOptions<K> {
     }
 
     /// Sets a function that decides of each object how it is held, as
-    /// [`ReflectorConfig::storage`](crate::ReflectorConfig::storage) says. Default: [`Storage::Open`].
+    /// [`ReflectorConfig::storage`](informer_reflector::ReflectorConfig::storage) says. Default: [`Storage::Open`].
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {
-    /// use informer_factory::{SharedInformerFactory, Storage};
+    /// use informer_factory::informer_reflector::Storage;
+    /// use informer_factory::SharedInformerFactory;
     /// use k8s_openapi::api::core::v1::Secret;
     ///
     /// // Of all the secrets that are held, few are ever looked at.

@@ -33,7 +33,7 @@ use informer_store::{Index, IndexError, IndexValue, Indexer, Lister, StoreWriter
 use kube::Resource;
 use tokio::sync::watch;
 
-use crate::CacheController;
+use crate::cache_controller::CacheController;
 use crate::source::{self, Source, SourceStatus, SourceTask};
 use failure_log::FailureLog;
 use pipeline::Pipeline;

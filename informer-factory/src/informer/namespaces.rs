@@ -32,7 +32,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// ```no_run
     /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// use std::sync::Arc;
-    /// use informer_factory::{InformerOptions, KubeListWatch, SharedIndexInformer};
+    /// use informer_factory::informer_reflector::KubeListWatch;
+    /// use informer_factory::{InformerOptions, SharedIndexInformer};
     /// use k8s_openapi::api::core::v1::Pod;
     ///
     /// let make = move |namespace: &str| {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::state::StateKeeper;
 use super::verify::Verifier;
-use crate::CacheController;
+use crate::cache_controller::CacheController;
 
 /// The work of a [`SharedIndexInformer`](crate::SharedIndexInformer). There is one per informer, so it runs once.
 ///

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, Hash};
 use std::{fmt, iter};
 
-use crate::IndexValue;
+use informer_store::IndexValue;
 
 /// What holds values of another type.
 pub trait IndexValues<'a> {

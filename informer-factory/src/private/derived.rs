@@ -9,9 +9,12 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Index, IndexError, IndexValue, InformerOptions, InformerScope, InformerTask, KubeListWatch,
-    ListerWatcher, PrunePaths, SharedIndexInformer, SharedInformerFactory,
+    Index, IndexError, InformerOptions, InformerScope, InformerTask, PrunePaths, SharedIndexInformer,
+    SharedInformerFactory,
 };
+use informer_core::ListerWatcher;
+use informer_reflector::KubeListWatch;
+use informer_store::IndexValue;
 
 /// A type with `#[derive(Informer)]`.
 #[diagnostic::on_unimplemented(

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_factory::{Informer, InformerOptions, KubeListWatch};
+use informer_factory::{Informer, InformerOptions};
+use informer_reflector::KubeListWatch;
 use informer_testing::{MemorySource, RequestFilter, Simulator, Verb};
 use kube::CustomResource;
 use schemars::JsonSchema;

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use informer_factory::{Informer, InformerOptions, KubeListWatch};
+use informer_factory::{Informer, InformerOptions};
+use informer_reflector::KubeListWatch;
 use informer_testing::Simulator;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use informer_factory::{
-    Health, InformerOptions, KubeListWatch, ResourceVersion, SharedIndexInformer, SharedInformerFactory,
+    Health, InformerOptions, ResourceVersion, SharedIndexInformer, SharedInformerFactory,
 };
+use informer_reflector::KubeListWatch;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, VersionMatch};

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use informer_controller::{
     ControllerRunner, ReconcileRequest, Reconciled, Workqueue, WriteTracker, controller_key, own_key,
 };
-use informer_factory::{Cached, Index, InformerOptions, KubeListWatch, SharedIndexInformer};
+use informer_factory::{Cached, Index, InformerOptions, SharedIndexInformer};
+use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::{Resource, ResourceExt};

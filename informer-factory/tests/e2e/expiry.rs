@@ -6,7 +6,8 @@
 use std::pin::pin;
 
 use futures::StreamExt;
-use informer_factory::{Health, InformerOptions, KubeListWatch, ReflectorConfig};
+use informer_factory::{Health, InformerOptions};
+use informer_reflector::{KubeListWatch, ReflectorConfig};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use futures::StreamExt;
 use futures::stream;
-use informer_factory::{InformerOptions, KubeListWatch};
+use informer_factory::InformerOptions;
+use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};

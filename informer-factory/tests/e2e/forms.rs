@@ -2,9 +2,10 @@
 
 use futures::StreamExt;
 use informer_factory::{
-    AsyncEventHandler, Cached, Deleted, Event, EventHandler, HandlerOptions, InformerOptions, KubeListWatch,
+    AsyncEventHandler, Cached, Deleted, Event, EventHandler, HandlerOptions, InformerOptions,
     SharedIndexInformer, WaitOutcome, wait_for_cache_sync,
 };
+use informer_reflector::KubeListWatch;
 use informer_testing::Replica;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;

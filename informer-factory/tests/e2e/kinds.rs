@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use informer_factory::{
-    Cached, InformerOptions, KubeListWatch, SharedIndexInformer, VerifyError, WaitOutcome,
-    wait_for_cache_sync,
+    Cached, InformerOptions, SharedIndexInformer, VerifyError, WaitOutcome, wait_for_cache_sync,
 };
+use informer_reflector::KubeListWatch;
 use informer_testing::Replica;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::Resource;

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures::future::join_all;
-use informer_factory::{InformerOptions, KubeListWatch, SharedIndexInformer};
+use informer_factory::{InformerOptions, SharedIndexInformer};
+use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::api::Api;

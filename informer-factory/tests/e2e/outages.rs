@@ -1,6 +1,7 @@
 //! What is missed while the connection is down is told afterwards, in full where the server still knows it.
 
-use informer_factory::{Cached, Health, InformerOptions, KubeListWatch, SharedIndexInformer};
+use informer_factory::{Cached, Health, InformerOptions, SharedIndexInformer};
+use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use futures::{StreamExt, stream};
 use informer_core::{ListOptions, ListerWatcher};
-use informer_factory::{InformerOptions, KubeListWatch, ReflectorConfig, SharedIndexInformer};
+use informer_factory::{InformerOptions, SharedIndexInformer};
+use informer_reflector::{KubeListWatch, ReflectorConfig};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use tokio_util::sync::DropGuard;

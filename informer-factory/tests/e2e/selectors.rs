@@ -1,6 +1,7 @@
 //! Informers for a part of a resource.
 
-use informer_factory::{InformerOptions, KubeListWatch};
+use informer_factory::InformerOptions;
+use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 

@@ -1,9 +1,8 @@
 //! Streaming lists: that they are used, and that they come to the same as lists in pages.
 
 use futures::{StreamExt, stream};
-use informer_factory::{
-    InformerOptions, KubeListWatch, ReflectorConfig, ResourceVersion, SharedIndexInformer,
-};
+use informer_factory::{InformerOptions, ResourceVersion, SharedIndexInformer};
+use informer_reflector::{KubeListWatch, ReflectorConfig};
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};

@@ -1,6 +1,7 @@
 //! Reading one's own writes.
 
-use informer_factory::{InformerOptions, KubeListWatch, WaitOutcome, wait_for_cache_sync};
+use informer_factory::{InformerOptions, WaitOutcome, wait_for_cache_sync};
+use informer_reflector::KubeListWatch;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use serde_json::json;

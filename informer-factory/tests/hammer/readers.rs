@@ -5,7 +5,8 @@ use std::panic::panic_any;
 use std::sync::Arc;
 
 use informer_core::{ObjectKey, ResourceVersion};
-use informer_factory::{Objects, Snapshot};
+use informer_factory::Objects;
+use informer_store::Snapshot;
 use tokio::task::JoinSet;
 
 use crate::Intended;

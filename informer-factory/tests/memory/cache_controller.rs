@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
+use informer_core::{Delta, DeltaFifo, ListerWatcher, Pending};
 use informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
-use informer_factory::{
-    CacheController, CacheControllerConfig, Cached, Delta, DeltaFifo, ListWatchError, ListerWatcher,
-    ObjectKey, Pending,
-};
+use informer_factory::cache_controller::{CacheController, CacheControllerConfig};
+use informer_factory::{Cached, ListWatchError, ObjectKey};
 use informer_store::{Change, store};
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;

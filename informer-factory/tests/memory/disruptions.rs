@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use informer_factory::{
-    HandlerOptions, Health, InformerOptions, ListWatchError, ReflectorConfig, StopCause, wait_for_cache_sync,
+    HandlerOptions, Health, InformerOptions, ListWatchError, StopCause, wait_for_cache_sync,
 };
+use informer_reflector::ReflectorConfig;
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::Instant;
 

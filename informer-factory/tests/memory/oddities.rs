@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
+use informer_core::ListerWatcher;
 use informer_core::{
     Bookmark, ListEnd, ListOptions, ListPart, ListStream, WatchEvent, WatchOptions, WatchStream,
 };
-use informer_factory::{HandlerOptions, InformerOptions, ListWatchError, ListerWatcher, Resync};
+use informer_factory::{HandlerOptions, InformerOptions, ListWatchError, Resync};
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 

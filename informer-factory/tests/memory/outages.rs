@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use informer_core::ListerWatcher;
 use informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
-use informer_factory::{HandlerOptions, InformerOptions, ListWatchError, ListerWatcher};
+use informer_factory::{HandlerOptions, InformerOptions, ListWatchError};
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
-use informer_factory::{
-    Event, HandlerOptions, InformerOptions, ReflectorConfig, ResourceVersion, Resync, WaitOutcome,
-};
+use informer_factory::{Event, HandlerOptions, InformerOptions, ResourceVersion, Resync, WaitOutcome};
+use informer_reflector::ReflectorConfig;
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::mpsc::unbounded_channel;
 

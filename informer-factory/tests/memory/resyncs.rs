@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use informer_factory::{HandlerOptions, InformerOptions, ReflectorConfig, Resync};
+use informer_factory::{HandlerOptions, InformerOptions, Resync};
+use informer_reflector::ReflectorConfig;
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::Instant;
 

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
+use informer_core::ListerWatcher;
 use informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
-use informer_factory::{
-    InformerOptions, InformerState, ListWatchError, ListerWatcher, ReflectorConfig, SharedIndexInformer,
-    StopCause,
-};
+use informer_factory::{InformerOptions, InformerState, ListWatchError, SharedIndexInformer, StopCause};
+use informer_reflector::ReflectorConfig;
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
@@ -60,7 +59,7 @@ async fn i12_an_informer_whose_task_panicked_says_so() {
     struct Broken;
 
     #[async_trait::async_trait]
-    impl informer_factory::ListerWatcher<ConfigMap> for Broken {
+    impl informer_core::ListerWatcher<ConfigMap> for Broken {
         fn description(&self) -> &str {
             "broken"
         }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
+use informer_core::ListerWatcher;
 use informer_factory::informer_core::{
     Bookmark, ListOptions, ListStream, WatchEvent, WatchOptions, WatchStream,
 };
-use informer_factory::{
-    HandlerOptions, InformerOptions, ListWatchError, ListerWatcher, ReflectorConfig, wait_for_cache_sync,
-};
+use informer_factory::{HandlerOptions, InformerOptions, ListWatchError, wait_for_cache_sync};
+use informer_reflector::ReflectorConfig;
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};

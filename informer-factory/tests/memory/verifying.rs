@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt};
+use informer_core::ListerWatcher;
 use informer_factory::informer_core::{
     ListEnd, ListOptions, ListPart, ListStream, WatchOptions, WatchStream,
 };
 use informer_factory::{
-    Difference, HandlerOptions, InformerOptions, ListWatchError, ListerWatcher, ReflectorConfig,
-    SharedIndexInformer, Verification, VerifyError, WaitOutcome,
+    Difference, HandlerOptions, InformerOptions, ListWatchError, SharedIndexInformer, Verification,
+    VerifyError, WaitOutcome,
 };
+use informer_reflector::ReflectorConfig;
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
 

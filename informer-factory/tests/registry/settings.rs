@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use informer_factory::{
-    Event, HandlerOptions, Informer, InformerOptions, KubeListWatch, PrunePaths, SharedIndexInformer,
-    SharedInformerFactory, Storage,
+    Event, HandlerOptions, Informer, InformerOptions, PrunePaths, SharedIndexInformer, SharedInformerFactory,
 };
+use informer_reflector::{KubeListWatch, Storage};
 use informer_testing::{CannedResponse, RequestFilter, Simulator, StreamingLists, Verb};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use informer_core::ListerWatcher;
 use informer_core::{ListOptions, ListStream, WatchOptions, WatchStream};
-use informer_factory::{InformerState, ListWatchError, ListerWatcher, SharedIndexInformer, StopCause};
+use informer_factory::{InformerState, ListWatchError, SharedIndexInformer, StopCause};
 use informer_testing::RequestFilter;
 use k8s_openapi::api::core::v1::Pod;
 

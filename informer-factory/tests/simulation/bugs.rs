@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
+use informer_core::ListerWatcher;
+use informer_factory::ListWatchError;
 use informer_factory::informer_core::{
     Bookmark, ListEnd, ListOptions, ListPart, ListStream, WatchEvent, WatchOptions, WatchStream,
 };
-use informer_factory::{KubeListWatch, ListWatchError, ListerWatcher};
+use informer_reflector::KubeListWatch;
 use kube::Resource;
 use parking_lot::Mutex;
 

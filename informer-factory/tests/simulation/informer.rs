@@ -5,10 +5,12 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use futures::StreamExt;
+use informer_core::ListerWatcher;
 use informer_factory::{
-    Filtered, HandlerOptions, HandlerRegistration, Index, InformerOptions, InformerTask, KubeListWatch,
-    ListerWatcher, ReflectorConfig, Resync, SharedIndexInformer,
+    Filtered, HandlerOptions, HandlerRegistration, Index, InformerOptions, InformerTask, Resync,
+    SharedIndexInformer,
 };
+use informer_reflector::{KubeListWatch, ReflectorConfig};
 use tokio::task::JoinHandle;
 
 use crate::bugs::{Bug, BuggySource};

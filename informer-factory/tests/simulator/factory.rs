@@ -198,7 +198,7 @@ async fn i12_dropping_the_run_of_an_informer_ends_every_wait_for_it() {
     let simulator = simulator().await;
     let unwilling = informer_testing::CannedResponse::too_many_requests(3_600);
     simulator.fail_next(usize::MAX, RequestFilter::any(), unwilling);
-    let lister_watcher = informer_factory::KubeListWatch::<Pod>::all(simulator.client().expect("a client"));
+    let lister_watcher = informer_reflector::KubeListWatch::<Pod>::all(simulator.client().expect("a client"));
     let (pods, task) = informer_factory::SharedIndexInformer::new(
         std::sync::Arc::new(lister_watcher),
         informer_factory::InformerOptions::new().resync_period(Duration::ZERO),

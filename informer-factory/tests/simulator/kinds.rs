@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use informer_factory::{Cached, InformerOptions, KubeListWatch, SharedIndexInformer, SharedInformerFactory};
+use informer_factory::{Cached, InformerOptions, SharedIndexInformer, SharedInformerFactory};
+use informer_reflector::KubeListWatch;
 use informer_testing::{RecordedRequest, Replica, RequestFilter, Simulator, Verb};
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::StatusCode;
-use informer_factory::{Health, KubeListWatch, SharedIndexInformer, SharedInformerFactory, WaitOutcome};
+use informer_factory::{Health, SharedIndexInformer, SharedInformerFactory, WaitOutcome};
+use informer_reflector::KubeListWatch;
 use informer_testing::{CannedResponse, Replica, RequestFilter, Simulator, Verb};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use informer_factory::{
-    InformerOptions, KubeListWatch, ReflectorConfig, SharedIndexInformer, SharedInformerFactory, WaitOutcome,
-};
+use informer_factory::{InformerOptions, SharedIndexInformer, SharedInformerFactory, WaitOutcome};
+use informer_reflector::{KubeListWatch, ReflectorConfig};
 use informer_testing::{CannedResponse, RequestFilter, Simulator, StreamingLists, Verb};
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::PartialObjectMeta;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use informer_controller::WriteTracker;
-use informer_factory::{
-    InformerOptions, KubeListWatch, ObjectKey, SharedIndexInformer, WaitOutcome, wait_for_cache_sync,
-};
+use informer_factory::{InformerOptions, ObjectKey, SharedIndexInformer, WaitOutcome, wait_for_cache_sync};
+use informer_reflector::KubeListWatch;
 use informer_testing::StoredObject;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;

@@ -53,7 +53,7 @@ fn without_factory(model: &Model) -> TokenStream {
             #[doc = #third]
             #[must_use]
             #vis fn new_informer(
-                list_watch: #door::KubeListWatch<Self>,
+                list_watch: #door::informer_reflector::KubeListWatch<Self>,
                 options: #door::InformerOptions<Self>,
             ) -> (#door::SharedIndexInformer<Self>, #door::InformerTask<Self>) {
                 #door::__private::new_informer(list_watch, options)
@@ -64,7 +64,7 @@ fn without_factory(model: &Model) -> TokenStream {
             #[doc = #from_second]
             #[must_use]
             #vis fn new_informer_from(
-                lister_watcher: ::std::sync::Arc<dyn #door::ListerWatcher<Self>>,
+                lister_watcher: ::std::sync::Arc<dyn #door::informer_core::ListerWatcher<Self>>,
                 options: #door::InformerOptions<Self>,
             ) -> (#door::SharedIndexInformer<Self>, #door::InformerTask<Self>) {
                 #door::__private::new_informer_from(lister_watcher, options)
