@@ -50,7 +50,7 @@ pub(crate) fn desired<'a>(
     endpoints.chunks(MOST).enumerate().map(slice).collect()
 }
 
-/// Says whether a slice is as it should be.
+/// Returns whether a slice is as it should be.
 pub(crate) fn is_same(slice: &EndpointSlice, desired: &EndpointSlice) -> bool {
     let what = |slice: &EndpointSlice| (service_key(slice), slice.endpoints.clone(), slice.ports.clone());
     what(slice) == what(desired)

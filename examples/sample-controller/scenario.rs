@@ -178,7 +178,7 @@ impl World {
         Ok((spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap_or_default()))
     }
 
-    /// Says whether these Foos, and no others, have what they should.
+    /// Returns whether these Foos, and no others, have what they should.
     async fn are_right(&self, numbers: Range<usize>) -> Result<bool, Failure> {
         let all = ListParams::default();
         let directory = self.api::<ConfigMap>().get(DIRECTORY).await?.data.unwrap_or_default();
@@ -211,20 +211,20 @@ impl World {
         Ok(right.count() == numbers.len() && is_gone && (is_collected || !self.collects_garbage().await?))
     }
 
-    /// Says whether somebody deletes what was owned: the simulator does, and the controller manager, which gives each
+    /// Returns whether somebody deletes what was owned: the simulator does, and the controller manager, which gives each
     /// namespace its account, too.
     async fn collects_garbage(&self) -> Result<bool, Failure> {
         Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
     }
 
-    /// Says whether somebody runs what a Deployment asks for: this scenario does on the simulator, and a cluster that has
+    /// Returns whether somebody runs what a Deployment asks for: this scenario does on the simulator, and a cluster that has
     /// controllers and nodes.
     async fn runs_pods(&self) -> Result<bool, Failure> {
         let nodes = Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?.items;
         Ok(self.url.is_some() || !nodes.is_empty() && self.collects_garbage().await?)
     }
 
-    /// Says whether there is an event with this reason of each of these Foos.
+    /// Returns whether there is an event with this reason of each of these Foos.
     async fn have_event(&self, reason: &str, mut numbers: Range<usize>) -> Result<bool, Failure> {
         let events = self.api::<Event>().list(&ListParams::default()).await?.items;
         let with_reason = events.iter().filter(|event| event.reason.as_deref() == Some(reason));

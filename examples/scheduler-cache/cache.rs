@@ -101,7 +101,7 @@ impl Cache {
         Choice::Node(node)
     }
 
-    /// Gives an assumed pod until `deadline` to be told of by the watch: it has been bound, or nobody knows.
+    /// Returns an assumed pod until `deadline` to be told of by the watch: it has been bound, or nobody knows.
     pub(crate) fn expect_until(&mut self, key: &ObjectKey, uid: &Uid, deadline: Instant) {
         let placed = self.pods.get_mut(key).filter(|placed| placed.uid == *uid);
         // The watch may have been quicker than the answer.

@@ -69,7 +69,7 @@ struct Room {
 }
 
 impl PodDemand {
-    /// Says whether it waits for the scheduler of this name.
+    /// Returns whether it waits for the scheduler of this name.
     pub(crate) fn waits_for(&self, scheduler: &str) -> bool {
         self.spec.node_name.is_none()
             && self.spec.scheduler_name.as_deref() == Some(scheduler)

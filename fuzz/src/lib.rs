@@ -25,7 +25,7 @@ pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     Some((body, pieces))
 }
 
-/// Says whether an object names no field twice, which a decoder may take either way.
+/// Returns whether an object names no field twice, which a decoder may take either way.
 pub fn has_unique_fields(json: &[u8]) -> bool {
     serde_json::from_slice::<UniqueFields>(json).is_ok()
 }

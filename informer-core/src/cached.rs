@@ -171,13 +171,13 @@ impl<K> Cached<K> {
         &self.inner.uid
     }
 
-    /// Says whether both are handles on the very same object in memory.
+    /// Returns whether both are handles on the very same object in memory.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Says whether both are the same version of the same object, as far as the server's marks tell: UID and resource
+    /// Returns whether both are the same version of the same object, as far as the server's marks tell: UID and resource
     /// version are equal, and there is a resource version.
     #[must_use]
     pub fn same_version(&self, other: &Self) -> bool {

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::sync::Latch;
 
-/// Tells whether something has happened that happens only once: a first list is in the store, a handler has seen its
+/// Whether something has happened that happens only once: a first list is in the store, a handler has seen its
 /// initial objects.
 ///
 /// Clones share one state. Nothing is polled: waiters are woken when it happens, and also when it has become clear that
@@ -34,12 +34,12 @@ impl Completion {
         self.kept.set();
     }
 
-    /// Gives the promise up, if it isn't kept, and wakes all who wait.
+    /// Returns the promise up, if it isn't kept, and wakes all who wait.
     pub fn give_up(&self) {
         self.given_up.set();
     }
 
-    /// Says whether the promise has been kept.
+    /// Returns whether the promise has been kept.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.kept.is_set()

@@ -52,13 +52,13 @@ impl<K> Delta<K> {
         }
     }
 
-    /// Says whether the object has been deleted.
+    /// Returns whether the object has been deleted.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         matches!(self, Self::Deleted(_))
     }
 
-    /// Says whether a store has no such object after this change: it was deleted or released.
+    /// Returns whether a store has no such object after this change: it was deleted or released.
     #[must_use]
     pub fn is_end(&self) -> bool {
         matches!(self, Self::Deleted(_) | Self::Released(_))
@@ -150,7 +150,7 @@ impl<K> Deleted<K> {
         self.previous.as_ref()
     }
 
-    /// Says whether [`last_known`](Self::last_known) is really the last state the object had.
+    /// Returns whether [`last_known`](Self::last_known) is really the last state the object had.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.exact

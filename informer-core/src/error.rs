@@ -137,7 +137,7 @@ impl ListWatchError {
         self.status().is_some_and(|status| status.code == code || reasons.contains(&status.reason.as_str()))
     }
 
-    /// Says whether the resource version or continue token is too old, so that a new list is needed (410).
+    /// Returns whether the resource version or continue token is too old, so that a new list is needed (410).
     #[must_use]
     #[doc(alias = "IsResourceExpired")]
     #[doc(alias = "IsGone")]
@@ -145,7 +145,7 @@ impl ListWatchError {
         self.has(410, &["Expired", "Gone"])
     }
 
-    /// Says whether the server is behind the resource version that was asked for.
+    /// Returns whether the server is behind the resource version that was asked for.
     ///
     /// Three generations of servers say it in three ways: a cause, a message in the cause, a bare message.
     #[must_use]
@@ -159,7 +159,7 @@ impl ListWatchError {
         })
     }
 
-    /// Says whether the server finds fault with the request itself (400, 422), such as with its resource version.
+    /// Returns whether the server finds fault with the request itself (400, 422), such as with its resource version.
     #[must_use]
     #[doc(alias = "IsBadRequest")]
     #[doc(alias = "IsInvalid")]
@@ -167,31 +167,31 @@ impl ListWatchError {
         self.has(400, &["BadRequest"]) || self.has(422, &["Invalid"])
     }
 
-    /// Says whether the credentials were not accepted (401).
+    /// Returns whether the credentials were not accepted (401).
     #[must_use]
     pub fn is_unauthorized(&self) -> bool {
         self.has(401, &["Unauthorized"])
     }
 
-    /// Says whether the credentials don't allow this (403).
+    /// Returns whether the credentials don't allow this (403).
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.has(403, &["Forbidden"])
     }
 
-    /// Says whether the server doesn't serve the resource (404).
+    /// Returns whether the server doesn't serve the resource (404).
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.has(404, &["NotFound"])
     }
 
-    /// Says whether the server asked for fewer requests (429).
+    /// Returns whether the server asked for fewer requests (429).
     #[must_use]
     pub fn is_too_many_requests(&self) -> bool {
         self.has(429, &["TooManyRequests"])
     }
 
-    /// Says whether nobody is there to answer: the server can't be reached, or something before it or in it says that it
+    /// Returns whether nobody is there to answer: the server can't be reached, or something before it or in it says that it
     /// is not available (502, 503, 504). Neither another list nor another resource version would help.
     #[must_use]
     #[doc(alias = "IsServiceUnavailable")]

@@ -30,7 +30,7 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         self.description()
     }
 
-    /// Says whether a [watch](Self::watch) can begin with the objects that exist
+    /// Returns whether a [watch](Self::watch) can begin with the objects that exist
     /// ([`send_initial_events`](WatchOptions::send_initial_events)), as far as that is known without asking: a streaming
     /// list (KEP-3157). Default: it can't, so that lists are used instead.
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
@@ -38,7 +38,7 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
         false
     }
 
-    /// Says whether an object with this metadata is among those that are listed and watched; `true` where that can't be
+    /// Returns whether an object with this metadata is among those that are listed and watched; `true` where that can't be
     /// told. Default: `true`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         let _ = object;

@@ -21,7 +21,7 @@ impl<K> Packed<K> {
         Self { bytes: bytes.into(), unpack, object: OnceLock::new() }
     }
 
-    /// Says whether somebody has looked at the object, so that it is held in both forms.
+    /// Returns whether somebody has looked at the object, so that it is held in both forms.
     #[must_use]
     pub fn is_unpacked(&self) -> bool {
         self.object.get().is_some()

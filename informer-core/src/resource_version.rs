@@ -40,7 +40,7 @@ impl ResourceVersion {
         Self::default()
     }
 
-    /// Says whether this is the empty version.
+    /// Returns whether this is the empty version.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0 == Repr::Empty
@@ -62,19 +62,19 @@ impl ResourceVersion {
         }
     }
 
-    /// Says whether this version is known to be the same as `other` or later.
+    /// Returns whether this version is known to be the same as `other` or later.
     #[must_use]
     pub fn is_at_least(&self, other: &Self) -> bool {
         self.compare(other).is_some_and(Ordering::is_ge)
     }
 
-    /// Says whether this version is known to be later than `other`.
+    /// Returns whether this version is known to be later than `other`.
     #[must_use]
     pub fn is_newer_than(&self, other: &Self) -> bool {
         self.compare(other).is_some_and(Ordering::is_gt)
     }
 
-    /// Says whether this version can be compared at all.
+    /// Returns whether this version can be compared at all.
     #[must_use]
     pub fn is_comparable(&self) -> bool {
         self.compare(self).is_some()

@@ -18,7 +18,7 @@ enum Repr {
 }
 
 impl Uid {
-    /// Says whether the object has no UID.
+    /// Returns whether the object has no UID.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         self.0 == Repr::Missing

@@ -65,7 +65,7 @@ impl Watermarks {
         self.by_namespace.iter().map(|(namespace, (_, version))| (&**namespace, version))
     }
 
-    /// Says whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_namespace.is_empty()

@@ -28,7 +28,7 @@ struct Read {
 }
 
 impl KubeAttribute {
-    /// Says whether there is one.
+    /// Returns whether there is one.
     pub(crate) fn exists(attributes: &[Attribute]) -> bool {
         attributes.iter().any(is_kube)
     }

@@ -16,7 +16,7 @@ fn built_in() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'s
     })
 }
 
-/// Says whether the factory has an accessor for this group by itself.
+/// Returns whether the factory has an accessor for this group by itself.
 pub(crate) fn is_built_in(group: &str) -> bool {
     built_in().any(|(other, ..)| other == group)
 }
@@ -26,7 +26,7 @@ pub(crate) fn built_in_versions(group: &str) -> Vec<&'static str> {
     built_in().filter(|(other, ..)| *other == group).map(|(_, version, _)| version).collect()
 }
 
-/// Says whether the factory has this accessor by itself, among those of a group and version.
+/// Returns whether the factory has this accessor by itself, among those of a group and version.
 pub(crate) fn is_built_in_accessor(group: &str, version: &str, accessor: &str) -> bool {
     built_in().any(|it| (it.0, it.1) == (group, version) && it.2.contains(&accessor))
 }
@@ -106,7 +106,7 @@ pub(crate) fn ident(text: &str, span: Span) -> Option<Ident> {
     Some(ident)
 }
 
-/// Says whether it is a label of DNS, as each part of a group is.
+/// Returns whether it is a label of DNS, as each part of a group is.
 fn is_dns_label(text: &str) -> bool {
     let inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     (1..=63).contains(&text.len())
@@ -115,17 +115,17 @@ fn is_dns_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Says whether it is a plural: a label of DNS that begins with a letter.
+/// Returns whether it is a plural: a label of DNS that begins with a letter.
 pub(crate) fn is_plural(text: &str) -> bool {
     is_dns_label(text) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Says whether it is a group: nothing for the core group, else labels joined by dots.
+/// Returns whether it is a group: nothing for the core group, else labels joined by dots.
 pub(crate) fn is_group(text: &str) -> bool {
     text.is_empty() || text.split('.').all(is_dns_label)
 }
 
-/// Says whether it is a version: `v1`, `v2beta3`.
+/// Returns whether it is a version: `v1`, `v2beta3`.
 pub(crate) fn is_version(text: &str) -> bool {
     let number =
         |text: &str| !text.is_empty() && !text.starts_with('0') && text.chars().all(|c| c.is_ascii_digit());
@@ -136,7 +136,7 @@ pub(crate) fn is_version(text: &str) -> bool {
     }
 }
 
-/// Says whether it is a kind: `CronTab`.
+/// Returns whether it is a kind: `CronTab`.
 pub(crate) fn is_kind(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_uppercase())
         && text.chars().all(|c| c.is_ascii_alphanumeric())

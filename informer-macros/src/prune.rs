@@ -24,9 +24,8 @@ fn path(text: &LitStr) -> Result<String> {
         _ => false,
     };
     if needed {
-        let message = format!(
-            "\"{path}\" can't be pruned: an informer tells objects and their versions apart by it; take it out"
-        );
+        let message =
+            format!("\"{path}\" can't be pruned: it identifies an object or its version; remove it");
         return Err(mistake(text.span(), message));
     }
     let read = ["labels", "ownerReferences", "deletionTimestamp"];

@@ -22,7 +22,7 @@ pub enum IndexError {
         existing: String,
     },
     /// The index holds values of another type than was asked for.
-    #[error("the index \"{name}\" holds values of another type than {asked}")]
+    #[error("the index \"{name}\" has values of another type than {asked}")]
     WrongType {
         /// The name of the index.
         name: String,

@@ -79,7 +79,7 @@ impl<K> Indexer<K> {
         Arc::strong_count(&self.shared)
     }
 
-    /// Says whether there are no objects.
+    /// Returns whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -180,7 +180,7 @@ impl<K> Indexer<K> {
         self.shared.state.read().index_names().into_iter().map(str::to_owned).collect()
     }
 
-    /// Says whether an index of this name, with values of this type, is just being added.
+    /// Returns whether an index of this name, with values of this type, is just being added.
     pub(crate) fn is_joining<V: IndexValue>(&self, name: &str) -> bool {
         let is_it = |index: &dyn AnyIndex<K>| {
             index.name() == name && index.new_state().as_any().is::<IndexState<V>>()

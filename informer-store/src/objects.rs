@@ -39,7 +39,7 @@ impl<K> Objects<K> {
         self.len
     }
 
-    /// Says whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

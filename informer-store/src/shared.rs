@@ -131,17 +131,17 @@ impl<K> State<K> {
         self.indices.iter().map(NamedIndex::name).collect()
     }
 
-    /// Says whether so many changes may make any table grow.
+    /// Returns whether so many changes may make any table grow.
     pub(crate) fn would_grow(&self, changes: usize) -> bool {
         self.objects.would_grow(changes) || self.indices.iter().any(|named| named.index.would_grow(changes))
     }
 
-    /// Says whether any table is far larger than what is in it.
+    /// Returns whether any table is far larger than what is in it.
     pub(crate) fn is_sparse(&self) -> bool {
         self.objects.is_sparse() || self.indices.iter().any(|named| named.index.is_sparse())
     }
 
-    /// Gives back the room that objects and values have left; slots change, in objects and indices together.
+    /// Returns back the room that objects and values have left; slots change, in objects and indices together.
     pub(crate) fn compact(&mut self, notes: &mut WriterNotes<K>) {
         let slots = self.objects.is_sparse().then(|| self.objects.compact());
         for (named, notes) in self.indices.iter_mut().zip(&mut notes.indices) {
@@ -160,7 +160,7 @@ impl<K> WriterNotes<K> {
         self.indices.iter().position(|notes| notes.definition.name() == name)
     }
 
-    /// Says whether an index of this name exists or is under construction.
+    /// Returns whether an index of this name exists or is under construction.
     pub(crate) fn is_taken(&self, name: &str) -> bool {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }

@@ -117,7 +117,7 @@ impl<E: Clone> SlotMap<E> {
         &self.entries
     }
 
-    /// Says whether `additional` more entries make the table grow, which takes time in proportion to its size.
+    /// Returns whether `additional` more entries make the table grow, which takes time in proportion to its size.
     pub(crate) fn would_grow(&self, additional: usize) -> bool {
         (self.len + additional) * 5 > (self.mask + 1) * 4
     }
@@ -201,7 +201,7 @@ impl<E: Clone> SlotMap<E> {
         }
     }
 
-    /// Says whether it has shrunk so far that [`compact`](Self::compact) gives back three quarters or more. It takes
+    /// Returns whether it has shrunk so far that [`compact`](Self::compact) gives back three quarters or more. It takes
     /// as many removals to come to this as compacting costs steps.
     pub(crate) fn is_sparse(&self) -> bool {
         self.next > SMALLEST_SPARSE && self.len * 4 < self.next as usize

@@ -39,7 +39,7 @@ impl<K> Snapshot<K> {
         self.state.objects.len()
     }
 
-    /// Says whether there are no objects.
+    /// Returns whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -90,7 +90,7 @@ impl<T> Slots<T> {
         self.get(id).key.as_ref()
     }
 
-    /// Gives a slot back if nothing is left to know of its key. Returns the key, to be dropped outside the lock.
+    /// Returns a slot back if nothing is left to know of its key. Returns the key, to be dropped outside the lock.
     pub(crate) fn release(&mut self, id: u32) -> Option<T> {
         let slot = &mut self.slots[id as usize];
         if slot.place != Place::Idle || slot.delay.is_some() {

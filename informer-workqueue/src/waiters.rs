@@ -19,7 +19,7 @@ pub(crate) struct Waiters {
 pub(crate) struct Ticket(u64);
 
 impl Waiters {
-    /// Says whether there is nobody to be woken.
+    /// Returns whether there is nobody to be woken.
     #[inline]
     pub(crate) fn nobody_waits(&self) -> bool {
         self.waiting.is_empty()

@@ -152,7 +152,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.len()
     }
 
-    /// Says whether no key waits for a worker.
+    /// Returns whether no key waits for a worker.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -183,7 +183,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         Drain::new(&self.shared).await
     }
 
-    /// Says whether the queue is shut down, in either way.
+    /// Returns whether the queue is shut down, in either way.
     #[must_use]
     #[doc(alias = "ShuttingDown")]
     pub fn is_shut_down(&self) -> bool {

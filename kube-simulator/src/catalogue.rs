@@ -25,7 +25,7 @@ impl Served {
         Self { kind: Arc::new(kind), table, gone }
     }
 
-    /// Tells whether objects are stored in this version, so that they can be sent as they are.
+    /// Returns whether objects are stored in this version, so that they can be sent as they are.
     pub(crate) fn is_stored_version(&self) -> bool {
         self.kind.version == self.table.kind.version
     }
@@ -65,7 +65,7 @@ impl Catalogue {
         self.0.iter().find(|entry| is_it(entry.value())).map(|entry| entry.value().clone())
     }
 
-    /// Gives everything, in the order of the paths.
+    /// Returns everything, in the order of the paths.
     pub(crate) fn all(&self) -> Vec<Arc<Served>> {
         let mut all: Vec<_> =
             self.0.iter().map(|entry| (entry.key().clone(), entry.value().clone())).collect();
@@ -73,7 +73,7 @@ impl Catalogue {
         all.into_iter().map(|(_, served)| served).collect()
     }
 
-    /// Gives each resource once, in one of its versions, in the order of the paths.
+    /// Returns each resource once, in one of its versions, in the order of the paths.
     pub(crate) fn resources(&self) -> Vec<Arc<Served>> {
         let mut resources: Vec<Arc<Served>> = Vec::new();
         for served in self.all() {

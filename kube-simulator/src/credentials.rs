@@ -47,7 +47,7 @@ impl Credentials {
         state.expirations = state.expirations.saturating_sub(1);
     }
 
-    /// Says whether a request with these headers is taken.
+    /// Returns whether a request with these headers is taken.
     pub(crate) fn accept(&self, headers: &HeaderMap) -> bool {
         let state = self.0.lock();
         match &state.accepted {

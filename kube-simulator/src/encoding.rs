@@ -32,7 +32,7 @@ impl Encoding {
         if with_cbor { all } else { &all[..3] }
     }
 
-    /// Gives the media type of a document.
+    /// Returns the media type of a document.
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Json | Self::Indented => "application/json",
@@ -42,7 +42,7 @@ impl Encoding {
         }
     }
 
-    /// Gives the media type of a watch, if there are watches in this encoding.
+    /// Returns the media type of a watch, if there are watches in this encoding.
     pub(crate) fn stream_media_type(self) -> Option<&'static str> {
         match self {
             // As it was before there were others.
@@ -53,12 +53,12 @@ impl Encoding {
         }
     }
 
-    /// Tells whether events are text where they are messages of a WebSocket.
+    /// Returns whether events are text where they are messages of a WebSocket.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Json | Self::Indented | Self::Yaml)
     }
 
-    /// Tells whether whole objects of a kind can be sent.
+    /// Returns whether whole objects of a kind can be sent.
     pub(crate) fn knows(self, kind: &ResourceKind) -> bool {
         self != Self::Protobuf || protobuf::message_of(&kind.api_version(), &kind.kind).is_some()
     }
@@ -95,7 +95,7 @@ impl Encoding {
         }
     }
 
-    /// Gives what can be told from other events, and is none.
+    /// Returns what can be told from other events, and is none.
     pub(crate) fn no_event(self) -> &'static [u8] {
         match self {
             Self::Json | Self::Indented | Self::Yaml => b"{\"type\":7}\n",

@@ -66,13 +66,13 @@ impl LaggingReplica {
         self.lag(0);
     }
 
-    /// Gives the resource version that its memory has come to.
+    /// Returns the resource version that its memory has come to.
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.revision.current()
     }
 
-    /// Gives its API as a tower service, for clients in this process that need no socket.
+    /// Returns its API as a tower service, for clients in this process that need no socket.
     #[must_use]
     pub fn service(&self) -> Service {
         Service::of_replica(Arc::clone(&self.server), self.revision.clone())

@@ -100,12 +100,12 @@ impl Object {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
-    /// Gives the whole object as JSON.
+    /// Returns the whole object as JSON.
     pub(crate) fn json(&self) -> &Bytes {
         &self.json
     }
 
-    /// Gives the content in protobuf, which is made once: lists and watches send each version to many. It is empty if there is
+    /// Returns the content in protobuf, which is made once: lists and watches send each version to many. It is empty if there is
     /// no message for the kind.
     pub(crate) fn protobuf(&self, kind: &ResourceKind) -> &[u8] {
         self.protobuf.get_or_init(|| {
@@ -114,14 +114,14 @@ impl Object {
         })
     }
 
-    /// Gives everything after `kind` and `apiVersion`, up to and with the closing brace.
+    /// Returns everything after `kind` and `apiVersion`, up to and with the closing brace.
     ///
     /// A real server leaves both out of the items of built-in lists.
     pub(crate) fn json_after_type(&self) -> &[u8] {
         &self.json[self.content_start..]
     }
 
-    /// Gives the JSON of `metadata` alone.
+    /// Returns the JSON of `metadata` alone.
     pub(crate) fn metadata_json(&self) -> &[u8] {
         &self.json[self.metadata.clone()]
     }
@@ -131,7 +131,7 @@ impl Object {
         Some(&self.labels[index].1)
     }
 
-    /// Gives the value of the kind's selectable field with this index.
+    /// Returns the value of the kind's selectable field with this index.
     pub(crate) fn field(&self, index: usize) -> &str {
         self.fields.get(index).map_or("", |value| value)
     }

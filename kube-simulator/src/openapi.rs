@@ -46,7 +46,7 @@ pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
     ("application/com.github.proto-openapi.spec.v2.v1.0+protobuf", document)
 }
 
-/// Gives the document of one version of a group, by its path, such as `apis/apps/v1`, and a hash of it, the same in each
+/// Returns the document of one version of a group, by its path, such as `apis/apps/v1`, and a hash of it, the same in each
 /// run.
 pub(crate) fn document(server: &Server, path: &str) -> Option<(Value, String)> {
     let version = group_versions(server).into_iter().find(|version| version.path() == path)?;

@@ -53,14 +53,14 @@ pub struct RecordedRequest {
 }
 
 impl RecordedRequest {
-    /// Gives the decoded value of a query parameter, if the request has it.
+    /// Returns the decoded value of a query parameter, if the request has it.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<String> {
         let mut pairs = form_urlencoded::parse(self.query.as_bytes());
         pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
     }
 
-    /// Gives all values of a query parameter, decoded.
+    /// Returns all values of a query parameter, decoded.
     pub(crate) fn parameters(&self, name: &str) -> Vec<String> {
         let pairs = form_urlencoded::parse(self.query.as_bytes());
         pairs.filter(|(key, _)| key == name).map(|(_, value)| value.into_owned()).collect()
@@ -111,7 +111,7 @@ impl RequestFilter {
         self
     }
 
-    /// Tells whether a request is picked.
+    /// Returns whether a request is picked.
     #[must_use]
     pub fn matches(&self, request: &RecordedRequest) -> bool {
         self.verb.is_none_or(|verb| verb == request.verb)

@@ -161,7 +161,7 @@ impl ResourceKind {
         self
     }
 
-    /// Gives the resource one more short name, such as `po` for pods.
+    /// Returns the resource one more short name, such as `po` for pods.
     #[must_use]
     pub fn short_name(mut self, name: &str) -> Self {
         self.short_names.push(name.to_owned());
@@ -194,19 +194,19 @@ impl ResourceKind {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Gives the URL path of the resource over all namespaces, such as `/api/v1/pods`.
+    /// Returns the URL path of the resource over all namespaces, such as `/api/v1/pods`.
     #[must_use]
     pub fn collection_path(&self) -> String {
         format!("/{}/{}", self.group_version_path(), self.plural)
     }
 
-    /// Gives the URL path of group and version, without slashes at its ends: `api/v1` or `apis/apps/v1`.
+    /// Returns the URL path of group and version, without slashes at its ends: `api/v1` or `apis/apps/v1`.
     pub(crate) fn group_version_path(&self) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
         format!("{root}/{}", self.api_version())
     }
 
-    /// Gives the plural with the group behind it, as error messages name a resource.
+    /// Returns the plural with the group behind it, as error messages name a resource.
     pub(crate) fn qualified_plural(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
@@ -216,7 +216,7 @@ impl ResourceKind {
         BUILT_IN_GROUPS.contains(&self.group.as_str())
     }
 
-    /// Tells whether an update has to say from which version it was made.
+    /// Returns whether an update has to say from which version it was made.
     pub(crate) fn needs_version(&self) -> bool {
         let built_in = [
             "poddisruptionbudgets",
@@ -229,14 +229,14 @@ impl ResourceKind {
         !self.is_built_in() || built_in.contains(&self.plural.as_str())
     }
 
-    /// Tells whether what an object owns stays behind when it is deleted by somebody who doesn't say what to do with it:
+    /// Returns whether what an object owns stays behind when it is deleted by somebody who doesn't say what to do with it:
     /// these two kinds are older than owners, so that it was always so (`DefaultGarbageCollectionPolicy`).
     pub(crate) fn orphans_by_default(&self) -> bool {
         let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
         self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))
     }
 
-    /// Tells whether an update of an object that is not there creates it.
+    /// Returns whether an update of an object that is not there creates it.
     pub(crate) fn is_created_by_update(&self) -> bool {
         match self.group.as_str() {
             "" => ["endpoints", "events", "limitranges", "services"].contains(&self.plural.as_str()),
@@ -257,7 +257,7 @@ impl ResourceKind {
         format!("{package}.{}", self.kind)
     }
 
-    /// Tells whether the server keeps the resource in its watch cache. Of events there are too many.
+    /// Returns whether the server keeps the resource in its watch cache. Of events there are too many.
     pub(crate) fn is_cached(&self) -> bool {
         !(self.plural == "events" && matches!(self.group.as_str(), "" | "events.k8s.io"))
     }
@@ -271,7 +271,7 @@ impl ResourceKind {
         }
     }
 
-    /// Gives the storage key of an object: `namespace/name`, or the bare name in the cluster scope.
+    /// Returns the storage key of an object: `namespace/name`, or the bare name in the cluster scope.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
             Some(namespace) if self.namespaced => format!("{namespace}/{name}"),
@@ -283,7 +283,7 @@ impl ResourceKind {
         self.kind == "Namespace" && self.group.is_empty()
     }
 
-    /// Tells whether objects of the kind define custom resources.
+    /// Returns whether objects of the kind define custom resources.
     pub(crate) fn is_definition(&self) -> bool {
         self.kind == "CustomResourceDefinition" && self.group == "apiextensions.k8s.io"
     }

@@ -162,7 +162,7 @@ impl Server {
         }
     }
 
-    /// Says whether it is shutting down, of which a server's health checks tell.
+    /// Returns whether it is shutting down, of which a server's health checks tell.
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.stop.is_cancelled() || self.shutdown.lock().is_some()
     }
@@ -219,7 +219,7 @@ impl Server {
         }
     }
 
-    /// Gives the date as objects carry it.
+    /// Returns the date as objects carry it.
     pub(crate) fn now(&self) -> String {
         in_seconds(self.clock.now())
     }
@@ -229,7 +229,7 @@ impl Server {
         Stamp::new(&mut self.random.lock(), self.clock.now())
     }
 
-    /// Gives a source of chance of its own to whoever draws later on.
+    /// Returns a source of chance of its own to whoever draws later on.
     pub(crate) fn draw_random(&self) -> fastrand::Rng {
         self.random.lock().fork()
     }

@@ -59,13 +59,13 @@ impl Simulator {
 
 /// How clients get in.
 impl Simulator {
-    /// Gives the address of the API, such as `http://127.0.0.1:40123`; `https`, if the builder says so.
+    /// Returns the address of the API, such as `http://127.0.0.1:40123`; `https`, if the builder says so.
     #[must_use]
     pub fn url(&self) -> String {
         url(&self.server, self.address)
     }
 
-    /// Gives the configuration of a client that talks to the simulator over its socket.
+    /// Returns the configuration of a client that talks to the simulator over its socket.
     ///
     /// kube's own retries are off: they would hide from a test what the server answered.
     #[must_use]
@@ -73,7 +73,7 @@ impl Simulator {
         config_for(&self.server, self.address)
     }
 
-    /// Gives the content of a kubeconfig file with which other programs, such as kubectl, get in: one cluster, one context,
+    /// Returns the content of a kubeconfig file with which other programs, such as kubectl, get in: one cluster, one context,
     /// and whom to trust if the port is secured. Its token is `simulator`, which is as good as any unless the test
     /// [requires](Self::require_token) another.
     #[must_use]
@@ -109,7 +109,7 @@ impl Simulator {
         }
     }
 
-    /// Gives the API as a tower service, for clients in this process that need no socket.
+    /// Returns the API as a tower service, for clients in this process that need no socket.
     #[must_use]
     pub fn service(&self) -> Service {
         Service::new(self.server.clone())
@@ -123,7 +123,7 @@ impl Simulator {
         self.server.register(kind);
     }
 
-    /// Gives direct access to the objects of a kind, named as in objects: `apps/v1` and `Deployment`.
+    /// Returns direct access to the objects of a kind, named as in objects: `apps/v1` and `Deployment`.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Simulator {
         ObjectStore::find(&self.server, api_version, kind)
     }
 
-    /// Gives direct access to the objects of a Rust type's kind.
+    /// Returns direct access to the objects of a Rust type's kind.
     ///
     /// # Errors
     ///
@@ -182,7 +182,7 @@ impl Simulator {
         self.objects_of::<K>()?.delete(key)
     }
 
-    /// Gives the object with this key (`namespace/name`, or the bare name in the cluster scope).
+    /// Returns the object with this key (`namespace/name`, or the bare name in the cluster scope).
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl Simulator {
 
 /// Time and history.
 impl Simulator {
-    /// Gives the resource version of the latest write to any resource.
+    /// Returns the resource version of the latest write to any resource.
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.server.revision.current()
@@ -219,7 +219,7 @@ impl Simulator {
 
 /// What clients have asked.
 impl Simulator {
-    /// Gives the requests so far that match, oldest first. The latest 10,000 requests are kept.
+    /// Returns the requests so far that match, oldest first. The latest 10,000 requests are kept.
     #[must_use]
     pub fn requests(&self, filter: &RequestFilter) -> Vec<RecordedRequest> {
         self.server.requests.matching(filter)

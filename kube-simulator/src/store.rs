@@ -127,7 +127,7 @@ impl ObjectStore {
         Ok(StoredObject(last))
     }
 
-    /// Gives the object with this key: `namespace/name`, or the bare name in the cluster scope.
+    /// Returns the object with this key: `namespace/name`, or the bare name in the cluster scope.
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl ObjectStore {
         self.served.table.len()
     }
 
-    /// Tells whether there are no objects.
+    /// Returns whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -188,37 +188,37 @@ impl ObjectStore {
 }
 
 impl StoredObject {
-    /// Gives the namespace, or none in the cluster scope.
+    /// Returns the namespace, or none in the cluster scope.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.0.namespace()
     }
 
-    /// Gives the name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// Gives the UID.
+    /// Returns the UID.
     #[must_use]
     pub fn uid(&self) -> &str {
         &self.0.uid
     }
 
-    /// Gives the resource version of this version of the object.
+    /// Returns the resource version of this version of the object.
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.0.resource_version
     }
 
-    /// Gives the bytes that clients are sent.
+    /// Returns the bytes that clients are sent.
     #[must_use]
     pub fn json(&self) -> Bytes {
         self.0.json().clone()
     }
 
-    /// Gives the object as a JSON value.
+    /// Returns the object as a JSON value.
     #[must_use]
     pub fn value(&self) -> Value {
         Value::Object(self.0.decode())

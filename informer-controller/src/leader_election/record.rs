@@ -19,7 +19,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Says whether the lease is held by this claim.
+    /// Returns whether the lease is held by this claim.
     pub(super) fn holds(&self, lease: &Lease) -> bool {
         lease.spec.as_ref().is_some_and(|spec| {
             spec.holder_identity.as_deref() == Some(&self.identity)

@@ -50,7 +50,7 @@ impl ElectionStatus {
         self.standing.borrow().leader.clone()
     }
 
-    /// Says whether this candidate has the lease for its work. At shutdown that is so until the work has ended; when the
+    /// Returns whether this candidate has the lease for its work. At shutdown that is so until the work has ended; when the
     /// lease is lost, no longer, though the work may have a moment left to end in.
     #[must_use]
     #[doc(alias = "IsLeader")]
@@ -102,11 +102,13 @@ impl Reporter {
         });
         match now {
             now if now == before.problem => {}
-            Some(problem) => tracing::warn!("lease {lease}: {problem}; trying again, without further word"),
-            None => tracing::info!("lease {lease}: the server answers again"),
+            Some(problem) => {
+                tracing::warn!(%lease, %problem, "lease request failed; retrying (repeats are not logged)");
+            }
+            None => tracing::info!(%lease, "lease requests succeed again"),
         }
         if let Some(leader) = leader.filter(|leader| before.leader.as_deref() != Some(leader)) {
-            tracing::info!("lease {lease}: held by {leader}");
+            tracing::info!(%lease, leader, "lease has a new leader");
         }
     }
 
@@ -114,14 +116,14 @@ impl Reporter {
     #[must_use]
     pub(super) fn started_leading(&self) -> Leading {
         self.change(|standing| standing.is_leading = true);
-        tracing::info!("lease {}: leading", self.lease);
+        tracing::info!(lease = %self.lease, "started leading");
         Leading(self.clone())
     }
 
     pub(super) fn stopped_leading(&self, why: &str) {
         let before = self.change(|standing| standing.is_leading = false);
         if before.is_leading {
-            tracing::info!("lease {}: not leading any more: {why}", self.lease);
+            tracing::info!(lease = %self.lease, reason = why, "stopped leading");
         }
     }
 

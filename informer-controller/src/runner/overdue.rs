@@ -32,8 +32,8 @@ impl Overdue {
                 namespace,
                 cache = cache(),
                 parked_for = ?self.deadline,
-                "keys of a namespace stay parked, because a cache does not have the namespace. Grant the verbs list and watch \
-                 in it, add it again, or remove it from all informers of the controller"
+                "keys of a namespace stay parked: a cache does not have the namespace. Grant the verbs list and watch in \
+                 it, add it again, or remove it from all informers of the controller"
             );
         }
     }

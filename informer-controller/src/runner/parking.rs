@@ -43,7 +43,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> ParkingLot<T> {
         }
     }
 
-    /// Says whether it is a new one. One that is there already has changed once more meanwhile.
+    /// Returns whether it is a new one. One that is there already has changed once more meanwhile.
     fn arrive(&mut self, key: T, priority: Priority) -> bool {
         let before = self.parked.get(&key).copied();
         self.parked.insert(key, before.map_or(priority, |before| before.max(priority)));

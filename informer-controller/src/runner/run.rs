@@ -93,8 +93,12 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         // I12: nothing comes in any more, then what is under way ends, then the queue.
         drop(registrations);
         if timeout(self.drain_timeout, ended(&mut workers)).await.is_err() {
-            let (name, count) = (queue.0.name(), workers.len());
-            tracing::warn!("controller {name:?}: {count} calls had not ended after {:?}", self.drain_timeout);
+            tracing::warn!(
+                controller = queue.0.name(),
+                calls = workers.len(),
+                drain_timeout = ?self.drain_timeout,
+                "calls did not end in time and are dropped"
+            );
             workers.shutdown().await;
         }
         Ok(())

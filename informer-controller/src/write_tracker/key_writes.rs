@@ -174,7 +174,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         WriteInFlight::new(self.clone(), awaited, CancellationToken::new())
     }
 
-    /// Says whether the caches have all that was written for the key, or need not be waited for any longer.
+    /// Returns whether the caches have all that was written for the key, or need not be waited for any longer.
     #[must_use]
     #[doc(alias = "EnsureReady")]
     pub fn is_ready(&self) -> bool {
@@ -231,7 +231,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 }
 
-/// Says whether the server has answered that it did nothing, or was never asked.
+/// Returns whether the server has answered that it did nothing, or was never asked.
 fn is_refusal(error: &kube::Error) -> bool {
     match error {
         // A server that is slow or in trouble may still do it: those are 5xx, and 408. An error of etcd is a 500 without a

@@ -183,7 +183,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         keys.remove(key, |pending| pending.id == id).pop()
     }
 
-    /// Gives a write its full time from now on, also one that was let go because it had had it.
+    /// Returns a write its full time from now on, also one that was let go because it had had it.
     fn prolong(&self, key: &T, id: u64, awaited: Awaited) {
         let prolonged = Arc::new(Pending { id, until: self.until(), awaited });
         let mut keys = self.shared.keys.lock();

@@ -40,7 +40,7 @@ pub(super) enum Awaited {
     Outcome(Settlement),
 }
 
-/// Says whether a store has let go of an object, or knows that it is being deleted.
+/// Whether a store has let go of an object, or knows that it is being deleted.
 pub(super) type Look = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Awaited {
@@ -86,7 +86,7 @@ impl Awaited {
         }
     }
 
-    /// Says whether the cache has it. Reads stores, so no lock may be held.
+    /// Returns whether the cache has it. Reads stores, so no lock may be held.
     pub(super) fn is_seen(&self) -> bool {
         // I9: a store that has come so far has all that was written until then.
         match self {

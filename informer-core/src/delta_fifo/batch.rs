@@ -20,7 +20,7 @@ pub struct Pending<K> {
 }
 
 impl<K> Pending<K> {
-    /// Says whether the object comes from the first list.
+    /// Returns whether the object comes from the first list.
     #[must_use]
     #[doc(alias = "isInInitialList")]
     pub fn is_in_initial_list(&self) -> bool {
@@ -109,7 +109,7 @@ impl<K: 'static> Batch<K> {
         }
     }
 
-    /// Says whether all that there was to process has been put back, so that to go on at once is to go round in circles;
+    /// Returns whether all that there was to process has been put back, so that to go on at once is to go round in circles;
     /// [`wait_for_more`](Self::wait_for_more) says what to wait for.
     #[must_use]
     pub fn is_all_requeued(&self) -> bool {
@@ -125,7 +125,7 @@ impl<K: 'static> Batch<K> {
         Arc::clone(&self.queue).wait_for_more(self.taken.arrivals)
     }
 
-    /// Says whether the first list is complete with this batch. True for one batch in the life of a queue.
+    /// Returns whether the first list is complete with this batch. True for one batch in the life of a queue.
     #[must_use]
     pub fn completes_initial_list(&self) -> bool {
         self.taken.completes_initial && !self.queue.withdrawn(&self.taken).completes_initial

@@ -86,12 +86,12 @@ pub(super) struct Feeds {
 }
 
 impl Feeds {
-    /// Says whether there are none, because all comes as one.
+    /// Returns whether there are none, because all comes as one.
     pub(super) fn is_empty(&self) -> bool {
         self.feeds.is_empty()
     }
 
-    /// Says whether there is something to tell.
+    /// Returns whether there is something to tell.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
         self.has_news
@@ -133,12 +133,12 @@ impl Feeds {
         self.get(id).is_some()
     }
 
-    /// Says whether what a list of this feed brings is of its first one.
+    /// Returns whether what a list of this feed brings is of its first one.
     pub(super) fn is_first_list(&self, id: FeedId) -> bool {
         self.get(id).is_some_and(Feed::is_unlisted)
     }
 
-    /// Says whether the queue's first list is not complete without this feed's.
+    /// Returns whether the queue's first list is not complete without this feed's.
     pub(super) fn is_of_start(&self, id: FeedId) -> bool {
         self.get(id).is_some_and(|feed| feed.is_of_start)
     }
@@ -177,7 +177,7 @@ impl Feeds {
         }
     }
 
-    /// Says whether this object may be of a first list that has not come to its end.
+    /// Returns whether this object may be of a first list that has not come to its end.
     pub(super) fn is_arriving(&self, key: &ObjectKey) -> bool {
         let is_its = |feed: &Feed| feed.stage == Stage::Arriving && key.namespace() == Some(&*feed.namespace);
         self.feeds.iter().any(is_its)

@@ -44,7 +44,7 @@ impl<K> Listed<K> {
         Self { objects, by_key, set_aside, complete, resource_version, scope }
     }
 
-    /// Says whether this list would have an object of this key, if there were one.
+    /// Returns whether this list would have an object of this key, if there were one.
     fn covers(&self, key: &ObjectKey) -> bool {
         self.scope.as_ref().is_none_or(|scope| key.namespace() == Some(&*scope.namespace))
     }
@@ -72,7 +72,7 @@ impl<K> Listed<K> {
         Self::new(nothing, Some(scope))
     }
 
-    /// Says whether nothing that is listed, or was set aside, has this key.
+    /// Returns whether nothing that is listed, or was set aside, has this key.
     pub(super) fn lacks(&self, key: &ObjectKey) -> bool {
         self.complete
             && self.covers(key)

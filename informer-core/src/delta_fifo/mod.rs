@@ -284,7 +284,7 @@ impl<K: 'static> DeltaFifo<K> {
         self.shared.give_up();
     }
 
-    /// Says whether the queue has been closed.
+    /// Returns whether the queue has been closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.state.lock().closed
@@ -296,7 +296,7 @@ impl<K: 'static> DeltaFifo<K> {
         self.shared.state.lock().len()
     }
 
-    /// Says whether no key is queued.
+    /// Returns whether no key is queued.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -309,7 +309,7 @@ impl<K: 'static> DeltaFifo<K> {
         self.shared.synced.clone()
     }
 
-    /// Says whether the first list has been processed to its end.
+    /// Returns whether the first list has been processed to its end.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.shared.synced.has_synced()

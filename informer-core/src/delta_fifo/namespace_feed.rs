@@ -112,9 +112,10 @@ impl<K: 'static> NamespaceFeed<K> {
         let is_own = key.namespace() == Some(&*self.scope.namespace);
         if !is_own && !self.has_strangers.swap(true, Ordering::Relaxed) {
             tracing::error!(
-                "the source of namespace \"{}\" has brought {key}, which is not in it; such objects are left out: make a \
-                 source that lists and watches this namespace alone",
-                self.scope.namespace
+                namespace = %self.scope.namespace,
+                %key,
+                "the source of a namespace returned an object of another one; such objects are ignored. Use a source that \
+                 lists and watches only this namespace"
             );
         }
         is_own

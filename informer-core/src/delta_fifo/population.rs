@@ -28,7 +28,7 @@ impl Population {
         self == Self::Complete
     }
 
-    /// Says whether a batch is due that may have nothing else to say than that the first list ends with it.
+    /// Returns whether a batch is due that may have nothing else to say than that the first list ends with it.
     #[inline]
     pub(super) fn is_to_be_told(self) -> bool {
         matches!(self, Self::Coming { arrived: true, queued: 0, announced: false, .. })
@@ -42,12 +42,12 @@ impl Population {
         }
     }
 
-    /// Says whether what a list brings is of the first one.
+    /// Returns whether what a list brings is of the first one.
     pub(super) fn is_first_list(self) -> bool {
         matches!(self, Self::Awaited | Self::Coming { arrived: false, .. })
     }
 
-    /// Says whether part of the first list has come and its end has not.
+    /// Returns whether part of the first list has come and its end has not.
     pub(super) fn is_arriving(self) -> bool {
         matches!(self, Self::Coming { arrived: false, .. })
     }

@@ -75,7 +75,7 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Says whether there is anything to take: changes, news of the watermark, or the word that the first list,
+    /// Returns whether there is anything to take: changes, news of the watermark, or the word that the first list,
     /// an empty one, is complete.
     pub(super) fn is_ready(&self) -> bool {
         self.holds == 0
@@ -99,7 +99,7 @@ impl<K: 'static> State<K> {
         self.closed && self.holds == 0 && !self.is_ready()
     }
 
-    /// Says whether all is done: what has not come by now is not expected any more.
+    /// Returns whether all is done: what has not come by now is not expected any more.
     pub(super) fn is_over(&self) -> bool {
         self.is_drained() && self.in_flight.is_empty()
     }

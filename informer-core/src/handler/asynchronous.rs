@@ -71,7 +71,7 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
         let _ = object;
     }
 
-    /// Says whether the handler would go wrong if an update came with the new state in the place of the old one; then
+    /// Returns whether the handler would go wrong if an update came with the new state in the place of the old one; then
     /// [`HandlerOptions::forgoes_old_states`](crate::HandlerOptions::forgoes_old_states) is ignored. Default: no. Asked
     /// once, when the handler is added.
     fn needs_old_states(&self) -> bool {
@@ -79,7 +79,7 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
     }
 }
 
-/// Gives one event to the method of the handler that is for it. Dropping the future gives the call up.
+/// Returns one event to the method of the handler that is for it. Dropping the future gives the call up.
 pub(crate) async fn dispatch_async<K: Send + Sync + 'static>(
     handler: &dyn AsyncEventHandler<K>,
     event: &Event<K>,

@@ -105,7 +105,7 @@ where
     }
 }
 
-/// Says whether a handler behind the filter was told of an object that is gone. What it was told last decides; where
+/// Returns whether a handler behind the filter was told of an object that is gone. What it was told last decides; where
 /// that can't be said, the news goes out.
 fn knew<K>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
     object.previous().or(object.last_known()).is_none_or(|told| filter(told))

@@ -57,7 +57,7 @@ pub trait EventHandler<K>: Send + Sync + 'static {
         let _ = object;
     }
 
-    /// Says whether the handler would go wrong if an update came with the new state in the place of the old one; then
+    /// Returns whether the handler would go wrong if an update came with the new state in the place of the old one; then
     /// [`HandlerOptions::forgoes_old_states`](crate::HandlerOptions::forgoes_old_states) is ignored. Default: no. Asked
     /// once, when the handler is added.
     fn needs_old_states(&self) -> bool {
@@ -65,7 +65,7 @@ pub trait EventHandler<K>: Send + Sync + 'static {
     }
 }
 
-/// Gives one event to the method of the handler that is for it.
+/// Returns one event to the method of the handler that is for it.
 pub(crate) fn dispatch<K: 'static>(handler: &dyn EventHandler<K>, event: &Event<K>) {
     match event {
         Event::Added { object, is_in_initial_list } => handler.on_add(object, *is_in_initial_list),

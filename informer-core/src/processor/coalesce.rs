@@ -229,7 +229,7 @@ impl<K> Coalesced<K> {
         self.initial_end.take_if(|end| *end <= self.taken).is_some()
     }
 
-    /// Says whether nothing is owed, and no end of the first list either.
+    /// Returns whether nothing is owed, and no end of the first list either.
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0 && self.initial_end.is_none()
     }

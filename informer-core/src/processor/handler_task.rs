@@ -31,7 +31,7 @@ tokio::task_local! {
     static CALLING: usize;
 }
 
-/// Says whether the code that asks has been called by this listener.
+/// Returns whether the code that asks has been called by this listener.
 pub(super) fn is_called_by<K>(listener: &ProcessorListener<K>) -> bool {
     CALLING.try_with(|id| *id == listener.id()).unwrap_or(false)
 }
@@ -61,7 +61,7 @@ struct HandlerTask<K: Send + Sync + 'static> {
     /// is coalesced comes in small ones.
     calls: usize,
     /// Whether it has been said that the handler is slow, since it last had nothing to do.
-    told_of_slowness: bool,
+    logged_slowness: bool,
 }
 
 /// How a call ended.
@@ -90,7 +90,7 @@ pub(super) fn serve<K: Send + Sync + 'static>(
     let id = listener.id();
     let listener = ListenerGuard(listener);
     let service =
-        HandlerTask { handler, listener, stopwatch: Stopwatch::new(), calls: 0, told_of_slowness: false };
+        HandlerTask { handler, listener, stopwatch: Stopwatch::new(), calls: 0, logged_slowness: false };
     Box::pin(CALLING.scope(id, service.run()))
 }
 
@@ -104,7 +104,7 @@ impl<K: Send + Sync + 'static> HandlerTask<K> {
     async fn next_delivery(&mut self) -> Option<Cursor<K>> {
         poll_fn(|cx| {
             let taken = self.listener.poll_take(cx);
-            self.told_of_slowness &= taken.is_ready() || self.listener.is_behind();
+            self.logged_slowness &= taken.is_ready() || self.listener.is_behind();
             taken
         })
         .await
@@ -174,17 +174,17 @@ impl<K: Send + Sync + 'static> HandlerTask<K> {
 
     fn note_duration(&mut self, took: Duration) {
         self.listener.note_duration(took);
-        if took < SLOW || self.told_of_slowness {
+        if took < SLOW || self.logged_slowness {
             return;
         }
         let backlog = self.listener.backlog();
         if backlog.is_coalescing || backlog.pending > FAR_BEHIND {
-            self.told_of_slowness = true;
+            self.logged_slowness = true;
             tracing::warn!(
                 handler = %self.listener.name(),
                 pending = backlog.pending,
                 took_ms = took.as_millis(),
-                "handler is slow and far behind; what waits for it is one event per key from now on, unless it has no threshold"
+                "handler is slow; its backlog is coalesced to one event per key, unless it has no threshold"
             );
         }
     }

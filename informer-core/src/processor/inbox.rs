@@ -112,7 +112,7 @@ impl<K> Inbox<K> {
         self.batches.iter().flat_map(|batch| &batch.events).filter_map(released).collect()
     }
 
-    /// Says whether so much waits that events are coalesced.
+    /// Returns whether so much waits that events are coalesced.
     pub(super) fn is_behind(&self) -> bool {
         self.has_pending || self.shared.is_some()
     }

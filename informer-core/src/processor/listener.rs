@@ -128,7 +128,7 @@ impl<K> ProcessorListener<K> {
         self.handover.poll_take(cx)
     }
 
-    /// Says whether the handler is due a resync, and if so starts its next period.
+    /// Returns whether the handler is due a resync, and if so starts its next period.
     pub(super) fn check_resync(&self, now: Instant) -> bool {
         self.resync.lock().check(now)
     }
@@ -225,7 +225,7 @@ impl<K> std::ops::Deref for ListenerGuard<K> {
 impl<K> Drop for ListenerGuard<K> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::error!(handler = %self.name(), "dropping an object or a call of the handler panicked; the handler is removed");
+            tracing::error!(handler = %self.name(), "a destructor panicked in the task of the handler; the handler is removed");
         }
         // I12: nobody goes on waiting for it.
         self.remove();

@@ -220,7 +220,7 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         }
         self.shared.joined.notify_one();
         if let Resync::Every(asked) = options.resync {
-            tell_of_resync(listener.name(), asked, listener.resync_period());
+            log_missing_resyncs(listener.name(), asked, listener.resync_period());
         }
     }
 
@@ -266,7 +266,7 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         self.shared.registry.lock().listeners.len()
     }
 
-    /// Says whether any handler is due a resync now, and marks those that are: until the next check, they and only
+    /// Returns whether any handler is due a resync now, and marks those that are: until the next check, they and only
     /// they get what is resynced.
     #[doc(alias = "shouldResync")]
     #[must_use]
@@ -352,18 +352,18 @@ impl<K> Drop for Shared<K> {
     }
 }
 
-/// Says in the log where a handler does not get the resyncs it has asked for.
-fn tell_of_resync(handler: &str, asked: Duration, period: Option<Duration>) {
+/// Logs that a handler does not get the resyncs that it requested.
+fn log_missing_resyncs(handler: &str, asked: Duration, period: Option<Duration>) {
     match period {
         Some(period) if asked < period => tracing::warn!(
             %handler, ?asked, ?period,
-            "resyncs come less often than the handler has asked for: not more often than each second, nor than anybody \
-             had asked for when its informer started"
+            "handler gets resyncs less often than requested: the minimum is one second and the shortest period that was \
+             requested before the informer started"
         ),
         None if !asked.is_zero() => tracing::warn!(
             %handler, ?asked,
-            "there will be no resyncs, because nobody had asked for any when the informer started; set its default \
-             resync period, or add the handler earlier"
+            "handler gets no resyncs: none were requested before the informer started; set a default resync period, or \
+             add the handler before the start"
         ),
         _ => {}
     }

@@ -81,7 +81,7 @@ impl<K> Published<K> {
         self.wants_resyncs = wants_resyncs;
     }
 
-    /// Gives the batch to one handler.
+    /// Returns the batch to one handler.
     pub(super) fn hand_to(&mut self, handover: &Handover<K>, with_resyncs: bool) {
         let Self { batch, without_resyncs, .. } = self;
         if self.has_resyncs && !(with_resyncs && self.wants_resyncs) {

@@ -72,7 +72,7 @@ impl HandlerRegistration {
         self.listener().synced().clone()
     }
 
-    /// Says whether the handler has seen every initial object.
+    /// Returns whether the handler has seen every initial object.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.listener().synced().has_synced()

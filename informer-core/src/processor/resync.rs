@@ -55,7 +55,7 @@ impl ResyncClock {
         });
     }
 
-    /// Says whether the handler is due a resync, and if so starts its next period. The answer holds until the next
+    /// Returns whether the handler is due a resync, and if so starts its next period. The answer holds until the next
     /// check.
     pub(super) fn check(&mut self, now: Instant) -> bool {
         let due = self.period.filter(|_| now >= self.next);

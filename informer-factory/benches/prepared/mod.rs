@@ -232,7 +232,7 @@ impl<K: Sample> Bench<K> {
         Self { runtime, sender, countdown, lefts, _registrations: registrations, shutdown, run }
     }
 
-    /// Gives the informer a round, and returns how long it took until each handler had heard of so many updates to
+    /// Returns the informer a round, and returns how long it took until each handler had heard of so many updates to
     /// versions later than `after`; zero counts every update.
     pub(crate) fn deliver(&self, round: Round<K>, after: u64, updates: usize) -> Duration {
         self.countdown.after.store(after, Ordering::Relaxed);

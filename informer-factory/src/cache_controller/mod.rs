@@ -124,7 +124,7 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
         self
     }
 
-    /// Says whether the first list has been processed to its end.
+    /// Returns whether the first list has been processed to its end.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.queue.0.has_synced()

@@ -14,54 +14,52 @@ use kube::core::discovery::{ApiResource, Scope};
 use thiserror::Error;
 use tokio::time::Instant;
 
-/// How long an answer is good; one that lacks what is looked for is not good at all.
+/// How long an answer is cached. An answer without the requested resource is not cached.
 const REMEMBERED: Duration = Duration::from_secs(10 * 60);
 
-/// What is looked for can't be followed.
+/// The requested resource cannot have an informer.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ForResourceError {
-    /// The server doesn't serve the group in that version. Nothing is wrong with asking again later.
+    /// The server does not serve this version of the group. A later call asks the server again.
     #[error(
-        "the server doesn't serve {api_version}, where \"{resource}\" is looked for; check group and version, or, if it \
-         is a custom resource, install its definition"
+        "the server does not serve {api_version}, the group version of \"{resource}\"; check group and version, or install \
+         the CustomResourceDefinition"
     )]
     VersionNotServed {
         /// The group and version, such as `stable.example.com/v1`.
         api_version: String,
-        /// The resource that was asked for.
+        /// The requested resource.
         resource: String,
     },
-    /// The server has no resource of that name in the group and version.
+    /// The group version has no resource of this name.
     #[error("{api_version} has no resource \"{resource}\"; {}", remedy(suggestion.as_deref(), existing))]
     UnknownResource {
         /// The group and version, such as `apps/v1`.
         api_version: String,
-        /// The resource that was asked for.
+        /// The requested resource.
         resource: String,
-        /// The plural of what was meant, if the name is that of a kind, a singular, or a short name.
+        /// The plural, if the name is a kind, a singular or a short name.
         suggestion: Option<String>,
-        /// The resources there are.
+        /// The resources of the group version.
         existing: Vec<String>,
     },
-    /// The resource can't be followed, because the server can't list or watch it.
-    #[error(
-        "\"{resource}\" of {api_version} can't be followed by an informer: the server doesn't offer to {missing} it"
-    )]
+    /// The server cannot list or watch the resource.
+    #[error("\"{resource}\" of {api_version} cannot have an informer: the server does not support {missing}")]
     NotWatchable {
         /// The group and version, such as `authentication.k8s.io/v1`.
         api_version: String,
-        /// The resource that was asked for.
+        /// The requested resource.
         resource: String,
-        /// What can't be done: `list`, `watch`, or both.
+        /// The missing verbs: `list`, `watch`, or both.
         missing: String,
     },
-    /// The server could not be asked, or didn't want to answer.
-    #[error("the server doesn't say what it serves of {api_version}")]
+    /// The discovery request failed.
+    #[error("discovery of {api_version} failed")]
     Failed {
         /// The group and version.
         api_version: String,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: kube::Error,
     },

@@ -127,7 +127,7 @@ impl Entry {
         !matches!(*self.work.lock(), Work::Waiting(_))
     }
 
-    /// Says whether nobody has used the informer for so long, as far as has been seen; to be asked again and again.
+    /// Returns whether nobody has used the informer for so long, as far as has been seen; to be asked again and again.
     pub(super) fn is_idle_for(&self, period: Duration) -> bool {
         let mut since = self.idle_since.lock();
         if self.informer.is_in_use() || !matches!(*self.work.lock(), Work::Started(_)) {

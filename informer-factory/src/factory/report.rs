@@ -28,7 +28,7 @@ pub struct InformerReport {
 }
 
 impl InformerReport {
-    /// Says whether it is an informer of objects of this type.
+    /// Returns whether it is an informer of objects of this type.
     #[must_use]
     pub fn is_of<K: 'static>(&self) -> bool {
         self.object_id == TypeId::of::<K>()

@@ -32,7 +32,7 @@ impl SharedInformerFactory {
     pub async fn wait_for_cache_sync(&self) -> Result<(), NotSynced> {
         let informers = self.unstarted();
         if !informers.is_empty() {
-            tracing::warn!(?informers, "waiting for informers of which some have not been started");
+            tracing::warn!(?informers, "waiting for informers that are not started; call `start`");
         }
         self.wait_for(Entry::is_started).await?;
         let pending = self.unstarted();
@@ -104,7 +104,7 @@ impl SharedInformerFactory {
     }
 }
 
-/// Says whether it has become clear that this will never be kept.
+/// Returns whether it has become clear that this will never be kept.
 fn is_given_up(promise: &Completion) -> bool {
     promise.wait().now_or_never().is_some_and(|outcome| outcome.is_err())
 }

@@ -51,7 +51,7 @@ impl FailureLog {
         for (failed, IndexFailure { index, key, error, .. }) in self.summaries(new, Instant::now()) {
             tracing::warn!(
                 resource = %self.resource, index, failed, example = %key, error,
-                "objects can't be placed in an index; `index_failures` has all of them"
+                "index function failed for objects; `index_failures` returns all of them"
             );
         }
     }

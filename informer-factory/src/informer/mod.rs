@@ -241,7 +241,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.events(options, || indexer.list().into_iter())
     }
 
-    /// Says whether the first list is in the store. Handlers have their own [`HandlerRegistration::has_synced`].
+    /// Returns whether the first list is in the store. Handlers have their own [`HandlerRegistration::has_synced`].
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.shared.queue.has_synced()
@@ -281,7 +281,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.indexer.watermark()
     }
 
-    /// Says whether the informer is at work, and if not, why.
+    /// Returns whether the informer is at work, and if not, why.
     #[must_use]
     #[doc(alias = "IsStopped")]
     pub fn state(&self) -> InformerState {
@@ -302,7 +302,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Says whether anybody but the one who asks has a handle on the informer, its store or one of its indices, or listens.
+    /// Returns whether anybody but the one who asks has a handle on the informer, its store or one of its indices, or listens.
     pub(crate) fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
             || self.shared.indexer.handle_count() > self.shared.own_handles
@@ -317,7 +317,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
 }
 
 impl<K: 'static> SharedIndexInformer<K> {
-    /// Says whether both are handles on the same informer.
+    /// Returns whether both are handles on the same informer.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }

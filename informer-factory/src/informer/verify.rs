@@ -51,7 +51,7 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Says whether the store had what the server had.
+    /// Returns whether the store had what the server had.
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.differences.is_empty()
@@ -126,11 +126,11 @@ impl fmt::Display for Difference {
 #[non_exhaustive]
 pub enum VerifyError {
     /// The store has no state of the server yet, or the server gives its states no versions: wait for the sync.
-    #[error("the store has no state of the server that could be compared")]
+    #[error("the store has no resource version to compare with the server")]
     NotSynced,
     /// The server does not have the store's state any more, and the store did not move on to one that the server has. Nothing
     /// is wrong with that; try again later.
-    #[error("the server has no state at resource version {resource_version} any more")]
+    #[error("resource version {resource_version} has expired on the server")]
     Expired {
         /// The store's watermark.
         resource_version: ResourceVersion,

@@ -73,7 +73,7 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> StoreReader<K> {
         self.informer.indexer().len()
     }
 
-    /// Says whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.informer.indexer().is_empty()

@@ -1,30 +1,29 @@
-//! [`NamespaceError`]: what is wrong with a wish to follow other namespaces.
+//! [`NamespaceError`]: why the namespaces of an informer or factory were not changed.
 
 use thiserror::Error;
 
-/// The namespaces of an informer can't be changed like this.
+/// The namespaces of an informer or factory were not changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NamespaceError {
-    /// The informer was made for one namespace, or for all.
+    /// The informer was created for one namespace, or for all.
     #[error(
-        "the namespaces of the informer of {resource} can't be changed: one whose namespaces come and go is made with \
+        "the informer of {resource} has fixed namespaces; to change them later, create it with \
          SharedIndexInformer::new_in_namespaces"
     )]
     Fixed {
-        /// What the informer lists and watches.
+        /// The resource of the informer.
         resource: String,
     },
-    /// The factory was made for one namespace, or for all.
+    /// The factory was created for one namespace, or for all.
     #[error(
-        "the namespaces of this factory can't be changed: one whose namespaces come and go is made with \
-         FactoryBuilder::namespaces"
+        "this factory has fixed namespaces; to change them later, create it with FactoryBuilder::namespaces"
     )]
     FixedFactory,
-    /// No namespace can have this name.
+    /// The name is not valid for a namespace.
     #[error(
-        "\"{name}\" is not the name of a namespace: those have 1 to 63 letters from a to z, digits and, within, dashes; an \
-         informer of all namespaces is made with SharedIndexInformer::new"
+        "invalid namespace \"{name}\": expected 1 to 63 characters of a-z, 0-9 and, inside, dashes; for all namespaces, use \
+         SharedIndexInformer::new"
     )]
     InvalidName {
         /// The name.

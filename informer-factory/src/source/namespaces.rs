@@ -295,7 +295,7 @@ impl<K: 'static> Namespaces<K> {
         });
     }
 
-    /// Says whether a store with these watermarks has everything up to this version, of every namespace.
+    /// Returns whether a store with these watermarks has everything up to this version, of every namespace.
     pub(crate) fn have_reached(&self, watermarks: &Watermarks, resource_version: &ResourceVersion) -> bool {
         let state = self.state.lock();
         let has_reached = |(namespace, member): (&Arc<str>, &Member<K>)| {

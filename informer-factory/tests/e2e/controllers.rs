@@ -20,7 +20,7 @@ use crate::{PATIENCE, eventually, within};
 
 const PARENTS: usize = 10;
 
-/// Gives each parent one child, with a name that the server makes up, and notes in the parent how many it has.
+/// Creates one child for each parent, with a name that the server generates, and writes their number into the parent.
 struct OneChildEach {
     parents: SharedIndexInformer<ConfigMap>,
     children: SharedIndexInformer<ConfigMap>,

@@ -33,7 +33,7 @@ async fn forget_history<const TEST: u8>(cluster: &Cluster, known: &str) {
     eventually(async || is_forgotten(&server, known).await.then_some(())).await;
 }
 
-/// Says whether the server has forgotten what has happened since a version. As long as it has not, it tells that at once.
+/// Returns whether the server has forgotten what has happened since a version. As long as it has not, it tells that at once.
 async fn is_forgotten<K: Object>(server: &Api<K>, version: &str) -> bool {
     // It may be filling its memory, or just be letting go of the old one.
     let Ok(events) = server.watch(&WatchParams::default(), version).await else { return false };

@@ -32,7 +32,7 @@ impl Lines {
         next
     }
 
-    /// Says whether everything has been read.
+    /// Returns whether everything has been read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.lines.is_empty()
     }

@@ -60,7 +60,7 @@ async fn outage_of_forty_informers_is_logged_in_four_lines() {
     factory.shutdown().await;
 }
 
-/// Says whether the informer has exactly as many objects.
+/// Returns whether the informer has exactly as many objects.
 fn has(informer: &SharedIndexInformer<ConfigMap>, objects: usize) -> bool {
     informer.indexer().len() == objects
 }

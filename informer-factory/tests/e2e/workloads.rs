@@ -19,7 +19,7 @@ fn node_of(pod: &Pod) -> Option<String> {
     pod.spec.as_ref()?.node_name.clone()
 }
 
-/// Says whether a Deployment is what its specification asks for, and nothing else is left of what it was.
+/// Returns whether a Deployment is what its specification asks for, and nothing else is left of what it was.
 fn is_rolled_out(deployment: &Deployment) -> bool {
     let Some((spec, status)) = deployment.spec.as_ref().zip(deployment.status.as_ref()) else { return false };
     let is_current = status.observed_generation == deployment.metadata.generation;
@@ -27,7 +27,7 @@ fn is_rolled_out(deployment: &Deployment) -> bool {
     is_current && counts.iter().all(|count| *count == spec.replicas)
 }
 
-/// Says whether there are nodes, a scheduler and a controller-manager: whether a Deployment comes to anything.
+/// Returns whether there are nodes, a scheduler and a controller-manager: whether a Deployment comes to anything.
 async fn is_cluster_at_work(cluster: &Cluster, pods: &Witnesses<Pod>) -> bool {
     let nodes = Api::<Node>::all(cluster.client.clone());
     let played = nodes.list(&ListParams::default().labels("type=kwok")).await.expect("a list");

@@ -159,12 +159,12 @@ impl Member {
         count(&world.tally.left);
     }
 
-    /// Says whether it may leave without being told to.
+    /// Returns whether it may leave without being told to.
     pub(crate) fn leaves_by_itself(&self) -> bool {
         self.form == Form::Leaving
     }
 
-    /// Says whether it is still being told, unless it has removed itself.
+    /// Returns whether it is still being told, unless it has removed itself.
     fn is_in_place(&self) -> bool {
         match &self.hold {
             Hold::Own(registration) => registration.lock().is_some(),

@@ -90,7 +90,7 @@ async fn a_state_that_the_server_has_lost_says_nothing_about_the_store() {
     source.create_unseen(config_map("b", "1")).expect("a new object");
     let error = running.informer.verify().await.expect_err("the state is gone");
     assert!(matches!(error, VerifyError::Expired { .. }), "{error}");
-    assert_eq!(error.to_string(), "the server has no state at resource version 2 any more");
+    assert_eq!(error.to_string(), "resource version 2 has expired on the server");
     assert_eq!((running.informer.last_verification(), source.list_count()), (None, lists + 2));
 
     source.fail_next_list(ListWatchError::Unreachable("no route".into()));

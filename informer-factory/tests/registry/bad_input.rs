@@ -40,20 +40,20 @@ async fn a_resource_that_can_not_be_followed_is_named_with_the_remedy() {
     for ((group, version, resource), expected) in [
         (
             ("stable.example.com", "v1", "crontabs"),
-            "the server doesn't serve stable.example.com/v1, where \"crontabs\" is looked for; check group and version, \
-             or, if it is a custom resource, install its definition",
+            "the server does not serve stable.example.com/v1, the group version of \"crontabs\"; check group and version, \
+             or install the CustomResourceDefinition",
         ),
         (
             ("", "v7", "pods"),
-            "the server doesn't serve v7, where \"pods\" is looked for; check group and version, or, \
-                              if it is a custom resource, install its definition",
+            "the server does not serve v7, the group version of \"pods\"; check group and version, or install the \
+             CustomResourceDefinition",
         ),
         (("", "v1", "Pod"), "v1 has no resource \"Pod\"; its plural is asked for, \"pods\""),
         (("", "v1", "no"), "v1 has no resource \"no\"; its plural is asked for, \"nodes\""),
         (
             ("authorization.k8s.io", "v1", "selfsubjectaccessreviews"),
-            "\"selfsubjectaccessreviews\" of authorization.k8s.io/v1 can't be followed by an informer: the server doesn't \
-             offer to list and watch it",
+            "\"selfsubjectaccessreviews\" of authorization.k8s.io/v1 cannot have an informer: the server does not support \
+             list and watch",
         ),
     ] {
         assert_eq!(refused(group, version, resource).await.to_string(), expected);
@@ -78,7 +78,7 @@ async fn a_server_that_does_not_say_what_it_serves_is_an_error_with_its_cause() 
     let factory = factory(&simulator);
     let pods = GroupVersionResource::gvr("", "v1", "pods");
     let error = within(factory.for_resource(&pods)).await.expect_err("it is refused");
-    assert_eq!(error.to_string(), "the server doesn't say what it serves of v1");
+    assert_eq!(error.to_string(), "discovery of v1 failed");
     assert!(error.source().expect("a cause").to_string().contains("not for you"));
     within(factory.for_resource(&pods)).await.expect("errors are not remembered");
 }

@@ -58,12 +58,12 @@ impl History {
         self.state.lock().violations.clone()
     }
 
-    /// Gives all lines.
+    /// Returns all lines.
     pub(crate) fn print(&self) -> String {
         self.print_lines(|_| true)
     }
 
-    /// Gives the lines that concern one object or everything.
+    /// Returns the lines that concern one object or everything.
     pub(crate) fn print_about(&self, key: Option<&str>) -> String {
         self.print_lines(|line| key.is_none() || line.key.is_none() || line.key.as_deref() == key)
     }

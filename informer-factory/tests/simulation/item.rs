@@ -29,12 +29,12 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Says whether an informer can take it in.
+    /// Returns whether an informer can take it in.
     pub(crate) fn is_good(self) -> bool {
         matches!(self, Self::Number(number) if !is_refused(number))
     }
 
-    /// Says whether the filtering handler is to hear of it.
+    /// Returns whether the filtering handler is to hear of it.
     pub(crate) fn is_even(self) -> bool {
         matches!(self, Self::Number(number) if is_even(number))
     }

@@ -63,7 +63,7 @@ pub(crate) fn try_all(seeds: Range<u64>) -> String {
     )
 }
 
-/// Gives the first seed of so many that finds a bug. Without the bug it must find nothing.
+/// Returns the first seed of so many that finds a bug. Without the bug it must find nothing.
 pub(crate) fn first_to_find(bug: Bug, seeds: Range<u64>) -> Option<u64> {
     let found = seeds.into_iter().find(|seed| !run(*seed, Some(bug)).violations.is_empty())?;
     let without = run(found, None);

@@ -107,7 +107,7 @@ impl Truth {
         }
     }
 
-    /// Gives what there was to be seen of each object at a revision.
+    /// Returns what there was to be seen of each object at a revision.
     pub(crate) fn at(&self, scope: &Scope, revision: u64) -> BTreeMap<String, Sight> {
         let keys = self.0.lock();
         let seen = keys.iter().filter_map(|(key, changes)| {
@@ -117,7 +117,7 @@ impl Truth {
         seen.collect()
     }
 
-    /// Says whether a store that has `stored` of an object may already have told of `told`: it has that very version, or
+    /// Returns whether a store that has `stored` of an object may already have told of `told`: it has that very version, or
     /// something that came after it.
     pub(crate) fn may_tell(&self, scope: &Scope, key: &str, stored: Option<u64>, told: u64) -> bool {
         let keys = self.0.lock();
@@ -130,7 +130,7 @@ impl Truth {
         })
     }
 
-    /// Gives all that there ever was to be seen of an object.
+    /// Returns all that there ever was to be seen of an object.
     pub(crate) fn sights(&self, scope: &Scope, key: &str) -> Vec<Sight> {
         let keys = self.0.lock();
         keys.get(key).into_iter().flatten().map(|change| scope.sight(key, change)).collect()

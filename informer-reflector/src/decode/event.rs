@@ -45,7 +45,7 @@ pub(super) fn decode_event<K: DeserializeOwned>(
     }
 }
 
-/// Says whether a line was not decoded because its object is of another type.
+/// Returns whether a line was not decoded because its object is of another type.
 fn check_type(line: &[u8], expected: &ExpectedType) -> Result<(), ListWatchError> {
     #[derive(Deserialize)]
     struct Line {

@@ -383,7 +383,7 @@ impl<K> fmt::Debug for ListDecoder<K> {
 }
 
 impl Head {
-    /// Says whether what was read is a list. Without items it must at least call itself one: an empty list makes an
+    /// Returns whether what was read is a list. Without items it must at least call itself one: an empty list makes an
     /// informer forget all it knows, and an error page in JSON must not.
     fn is_list(&self) -> bool {
         self.has_items || self.kind.as_deref().is_some_and(|kind| kind.ends_with("List"))

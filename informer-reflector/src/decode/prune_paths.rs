@@ -74,7 +74,7 @@ pub enum PrunePathError {
         path: String,
     },
     /// An object without this field can't be kept in step with the server.
-    #[error("\"{path}\" can't be pruned: an informer tells objects and their versions apart by it")]
+    #[error("\"{path}\" can't be pruned: it identifies an object or its version")]
     Needed {
         /// The text as it was given.
         path: String,
@@ -209,7 +209,7 @@ impl Level {
         }
     }
 
-    /// Says whether a text may stand here.
+    /// Returns whether a text may stand here.
     pub(super) fn allows(&self, text: &str) -> bool {
         self.texts.is_empty() || text.is_empty() || self.texts.iter().any(|allowed| **allowed == *text)
     }

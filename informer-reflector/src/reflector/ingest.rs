@@ -87,7 +87,7 @@ impl Identity {
         }
     }
 
-    /// Says whether the key is that of `meta`, without building another.
+    /// Returns whether the key is that of `meta`, without building another.
     fn is_named(&self, meta: &ObjectMeta) -> bool {
         let name = match meta.namespace.as_deref() {
             Some(namespace) if !namespace.is_empty() => {

@@ -116,7 +116,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Says whether another version may be listed where this one can't. A server that finds fault with a request may mean
+    /// Returns whether another version may be listed where this one can't. A server that finds fault with a request may mean
     /// a version that another wrote before it.
     fn may_be_the_version(&self, error: &ListWatchError) -> bool {
         version_is_unavailable(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
@@ -245,7 +245,7 @@ pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
         || matches!(error, ListWatchError::InvalidRequest(_))
 }
 
-/// Says whether this is the version of a state. Some servers that aren't Kubernetes' own say `0`, which is no state to
+/// Returns whether this is the version of a state. Some servers that aren't Kubernetes' own say `0`, which is no state to
 /// watch from but the wish for any: to go on from there would be to miss, without a word, what was deleted before.
 pub(super) fn is_stated(resource_version: &ResourceVersion) -> bool {
     !resource_version.is_empty() && *resource_version != "0".into()

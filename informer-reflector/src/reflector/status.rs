@@ -77,7 +77,7 @@ impl Health {
         }
     }
 
-    /// Says whether a watch is open or being resumed.
+    /// Returns whether a watch is open or being resumed.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(self, Self::Live { .. })

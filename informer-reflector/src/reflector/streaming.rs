@@ -282,7 +282,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Ok(())
     }
 
-    /// Gives the store what has come of a list, and keeps the handles for its end.
+    /// Returns the store what has come of a list, and keeps the handles for its end.
     pub(super) fn hand_on_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
         if objects.is_empty() {
             return;

@@ -375,7 +375,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Says whether a list may help where watching again doesn't: not where nobody is there, or where the server asks for
+/// Returns whether a list may help where watching again doesn't: not where nobody is there, or where the server asks for
 /// patience or credentials, which would only cost it a list on top.
 fn is_curable_by_list(error: &ListWatchError) -> bool {
     let is_about_us = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();

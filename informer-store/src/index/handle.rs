@@ -91,7 +91,7 @@ impl<K, V: IndexValue> Index<K, V> {
         self.state_in(state).is_some()
     }
 
-    /// Says whether an object, which need not be in the store, has `value`. Calls the index function, so no lock may be
+    /// Returns whether an object, which need not be in the store, has `value`. Calls the index function, so no lock may be
     /// held; where that fails, the object has no value.
     pub(crate) fn holds<Q: Hash + Eq + ?Sized>(&self, object: &Cached<K>, value: &Q) -> bool
     where

@@ -135,10 +135,10 @@ pub(crate) trait AnyIndexState: Send + Sync {
     /// Follows the objects to their new slots.
     fn renumber(&mut self, by_slot: &mut ValuesBySlot, slots: &Renumbering);
 
-    /// Says whether far fewer values are left than there is room for.
+    /// Returns whether far fewer values are left than there is room for.
     fn is_sparse(&self) -> bool;
 
-    /// Gives back the room that values have left.
+    /// Returns back the room that values have left.
     fn compact(&mut self, by_slot: &mut ValuesBySlot);
 }
 

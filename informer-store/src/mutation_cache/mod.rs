@@ -222,7 +222,7 @@ impl<K> MutationCache<K> {
         self.shared.memory.read().len()
     }
 
-    /// Says whether no writes are remembered at present.
+    /// Returns whether no writes are remembered at present.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -253,7 +253,7 @@ impl<K> MutationCache<K> {
     }
 }
 
-/// Says whether a write is later than a state of the store.
+/// Returns whether a write is later than a state of the store.
 fn is_ahead<K>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     // I9: up to its watermark the store has everything. If the object isn't there, it has been deleted since.
     if state.watermark_for(written.key()).is_at_least(written.resource_version()) {

@@ -26,7 +26,7 @@ struct Tombstone {
 }
 
 impl Tombstone {
-    /// Says whether `object` is, or may be, what is buried here, and not a later life under the same name.
+    /// Returns whether `object` is, or may be, what is buried here, and not a later life under the same name.
     fn covers<K>(&self, object: &Cached<K>) -> bool {
         let same_life = !self.uid.is_missing() && self.uid == *object.uid();
         same_life || !object.resource_version().is_newer_than(&self.resource_version)

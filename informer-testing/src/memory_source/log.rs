@@ -105,7 +105,7 @@ impl<K> Log<K> {
         self.readers.len()
     }
 
-    /// Gives a watch all that has happened since it last looked, up to its end.
+    /// Returns a watch all that has happened since it last looked, up to its end.
     pub(super) fn read(&mut self, id: ReaderId) -> Reading<K> {
         let Some(reader) = self.readers.get_mut(&id) else { return Reading::Closed };
         let mut news = Vec::new();

@@ -347,7 +347,7 @@ fn key_of<K: Resource>(object: &K) -> Result<ObjectKey, Refusal> {
     }
 }
 
-/// Gives an object what a server gives it.
+/// Returns an object what a server gives it.
 fn stamp<K: Resource>(object: &mut K, version: u64, before: Option<&K>) {
     let meta = object.meta_mut();
     meta.resource_version = Some(version.to_string());

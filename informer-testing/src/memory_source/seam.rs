@@ -97,7 +97,7 @@ struct Watch<K> {
 
 type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
-/// Gives what there is, or waits for something; nothing more after an error.
+/// Returns what there is, or waits for something; nothing more after an error.
 async fn next<K: Clone>(watch: Option<Watch<K>>) -> Option<(Piece<K>, Option<Watch<K>>)> {
     let mut watch = watch?;
     loop {

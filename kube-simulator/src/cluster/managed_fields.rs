@@ -31,7 +31,7 @@ pub(super) fn entry(manager: &str, subresource: Option<&str>, time: &str, fields
     entry
 }
 
-/// Gives the set of all fields of a value, in the form of `FieldsV1`.
+/// Returns the set of all fields of a value, in the form of `FieldsV1`.
 pub(super) fn of(value: &Value) -> Value {
     match value {
         Value::Object(fields) => fields

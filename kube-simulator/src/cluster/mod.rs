@@ -88,7 +88,7 @@ impl Draw {
         }
     }
 
-    /// Gives the time on the cluster's clock.
+    /// Returns the time on the cluster's clock.
     fn now(&self) -> String {
         self.clock.to_string()
     }

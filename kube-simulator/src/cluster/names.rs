@@ -51,7 +51,7 @@ const WORKLOADS: [&str; 24] = [
 /// The characters of generated names, as the server has them.
 const CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Gives the name of the namespace with this index.
+/// Returns the name of the namespace with this index.
 pub(super) fn namespace(index: usize) -> String {
     numbered(NAMESPACES[index % NAMESPACES.len()], index / NAMESPACES.len())
 }

@@ -31,7 +31,7 @@ impl Node {
         }
     }
 
-    /// Gives an address for a pod of this node; each node has a range of its own.
+    /// Returns an address for a pod of this node; each node has a range of its own.
     pub(super) fn draw_pod_address(&self, draw: &mut Draw) -> String {
         let range = self.index % 65_000;
         format!("100.{}.{}.{}", 64 + range / 256 % 64, range % 256, draw.random.u8(2..=250))

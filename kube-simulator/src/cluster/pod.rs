@@ -84,7 +84,7 @@ pub(super) fn flap(pod: &mut Value, now: &str) {
     }
 }
 
-/// Gives the fields that a kubelet owns in a running pod's status.
+/// Returns the fields that a kubelet owns in a running pod's status.
 pub(super) fn status_fields() -> Value {
     let conditions = ["ContainersReady", "Initialized", "PodReadyToStartContainers", "Ready"];
     managed_fields::of(&json!({

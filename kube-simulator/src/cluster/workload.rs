@@ -78,7 +78,7 @@ impl Workload {
         Pod::new(self.template.clone(), &name, index, draw)
     }
 
-    /// Gives the workload's own objects.
+    /// Returns the workload's own objects.
     pub(super) fn objects(&self) -> Vec<Value> {
         if self.template_hash.is_none() {
             return vec![self.controller("StatefulSet", &self.name, &self.uid)];

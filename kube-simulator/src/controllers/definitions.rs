@@ -115,7 +115,7 @@ fn withdraw(server: &Server, definition: &Definition) {
     }
 }
 
-/// Gives the paths of all versions that are served now.
+/// Returns the paths of all versions that are served now.
 fn paths(server: &Server, definition: &Definition) -> Vec<String> {
     let all = server.catalogue.all();
     let versions = all.iter().filter(|served| defines(definition, served));

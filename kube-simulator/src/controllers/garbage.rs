@@ -21,7 +21,7 @@ use crate::writes::{self, Body, Propagation};
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 
 impl Collecting {
-    /// Says whether nobody is at it. Whoever is looks again.
+    /// Returns whether nobody is at it. Whoever is looks again.
     fn begin(&self, owner: &str) -> bool {
         match self.0.lock().entry(owner.into()) {
             Entry::Vacant(entry) => {
@@ -35,7 +35,7 @@ impl Collecting {
         }
     }
 
-    /// Says whether it is done, because nobody has asked to look again.
+    /// Returns whether it is done, because nobody has asked to look again.
     fn end(&self, owner: &str) -> bool {
         let mut owners = self.0.lock();
         let is_done = !owners.get_mut(owner).is_some_and(std::mem::take);
@@ -161,7 +161,7 @@ fn edit_references(
     });
 }
 
-/// Tells whether the owner has to wait for this dependant.
+/// Returns whether the owner has to wait for this dependant.
 fn blocks(dependant: &Object, owner: &str) -> bool {
     let body = dependant.decode();
     references(&body).any(|reference| reference["uid"] == owner && reference["blockOwnerDeletion"] == true)
@@ -184,13 +184,13 @@ fn staying_dependants(server: &Server, object: &Object) -> Vec<(Arc<Served>, Arc
     found
 }
 
-/// Tells whether an object stays for the sake of an owner that does so, too.
+/// Returns whether an object stays for the sake of an owner that does so, too.
 fn is_held(server: &Server, object: &Object, going: &str) -> bool {
     let stays = |owner: &Object| *owner.uid != *going && !waits_for_dependants(owner);
     owners(server, object).iter().any(|(_, owner)| stays(owner))
 }
 
-/// Tells whether an object is to go as soon as what it owns has gone.
+/// Returns whether an object is to go as soon as what it owns has gone.
 fn waits_for_dependants(object: &Object) -> bool {
     object.terminating && writes::finalizers(&object.decode()).contains(&writes::FOREGROUND)
 }

@@ -31,7 +31,7 @@ pub(super) struct Subresource {
 /// What can be done with a resource, in the order of the real documents.
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// Gives what can be done with a resource. Namespaces go one by one.
+/// Returns what can be done with a resource. Namespaces go one by one.
 pub(super) fn verbs(kind: &ResourceKind) -> Vec<&'static str> {
     VERBS.into_iter().filter(|verb| !(kind.is_namespace() && *verb == "deletecollection")).collect()
 }
@@ -44,13 +44,13 @@ impl GroupVersion {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Gives the path without its slash: `api/v1` or `apis/apps/v1`.
+    /// Returns the path without its slash: `api/v1` or `apis/apps/v1`.
     pub(crate) fn path(&self) -> String {
         if self.group.is_empty() { format!("api/{}", self.version) } else { format!("apis/{}", self.name()) }
     }
 }
 
-/// Gives all versions of all groups: groups by name, the core group first, and the preferred version of each first.
+/// Returns all versions of all groups: groups by name, the core group first, and the preferred version of each first.
 pub(crate) fn group_versions(server: &Server) -> Vec<GroupVersion> {
     let mut found: Vec<GroupVersion> = Vec::new();
     let mut entry = |group: &str, version: &str| -> usize {
@@ -95,7 +95,7 @@ fn priority(version: &str) -> (Reverse<u8>, Reverse<u32>, Reverse<u32>, String) 
     (Reverse(stability), Reverse(major), Reverse(minor), version.to_owned())
 }
 
-/// Gives the subresources of a resource.
+/// Returns the subresources of a resource.
 pub(super) fn subresources(kind: &ResourceKind) -> Vec<Subresource> {
     let of = |name, group: &str, version: &str, kind: &str, verbs| Subresource {
         name,

@@ -20,7 +20,7 @@ impl Gate {
         self.0.cancel();
     }
 
-    /// Says whether it has been released.
+    /// Returns whether it has been released.
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.0.is_cancelled()

@@ -116,7 +116,7 @@ impl FaultPlan {
         Self { troubles, requests: options.requests.clone(), duration: options.duration }
     }
 
-    /// Gives what the plan holds, in the order in which it begins.
+    /// Returns what the plan holds, in the order in which it begins.
     #[must_use]
     pub fn troubles(&self) -> &[PlannedTrouble] {
         &self.troubles

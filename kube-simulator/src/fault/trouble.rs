@@ -98,7 +98,7 @@ enum What {
 }
 
 impl Trouble {
-    /// Says whether it lasts, and is not over as soon as it has happened.
+    /// Returns whether it lasts, and is not over as soon as it has happened.
     #[must_use]
     pub fn lasts(self) -> bool {
         !matches!(

@@ -82,7 +82,7 @@ pub(crate) async fn list(
     })
 }
 
-/// Tells whether a list comes from the watch cache, and not from etcd. While the cache is being filled, etcd takes what it
+/// Returns whether a list comes from the watch cache, and not from etcd. While the cache is being filled, etcd takes what it
 /// can give in pages, and the rest is refused.
 fn comes_from_cache(
     kind: &ResourceKind,
@@ -150,7 +150,7 @@ async fn resume(
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
 }
 
-/// Gives the newest state: from the watch cache, if that has it in time, and else from etcd, unless that is not to be asked.
+/// Returns the newest state: from the watch cache, if that has it in time, and else from etcd, unless that is not to be asked.
 async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     let revision = source.revision;
     if !cached {

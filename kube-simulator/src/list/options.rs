@@ -86,7 +86,7 @@ impl ListOptions {
         }
     }
 
-    /// Gives the resource version of a list or get as a number, if one is given.
+    /// Returns the resource version of a list or get as a number, if one is given.
     pub(crate) fn parsed_resource_version(&self) -> Result<Option<u64>, Refusal> {
         if self.resource_version.is_empty() {
             return Ok(None);
@@ -95,7 +95,7 @@ impl ListOptions {
         parsed.map(Some).map_err(|why| status::bad_request(format!("invalid resource version: {why}")))
     }
 
-    /// Gives the resource version of a watch as a number, 0 if none is given.
+    /// Returns the resource version of a watch as a number, 0 if none is given.
     pub(crate) fn watched_resource_version(&self) -> Result<u64, Refusal> {
         match self.resource_version.as_str() {
             "" => Ok(0),
@@ -172,7 +172,7 @@ impl ListOptions {
         }
     }
 
-    /// Tells whether a watch is to begin with all objects, and to say where they end.
+    /// Returns whether a watch is to begin with all objects, and to say where they end.
     pub(crate) fn asks_for_streaming_list(&self) -> bool {
         self.send_initial_events == Some(true) && self.allow_bookmarks
     }
@@ -184,7 +184,7 @@ impl ListOptions {
         self.unknown_match = None;
     }
 
-    /// Tells whether a list is to show the state at one resource version, or goes on with such a list.
+    /// Returns whether a list is to show the state at one resource version, or goes on with such a list.
     pub(crate) fn names_a_state(&self) -> bool {
         let of_old = self.limit > 0 && !matches!(self.resource_version.as_str(), "" | "0");
         match self.version_match {

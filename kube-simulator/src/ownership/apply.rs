@@ -107,7 +107,7 @@ fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) 
     found
 }
 
-/// Tells whether somebody owns a leaf, or something within an element of a list.
+/// Returns whether somebody owns a leaf, or something within an element of a list.
 fn owned(entries: &[Entry], path: &Path) -> bool {
     let within = match path.as_slice() {
         [within @ .., last] if **last == *"." => within,

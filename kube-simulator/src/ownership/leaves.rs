@@ -68,7 +68,7 @@ pub(super) fn form(kind: &ResourceKind, field: &str, schema: Option<&Value>, val
     }
 }
 
-/// Gives the leaves of an object, without what nobody owns.
+/// Returns the leaves of an object, without what nobody owns.
 pub(super) fn leaves<'v>(kind: &ResourceKind, body: &'v Body) -> Leaves<'v> {
     collect_all(kind, body).leaves
 }

@@ -109,7 +109,7 @@ fn remove_from_list(elements: &mut Vec<Value>, leaves: &Body) {
     });
 }
 
-/// Tells whether a path leads to a field by which an element of a list is known.
+/// Returns whether a path leads to a field by which an element of a list is known.
 pub(super) fn is_key(path: &Path) -> bool {
     let [.., element, field] = path.as_slice() else {
         return false;

@@ -89,7 +89,7 @@ impl FieldType {
         Self { name, is_map: false, is_list: false }
     }
 
-    /// Tells whether text in JSON is base64 of bytes.
+    /// Returns whether text in JSON is base64 of bytes.
     pub(crate) fn is_binary(&self) -> bool {
         self.name == "y"
     }
@@ -153,7 +153,7 @@ impl Messages {
         self.fields(message).iter().find(|field| field.number == number)
     }
 
-    /// Gives the fields of a message in the order of their numbers, which is that in which Go writes them.
+    /// Returns the fields of a message in the order of their numbers, which is that in which Go writes them.
     pub(super) fn fields(&self, message: &str) -> &[Field] {
         self.find(message).map_or(&[], |message| &message.fields)
     }
@@ -163,7 +163,7 @@ impl Messages {
         self.names.get(name).map(|place| &self.messages[*place])
     }
 
-    /// Gives the message at a place.
+    /// Returns the message at a place.
     pub(super) fn at(&self, place: usize) -> &Message {
         &self.messages[place]
     }

@@ -41,13 +41,13 @@ impl<'j> Fields<'j> {
         }
     }
 
-    /// Gives a field, if it is there and is not null.
+    /// Returns a field, if it is there and is not null.
     pub(super) fn get(&self, name: &str) -> Option<&Node<'j>> {
         let (_, value) = self.0.iter().find(|(known, _)| *known.0 == *name)?;
         (!matches!(value, Node::Null)).then_some(value)
     }
 
-    /// Gives the text of a field, which is empty if it has none.
+    /// Returns the text of a field, which is empty if it has none.
     pub(super) fn text(&self, name: &str) -> &str {
         match self.get(name) {
             Some(Node::Text(text)) => text,

@@ -6,7 +6,7 @@ use super::place::Place;
 use super::{OF_EVERY_OBJECT, of_field};
 use crate::status::{FieldError, FieldErrors};
 
-/// Gives everything that is wrong with an object.
+/// Returns everything that is wrong with an object.
 pub(crate) fn check(schema: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = FieldErrors::default();
     walk(schema, object, &Place::Root, &mut errors);

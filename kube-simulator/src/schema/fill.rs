@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::of_field;
 
-/// Gives the fields that are absent, or null where that is not allowed, the defaults of the schema.
+/// Returns the fields that are absent, or null where that is not allowed, the defaults of the schema.
 pub(crate) fn fill(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {

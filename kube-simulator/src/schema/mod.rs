@@ -22,13 +22,13 @@ use serde_json::Value;
 /// What all objects have, whatever their schema says.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Gives the schema of a field, be it named or one of many alike.
+/// Returns the schema of a field, be it named or one of many alike.
 pub(crate) fn of_field<'s>(schema: &'s Value, field: &str) -> Option<&'s Value> {
     let named = schema.get("properties").and_then(|properties| properties.get(field));
     named.or_else(|| schema.get("additionalProperties").filter(|of_all| of_all.is_object()))
 }
 
-/// Tells whether fields may stay that the schema does not name.
+/// Returns whether fields may stay that the schema does not name.
 fn keeps_unknown(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true || schema["additionalProperties"] == true
 }

@@ -100,7 +100,7 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'
     }
 }
 
-/// Tells whether a keyword says something. What `x-kubernetes-int-or-string` says in two ways is checked.
+/// Returns whether a keyword says something. What `x-kubernetes-int-or-string` says in two ways is checked.
 fn applies(schema: &Value, keyword: &str) -> bool {
     let is_said = schema.get(keyword).is_some_and(|said| *said != false);
     is_said && !(schema["x-kubernetes-int-or-string"] == true && matches!(keyword, "anyOf" | "allOf"))

@@ -42,7 +42,7 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
-    /// Tells whether only one value of a selectable field is selected.
+    /// Returns whether only one value of a selectable field is selected.
     pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
         let index = kind.selectable_fields.iter().position(|known| known == field);
         let wanted = index.map(Field::Selectable);

@@ -30,7 +30,7 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// Tells whether a requirement, or the list of values of one, can end here.
+    /// Returns whether a requirement, or the list of values of one, can end here.
     fn is_sign(self, sign: &str) -> bool {
         self == Token::Sign(sign)
     }

@@ -34,12 +34,12 @@ impl Filter {
         })
     }
 
-    /// Tells whether a label or field selector is at work.
+    /// Returns whether a label or field selector is at work.
     pub(crate) fn selects(&self) -> bool {
         !(self.labels.is_everything() && self.fields.is_everything())
     }
 
-    /// Tells whether only one value of a selectable field is selected.
+    /// Returns whether only one value of a selectable field is selected.
     pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
         self.fields.names_one(kind, field)
     }

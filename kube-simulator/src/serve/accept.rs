@@ -58,7 +58,7 @@ pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result
     Ok(found)
 }
 
-/// Tells whether JSON is to be indented: the parameter `pretty` says it, or else the program that asks.
+/// Returns whether JSON is to be indented: the parameter `pretty` says it, or else the program that asks.
 fn is_for_people(request: &RecordedRequest) -> bool {
     if let Some(said) = request.parameter("pretty").filter(|said| !said.is_empty()) {
         return ["1", "t", "T", "TRUE", "true", "True"].contains(&said.as_str());
@@ -89,7 +89,7 @@ pub(super) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> 
     ["v2", "v2beta1"].into_iter().find(|known| *known == version)
 }
 
-/// Tells whether a client wants the old `OpenAPI` document in protobuf, for which there is a schema by Gnostic.
+/// Returns whether a client wants the old `OpenAPI` document in protobuf, for which there is a schema by Gnostic.
 pub(super) fn wants_gnostic(headers: &HeaderMap) -> bool {
     let prefix = "application/com.github.proto-openapi.spec.v2";
     offers(headers).first().is_some_and(|offer| offer.media_type.starts_with(prefix))

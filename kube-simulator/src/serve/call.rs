@@ -69,7 +69,7 @@ impl Call {
         Patch::parse(kind, self.content_type(), &self.body, self.takes_cbor())
     }
 
-    /// Gives the shape in which the client wants objects of a resource.
+    /// Returns the shape in which the client wants objects of a resource.
     pub(super) fn shape(&self, served: &Served) -> Result<Shape, Refusal> {
         let text = self.recorded.parameter("includeObject").unwrap_or_default();
         let include = Include::parse(&text).ok_or_else(|| {

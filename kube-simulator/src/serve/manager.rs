@@ -32,7 +32,7 @@ pub(super) fn of_user_agent(agent: &str) -> String {
     name
 }
 
-/// Tells whether Go's `unicode.IsPrint` holds.
+/// Returns whether Go's `unicode.IsPrint` holds.
 fn is_printable(character: char) -> bool {
     // Behind another character, only quotes, backslashes and what can't be printed are escaped.
     let escaped = format!("a{character}").escape_debug().count() > 2;

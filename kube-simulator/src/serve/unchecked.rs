@@ -53,7 +53,7 @@ fn of_workload(kind: &str, object: &Value) -> Vec<String> {
     warnings
 }
 
-/// Tells whether there are wanted labels, and all are among the others.
+/// Returns whether there are wanted labels, and all are among the others.
 fn matches_labels(wanted: &Value, labels: &Value) -> bool {
     wanted.as_object().is_some_and(|wanted| wanted.iter().all(|(name, value)| labels[name] == *value))
 }

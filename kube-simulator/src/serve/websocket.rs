@@ -106,7 +106,7 @@ fn is_asked_for(headers: &HeaderMap) -> bool {
     upgrade && value(headers, &CONNECTION).to_ascii_lowercase().contains("upgrade")
 }
 
-/// Gives the response that hands the connection over, or why there is none.
+/// Returns the response that hands the connection over, or why there is none.
 fn shake_hands(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'static str)> {
     let key = value(headers, &SEC_WEBSOCKET_KEY);
     if key.is_empty() {

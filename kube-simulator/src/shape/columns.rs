@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::cells::{Cell, Column, Computed};
 use super::path::JsonPath;
 
-/// Gives the columns of a kind.
+/// Returns the columns of a kind.
 pub(crate) fn of(group: &str, kind: &str) -> Vec<Column> {
     match (group, kind) {
         ("", "Pod") => pod(),

@@ -66,7 +66,7 @@ impl Shape {
         self.encoding
     }
 
-    /// Gives an object on its own.
+    /// Returns an object on its own.
     pub(crate) fn document(&mut self, object: &Object) -> Bytes {
         if self.sends_stored_protobuf() {
             return self.stored_protobuf(object).into();
@@ -79,7 +79,7 @@ impl Shape {
         }
     }
 
-    /// Gives a whole list.
+    /// Returns a whole list.
     pub(crate) fn list(&self, metadata: &Value, objects: &[Arc<Object>]) -> Bytes {
         if self.encoding == Encoding::Protobuf {
             // It stands on what is in it, so that no list is parsed as a whole.
@@ -110,7 +110,7 @@ impl Shape {
         self.encoding.document(&*json).into_owned().into()
     }
 
-    /// Gives an event of a watch about an object.
+    /// Returns an event of a watch about an object.
     pub(crate) fn event(&mut self, kind: &str, object: &Object) -> Vec<u8> {
         if self.sends_stored_protobuf() {
             return protobuf::event(kind, &self.stored_protobuf(object));
@@ -148,7 +148,7 @@ impl Shape {
         }
     }
 
-    /// Gives a bookmark: an event about an object without content.
+    /// Returns a bookmark: an event about an object without content.
     ///
     /// The real server's bookmarks are empty objects of the kind, zero values included, so a bookmark need not be a
     /// valid object of its kind.
@@ -170,7 +170,7 @@ impl Shape {
         self.encoding.event("BOOKMARK", object.as_bytes())
     }
 
-    /// Gives the JSON of a list up to the opening bracket of its items.
+    /// Returns the JSON of a list up to the opening bracket of its items.
     pub(crate) fn list_head(&self, metadata: &Value) -> String {
         let (kind, api_version) = match self.form {
             Form::Full => (format!("{}List", self.kind.kind), self.kind.api_version()),

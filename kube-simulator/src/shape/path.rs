@@ -37,7 +37,7 @@ impl JsonPath {
         Some(Self(steps))
     }
 
-    /// Gives a path at which there is never anything.
+    /// Returns a path at which there is never anything.
     pub(crate) fn nowhere() -> Self {
         Self(vec![Step::Where(Self(Vec::new()), String::new()), Step::Index(0)])
     }
@@ -65,7 +65,7 @@ fn find<'v>(steps: &[Step], value: &'v Value) -> Option<&'v Value> {
     }
 }
 
-/// Gives a scalar as text, a string without its quotes.
+/// Returns a scalar as text, a string without its quotes.
 pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -105,7 +105,7 @@ impl Simulator {
         self.server.restart();
     }
 
-    /// Says whether the watch cache is filled. If it is not, as after a start or when the server lost its connection to
+    /// Returns whether the watch cache is filled. If it is not, as after a start or when the server lost its connection to
     /// etcd, all watches end, and until this is called with `true` again
     ///
     /// - watches are refused with 429 `TooManyRequests`, as HTTP statuses, and with a `Retry-After` that grows with the time

@@ -15,7 +15,7 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Gives the resource version of the moment at which it was made.
+    /// Returns the resource version of the moment at which it was made.
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.revision

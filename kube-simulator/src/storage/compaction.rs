@@ -30,7 +30,7 @@ impl Compaction {
         Self { interval, due: Instant::now() + interval.unwrap_or_default(), noted: 0, compacted: 0 }
     }
 
-    /// Gives the revision before which everything is forgotten by now, if nothing has been written since the last time that
+    /// Returns the revision before which everything is forgotten by now, if nothing has been written since the last time that
     /// it was asked but what makes `current` of it.
     pub(super) fn up_to(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);

@@ -43,7 +43,7 @@ impl Event {
         self.object.resource_version
     }
 
-    /// Gives the previous version under this event's resource version: what a watch whose selector matched only
+    /// Returns the previous version under this event's resource version: what a watch whose selector matched only
     /// the previous version is told was deleted. It is built once, for all such watches.
     pub(crate) fn departed(&self, kind: &ResourceKind) -> &Arc<Object> {
         self.departed.get_or_init(|| {
@@ -175,7 +175,7 @@ impl History {
         self.first + older as u64
     }
 
-    /// Gives the events that a reader wants next, up to a resource version, unless it has fallen too far behind.
+    /// Returns the events that a reader wants next, up to a resource version, unless it has fallen too far behind.
     /// `is_sent` tells which of them go out; where it is a matter of time, the others pile up nowhere.
     pub(crate) fn read(
         &self,
@@ -205,7 +205,7 @@ impl History {
         }
     }
 
-    /// Tells whether as many events wait for a reader as its channels hold, of which it has taken some: of those up to a
+    /// Returns whether as many events wait for a reader as its channels hold, of which it has taken some: of those up to a
     /// resource version that count.
     pub(crate) fn is_full(
         &self,

@@ -62,7 +62,7 @@ pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision
     Ok(page)
 }
 
-/// Gives all objects, and the resource version at which they are the truth.
+/// Returns all objects, and the resource version at which they are the truth.
 pub(super) fn everything(
     state: &State,
     at: At,
@@ -72,7 +72,7 @@ pub(super) fn everything(
     Ok((in_key_order(state, &undone, "").cloned().collect(), resource_version))
 }
 
-/// Gives one object as it was.
+/// Returns one object as it was.
 pub(super) fn object(
     state: &State,
     key: &str,
@@ -84,7 +84,7 @@ pub(super) fn object(
     Ok(undone.get(key).copied().unwrap_or_else(now).cloned())
 }
 
-/// Gives what has to be undone to get to a state, and its resource version.
+/// Returns what has to be undone to get to a state, and its resource version.
 fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(Undone<'a>, u64), Refusal> {
     let version = match at {
         At::Latest => return Ok((Undone::new(), revision.current())),

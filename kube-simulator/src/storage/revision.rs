@@ -71,7 +71,7 @@ impl Revision {
         &self.watch_cache
     }
 
-    /// Tells whether it is a second API server's.
+    /// Returns whether it is a second API server's.
     pub(crate) fn is_of_replica(&self) -> bool {
         self.lag.is_some()
     }

@@ -46,14 +46,14 @@ impl Table {
         self.state.read().objects.get(key).cloned()
     }
 
-    /// Gives the objects that the object with this UID owns, in key order.
+    /// Returns the objects that the object with this UID owns, in key order.
     pub(crate) fn dependants_of(&self, uid: &str) -> Vec<Arc<Object>> {
         let state = self.state.read();
         let keys = state.dependants.get(uid).into_iter().flatten();
         keys.filter_map(|key| state.objects.get(key).cloned()).collect()
     }
 
-    /// Gives the objects of a namespace in key order.
+    /// Returns the objects of a namespace in key order.
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<Object>> {
         let prefix = format!("{namespace}/");
         let state = self.state.read();
@@ -61,7 +61,7 @@ impl Table {
         found.map(|(_, object)| object.clone()).collect()
     }
 
-    /// Says whether there is anything in a namespace.
+    /// Returns whether there is anything in a namespace.
     pub(crate) fn is_in_use(&self, namespace: &str) -> bool {
         let prefix = format!("{namespace}/");
         let state = self.state.read();
@@ -69,7 +69,7 @@ impl Table {
         next.is_some_and(|(key, _)| key.starts_with(&prefix))
     }
 
-    /// Gives an object as an API server knows it that may be behind.
+    /// Returns an object as an API server knows it that may be behind.
     pub(crate) fn get_known(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, Refusal> {
         let state = self.state.read();
         past::object(&state, key, at, &self.revision)
@@ -80,13 +80,13 @@ impl Table {
         self.state.read().objects.len()
     }
 
-    /// Gives all objects in key order, and the revision at which they are the truth.
+    /// Returns all objects in key order, and the revision at which they are the truth.
     pub(crate) fn snapshot(&self) -> (Vec<Arc<Object>>, u64) {
         let state = self.state.read();
         (state.objects.values().cloned().collect(), self.revision.current())
     }
 
-    /// Gives one page of objects, now or at a past resource version.
+    /// Returns one page of objects, now or at a past resource version.
     pub(crate) fn page(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
         let state = self.state.read();
         past::page(&state, request, &self.revision)
@@ -127,7 +127,7 @@ impl Table {
         self.changed.ring();
     }
 
-    /// Gives a copy of all objects by key.
+    /// Returns a copy of all objects by key.
     pub(crate) fn copy(&self) -> BTreeMap<String, Arc<Object>> {
         self.state.read().objects.clone()
     }
@@ -137,7 +137,7 @@ impl Table {
         self.changed.listen()
     }
 
-    /// Gives the lowest resource version to watch from, and a reader of what comes after a resource version.
+    /// Returns the lowest resource version to watch from, and a reader of what comes after a resource version.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -155,12 +155,12 @@ impl Table {
         (floor, Reader { cursor, joined, patience })
     }
 
-    /// Gives how many events a real server would let pile up for one watch, which is at most so many.
+    /// Returns how many events a real server would let pile up for one watch, which is at most so many.
     pub(crate) fn channel(&self, most: usize) -> u64 {
         self.state.read().history.channel(most)
     }
 
-    /// Gives all objects that an API server knows of together with their revision, and a reader of what comes after.
+    /// Returns all objects that an API server knows of together with their revision, and a reader of what comes after.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -172,7 +172,7 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, patience }))
     }
 
-    /// Gives the events that a reader wants next and an API server knows of, and the revision up to which they are
+    /// Returns the events that a reader wants next and an API server knows of, and the revision up to which they are
     /// complete.
     pub(crate) fn read(
         &self,
@@ -185,7 +185,7 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_sent)?, up_to))
     }
 
-    /// Tells whether a reader that has taken so many events had no room for more, of those that count and that an API server
+    /// Returns whether a reader that has taken so many events had no room for more, of those that count and that an API server
     /// knows of.
     pub(crate) fn is_full(
         &self,

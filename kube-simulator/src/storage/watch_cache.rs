@@ -19,7 +19,7 @@ const GROWTH: f64 = 0.06;
 pub(crate) struct WatchCache(Arc<Mutex<Option<Instant>>>);
 
 impl WatchCache {
-    /// Says whether it is ready from now on. If it was not before either, the time goes on.
+    /// Returns whether it is ready from now on. If it was not before either, the time goes on.
     pub(crate) fn set_ready(&self, ready: bool) {
         let mut unready_since = self.0.lock();
         let begin = unready_since.unwrap_or_else(Instant::now);
@@ -35,7 +35,7 @@ impl WatchCache {
     }
 }
 
-/// Gives the whole seconds in e^(0.06 t), at least 1 and at most 30, as `calculateRetryAfterForUnreadyCache` does.
+/// Returns the whole seconds in e^(0.06 t), at least 1 and at most 30, as `calculateRetryAfterForUnreadyCache` does.
 fn retry_after(downtime: Duration) -> u32 {
     let grown = (GROWTH * downtime.as_secs_f64()).exp();
     (1..=LONGEST).rev().find(|seconds| f64::from(*seconds) <= grown).unwrap_or(1)

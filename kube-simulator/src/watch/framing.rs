@@ -25,7 +25,7 @@ impl Framing {
         Self { shape, one_by_one }
     }
 
-    /// Tells whether nothing more goes into a piece.
+    /// Returns whether nothing more goes into a piece.
     pub(super) fn is_full(&self, buffer: &BytesMut) -> bool {
         buffer.len() >= if self.one_by_one { 1 } else { PIECE }
     }

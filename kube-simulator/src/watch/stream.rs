@@ -33,7 +33,7 @@ const SLOWEST_TICK: f64 = 1.25;
 /// The furthest ahead that anything is planned. A clock can't count to the end of any time that somebody may give.
 const FURTHEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Gives the time that is so far ahead, or a year if it is further.
+/// Returns the time that is so far ahead, or a year if it is further.
 pub(super) fn ahead(wait: Duration) -> Instant {
     Instant::now() + wait.min(FURTHEST)
 }
@@ -132,7 +132,7 @@ impl WatchStream {
         stream::unfold(self, |mut watch| async move { watch.next().await.map(|bytes| (bytes, watch)) })
     }
 
-    /// Gives the next piece of the body.
+    /// Returns the next piece of the body.
     async fn next(&mut self) -> Option<std::io::Result<Bytes>> {
         loop {
             let mut buffer = BytesMut::new();
@@ -238,7 +238,7 @@ impl WatchStream {
         }
     }
 
-    /// Tells whether fewer events waited for this watch at that time than its channels hold.
+    /// Returns whether fewer events waited for this watch at that time than its channels hold.
     fn has_room_at(&self, time: Instant) -> bool {
         let waited = |event: &Event| event.written <= time && self.view(event).is_some();
         // What had happened when it was opened is not in its channels.
@@ -271,7 +271,7 @@ impl WatchStream {
         }
     }
 
-    /// Gives the event as it looks through the selectors: an object may come into view or leave it.
+    /// Returns the event as it looks through the selectors: an object may come into view or leave it.
     fn view<'e>(&self, event: &'e Event) -> Option<(&'static str, &'e Object)> {
         let before = event.previous.as_ref().is_some_and(|previous| self.filter.matches(previous));
         let now = !event.is_deletion && self.filter.matches(&event.object);

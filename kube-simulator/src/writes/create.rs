@@ -152,7 +152,7 @@ fn settle_status(kind: &ResourceKind, body: &mut Body) {
     }
 }
 
-/// Gives what is not there yet.
+/// Returns what is not there yet.
 fn fill_in(kind: &ResourceKind, metadata: &mut Map<String, Value>, stamp: &Stamp) {
     let absent = |value: Option<&Value>| value.is_none_or(Value::is_null);
     if absent(metadata.get("uid")) {

@@ -132,7 +132,7 @@ impl DeleteOptions {
         }
     }
 
-    /// Tells whether nothing is to be deleted.
+    /// Returns whether nothing is to be deleted.
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run.iter().any(|stage| stage == "All")
     }
@@ -244,7 +244,7 @@ struct Ending {
 }
 
 impl Ending {
-    /// Gives what a delete makes of an object's ending; none if that stays as it is, because it is no later than what the
+    /// Returns what a delete makes of an object's ending; none if that stays as it is, because it is no later than what the
     /// delete asks for (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`).
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
         let wanted = options.grace_period_seconds.map(positive);
@@ -279,13 +279,13 @@ fn later(time: Timestamp, seconds: i64) -> Timestamp {
     moved.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
-/// Tells whether objects of the kind end in two steps, as pods do if the builder asks for it.
+/// Returns whether objects of the kind end in two steps, as pods do if the builder asks for it.
 fn ends_gracefully(writer: &Writer<'_>) -> bool {
     let kind = &writer.served.kind;
     writer.server.settings.habits.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Gives how many seconds the object is given to end. Only scheduled pods are, and only if the builder asks for it.
+/// Returns how many seconds the object is given to end. Only scheduled pods are, and only if the builder asks for it.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

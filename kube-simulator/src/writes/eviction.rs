@@ -46,7 +46,7 @@ fn delete_options(eviction: &Value) -> Result<DeleteOptions, Refusal> {
     }
 }
 
-/// Tells whether nobody is disrupted by the end of a pod: it has none to serve yet, or has ended already.
+/// Returns whether nobody is disrupted by the end of a pod: it has none to serve yet, or has ended already.
 fn ends_anyway(pod: &Object) -> bool {
     let body = Value::Object(pod.decode());
     pod.terminating || matches!(body["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
@@ -72,7 +72,7 @@ fn spend(writer: &Writer<'_>, pod: &Object) -> Result<(), Refusal> {
     }
 }
 
-/// Tells whether a budget is about a pod: one without selector is about none, one with an empty selector about all.
+/// Returns whether a budget is about a pod: one without selector is about none, one with an empty selector about all.
 fn covers(budget: &Value, pod: &Object) -> bool {
     let selector = &budget["spec"]["selector"];
     let parsed = LabelSelector::parse(&selector_text(selector));
@@ -99,7 +99,7 @@ fn spend_of(writer: &Writer<'_>, budgets: &Served, budget: &Object, pod: &Object
     })
 }
 
-/// Tells whether a pod may go because it is not ready: it is none of those that the budget counts on, if those are enough
+/// Returns whether a pod may go because it is not ready: it is none of those that the budget counts on, if those are enough
 /// or if the budget says so.
 fn needs_no_budget(budget: &Body, pod: &Object) -> bool {
     let pod = Value::Object(pod.decode());

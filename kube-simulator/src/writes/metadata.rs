@@ -14,7 +14,7 @@ const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "foregroundDeletion", "orp
 /// Maximum length of all annotations together, keys included, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// Gives all that is wrong with an object's metadata.
+/// Returns all that is wrong with an object's metadata.
 pub(super) fn check(body: &Body) -> Vec<FieldError> {
     let Some(metadata) = body.get("metadata") else {
         return Vec::new();

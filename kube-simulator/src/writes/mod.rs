@@ -100,7 +100,7 @@ impl Writer<'_> {
         self.settled(delete::delete(self, name, options))
     }
 
-    /// Gives what `/scale` shows of an object.
+    /// Returns what `/scale` shows of an object.
     pub(crate) fn scale(&self, name: &str) -> Result<Value, Refusal> {
         scale::get(self, name)
     }
@@ -199,7 +199,7 @@ pub(crate) fn metadata_str<'a>(body: &'a Body, field: &str) -> Option<&'a str> {
     body.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Gives the finalizers of an object.
+/// Returns the finalizers of an object.
 pub(crate) fn finalizers(body: &Body) -> Vec<&str> {
     let listed = body.get("metadata").and_then(|metadata| metadata.get("finalizers"));
     listed.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()

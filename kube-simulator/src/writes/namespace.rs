@@ -27,7 +27,7 @@ pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal
 /// The finalizer, in the spec of each namespace, of the controller that empties those that are deleted.
 const CONTROLLER: &str = "kubernetes";
 
-/// Gives the finalizers in the spec of a namespace, which has those in its metadata as well.
+/// Returns the finalizers in the spec of a namespace, which has those in its metadata as well.
 pub(crate) fn spec_finalizers(namespace: &Body) -> Vec<String> {
     let listed = namespace.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
     listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -43,7 +43,7 @@ pub(super) fn set_spec_finalizers(namespace: &mut Body, finalizers: Vec<String>)
     }
 }
 
-/// Gives a new namespace the finalizer that all have.
+/// Returns a new namespace the finalizer that all have.
 pub(super) fn hold(namespace: &mut Body) {
     let mut held = spec_finalizers(namespace);
     if !held.iter().any(|finalizer| finalizer == CONTROLLER) {

@@ -19,14 +19,14 @@ pub(crate) enum Rescale<'a> {
     Patch(&'a Patch),
 }
 
-/// Gives what `/scale` shows of an object.
+/// Returns what `/scale` shows of an object.
 pub(super) fn get(writer: &Writer<'_>, name: &str) -> Result<Value, Refusal> {
     let found = writer.served.table.get(&writer.key(name));
     let object = found.ok_or_else(|| status::not_found(&writer.served.kind, name))?;
     get_from(&writer.served.kind, &object)
 }
 
-/// Gives what `/scale` shows of a version of an object.
+/// Returns what `/scale` shows of a version of an object.
 pub(super) fn get_from(kind: &ResourceKind, object: &Object) -> Result<Value, Refusal> {
     Ok(show(paths(kind)?, &Value::Object(object.decode())))
 }

@@ -19,7 +19,7 @@ impl Stamp {
     }
 }
 
-/// Gives a time as the API writes it, in whole seconds.
+/// Returns a time as the API writes it, in whole seconds.
 pub(crate) fn in_seconds(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }

@@ -147,7 +147,7 @@ fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     }
 }
 
-/// Gives what a patch says of something that is not there yet.
+/// Returns what a patch says of something that is not there yet.
 fn plain(patch: Body) -> Body {
     let kept = patch.into_iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
     kept.map(|(name, value)| (name, without_directives(value))).collect::<Map<_, _>>()

@@ -91,7 +91,7 @@ pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Out
     })
 }
 
-/// Tells whether an object is being deleted and nothing holds it back any more.
+/// Returns whether an object is being deleted and nothing holds it back any more.
 fn goes_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
     let metadata = body.get("metadata");
     let grace = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64());

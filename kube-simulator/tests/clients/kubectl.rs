@@ -113,7 +113,7 @@ impl Answer {
     }
 }
 
-/// Tells whether a word is a short time span such as `5s` or `3m20s`.
+/// Returns whether a word is a short time span such as `5s` or `3m20s`.
 fn is_age(word: &str) -> bool {
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
     let units = word.bytes().filter(|byte| b"smhd".contains(byte)).count();

@@ -30,7 +30,7 @@ fn write(simulator: &Simulator, times: u64) -> (u64, u64) {
     (first, last)
 }
 
-/// Says whether a watch can begin after this resource version: the first event that it is sent says it.
+/// Returns whether a watch can begin after this resource version: the first event that it is sent says it.
 async fn can_watch(simulator: &Simulator, path: &str, version: u64) -> bool {
     let mut watch = Lines::open(simulator, &format!("{path}?watch=1&resourceVersion={version}")).await;
     let first = watch.next().await.expect("an event");

@@ -67,7 +67,7 @@ async fn connect(simulator: &Simulator) -> TcpStream {
     TcpStream::connect(simulator.url().trim_start_matches("http://")).await.unwrap()
 }
 
-/// Gives the body of an answer that comes in one piece.
+/// Returns the body of an answer that comes in one piece.
 async fn body(response: Response<RecvStream>) -> Value {
     let bytes = response.into_body().data().await.unwrap().unwrap();
     serde_json::from_slice(&bytes).unwrap()

@@ -34,7 +34,7 @@ fn event(name: &str) -> Value {
     })
 }
 
-/// Gives the next lines of a watch that come in one piece.
+/// Returns the next lines of a watch that come in one piece.
 async fn next_names(body: &mut ResponseBody) -> Vec<String> {
     let frame = body.frame().await.expect("not the end").expect("no error").into_data().expect("data");
     let lines = serde_json::Deserializer::from_slice(&frame).into_iter::<Value>();

@@ -78,7 +78,7 @@ pub(crate) async fn body_of(response: http::Response<ResponseBody>) -> Value {
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
-/// Gives a field of each element of a list.
+/// Returns a field of each element of a list.
 pub(crate) fn names_of(list: &Value, field: &str) -> Vec<String> {
     let items = list.as_array().expect("a list");
     items.iter().map(|item| item[field].as_str().unwrap_or_default().to_owned()).collect()
@@ -106,7 +106,7 @@ impl Lines {
         Self { body: response.into_body(), buffer: Vec::new() }
     }
 
-    /// Gives the next line, or none at the clean end of the stream.
+    /// Returns the next line, or none at the clean end of the stream.
     pub(crate) async fn next_line(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -117,13 +117,13 @@ impl Lines {
         }
     }
 
-    /// Gives the next event.
+    /// Returns the next event.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let line = self.next_line().await?;
         Some(serde_json::from_slice(&line).expect("an event"))
     }
 
-    /// Gives the next event in short: its type, and the object's name and resource version.
+    /// Returns the next event in short: its type, and the object's name and resource version.
     pub(crate) async fn brief(&mut self) -> Option<(String, String, u64)> {
         let event = self.next().await?;
         let metadata = &event["object"]["metadata"];

@@ -45,7 +45,7 @@ pub(crate) enum Extra {
     Kubectl,
     /// Makes Deployments into pods, collects garbage, gives namespaces their service accounts.
     ControllerManager,
-    /// Gives pods their nodes.
+    /// Assigns pods to nodes.
     Scheduler,
     /// Plays nodes: pods bound to one are reported as running.
     Kwok,
