@@ -1,8 +1,7 @@
-//! [`SharedInformerFactory`]: one informer per resource and scope, made on first use, started and stopped together or one
-//! by one.
+//! [`SharedInformerFactory`]: one informer per resource, scope and form, created on first use.
 //!
-//! client-go: `SharedInformerFactory` of informers/factory.go, and its likes for dynamic objects and metadata
-//! (dynamic/dynamicinformer, metadata/metadatainformer), which are one here.
+//! client-go: `SharedInformerFactory` of informers/factory.go, and the factories for dynamic objects and metadata
+//! (dynamic/dynamicinformer, metadata/metadatainformer), in one type.
 
 mod builder;
 mod discovery;
@@ -41,15 +40,15 @@ pub use report::InformerReport;
 pub use scope::InformerScope;
 pub use type_options::TypeOptions;
 
-/// Makes informers and shares them: whoever asks for the same resource gets the same informer, so that a process has
-/// one watch and one copy of it. Cloning gives another handle on the same factory.
+/// Creates and shares informers: all requests for the same resource return the same informer, so that a process has one watch and
+/// one copy of it. Clones are handles of the same factory.
 ///
-/// There is one informer for each resource, scope and form. The scope is the handle's: that of the factory, or another
-/// one from [`in_namespace`](Self::in_namespace), [`with_labels`](Self::with_labels) and the like. The form is the type
-/// of the objects: whole, a slim view, [metadata](Self::metadata), or [dynamic](Self::dynamic).
+/// There is one informer per resource, scope and form. The scope belongs to the handle: the factory's own, or another one from
+/// [`in_namespace`](Self::in_namespace), [`with_labels`](Self::with_labels) and similar methods. The form is the type of the
+/// objects: whole objects, slim views, [metadata](Self::metadata), or [dynamic objects](Self::dynamic).
 ///
-/// Informers run until they are [stopped](Self::stop), or [all](Self::shutdown) are, or the last handle on the factory
-/// is dropped; and on request until nobody has used them [for a while](FactoryBuilder::stop_idle_after).
+/// An informer runs until it is [stopped](Self::stop), the factory is [shut down](Self::shutdown), or the last handle of the factory
+/// is dropped. With [`stop_idle_after`](FactoryBuilder::stop_idle_after), unused informers stop too.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -73,22 +72,22 @@ pub use type_options::TypeOptions;
 #[derive(Clone)]
 pub struct SharedInformerFactory {
     inner: Arc<Inner>,
-    /// What this handle asks for.
+    /// The scope of this handle.
     scope: Scope,
 }
 
 struct Inner {
     client: Client,
     config: builder::FactoryConfig,
-    /// The namespaces that it follows one by one, if it does.
+    /// The changing set of namespaces, if the factory has one.
     followed: Option<Followed>,
-    /// What the informers know together about the server.
+    /// The knowledge about the server that the informers share.
     server: SharedServer,
     discovery: Discovery,
     informers: Registry,
     tasks: TaskTracker,
-    /// Where informers run, since the first start. Held by who starts informers and by who stops them all: none is
-    /// started once they have been told to stop.
+    /// The runtime of the informers, since the first start. Starting and shutting down hold this lock, so that no informer starts
+    /// after the shutdown.
     starting: Mutex<Option<Handle>>,
     shutdown: CancellationToken,
     /// Stops the informers when the factory is dropped.
@@ -96,7 +95,7 @@ struct Inner {
 }
 
 impl SharedInformerFactory {
-    /// Returns a factory for all namespaces, with the defaults.
+    /// Returns a factory for all namespaces with default settings.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self::builder(client).build()
@@ -129,11 +128,11 @@ impl SharedInformerFactory {
         Self { inner: Arc::new(inner), scope }
     }
 
-    /// Returns the informer of a resource, made on first use. It stays empty until [`start`](Self::start); after
-    /// [`shutdown`](Self::shutdown), a new one has stopped before it began. One that has ended by itself, because its source
-    /// or a hook of the reflector panicked, is replaced by a new one here, which the next `start` starts.
+    /// Returns the informer of a resource and creates it on first use. It stays empty until [`start`](Self::start). After
+    /// [`shutdown`](Self::shutdown), a new informer is already stopped. An informer that stopped because its source or a hook of the
+    /// reflector panicked is replaced by a new one, which the next `start` starts.
     ///
-    /// Any type that kube can list will do: k8s-openapi's, a custom resource, or a slim view of either, which is an
+    /// `K` is any type that kube can list: a type of k8s-openapi, a custom resource, or a slim view of either. A slim view is an
     /// informer of its own.
     #[doc(alias = "InformerFor")]
     #[must_use]
@@ -145,12 +144,12 @@ impl SharedInformerFactory {
         self.informer_with(|list_watch, options| SharedIndexInformer::new(Arc::new(list_watch), options))
     }
 
-    /// Returns the informer of a resource as [`informer`](Self::informer) does, but lets `make` make it on first use: from
-    /// another source, with a selector, with other options, or with indices and handlers that are to be there from the
-    /// start. `make` is given what the factory would use itself.
+    /// Returns the informer of a resource like [`informer`](Self::informer), but calls `make` to create it: from another source, with
+    /// a selector, with other options, or with indexes and handlers from the start. `make` receives the source and the options that
+    /// the factory would use.
     ///
-    /// Whoever asks first settles what everybody gets: `make` is not called where there is an informer already. It is
-    /// called with no lock held, so where two ask at the same time, what one of them has made is dropped.
+    /// `make` is not called if the informer exists. It is called without a lock; of two informers that are created at the same time,
+    /// one is dropped.
     ///
     /// ```no_run
     /// # fn run(factory: &informer_factory::SharedInformerFactory) {
@@ -177,8 +176,8 @@ impl SharedInformerFactory {
         self.shared(None, K::Scope::is_namespaced(), &(), make)
     }
 
-    /// Starts the informers that have not been started yet; to be called again after others were asked for. Does
-    /// nothing after [`shutdown`](Self::shutdown).
+    /// Starts all informers that are not started. Call it again after further informers were requested. It does nothing after
+    /// [`shutdown`](Self::shutdown).
     ///
     /// # Panics
     /// Outside a tokio runtime.

@@ -1,15 +1,14 @@
 //! [`SharedIndexInformer`]: one watch, one indexed store, many handlers, for one resource in one scope.
 //!
-//! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`. What it promises:
+//! client-go: `SharedIndexInformer` of `tools/cache/shared_informer.go`. Its promises:
 //!
-//! - The store follows the server; for each object its states are a subsequence, in order, of the server's (I1).
-//! - A query is answered from one state of objects and indices (I7), and a handler that is told of a change finds it
-//!   in the store (I3).
-//! - Each handler is called by one task; for each object it hears an add, then updates, then a delete (I4). Between
-//!   objects and between handlers there is no order.
-//! - A handler that joins later first gets what exists (I5).
-//! - An object that is deleted and created again under its name is a delete and an add, also where the deletion itself
-//!   was missed; there client-go tells an update with another UID.
+//! - For each object, the states in the store are a subsequence of the server's states, in order (I1).
+//! - A query sees one state of objects and indexes (I7). A handler that receives a change finds it in the store (I3).
+//! - One task calls each handler. For each object, the handler receives an add, then updates, then a delete (I4). There is no
+//!   order between objects or between handlers.
+//! - A handler that is added later first receives the existing objects (I5).
+//! - If an object is deleted and created again under the same name, handlers receive a delete and an add, even if the deletion was
+//!   missed. client-go delivers an update with another UID in that case.
 
 mod failure_log;
 mod namespaces;
@@ -47,10 +46,9 @@ pub use verify::{Difference, Verification, VerifyError};
 pub use wait::Visibility;
 pub use wait::WaitOutcome;
 
-/// A local, indexed, always-current copy of some objects, shared by all who use them. Cloning gives another handle on
-/// the same informer.
+/// A local, indexed, always-current copy of the objects of one resource in one scope. Clones are handles of the same informer.
 ///
-/// Most users get one from a [`SharedInformerFactory`](crate::SharedInformerFactory), which also runs it.
+/// Most programs get informers from a [`SharedInformerFactory`](crate::SharedInformerFactory), which also runs them.
 #[doc(alias = "SharedInformer")]
 pub struct SharedIndexInformer<K: 'static> {
     shared: Arc<Shared<K>>,
@@ -65,13 +63,12 @@ struct Shared<K: 'static> {
     watermark: watch::Receiver<ResourceVersion>,
     state: watch::Receiver<InformerState>,
     verifier: Arc<Verifier<K>>,
-    /// How many handles on the store the informer itself has.
+    /// The number of handles on the store that the informer itself has.
     own_handles: usize,
 }
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns an informer and the task that makes it live. Nothing happens until the task is
-    /// [run](InformerTask::run).
+    /// Returns an informer and its task. The informer does nothing until the task is [run](InformerTask::run).
     #[doc(alias = "NewSharedIndexInformer")]
     pub fn new(
         lister_watcher: Arc<dyn ListerWatcher<K>>,
@@ -87,7 +84,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         Self::assemble(writer, queue, made, resync_period, verify_period)
     }
 
-    /// Puts the parts of an informer together.
+    /// Connects the parts of an informer.
     fn assemble(
         writer: StoreWriter<K>,
         queue: DeltaFifo<K>,
@@ -129,8 +126,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns the read half of the store. Until the informer [has synced](Self::has_synced), it has as much of the first
-    /// list as has come, and its [watermark](Self::watermark) is empty.
+    /// Returns the read half of the store. Until the informer [has synced](Self::has_synced), it has the part of the initial list
+    /// that has arrived, and its [watermark](Self::watermark) is empty.
     #[must_use]
     #[doc(alias = "GetStore")]
     #[doc(alias = "GetIndexer")]
@@ -161,22 +158,22 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.indexer.add_index(name, values)
     }
 
-    /// Returns the index with this name, which somebody has added.
+    /// Returns the index with this name.
     ///
     /// # Errors
-    /// As [`Indexer::index`], which also tells who asks for it with another type of values.
+    /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values have another type.
     pub fn index<V: IndexValue>(&self, name: &str) -> Result<Index<K, V>, IndexError> {
         self.shared.indexer.index(name)
     }
 
-    /// Adds a handler, at any time. What the store has already comes to it first, as initial adds (I5); so does the first
-    /// list, as it comes.
+    /// Adds a handler, at any time. The handler first receives the objects of the store and of the initial list as initial adds
+    /// (I5), then every change. Dropping the registration removes the handler.
     #[doc(alias = "AddEventHandler")]
     pub fn add_event_handler(&self, handler: impl EventHandler<K>) -> HandlerRegistration {
         self.add_event_handler_with(handler, &HandlerOptions::default())
     }
 
-    /// Adds a handler made of closures, whose types are clear from the informer.
+    /// Adds a handler that consists of closures. The informer determines their types.
     ///
     /// ```no_run
     /// # fn add(pods: informer_factory::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>) {
@@ -193,7 +190,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.add_event_handler(build(Handlers::new()))
     }
 
-    /// Adds a handler that is served in its own way.
+    /// Adds a handler with its own name, resync period and threshold.
     #[doc(alias = "AddEventHandlerWithOptions")]
     #[doc(alias = "AddEventHandlerWithResyncPeriod")]
     pub fn add_event_handler_with(
@@ -205,12 +202,12 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.add_handler(handler, options, || indexer.list().into_iter())
     }
 
-    /// Adds an async handler, at any time, as [`add_event_handler`](Self::add_event_handler) does a sync one.
+    /// Adds an async handler, at any time; otherwise like [`add_event_handler`](Self::add_event_handler).
     pub fn add_async_event_handler(&self, handler: impl AsyncEventHandler<K>) -> HandlerRegistration {
         self.add_async_event_handler_with(handler, &HandlerOptions::default())
     }
 
-    /// Adds an async handler that is served in its own way.
+    /// Adds an async handler with its own name, resync period and threshold.
     pub fn add_async_event_handler_with(
         &self,
         handler: impl AsyncEventHandler<K>,
@@ -220,8 +217,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.add_async_handler(handler, options, || indexer.list().into_iter())
     }
 
-    /// Returns a stream of events, which has the place of a handler: what the store has already comes first (I5), and it
-    /// ends when the informer stops.
+    /// Returns a stream of events, an alternative to a handler. It begins with the objects of the store (I5) and ends when the
+    /// informer stops.
     ///
     /// ```no_run
     /// use futures::StreamExt;
@@ -241,24 +238,24 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         self.shared.processor.events(options, || indexer.list().into_iter())
     }
 
-    /// Returns whether the first list is in the store. Handlers have their own [`HandlerRegistration::has_synced`].
+    /// Returns whether the initial list is in the store. A handler has its own [`HandlerRegistration::has_synced`].
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.shared.queue.has_synced()
     }
 
-    /// Returns the promise that the first list is in the store.
+    /// Returns a [`Completion`] that completes when the initial list is in the store.
     ///
-    /// Of several namespaces that are followed one by one, those are left out that the server has refused (403) for ten
-    /// seconds, provided that another one has been listed. A warning names each of them, and so does
-    /// [`status`](Self::status). [`cache_in`](Self::cache_in) waits for a single namespace, however long that takes.
+    /// An informer of several namespaces does not wait for a namespace that the server has refused (403) for ten seconds, provided
+    /// that another namespace has been listed. A warning and [`status`](Self::status) name refused namespaces.
+    /// [`cache_in`](Self::cache_in) waits for one namespace without that limit.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.shared.queue.synced()
     }
 
-    /// Returns the promise that the first list of a namespace is in the store: for one that was
-    /// [added](Self::add_namespace), that from then; for everything else that of the [informer](Self::synced).
+    /// Returns a [`Completion`] that completes when the initial list of a namespace is in the store: for an
+    /// [added](Self::add_namespace) namespace its own, otherwise that of the [informer](Self::synced).
     #[must_use]
     pub fn synced_in(&self, namespace: &str) -> Completion {
         let own = match self.shared.source.as_ref() {
@@ -268,48 +265,48 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         own.unwrap_or_else(|| self.synced())
     }
 
-    /// Returns how listing and watching fares.
+    /// Returns the status of the reflector or reflectors.
     #[must_use]
     pub fn status(&self) -> &SourceStatus {
         &self.shared.status
     }
 
-    /// Returns the server's resource version whose state the store has (I9). Of several namespaces that are followed one by
-    /// one, the least; empty as long as one has none.
+    /// Returns the resource version that the store has reached (I9). For an informer of several namespaces, it is the lowest; it is
+    /// empty until each namespace has one.
     #[must_use]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.indexer.watermark()
     }
 
-    /// Returns whether the informer is at work, and if not, why.
+    /// Returns whether the informer is idle, running or stopped, and why it stopped.
     #[must_use]
     #[doc(alias = "IsStopped")]
     pub fn state(&self) -> InformerState {
         *self.shared.state.borrow()
     }
 
-    /// Waits until the informer has ended, and says why it has.
+    /// Waits until the informer has stopped, and returns the cause.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe.
     pub async fn stopped(&self) -> StopCause {
         let mut state = self.shared.state.clone();
         let ended = state.wait_for(|state| matches!(state, InformerState::Stopped(_))).await;
         match ended.as_deref() {
             Ok(InformerState::Stopped(cause)) => *cause,
-            // Whoever keeps the state says so before it goes.
+            // The keeper of the state sets it before it is dropped.
             _ => StopCause::Dropped,
         }
     }
 
-    /// Returns whether anybody but the one who asks has a handle on the informer, its store or one of its indices, or listens.
+    /// Returns whether there is another handle on the informer, its store or an index, or a handler.
     pub(crate) fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.shared) > 1
             || self.shared.indexer.handle_count() > self.shared.own_handles
             || self.shared.processor.handler_count() > 0
     }
 
-    /// Returns how listing and watching fares now.
+    /// Returns the current health of the reflector; for several namespaces, the worst.
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.status.health()
