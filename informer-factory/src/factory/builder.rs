@@ -1,4 +1,4 @@
-//! [`FactoryBuilder`]: what is the same for all informers of a factory.
+//! [`FactoryBuilder`]: the settings of a factory and of all its informers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,18 +18,18 @@ use crate::NamespaceError;
 
 /// Builds a [`SharedInformerFactory`].
 ///
-/// What is said here for one type counts before what is said for all, and both before what `#[derive(Informer)]` says
-/// (`prune`, `default_resync`). [`informer_with`](SharedInformerFactory::informer_with) has the last word.
+/// A setting for one type ([`configure`](Self::configure)) takes precedence over the setting for all types, and both over
+/// `#[derive(Informer)]` (`prune`, `default_resync`). [`informer_with`](SharedInformerFactory::informer_with) can override all.
 #[must_use]
 pub struct FactoryBuilder {
     client: Client,
     scope: Scope,
-    /// Those to follow one by one.
+    /// The changing set of namespaces.
     namespaces: Option<BTreeSet<String>>,
     config: FactoryConfig,
 }
 
-/// Changes what is asked for with every list and watch.
+/// Changes the parameters of every list and watch.
 pub(super) type TweakListOptions = Arc<dyn Fn(&mut ListTweaks) + Send + Sync>;
 
 /// Changes the metadata of every object.
@@ -54,7 +54,7 @@ pub(super) struct FactoryConfig {
     pub(super) by_type: OptionsByType,
 }
 
-/// Less than this is no time to be idle in.
+/// Minimum idle period.
 const MIN_IDLE: Duration = Duration::from_secs(1);
 
 impl FactoryBuilder {
@@ -62,15 +62,15 @@ impl FactoryBuilder {
         Self { client, scope: Scope::default(), namespaces: None, config: FactoryConfig::default() }
     }
 
-    /// Sets a name that messages have before each resource, such as `scheduler` for `scheduler/pods`: for processes with
-    /// several factories. Default: none.
+    /// Sets a prefix for the resource in messages, such as `scheduler` for `scheduler/pods`, for processes with several factories.
+    /// Default: none.
     #[doc(alias = "WithInformerName")]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.config.name = Some(name.into());
         self
     }
 
-    /// Limits namespaced resources to one namespace. Default, and if the name is empty: all. Cluster-scoped resources are
+    /// Limits namespaced resources to one namespace. Default, also for an empty name: all namespaces. Cluster-scoped resources are
     /// not affected.
     #[doc(alias = "WithNamespace")]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
@@ -79,11 +79,11 @@ impl FactoryBuilder {
         self
     }
 
-    /// Limits namespaced resources to some namespaces, which can be [added](SharedInformerFactory::add_namespace) and
-    /// [removed](SharedInformerFactory::remove_namespace) while informers run; there may be none to begin with. Each
-    /// informer has a watch per namespace, and one store, one set of indices and of handlers for all of them, as
-    /// [`SharedIndexInformer::new_in_namespaces`](crate::SharedIndexInformer::new_in_namespaces) describes it. Cluster-scoped
-    /// resources are not affected.
+    /// Limits namespaced resources to a set of namespaces, initially perhaps empty. Namespaces can be
+    /// [added](SharedInformerFactory::add_namespace) and [removed](SharedInformerFactory::remove_namespace) while informers run. Each
+    /// informer has one watch per namespace, and one store, one set of indexes and one set of handlers for all of them; see
+    /// [`SharedIndexInformer::new_in_namespaces`](crate::SharedIndexInformer::new_in_namespaces). Cluster-scoped resources are not
+    /// affected.
     ///
     /// ```no_run
     /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -103,7 +103,7 @@ impl FactoryBuilder {
     /// ```
     ///
     /// # Errors
-    /// [`NamespaceError::InvalidName`] if one of them can't be the name of a namespace.
+    /// [`NamespaceError::InvalidName`] if a name is not valid for a namespace.
     pub fn namespaces<N: Into<String>>(
         mut self,
         namespaces: impl IntoIterator<Item = N>,
@@ -115,11 +115,11 @@ impl FactoryBuilder {
         Ok(self)
     }
 
-    /// Changes what is different for the informers of one type: resync period, page size, times, pruned fields, transform,
-    /// name. Where this is called again for the same type, that adds to what was said before.
+    /// Changes the settings for the informers of one type: resync period, page size, timeouts, pruned fields, transform, name. Another
+    /// call for the same type adds to the earlier settings.
     ///
-    /// A type is what objects become: settings for `Pod` don't concern `PartialObjectMeta<Pod>` or a slim view, and those
-    /// for `DynamicObject` are for dynamic objects of every resource.
+    /// The type is the type of the decoded objects: settings for `Pod` do not apply to `PartialObjectMeta<Pod>` or to a slim view, and
+    /// settings for `DynamicObject` apply to dynamic objects of every resource.
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -148,109 +148,104 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets a function that changes the metadata of each object of every type before it is cached, for example to drop
-    /// annotations that nobody reads. It must leave name, namespace, UID and resource version as they are;
-    /// [`ReflectorConfig::transform`](informer_reflector::ReflectorConfig::transform) says what becomes of an object where it
-    /// doesn't, or where it panics. Default: nothing.
+    /// Sets a function that changes the metadata of each object of every type before it is cached, for example to drop unused
+    /// annotations. It must not change name, namespace, UID or resource version; an object for which it does, or panics, is
+    /// quarantined, see [`ReflectorConfig::transform`](informer_reflector::ReflectorConfig::transform). Default: none.
     ///
-    /// What it takes away has been decoded; [pruned](TypeOptions::prune) fields never are.
+    /// Removed fields have been decoded before; [pruned](TypeOptions::prune) fields are not decoded.
     #[doc(alias = "WithTransform")]
     pub fn transform_metadata(mut self, transform: impl Fn(&mut ObjectMeta) + Send + Sync + 'static) -> Self {
         self.config.transform_metadata = Some(Arc::new(transform));
         self
     }
 
-    /// Asks for lists in pages of so many items, as
-    /// [`ReflectorConfig::page_size`](informer_reflector::ReflectorConfig::page_size) says.
+    /// Sets the page size of lists, in items; see
+    /// [`ReflectorConfig::page_size`](informer_reflector::ReflectorConfig::page_size).
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.config.page_size = Some(items);
         self
     }
 
-    /// Sets how long informers wait after a failure, at first and at most, as
-    /// [`ReflectorConfig::backoff`](informer_reflector::ReflectorConfig::backoff) says. Default: 0.8 and 30 seconds.
+    /// Sets the first and the longest wait after a failure; see
+    /// [`ReflectorConfig::backoff`](informer_reflector::ReflectorConfig::backoff). Default: 0.8 and 30 seconds.
     #[doc(alias = "BackoffManager")]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.config.backoff = Some((first, longest));
         self
     }
 
-    /// Sets how long watches last at least before the server ends them, as
-    /// [`ReflectorConfig::watch_timeout`](informer_reflector::ReflectorConfig::watch_timeout) says; for servers on which many informers
-    /// open new ones too often. Default: 5 minutes.
+    /// Sets the minimum duration of a watch; see
+    /// [`ReflectorConfig::watch_timeout`](informer_reflector::ReflectorConfig::watch_timeout). A longer one saves requests where many
+    /// informers share a server. Default: 5 minutes.
     #[doc(alias = "MinWatchTimeout")]
     pub fn watch_timeout(mut self, at_least: Duration) -> Self {
         self.config.times.watch_timeout = Some(at_least);
         self
     }
 
-    /// Sets how long a watch may be silent until its connection counts as dead, as
-    /// [`ReflectorConfig::watch_idle_timeout`](informer_reflector::ReflectorConfig::watch_idle_timeout) says; for networks on which bookmarks are
+    /// Sets the time without data after which the connection of a watch counts as dead; see
+    /// [`ReflectorConfig::watch_idle_timeout`](informer_reflector::ReflectorConfig::watch_idle_timeout). Set a longer one if bookmarks are
     /// often late. Default, and minimum: 65 seconds.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
         self.config.times.watch_idle_timeout = Some(at_most);
         self
     }
 
-    /// Sets how long a streaming list may pause until it is given up for a list in pages, as
-    /// [`ReflectorConfig::list_stall_timeout`](informer_reflector::ReflectorConfig::list_stall_timeout) says: longer for servers that are slow to
-    /// begin, shorter in tests with one that can't stream. Default: 10 seconds.
+    /// Sets the time without data after which a streaming list is replaced by pages; see
+    /// [`ReflectorConfig::list_stall_timeout`](informer_reflector::ReflectorConfig::list_stall_timeout). Set a longer one for slow servers.
+    /// Default: 10 seconds.
     pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
         self.config.times.list_stall_timeout = Some(at_most);
         self
     }
 
-    /// Has every store [verified](crate::SharedIndexInformer::verify) about so often, as
-    /// [`InformerOptions::verify_every`](crate::InformerOptions::verify_every) says. Default: never.
+    /// Sets the period after which each store is [verified](crate::SharedIndexInformer::verify); see
+    /// [`InformerOptions::verify_every`](crate::InformerOptions::verify_every). Default: never.
     pub fn verify_every(mut self, period: Duration) -> Self {
         self.config.verify_period = Some(period);
         self
     }
 
-    /// Sets what is called after each list or watch of any informer that has failed, as
-    /// [`ReflectorConfig::on_failure`](informer_reflector::ReflectorConfig::on_failure) says. Default: nothing.
+    /// Sets a function that is called after each failed list or watch of any informer; see
+    /// [`ReflectorConfig::on_failure`](informer_reflector::ReflectorConfig::on_failure). Default: none.
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_failure(mut self, hears: impl Fn(&ListWatchFailure<'_>) + Send + Sync + 'static) -> Self {
         self.config.on_failure = Some(Arc::new(hears));
         self
     }
 
-    /// Has informers stopped that nobody has used for so long. Default: they run until they are
-    /// [stopped](SharedInformerFactory::stop), as client-go's do. Least: one second; an informer is stopped at the
-    /// latest after one and a half times the period.
+    /// Sets the time after which an unused informer is stopped. Default: never, as in client-go. Minimum: one second. An informer is
+    /// stopped after at most 1.5 times this period.
     ///
-    /// An informer is in use as long as there is a handle on it, on its store (`Indexer`, `Lister`) or on one of its
-    /// indices, a handler (also one that is detached) or an event stream. When it is stopped it leaves the factory, and
-    /// its store is freed.
+    /// An informer is in use while there is a handle on it, on its store (`Indexer`, `Lister`) or on one of its indexes, a handler
+    /// (detached or not) or an event stream. A stopped informer leaves the factory, and its store is freed.
     ///
-    /// Whoever asks for it again gets a new one, which lists everything again. So that it can't happen that such a one is
-    /// never started, in a factory with this option informers that are asked for after
-    /// [`start`](SharedInformerFactory::start) are started at once, in the runtime that `start` was called in.
+    /// The next request creates a new informer, which lists everything again. In a factory with this option, an informer that is
+    /// requested after [`start`](SharedInformerFactory::start) starts at once, on the runtime of that `start`.
     pub fn stop_idle_after(mut self, period: Duration) -> Self {
         self.config.stop_idle_after = Some(period.max(MIN_IDLE));
         self
     }
 
-    /// Sets how often handlers that ask for nothing else get every object handed out again. Default: never, or what
-    /// `#[derive(Informer)]` says.
+    /// Sets the resync period of handlers without their own. Default: that of `#[derive(Informer)]`, otherwise no resync.
     #[doc(alias = "defaultResync")]
     pub fn default_resync(mut self, period: Duration) -> Self {
         self.config.resync_period = Some(period);
         self
     }
 
-    /// Sets whether informers ask for what exists in streaming lists where the server has them, as
-    /// [`ReflectorConfig::streaming_lists`](informer_reflector::ReflectorConfig::streaming_lists) says. Default: yes.
+    /// Sets whether informers request streaming lists; see
+    /// [`ReflectorConfig::streaming_lists`](informer_reflector::ReflectorConfig::streaming_lists). Default: yes.
     #[doc(alias = "WatchListClient")]
     pub fn streaming_lists(mut self, wanted: bool) -> Self {
         self.config.only_pages = !wanted;
         self
     }
 
-    /// Sets a function that changes what the informers ask for: selectors, and parameters that only some servers know.
-    /// It is called once for each informer, when that is made, and can tell them apart by [`ListTweaks::resource`]. What a
-    /// handle asks for [itself](SharedInformerFactory::with_labels) takes the place of what is set here.
+    /// Sets a function that changes the parameters of lists and watches: selectors, and parameters of particular servers. It is called
+    /// once for each new informer; [`ListTweaks::resource`] identifies the informer. A selector of the
+    /// [handle](SharedInformerFactory::with_labels) takes precedence.
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {
@@ -267,7 +262,7 @@ impl FactoryBuilder {
         self
     }
 
-    /// Returns the factory. It has no informers yet, and asks nothing of the server.
+    /// Returns the factory. It has no informers, and sends no request.
     #[must_use]
     pub fn build(self) -> SharedInformerFactory {
         SharedInformerFactory::with_config(

@@ -1,12 +1,10 @@
-//! [`Times`]: how long watches last, and how long the server may be silent, where a factory or a type has its own idea.
-//!
-//! What each is for, and its limits, is said at [`ReflectorConfig`], which they are set on.
+//! [`Times`]: the timeouts that a factory or a type sets. [`ReflectorConfig`] documents them and their limits.
 
 use std::time::Duration;
 
 use informer_reflector::ReflectorConfig;
 
-/// What was said of times. What was not is as the reflector has it by default.
+/// Timeouts; `None` leaves the reflector's default.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Times {
     pub(super) watch_timeout: Option<Duration>,
@@ -15,7 +13,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// These, and those of `others` where these say nothing.
+    /// Returns these timeouts, completed by `others`.
     pub(super) fn or(self, others: Self) -> Self {
         Self {
             watch_timeout: self.watch_timeout.or(others.watch_timeout),

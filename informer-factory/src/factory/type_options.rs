@@ -1,4 +1,4 @@
-//! [`TypeOptions`]: what is different for the informers of one type.
+//! [`TypeOptions`]: the settings for the informers of one type.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::times::Times;
 
-/// What is different for the informers of one type of objects, whatever their scope; see
+/// The settings for the informers of one type of objects, in every scope; see
 /// [`FactoryBuilder::configure`](crate::FactoryBuilder::configure).
 #[must_use]
 pub struct TypeOptions<K> {
@@ -27,7 +27,7 @@ pub struct TypeOptions<K> {
 
 pub(super) type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 
-/// Sets how objects are held; the hook itself needs more of a type than others do.
+/// Sets the storage form. A function, because only this setting needs `K` to be serializable.
 pub(super) type SetStorage<K> = Arc<dyn Fn(ReflectorConfig<K>) -> ReflectorConfig<K> + Send + Sync>;
 
 impl<K> TypeOptions<K> {
@@ -43,7 +43,7 @@ impl<K> TypeOptions<K> {
         }
     }
 
-    /// Sets a name that messages have before the resource, after the factory's [own](crate::FactoryBuilder::name):
+    /// Sets a prefix for the resource in messages, after the factory's [own](crate::FactoryBuilder::name):
     /// `scheduler/bound/pods`. Default: none.
     #[doc(alias = "WithInformerName")]
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -51,57 +51,56 @@ impl<K> TypeOptions<K> {
         self
     }
 
-    /// Sets how often handlers that ask for nothing else get every object handed out again; zero: never. Default: the
-    /// factory's [default](crate::FactoryBuilder::default_resync).
+    /// Sets the resync period of handlers without their own; zero means no resync. Default: the factory's
+    /// [default](crate::FactoryBuilder::default_resync).
     #[doc(alias = "WithCustomResyncConfig")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = Some(period);
         self
     }
 
-    /// Asks for lists in pages of so many items, as
-    /// [`ReflectorConfig::page_size`](informer_reflector::ReflectorConfig::page_size) says. Default: the factory's.
+    /// Sets the page size of lists, in items; see
+    /// [`ReflectorConfig::page_size`](informer_reflector::ReflectorConfig::page_size). Default: the factory's.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items);
         self
     }
 
-    /// Sets how long watches last at least before the server ends them, as
-    /// [`FactoryBuilder::watch_timeout`](crate::FactoryBuilder::watch_timeout) does for all types. Default: the factory's.
+    /// Sets the minimum duration of a watch, as [`FactoryBuilder::watch_timeout`](crate::FactoryBuilder::watch_timeout) does for all
+    /// types. Default: the factory's.
     #[doc(alias = "MinWatchTimeout")]
     pub fn watch_timeout(mut self, at_least: Duration) -> Self {
         self.times.watch_timeout = Some(at_least);
         self
     }
 
-    /// Sets how long a watch may be silent until its connection is taken for dead, as
+    /// Sets the time without data after which the connection of a watch counts as dead, as
     /// [`FactoryBuilder::watch_idle_timeout`](crate::FactoryBuilder::watch_idle_timeout) does for all types. Default: the factory's.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
         self.times.watch_idle_timeout = Some(at_most);
         self
     }
 
-    /// Sets how long a streaming list may pause until it is given up for a list in pages, as
+    /// Sets the time without data after which a streaming list is replaced by pages, as
     /// [`FactoryBuilder::list_stall_timeout`](crate::FactoryBuilder::list_stall_timeout) does for all types. Default: the factory's.
     ///
-    /// What one informer finds out about streams of a resource holds for all of it, for 10 to 30 minutes: where there are
-    /// several types of the same resource, the most impatient one decides.
+    /// If one informer falls back to pages, all informers of the resource use pages for 10 to 30 minutes. So with several types of one
+    /// resource, the shortest timeout decides.
     pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
         self.times.list_stall_timeout = Some(at_most);
         self
     }
 
-    /// Sets which fields are stepped over when objects are decoded. Default: what `#[derive(Informer)]` says, else just
-    /// `metadata.managedFields`.
+    /// Sets the fields that are not decoded. Default: those of `#[derive(Informer)]`, otherwise `metadata.managedFields`.
     pub fn prune(mut self, paths: PrunePaths) -> Self {
         self.prune = Some(paths);
         self
     }
 
-    /// Sets a function that changes each object before it is cached, as
-    /// [`ReflectorConfig::transform`](informer_reflector::ReflectorConfig::transform) says. It runs after the factory's
-    /// [`transform_metadata`](crate::FactoryBuilder::transform_metadata). Default: nothing.
+    /// Sets a function that changes each object before it is cached; see
+    /// [`ReflectorConfig::transform`](informer_reflector::ReflectorConfig::transform). It runs after the factory's
+    /// [`transform_metadata`](crate::FactoryBuilder::transform_metadata). Default: none.
     #[doc(alias = "WithTransform")]
     pub fn transform<E: fmt::Display>(
         mut self,
@@ -111,8 +110,8 @@ impl<K> TypeOptions<K> {
         self
     }
 
-    /// Sets a function that decides of each object how it is held, as
-    /// [`ReflectorConfig::storage`](informer_reflector::ReflectorConfig::storage) says. Default: [`Storage::Open`].
+    /// Sets a function that chooses the storage form of each object; see
+    /// [`ReflectorConfig::storage`](informer_reflector::ReflectorConfig::storage). Default: [`Storage::Open`].
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {
@@ -120,7 +119,7 @@ impl<K> TypeOptions<K> {
     /// use informer_factory::SharedInformerFactory;
     /// use k8s_openapi::api::core::v1::Secret;
     ///
-    /// // Of all the secrets that are held, few are ever looked at.
+    /// // The program reads few of the many secrets.
     /// let factory =
     ///     SharedInformerFactory::builder(client).configure::<Secret>(|it| it.storage(|_| Storage::Packed)).build();
     /// # }
@@ -153,7 +152,7 @@ impl<K> fmt::Debug for TypeOptions<K> {
     }
 }
 
-/// The options of each type that has any.
+/// The settings by type.
 #[derive(Default)]
 pub(super) struct OptionsByType(HashMap<TypeId, Box<dyn Any + Send + Sync>>);
 
@@ -162,7 +161,7 @@ impl OptionsByType {
         self.0.get(&TypeId::of::<K>())?.downcast_ref()
     }
 
-    /// Changes those of a type, from what has been said before.
+    /// Changes the settings of a type.
     pub(super) fn change<K: 'static>(&mut self, change: impl FnOnce(TypeOptions<K>) -> TypeOptions<K>) {
         let before = self.0.remove(&TypeId::of::<K>()).and_then(|options| options.downcast().ok());
         let options = change(before.map_or_else(TypeOptions::new, |options| *options));

@@ -1,10 +1,10 @@
-//! [`InformerOptions`]: what has to be settled before an informer is made.
+//! [`InformerOptions`]: the settings of an informer.
 
 use std::time::Duration;
 
 use informer_reflector::ReflectorConfig;
 
-/// What has to be settled before an informer is made; afterwards it can't be changed.
+/// The settings of an informer, which cannot be changed later.
 #[derive(Debug)]
 #[must_use]
 pub struct InformerOptions<K> {
@@ -14,34 +14,34 @@ pub struct InformerOptions<K> {
 }
 
 impl<K> InformerOptions<K> {
-    /// Returns the defaults: no resync, and [`ReflectorConfig::new`].
+    /// Returns the defaults: no resync, no verification, and [`ReflectorConfig::new`].
     pub fn new() -> Self {
         Self { resync_period: None, verify_period: None, reflector: ReflectorConfig::new() }
     }
 
-    /// Has the store [verified](super::SharedIndexInformer::verify) about so often: each period is up to a tenth longer
-    /// or shorter, so that informers take turns. Default, and if it is zero: never.
+    /// Sets the period after which the store is [verified](super::SharedIndexInformer::verify). Each period is up to a tenth longer or
+    /// shorter, so that informers do not verify at the same time. Default, also for zero: never.
     ///
-    /// Each time costs a list of metadata, which is little next to a list, and more than nothing: think of hours.
-    /// Differences are logged; [`last_verification`](super::SharedIndexInformer::last_verification) has the details.
+    /// A verification costs a list of metadata; periods of hours are appropriate. Differences are logged, and
+    /// [`last_verification`](super::SharedIndexInformer::last_verification) returns the details.
     pub fn verify_every(mut self, period: Duration) -> Self {
         self.verify_period = Some(period).filter(|period| !period.is_zero());
         self
     }
 
-    /// Sets how often handlers that ask for nothing else get every object handed out again. Default: never.
+    /// Sets the resync period of handlers without their own. Default: no resync.
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = Some(period);
         self
     }
 
-    /// Sets how often handlers get every object handed out again, unless that has been set.
+    /// Sets the resync period, unless it is set.
     pub(crate) fn resync_period_unless_set(mut self, period: Duration) -> Self {
         self.resync_period.get_or_insert(period);
         self
     }
 
-    /// Sets how objects are listed, watched and transformed.
+    /// Sets the configuration of the reflector. Default: [`ReflectorConfig::new`].
     pub fn reflector(mut self, config: ReflectorConfig<K>) -> Self {
         self.reflector = config;
         self

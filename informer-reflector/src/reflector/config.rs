@@ -1,4 +1,4 @@
-//! How a reflector works: [`ReflectorConfig`].
+//! [`ReflectorConfig`]: the settings of a reflector.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use super::failure::{ListWatchFailure, OnFailure};
 use super::server::SharedServer;
 use super::storage::{self, Pack, Storage};
 
-/// Changes an object before anything else sees it, or says why it can't be taken in.
+/// Changes an object before it is delivered, or returns why it is rejected.
 pub(super) type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 
-/// How a reflector works. The defaults are client-go's, where it has the same.
+/// The settings of a reflector. Defaults are client-go's where client-go has the setting.
 #[must_use]
 pub struct ReflectorConfig<K> {
     pub(super) page_size: Option<u32>,
@@ -30,21 +30,20 @@ pub struct ReflectorConfig<K> {
     pub(super) on_failure: Option<OnFailure>,
 }
 
-/// How many items a page of a list has where nothing else is asked for.
+/// The page size of lists, in items, unless another one is set.
 pub(super) const DEFAULT_PAGE_SIZE: u32 = 500;
 
-/// How long a watch lasts at least, by default and whatever is set: shorter ones only cost requests.
+/// The default and minimum of [`ReflectorConfig::watch_timeout`]. Shorter watches only cost requests.
 const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// What [`ReflectorConfig::watch_timeout`] can be set to at most. Few networks keep a connection that long, and no
-/// clock overflows.
+/// The maximum of [`ReflectorConfig::watch_timeout`]. Few networks keep a connection that long, and no clock overflows.
 const MAX_WATCH_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long a streaming list may pause by default. A server waits three seconds at most before it begins, until it is as
-/// new as it has to be, and then sends what it has in memory.
+/// The default of [`ReflectorConfig::list_stall_timeout`]. A server waits at most three seconds for a recent state, and then sends
+/// from memory.
 const STREAM_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a watch may be silent, by default and at least. Bookmarks come about once a minute.
+/// The default and minimum of [`ReflectorConfig::watch_idle_timeout`]. Bookmarks arrive about once a minute.
 const MIN_WATCH_SILENCE: Duration = Duration::from_secs(65);
 
 impl<K> ReflectorConfig<K> {
@@ -64,48 +63,45 @@ impl<K> ReflectorConfig<K> {
         }
     }
 
-    /// Sets whether what exists is asked for in a streaming list (KEP-3157) where possible: one request that goes on as
-    /// the watch, and spares the server's memory and database. Where the server can't, lists come in pages. Default:
-    /// yes.
+    /// Sets whether the reflector requests streaming lists (KEP-3157): one request that continues as the watch, and saves memory and
+    /// database reads of the server. If the server does not support them, the reflector lists in pages. Default: yes.
     #[doc(alias = "WatchListClient")]
     pub fn streaming_lists(mut self, wanted: bool) -> Self {
         self.streaming_lists = wanted;
         self
     }
 
-    /// Sets how long a streaming list may pause before its end, or take to begin, until it is given up for a list in
-    /// pages. It may take longer as a whole, by 5 milliseconds for each object: as long as 200 a second come, until half a
-    /// minute after its [time](Self::watch_timeout) is up. The allowance is capped at three such pauses. Each stream may
-    /// pause up to half as long again, at random. Default: 10 seconds; minimum: one; maximum: 24 hours.
+    /// Sets the time without data, before the start or the end of a streaming list, after which the reflector lists in pages instead.
+    /// Each object adds 5 milliseconds to the allowance, up to three times this timeout, so a stream with 200 objects a second
+    /// continues until half a minute after the [watch timeout](Self::watch_timeout). Each stream gets up to half as much more time, at
+    /// random. Default: 10 seconds; minimum: 1 second; maximum: 24 hours.
     pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
         self.list_stall_timeout = at_most.clamp(Duration::from_secs(1), MAX_WATCH_TIMEOUT);
         self
     }
 
-    /// Sets how long a watch may be silent. Then its connection counts as dead, and the watch resumes on another one from
-    /// the last resource version. Default, and minimum: 65 seconds; maximum: 24 hours.
+    /// Sets the time without data after which the connection of a watch counts as dead. The watch then resumes on another connection
+    /// from the last resource version. Default, and minimum: 65 seconds; maximum: 24 hours.
     ///
-    /// API servers send a bookmark to each watch once a minute, so that a quiet watch is not silent, but the first one only
-    /// after two minutes. So after two silent connections in a row the limit is 125 seconds, until something comes. A quiet
-    /// watch costs at most two requests more this way, or one every 125 seconds where a server sends no bookmarks. A client
-    /// made by [`connect`](crate::connect) notices dead connections within 30 seconds, and without requests.
+    /// API servers send a bookmark to each watch once a minute, but the first one only after two minutes. So after two silent
+    /// connections in a row, the limit is 125 seconds until data arrives. A quiet watch costs at most two further requests, or one
+    /// every 125 seconds if the server sends no bookmarks. A client of [`connect`](crate::connect) notices dead connections within 30
+    /// seconds and without requests.
     pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
         self.watch_idle_timeout = at_most.clamp(MIN_WATCH_SILENCE, MAX_WATCH_TIMEOUT);
         self
     }
 
-    /// Sets how long the reflector waits after a failure: `first`, then twice as long after each further one, up to
-    /// `longest`. Each wait is stretched at random by up to its own length, and one that the server asks for
-    /// (`Retry-After`) counts where it is longer. Once a watch has lived for ten seconds, waits start over with `first`.
-    /// While the server is unavailable, waits are at most half as long as it has been, and the reflectors that
-    /// [share](Self::server) it send requests in turns.
+    /// Sets the waits after failures: `first`, doubled after each further failure, up to `longest`. Jitter adds up to the length of the
+    /// wait. A longer wait that the server requests (`Retry-After`) takes precedence. After a watch of ten seconds, waits start again
+    /// with `first`. While the server is unavailable, a wait is at most half as long as the outage so far, and the reflectors that
+    /// [share](Self::server) the server send requests in turns.
     ///
-    /// Some endings need no wait, such as a watch that the server closes after more than a second, or an expired version.
-    /// Ten such requests may follow each other at once, and one more for each second. So whatever a server answers, a
-    /// reflector with the default backoff sends at most 80 requests a minute, besides the pages of lists.
+    /// Some ends need no wait, such as a watch that the server closes after more than a second, or an expired version. Ten such
+    /// requests can follow each other at once, and one more per second. So for every sequence of answers, a reflector with the default
+    /// backoff sends at most 80 requests a minute, not counting the pages of lists.
     ///
-    /// Default: 0.8 and 30 seconds. Least: 10 milliseconds; most: an hour. A `longest` that is shorter than `first` counts
-    /// as `first`.
+    /// Default: 0.8 and 30 seconds. Minimum: 10 milliseconds; maximum: one hour. If `longest` is shorter than `first`, `first` applies.
     #[doc(alias = "ReflectorOptions")]
     #[doc(alias = "BackoffManager")]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
@@ -113,18 +109,18 @@ impl<K> ReflectorConfig<K> {
         self
     }
 
-    /// Shares what is known about the server with other reflectors that talk to it: in an outage they take turns, and
-    /// what one finds out about streaming lists the others needn't. Default: this reflector alone.
+    /// Shares knowledge about the server with the other reflectors of the same server: they send requests in turns during an outage,
+    /// and remember together whether it supports streaming lists. Default: not shared.
     pub fn server(mut self, server: SharedServer) -> Self {
         self.server = server;
         self
     }
 
-    /// Sets what is called after each list or watch that has failed, before the wait for the next. It runs in the
-    /// reflector's task, with no lock held, and must not take long; its panics are logged. Default: nothing.
+    /// Sets a function that is called after each failed list or watch, before the wait. It runs in the reflector's task without a lock
+    /// and must not block; its panics are logged. Default: none.
     ///
-    /// Failures also show in the [health](super::Health), and are logged, without this. A watch that the server closes
-    /// when its time is up is no failure.
+    /// Failures also appear in the [health](super::Health) and in the log. A watch that the server closes at its timeout is no
+    /// failure.
     #[doc(alias = "WatchErrorHandler")]
     #[doc(alias = "SetWatchErrorHandler")]
     pub fn on_failure(mut self, hears: impl Fn(&ListWatchFailure<'_>) + Send + Sync + 'static) -> Self {
@@ -132,29 +128,28 @@ impl<K> ReflectorConfig<K> {
         self
     }
 
-    /// Asks for lists that are not [streaming](Self::streaming_lists) in pages of so many items, always; a server that answers from memory may send all in one page
-    /// nevertheless, above all for the first list. Default: pages of 500 where the server has to read its
-    /// database anyway, else one page, because servers answer that from memory.
+    /// Sets the page size, in items, of lists that are not [streaming](Self::streaming_lists). A server that answers from memory can
+    /// still send everything in one page, especially for the initial list. Default: 500 if the server reads its database anyway,
+    /// otherwise one page, because servers answer that from memory.
     #[doc(alias = "WatchListPageSize")]
     pub fn page_size(mut self, items: u32) -> Self {
         self.page_size = Some(items.max(1));
         self
     }
 
-    /// Sets how long a watch lasts at least before the server ends it and a new one is opened; it lasts at most twice
-    /// as long. Default, and least: 5 minutes; most: 24 hours. What is beyond counts as the limit.
+    /// Sets the minimum duration of a watch, after which the server closes it; the maximum is twice as long. Default, and minimum: 5
+    /// minutes; maximum: 24 hours. Values outside are clamped.
     #[doc(alias = "MinWatchTimeout")]
     pub fn watch_timeout(mut self, at_least: Duration) -> Self {
         self.watch_timeout = at_least.clamp(MIN_WATCH_TIMEOUT, MAX_WATCH_TIMEOUT);
         self
     }
 
-    /// Sets a function that changes each object before it is cached, for example to drop what is never read. It runs
-    /// exactly once for each object that arrives, with no lock held, and never on one that it has changed before. A version
-    /// that is listed again arrives again, as another object.
+    /// Sets a function that changes each object before it is cached, for example to drop unused fields. It runs exactly once for each
+    /// arriving object, without a lock. A version that is listed again is another arriving object.
     ///
-    /// If it fails or panics, or changes name, namespace, UID or resource version, the object is set aside: the version
-    /// that is held, if any, stays, and [`ReflectorStatus::set_aside`](super::ReflectorStatus::set_aside) lists it.
+    /// If the function fails or panics, or changes name, namespace, UID or resource version, the object is quarantined: the cached
+    /// version, if any, stays, and [`ReflectorStatus::set_aside`](super::ReflectorStatus::set_aside) lists the object.
     #[doc(alias = "SetTransform")]
     pub fn transform<E: fmt::Display>(
         mut self,
@@ -164,13 +159,13 @@ impl<K> ReflectorConfig<K> {
         self
     }
 
-    /// Sets a function that decides of each object how it is held, after the transform and with no lock held. Default:
+    /// Sets a function that chooses the storage form of each object, after the transform and without a lock. Default:
     /// [`Storage::Open`].
     ///
-    /// It is for caches of which little is ever looked at. Fields that nobody needs are better not decoded at all
-    /// ([`KubeListWatch::prune`](crate::KubeListWatch::prune)), or left out by the type.
+    /// It helps caches whose objects are rarely read. For unused fields, prefer [`KubeListWatch::prune`](crate::KubeListWatch::prune)
+    /// or a type without them.
     ///
-    /// If it panics, or what it wants packed can't be read back, the object is held as itself.
+    /// If the function panics, or a packed object cannot be decoded again, the object is stored decoded.
     pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
     where
         K: Serialize + DeserializeOwned + 'static,
