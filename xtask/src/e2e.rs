@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         programs_in_go += 1;
     }
     if programs_in_go < CLIENT_GO.len() {
-        eprintln!("there is no Go here, so client-go is not tried; Go 1.26 or newer would do");
+        eprintln!("Go is not installed; skipping the tests with client-go, which need Go 1.26 or newer");
         command.args(["--skip", "client_go"]);
     }
     let tested = apiserver::run_against(&mut cluster, &programs, &mut command, signals)?;
@@ -122,7 +122,7 @@ fn long_form() -> Vec<&'static str> {
     let lists_rules = Command::new("iptables").args(["-w", "-S", "INPUT"]).output();
     let mut arguments = vec!["--show-output"];
     if !lists_rules.is_ok_and(|output| output.status.success()) {
-        eprintln!("iptables is not installed or needs root, so dropped packets are not tried");
+        eprintln!("iptables is not installed or needs root; skipping the test with dropped packets");
         arguments.extend(["--skip", "dropped_packets"]);
     }
     arguments

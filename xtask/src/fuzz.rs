@@ -77,9 +77,9 @@ fn build(signals: &Signals) -> anyhow::Result<PathBuf> {
 fn host() -> anyhow::Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = std::process::Command::new(rustc).arg("-vV").output().context("cannot start `rustc`")?;
-    let text = String::from_utf8(output.stdout).context("`rustc -vV` is not understood")?;
+    let text = String::from_utf8(output.stdout).context("the output of `rustc -vV` is not UTF-8")?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("`rustc -vV` does not say what machine this is")
+    host.map(str::to_owned).context("`rustc -vV` names no host")
 }
 
 /// Runs one target.

@@ -95,17 +95,17 @@ pub(crate) fn refresh(root: &Path, check: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     if check {
-        bail!("{} is stale; run `cargo xtask codegen --refresh`, and look at the change", data::FILE);
+        bail!("{} is stale; run `cargo xtask codegen --refresh` and review the change", data::FILE);
     }
     std::fs::write(root.join(data::FILE), text)?;
-    eprintln!("{} was stale; give each new kind a few words (`what`)", data::FILE);
+    eprintln!("{} was stale; write a description (`what`) for each new kind", data::FILE);
     Ok(())
 }
 
 fn complaint(stale: &BTreeMap<String, Stale>) -> String {
     let list: Vec<String> = stale.iter().map(|(path, why)| format!("  {path}: {why}\n")).collect();
     let list = list.concat();
-    format!("generated files are stale:\n{list}run `cargo xtask codegen`, and commit what it changes")
+    format!("generated files are stale:\n{list}run `cargo xtask codegen` and commit the changes")
 }
 
 /// The files, by the folder where they are.

@@ -81,8 +81,7 @@ pub(crate) fn read_text(root: &Path) -> anyhow::Result<String> {
 }
 
 fn parse(text: &str) -> anyhow::Result<Data> {
-    serde_json::from_str(text)
-        .with_context(|| format!("{FILE} is not what codegen understands; correct it at the place named"))
+    serde_json::from_str(text).with_context(|| format!("{FILE} is invalid; correct it at the position below"))
 }
 
 impl Data {

@@ -46,7 +46,7 @@ fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
 /// prettyplease makes comments of them.
 fn items(tokens: &TokenStream) -> anyhow::Result<String> {
     let file = syn::parse2(tokens.clone())
-        .with_context(|| format!("`codegen::expand` made what is not Rust; mend it: {tokens}"))?;
+        .with_context(|| format!("`codegen::expand` generated invalid Rust; fix it: {tokens}"))?;
     Ok(spaced(&prettyplease::unparse(&file)))
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn rustfmt(folder: &Path, text: String) -> anyhow::Result<String> {
     let mut command = Command::new(program);
     command.args(["--edition", EDITION]).current_dir(folder);
     pipe::through(&mut command, text)
-        .context("cannot lay out generated code; `rustup component add rustfmt` installs what does it")
+        .context("cannot format generated code; install rustfmt with `rustup component add rustfmt`")
 }
 
 #[cfg(test)]

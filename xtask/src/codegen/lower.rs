@@ -111,7 +111,7 @@ fn module(version: &data::Version) -> anyhow::Result<syn::Path> {
 fn kind(kind: &data::Kind, module: &syn::Path, features: &[String]) -> anyhow::Result<Kind> {
     let data::Kind { kind: name, namespaced, short, what, .. } = kind;
     if what.is_empty() {
-        bail!("{}: say in a few words what `{name}` is for, as its `what`", data::FILE);
+        bail!("{}: describe `{name}` in its `what`", data::FILE);
     }
     let type_name = ident(name)?;
     Ok(Kind {
@@ -141,11 +141,11 @@ fn union<'a>(kinds: impl Iterator<Item = &'a data::Kind>, all: &[String]) -> any
 /// Sorts by name, and finds what is there twice or not at all.
 pub(crate) fn sort<T>(items: &mut [T], what: &str, name: impl Fn(&T) -> &Ident) -> anyhow::Result<()> {
     if items.is_empty() {
-        bail!("there is no {what}; add one, or take out what is empty");
+        bail!("there is no {what}; add one, or remove the empty entry");
     }
     let mut seen = BTreeSet::new();
     if let Some(twice) = items.iter().map(&name).find(|name| !seen.insert(*name)) {
-        bail!("the {what} `{twice}` is there twice; take one out");
+        bail!("the {what} `{twice}` is duplicate; remove one");
     }
     items.sort_by(|a, b| name(a).cmp(name(b)));
     Ok(())
@@ -200,11 +200,11 @@ mod tests {
         let wordless = POD.replace(r#""a""#, r#""""#);
         let gap = only("Job", r#""v1_33", "v1_35""#);
         for (module, kinds, expected) in [
-            ("a::v1", &[POD, POD][..], "`pods` is there twice"),
+            ("a::v1", &[POD, POD][..], "`pods` is duplicate"),
             ("a::v1", &[], "there is no kind"),
             ("a::v2", &[POD], "`a::v2` is not the path"),
             ("a:v1", &[POD], "`a:v1` is not the path"),
-            ("a::v1", &[wordless.as_str()], "what `Pod` is for"),
+            ("a::v1", &[wordless.as_str()], "describe `Pod`"),
             ("a::v1", &[gap.as_str()], "gap"),
         ] {
             let message = format!("{:#}", lowered(module, kinds).unwrap_err());

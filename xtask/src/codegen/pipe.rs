@@ -19,5 +19,5 @@ pub(crate) fn through(command: &mut Command, text: String) -> anyhow::Result<Str
         let message = String::from_utf8_lossy(&output.stderr);
         bail!("`{name}` failed: {}", message.trim());
     }
-    String::from_utf8(output.stdout).with_context(|| format!("`{name}` wrote what is not UTF-8"))
+    String::from_utf8(output.stdout).with_context(|| format!("the output of `{name}` is not UTF-8"))
 }

@@ -54,7 +54,9 @@ fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let mut packages = packages.filter(|package| package["name"] == CRATE);
     let (Some(package), None) = (packages.next(), packages.next()) else {
-        bail!("the workspace does not have exactly one version of {CRATE}; `cargo tree -i {CRATE}` says why");
+        bail!(
+            "the workspace does not have exactly one version of {CRATE}; `cargo tree -i {CRATE}` shows them"
+        );
     };
     let manifest = package["manifest_path"].as_str().map(Path::new).and_then(Path::parent);
     let folder = manifest.context("`cargo metadata` names no manifest")?.to_path_buf();
@@ -78,7 +80,7 @@ fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
             let segments = module.iter().map(|name| name.to_string_lossy());
             let module = segments.fold("k8s_openapi".to_owned(), |path, name| path + "::" + &name);
             facts.extend(
-                fact(&text, module).with_context(|| format!("{} is not as it was before", path.display()))?,
+                fact(&text, module).with_context(|| format!("{} has an unexpected form", path.display()))?,
             );
         }
     }

@@ -203,7 +203,7 @@ fn in_copy(mut command: Command, copy: &Path) -> Command {
 fn copy_sources(copy: &Path) -> anyhow::Result<()> {
     let root = workspace::root();
     let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();
-    let listed = listed.context("cannot start `git`, which says what belongs to the sources; install it")?;
+    let listed = listed.context("cannot start `git`, which lists the sources; install git")?;
     let names = String::from_utf8(listed.stdout).context("a file's name is not UTF-8")?;
     for name in names.split_terminator('\0') {
         let (from, to): (PathBuf, PathBuf) = (root.join(name), copy.join(name));

@@ -45,7 +45,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     if findings.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("tidy: {} to mend", findings.len());
+    eprintln!("tidy: {} findings", findings.len());
     Ok(ExitCode::FAILURE)
 }
 

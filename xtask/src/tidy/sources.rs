@@ -25,7 +25,7 @@ impl Source {
             .current_dir(root)
             .args(["ls-files", "-z", "--", "*.rs"])
             .output()
-            .context("cannot start `git`, which says which files to check; install it")?;
+            .context("cannot start `git`, which lists the files to check; install git")?;
         if !output.status.success() {
             bail!(
                 "`git ls-files` failed; run this in a clone of the repository: {}",

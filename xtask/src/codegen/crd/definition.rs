@@ -87,7 +87,7 @@ fn parse(path: &Path, text: &str, definitions: &mut Definitions) -> anyhow::Resu
         definitions.usable.extend(found);
     }
     if is_empty {
-        bail!("{} has no CustomResourceDefinition; take it out of `--crd`", path.display());
+        bail!("{} has no CustomResourceDefinition; remove it from `--crd`", path.display());
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
     let (kind, version) = (value["kind"].as_str(), value["apiVersion"].as_str());
     let found = format!("{} of {}", kind.unwrap_or("no kind"), version.unwrap_or("no `apiVersion`"));
     if kind != Some("CustomResourceDefinition") {
-        bail!("{} has {found}, where only CustomResourceDefinitions belong; take it out", path.display());
+        bail!("{} has {found}, but only CustomResourceDefinitions are allowed; remove it", path.display());
     }
     if version != Some("apiextensions.k8s.io/v1") {
         bail!("{} has {found}; write it as apiextensions.k8s.io/v1", path.display());
@@ -243,7 +243,7 @@ spec:
     fn each_mistake_is_named_with_its_file_and_what_to_do() {
         for (from, to, expected) in [
             ("spec:", "spec: [", "is not YAML"),
-            ("CustomResourceDefinition", "Pod", "only CustomResourceDefinitions belong"),
+            ("CustomResourceDefinition", "Pod", "only CustomResourceDefinitions are allowed"),
             ("io/v1", "io/v1beta1", "write it as apiextensions.k8s.io/v1"),
             ("plural: widgets,", "", "missing field `plural`"),
             ("Namespaced", "namespaced", "write `Namespaced` or `Cluster`"),

@@ -57,7 +57,7 @@ pub(crate) fn accessors<'a>(
             lengths.entry(group).and_modify(|labels| *labels += 1);
         }
     }
-    bail!("no names in Rust can be made of the groups {groups:?}; generate for fewer of them at a time")
+    bail!("no Rust names are left for the groups {groups:?}; generate fewer groups at a time")
 }
 
 /// The first labels of the group in snake case.

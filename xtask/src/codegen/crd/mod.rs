@@ -62,7 +62,7 @@ fn plan(paths: &[PathBuf], out: &Path) -> anyhow::Result<(Vec<Definition>, Lower
     }
     let definition::Definitions { usable: definitions, left_out } = definition::read(paths)?;
     for what in left_out {
-        eprintln!("codegen: left out {what}");
+        eprintln!("codegen: skipped {what}");
     }
     let groups = lower::lower(&definitions)?;
     let foreign = files::foreign(out, &groups.files(), MARK)?;

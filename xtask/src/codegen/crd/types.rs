@@ -55,13 +55,13 @@ impl Types {
         let lines: Vec<&str> = lines.map(str::trim_end).collect();
         let source = TIMES.iter().fold(lines.join("\n"), |source, (from, to)| source.replace(from, to));
         let file: syn::File = syn::parse_str(&source)
-            .with_context(|| format!("kopium made what is not Rust of {}", place()))?;
+            .with_context(|| format!("kopium generated invalid Rust for {}", place()))?;
         let mut named = BTreeSet::new();
         collect(file.to_token_stream(), &mut named);
         let defined: BTreeSet<String> = file.items.iter().filter_map(name).collect();
         let root = root_name(&definition.kind);
         if !defined.contains(&format!("{root}Spec")) {
-            bail!("kopium made no type `{root}Spec` of {}; use kube's DynamicObject for it", place());
+            bail!("kopium generated no type `{root}Spec` for {}; use kube's DynamicObject", place());
         }
         let mut uses = String::new();
         for (module, names) in NAMES {
@@ -79,7 +79,7 @@ impl Types {
             Some((before, derives, after))
         });
         let Some((before, derives, after)) = spec else {
-            bail!("kopium doesn't say that `{root}Spec` is a custom resource, of {}; report this", place());
+            bail!("kopium did not mark `{root}Spec` of {} as a custom resource; report this bug", place());
         };
         let attributes = indices.iter().map(Index::attribute);
         let attribute = quote!(#[informer(no_accessor #(, #attributes)*)]);
@@ -293,9 +293,9 @@ pub struct HttpWidgetSpec {
     #[test]
     fn what_kopium_cannot_make_is_said() {
         for (source, expected) in [
-            ("pub struct {", "not Rust"),
+            ("pub struct {", "invalid Rust"),
             ("pub struct Other;", "no type `HttpWidgetSpec`"),
-            ("pub struct HttpWidgetSpec {}", "is a custom resource"),
+            ("pub struct HttpWidgetSpec {}", "as a custom resource"),
         ] {
             let message = format!("{:#}", Types::parse(&widget(), "v1", source).unwrap_err());
             let placed = message.contains("`HTTPWidget` (v1) of a.yaml");
