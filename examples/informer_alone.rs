@@ -29,16 +29,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
             .await?;
     }
 
-    // What is asked for: one namespace, one selector, and without the fields that nobody here looks at.
+    // The source: one namespace, one selector, without a field that the program does not use.
     let source = KubeListWatch::<ConfigMap>::namespaced(server.client.clone(), &server.namespace)
         .label_selector("tier=front")
         .prune(PrunePaths::default().and("metadata.annotations")?);
-    // How it is asked for, and what is done to each object before it is stored.
-    let reflector = ReflectorConfig::new().page_size(100).transform(|map: &mut ConfigMap| {
-        map.binary_data = None;
-        Ok::<_, std::convert::Infallible>(())
-    });
-    let options = InformerOptions::new().reflector(reflector).verify_every(Duration::from_secs(3600));
+    // The settings, and a function that changes each object before it is stored.
+    let options = InformerOptions::new()
+        .reflector(ReflectorConfig::new().page_size(100))
+        .verify_every(Duration::from_secs(3600))
+        .transform(|map: &mut ConfigMap| {
+            map.binary_data = None;
+            Ok::<_, std::convert::Infallible>(())
+        });
     let (maps, task) = SharedIndexInformer::new(Arc::new(source), options);
     let handler = maps.add_handlers(|handlers| handlers.on_add(|map, _| println!("+ {}", map.key())));
 

@@ -50,22 +50,22 @@ fn main() {
             expire: Arc::default(),
             changed: Arc::default(),
         };
-        measure::<Pod>("streaming list", &server, ReflectorConfig::new()).await;
+        measure::<Pod>("streaming list", &server, InformerOptions::new()).await;
         measure::<Pod>("list in pages", &server, in_pages()).await;
-        let packed = ReflectorConfig::new().storage(|_| Storage::Packed);
+        let packed = InformerOptions::new().storage(|_| Storage::Packed);
         measure::<Pod>("streaming list, packed", &server, packed).await;
         // Where objects are small, what a list needs beside them weighs more.
-        measure::<PartialObjectMeta<Pod>>("streaming list of metadata", &server, ReflectorConfig::new())
+        measure::<PartialObjectMeta<Pod>>("streaming list of metadata", &server, InformerOptions::new())
             .await;
         measure::<PartialObjectMeta<Pod>>("list of metadata in pages", &server, in_pages()).await;
     });
 }
 
-fn in_pages<K>() -> ReflectorConfig<K> {
-    ReflectorConfig::new().streaming_lists(false).page_size(500)
+fn in_pages<K>() -> InformerOptions<K> {
+    InformerOptions::new().reflector(ReflectorConfig::new().streaming_lists(false).page_size(500))
 }
 
-async fn measure<K>(case: &str, server: &Server, config: ReflectorConfig<K>)
+async fn measure<K>(case: &str, server: &Server, options: InformerOptions<K>)
 where
     K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
 {
@@ -74,7 +74,6 @@ where
     let before = ALLOCATED.current_usage();
     ALLOCATED.reset_peak_usage();
     let client = kube::Client::new(server.clone(), "default");
-    let options = InformerOptions::new().reflector(config);
     let (informer, task) = SharedIndexInformer::new(Arc::new(KubeListWatch::<K>::all(client)), options);
     let handler = informer.add_event_handler(Handlers::<K>::new().on_add(|_, _| {}));
     let (shutdown, started) = (CancellationToken::new(), Instant::now());

@@ -11,6 +11,8 @@ mod reflector;
 pub use connect::connect;
 pub use decode::{ListDecoder, PrunePathError, PrunePaths, WatchDecoder};
 pub use kube_list_watch::{KubeListWatch, ListTweaks};
+#[doc(hidden)]
+pub use reflector::Ingest;
 pub use reflector::{
     Health, ListWatchFailure, NextRequest, Reflector, ReflectorConfig, ReflectorStatus, RelistHandle,
     SharedServer, Storage,

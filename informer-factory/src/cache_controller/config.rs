@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use informer_core::{DeltaFifo, ListerWatcher};
-use informer_reflector::ReflectorConfig;
+use informer_reflector::{Ingest, ReflectorConfig};
 
 pub(super) type ShouldResync = Box<dyn FnMut() -> bool + Send>;
 
@@ -17,7 +17,8 @@ pub(super) type ShouldResync = Box<dyn FnMut() -> bool + Send>;
 pub struct CacheControllerConfig<K: 'static> {
     pub(super) lister_watcher: Arc<dyn ListerWatcher<K>>,
     pub(super) queue: DeltaFifo<K>,
-    pub(super) reflector: ReflectorConfig<K>,
+    pub(super) reflector: ReflectorConfig,
+    pub(super) ingest: Ingest<K>,
     pub(super) resync_period: Option<Duration>,
     pub(super) should_resync: Option<ShouldResync>,
     pub(super) retry_on_error: bool,
@@ -30,6 +31,7 @@ impl<K: 'static> CacheControllerConfig<K> {
             lister_watcher,
             queue: DeltaFifo::new(),
             reflector: ReflectorConfig::new(),
+            ingest: Ingest::default(),
             resync_period: None,
             should_resync: None,
             retry_on_error: false,
@@ -43,9 +45,20 @@ impl<K: 'static> CacheControllerConfig<K> {
         self
     }
 
-    /// Sets how objects are listed, watched and transformed.
-    pub fn reflector(mut self, config: ReflectorConfig<K>) -> Self {
+    /// Sets the configuration of the reflector. Default: [`ReflectorConfig::new`].
+    pub fn reflector(mut self, config: ReflectorConfig) -> Self {
         self.reflector = config;
+        self
+    }
+
+    /// Sets a function that changes each object before it is processed; see
+    /// [`Reflector::transform`](informer_reflector::Reflector::transform). Default: none.
+    #[doc(alias = "Transform")]
+    pub fn transform<E: fmt::Display>(
+        mut self,
+        transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        self.ingest.set_transform(transform);
         self
     }
 

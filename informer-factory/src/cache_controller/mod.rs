@@ -95,11 +95,12 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
             lister_watcher,
             queue,
             reflector,
+            ingest,
             resync_period,
             should_resync,
             retry_on_error: _,
         } = config;
-        let (_, source) = source::whole(lister_watcher, &queue, reflector);
+        let (_, source) = source::whole(lister_watcher, &queue, (reflector, ingest));
         let is_due = should_resync.unwrap_or_else(|| Box::new(|| true));
         let resync = resync_period.map(|period| ResyncTimer { period, is_due });
         Self { queue: OwnQueue(queue), source, process, resync }

@@ -5,14 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_reflector::{ListTweaks, ListWatchFailure};
+use informer_reflector::{ListTweaks, ReflectorConfig};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 
 use super::SharedInformerFactory;
 use super::namespaces::Followed;
 use super::scope::{Scope, Where};
-use super::times::Times;
 use super::type_options::{OptionsByType, TypeOptions};
 use crate::NamespaceError;
 
@@ -35,21 +34,14 @@ pub(super) type TweakListOptions = Arc<dyn Fn(&mut ListTweaks) + Send + Sync>;
 /// Changes the metadata of every object.
 pub(super) type TransformMetadata = Arc<dyn Fn(&mut ObjectMeta) + Send + Sync>;
 
-/// Receives each failure of each informer.
-pub(super) type OnFailure = Arc<dyn Fn(&ListWatchFailure<'_>) + Send + Sync>;
-
 #[derive(Default)]
 pub(super) struct FactoryConfig {
     pub(super) name: Option<String>,
     pub(super) resync_period: Option<Duration>,
     pub(super) verify_period: Option<Duration>,
-    pub(super) page_size: Option<u32>,
-    pub(super) backoff: Option<(Duration, Duration)>,
-    pub(super) times: Times,
-    pub(super) only_pages: bool,
+    pub(super) reflector: ReflectorConfig,
     pub(super) tweak_list_options: Option<TweakListOptions>,
     pub(super) transform_metadata: Option<TransformMetadata>,
-    pub(super) on_failure: Option<OnFailure>,
     pub(super) stop_idle_after: Option<Duration>,
     pub(super) by_type: OptionsByType,
 }
@@ -150,7 +142,7 @@ impl FactoryBuilder {
 
     /// Sets a function that changes the metadata of each object of every type before it is cached, for example to drop unused
     /// annotations. It must not change name, namespace, UID or resource version; an object for which it does, or panics, is
-    /// quarantined, see [`ReflectorConfig::transform`](informer_reflector::ReflectorConfig::transform). Default: none.
+    /// quarantined, see [`Reflector::transform`](informer_reflector::Reflector::transform). Default: none.
     ///
     /// Removed fields have been decoded before; [pruned](TypeOptions::prune) fields are not decoded.
     #[doc(alias = "WithTransform")]
@@ -159,44 +151,26 @@ impl FactoryBuilder {
         self
     }
 
-    /// Sets the page size of lists, in items; see
-    /// [`ReflectorConfig::page_size`](informer_reflector::ReflectorConfig::page_size).
-    #[doc(alias = "WatchListPageSize")]
-    pub fn page_size(mut self, items: u32) -> Self {
-        self.config.page_size = Some(items);
-        self
-    }
-
-    /// Sets the first and the longest wait after a failure; see
-    /// [`ReflectorConfig::backoff`](informer_reflector::ReflectorConfig::backoff). Default: 0.8 and 30 seconds.
-    #[doc(alias = "BackoffManager")]
-    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
-        self.config.backoff = Some((first, longest));
-        self
-    }
-
-    /// Sets the minimum duration of a watch; see
-    /// [`ReflectorConfig::watch_timeout`](informer_reflector::ReflectorConfig::watch_timeout). A longer one saves requests where many
-    /// informers share a server. Default: 5 minutes.
-    #[doc(alias = "MinWatchTimeout")]
-    pub fn watch_timeout(mut self, at_least: Duration) -> Self {
-        self.config.times.watch_timeout = Some(at_least);
-        self
-    }
-
-    /// Sets the time without data after which the connection of a watch counts as dead; see
-    /// [`ReflectorConfig::watch_idle_timeout`](informer_reflector::ReflectorConfig::watch_idle_timeout). Set a longer one if bookmarks are
-    /// often late. Default, and minimum: 65 seconds.
-    pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
-        self.config.times.watch_idle_timeout = Some(at_most);
-        self
-    }
-
-    /// Sets the time without data after which a streaming list is replaced by pages; see
-    /// [`ReflectorConfig::list_stall_timeout`](informer_reflector::ReflectorConfig::list_stall_timeout). Set a longer one for slow servers.
-    /// Default: 10 seconds.
-    pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
-        self.config.times.list_stall_timeout = Some(at_most);
+    /// Sets the configuration of all reflectors: page size, backoff, timeouts, `on_failure`. [`configure`](Self::configure) changes it
+    /// for one type. Default: [`ReflectorConfig::new`]. The
+    /// [server](ReflectorConfig::server) is always the factory's own.
+    ///
+    /// ```no_run
+    /// # fn build(client: kube::Client) {
+    /// use std::time::Duration;
+    /// use informer_factory::informer_reflector::ReflectorConfig;
+    /// use informer_factory::SharedInformerFactory;
+    /// use k8s_openapi::api::core::v1::Event;
+    ///
+    /// let reflector = ReflectorConfig::new().backoff(Duration::from_secs(1), Duration::from_secs(60));
+    /// let factory = SharedInformerFactory::builder(client)
+    ///     .reflector(reflector)
+    ///     .configure::<Event>(|events| events.reflector(|all| all.page_size(2_000)))
+    ///     .build();
+    /// # }
+    /// ```
+    pub fn reflector(mut self, config: ReflectorConfig) -> Self {
+        self.config.reflector = config;
         self
     }
 
@@ -204,14 +178,6 @@ impl FactoryBuilder {
     /// [`InformerOptions::verify_every`](crate::InformerOptions::verify_every). Default: never.
     pub fn verify_every(mut self, period: Duration) -> Self {
         self.config.verify_period = Some(period);
-        self
-    }
-
-    /// Sets a function that is called after each failed list or watch of any informer; see
-    /// [`ReflectorConfig::on_failure`](informer_reflector::ReflectorConfig::on_failure). Default: none.
-    #[doc(alias = "SetWatchErrorHandler")]
-    pub fn on_failure(mut self, hears: impl Fn(&ListWatchFailure<'_>) + Send + Sync + 'static) -> Self {
-        self.config.on_failure = Some(Arc::new(hears));
         self
     }
 
@@ -232,14 +198,6 @@ impl FactoryBuilder {
     #[doc(alias = "defaultResync")]
     pub fn default_resync(mut self, period: Duration) -> Self {
         self.config.resync_period = Some(period);
-        self
-    }
-
-    /// Sets whether informers request streaming lists; see
-    /// [`ReflectorConfig::streaming_lists`](informer_reflector::ReflectorConfig::streaming_lists). Default: yes.
-    #[doc(alias = "WatchListClient")]
-    pub fn streaming_lists(mut self, wanted: bool) -> Self {
-        self.config.only_pages = !wanted;
         self
     }
 
@@ -288,9 +246,7 @@ impl fmt::Debug for FactoryConfig {
         f.debug_struct("FactoryConfig")
             .field("name", &self.name)
             .field("resync_period", &self.resync_period)
-            .field("page_size", &self.page_size)
-            .field("backoff", &self.backoff)
-            .field("times", &self.times)
+            .field("reflector", &self.reflector)
             .field("stop_idle_after", &self.stop_idle_after)
             .field("tweak_list_options", &self.tweak_list_options.is_some())
             .finish_non_exhaustive()

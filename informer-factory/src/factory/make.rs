@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 
-use informer_reflector::{KubeListWatch, ReflectorConfig};
+use informer_reflector::KubeListWatch;
 use kube::Resource;
 use kube::core::discovery::ApiResource;
 use serde::de::DeserializeOwned;
@@ -90,39 +90,22 @@ impl SharedInformerFactory {
 
     fn options<K: Resource + 'static>(&self, of_type: Option<&TypeOptions<K>>) -> InformerOptions<K> {
         let config = &self.inner.config;
-        let mut options = InformerOptions::new().reflector(self.reflector(of_type));
+        let change = of_type.and_then(|options| options.reflector.as_ref());
+        let reflector = change.map_or(config.reflector.clone(), |change| change(config.reflector.clone()));
+        let mut options = InformerOptions::new().reflector(reflector.server(self.inner.server.clone()));
+        options.ingest = of_type.map(|options| options.ingest.clone()).unwrap_or_default();
         if let Some(period) = of_type.and_then(|options| options.resync_period).or(config.resync_period) {
             options = options.resync_period(period);
         }
         if let Some(period) = config.verify_period {
             options = options.verify_every(period);
         }
-        options
-    }
-
-    fn reflector<K: Resource + 'static>(&self, of_type: Option<&TypeOptions<K>>) -> ReflectorConfig<K> {
-        let config = &self.inner.config;
-        let mut reflector =
-            ReflectorConfig::new().server(self.inner.server.clone()).streaming_lists(!config.only_pages);
-        if let Some(items) = of_type.and_then(|options| options.page_size).or(config.page_size) {
-            reflector = reflector.page_size(items);
-        }
-        if let Some((first, longest)) = config.backoff {
-            reflector = reflector.backoff(first, longest);
-        }
-        reflector = of_type.map_or(config.times, |options| options.times.or(config.times)).set(reflector);
-        if let Some(hears) = config.on_failure.clone() {
-            reflector = reflector.on_failure(move |failure| hears(failure));
-        }
-        if let Some(storage) = of_type.and_then(|options| options.storage.as_ref()) {
-            reflector = storage(reflector);
-        }
         let of_metadata = config.transform_metadata.clone();
         let of_object = of_type.and_then(|options| options.transform.clone());
         if of_metadata.is_none() && of_object.is_none() {
-            return reflector;
+            return options;
         }
-        reflector.transform(move |object: &mut K| {
+        options.transform(move |object: &mut K| {
             if let Some(transform) = &of_metadata {
                 transform(object.meta_mut());
             }

@@ -12,7 +12,6 @@ mod registry;
 mod report;
 mod scope;
 mod stop;
-mod times;
 mod type_options;
 mod wait;
 

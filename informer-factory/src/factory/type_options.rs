@@ -6,11 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use informer_reflector::{PrunePaths, ReflectorConfig, Storage};
+use informer_reflector::{Ingest, PrunePaths, ReflectorConfig, Storage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use super::times::Times;
 
 /// The settings for the informers of one type of objects, in every scope; see
 /// [`FactoryBuilder::configure`](crate::FactoryBuilder::configure).
@@ -18,28 +16,26 @@ use super::times::Times;
 pub struct TypeOptions<K> {
     pub(super) name: Option<String>,
     pub(super) resync_period: Option<Duration>,
-    pub(super) page_size: Option<u32>,
-    pub(super) times: Times,
+    pub(super) reflector: Option<ChangeReflector>,
     pub(super) prune: Option<PrunePaths>,
     pub(super) transform: Option<Transform<K>>,
-    pub(super) storage: Option<SetStorage<K>>,
+    pub(super) ingest: Ingest<K>,
 }
 
 pub(super) type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 
-/// Sets the storage form. A function, because only this setting needs `K` to be serializable.
-pub(super) type SetStorage<K> = Arc<dyn Fn(ReflectorConfig<K>) -> ReflectorConfig<K> + Send + Sync>;
+/// Changes the configuration of the factory's reflectors.
+pub(super) type ChangeReflector = Arc<dyn Fn(ReflectorConfig) -> ReflectorConfig + Send + Sync>;
 
 impl<K> TypeOptions<K> {
     fn new() -> Self {
         Self {
             name: None,
             resync_period: None,
-            page_size: None,
-            times: Times::default(),
+            reflector: None,
             prune: None,
             transform: None,
-            storage: None,
+            ingest: Ingest::default(),
         }
     }
 
@@ -59,36 +55,16 @@ impl<K> TypeOptions<K> {
         self
     }
 
-    /// Sets the page size of lists, in items; see
-    /// [`ReflectorConfig::page_size`](informer_reflector::ReflectorConfig::page_size). Default: the factory's.
-    #[doc(alias = "WatchListPageSize")]
-    pub fn page_size(mut self, items: u32) -> Self {
-        self.page_size = Some(items);
-        self
-    }
-
-    /// Sets the minimum duration of a watch, as [`FactoryBuilder::watch_timeout`](crate::FactoryBuilder::watch_timeout) does for all
-    /// types. Default: the factory's.
-    #[doc(alias = "MinWatchTimeout")]
-    pub fn watch_timeout(mut self, at_least: Duration) -> Self {
-        self.times.watch_timeout = Some(at_least);
-        self
-    }
-
-    /// Sets the time without data after which the connection of a watch counts as dead, as
-    /// [`FactoryBuilder::watch_idle_timeout`](crate::FactoryBuilder::watch_idle_timeout) does for all types. Default: the factory's.
-    pub fn watch_idle_timeout(mut self, at_most: Duration) -> Self {
-        self.times.watch_idle_timeout = Some(at_most);
-        self
-    }
-
-    /// Sets the time without data after which a streaming list is replaced by pages, as
-    /// [`FactoryBuilder::list_stall_timeout`](crate::FactoryBuilder::list_stall_timeout) does for all types. Default: the factory's.
+    /// Changes the configuration of the reflectors, beginning with the factory's
+    /// [own](crate::FactoryBuilder::reflector). Default: no change.
     ///
     /// If one informer falls back to pages, all informers of the resource use pages for 10 to 30 minutes. So with several types of one
-    /// resource, the shortest timeout decides.
-    pub fn list_stall_timeout(mut self, at_most: Duration) -> Self {
-        self.times.list_stall_timeout = Some(at_most);
+    /// resource, the shortest [`list_stall_timeout`](ReflectorConfig::list_stall_timeout) decides.
+    pub fn reflector(
+        mut self,
+        change: impl Fn(ReflectorConfig) -> ReflectorConfig + Send + Sync + 'static,
+    ) -> Self {
+        self.reflector = Some(Arc::new(change));
         self
     }
 
@@ -99,7 +75,7 @@ impl<K> TypeOptions<K> {
     }
 
     /// Sets a function that changes each object before it is cached; see
-    /// [`ReflectorConfig::transform`](informer_reflector::ReflectorConfig::transform). It runs after the factory's
+    /// [`Reflector::transform`](informer_reflector::Reflector::transform). It runs after the factory's
     /// [`transform_metadata`](crate::FactoryBuilder::transform_metadata). Default: none.
     #[doc(alias = "WithTransform")]
     pub fn transform<E: fmt::Display>(
@@ -111,7 +87,7 @@ impl<K> TypeOptions<K> {
     }
 
     /// Sets a function that chooses the storage form of each object; see
-    /// [`ReflectorConfig::storage`](informer_reflector::ReflectorConfig::storage). Default: [`Storage::Open`].
+    /// [`Reflector::storage`](informer_reflector::Reflector::storage). Default: [`Storage::Open`].
     ///
     /// ```no_run
     /// # fn build(client: kube::Client) {
@@ -128,11 +104,7 @@ impl<K> TypeOptions<K> {
     where
         K: Serialize + DeserializeOwned + 'static,
     {
-        let decide = Arc::new(decide);
-        self.storage = Some(Arc::new(move |config| {
-            let decide = Arc::clone(&decide);
-            config.storage(move |object| decide(object))
-        }));
+        self.ingest.set_storage(decide);
         self
     }
 }
@@ -143,11 +115,10 @@ impl<K> fmt::Debug for TypeOptions<K> {
             .field("object", &type_name::<K>())
             .field("name", &self.name)
             .field("resync_period", &self.resync_period)
-            .field("page_size", &self.page_size)
-            .field("times", &self.times)
+            .field("reflector", &self.reflector.is_some())
             .field("prune", &self.prune)
             .field("transform", &self.transform.is_some())
-            .field("storage", &self.storage.is_some())
+            .field("ingest", &self.ingest)
             .finish()
     }
 }

@@ -76,10 +76,10 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     ) -> (Self, InformerTask<K>) {
         let (writer, indexer) = store::<K>();
         let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
-        let InformerOptions { resync_period, verify_period, reflector } = options;
+        let InformerOptions { resync_period, verify_period, reflector, ingest } = options;
         let made = match lister_watcher.namespace_by_namespace() {
-            Some(make) => source::divided(make, lister_watcher.resource(), &queue, reflector),
-            None => source::whole(lister_watcher, &queue, reflector),
+            Some(make) => source::divided(make, lister_watcher.resource(), &queue, (reflector, ingest)),
+            None => source::whole(lister_watcher, &queue, (reflector, ingest)),
         };
         Self::assemble(writer, queue, made, resync_period, verify_period)
     }

@@ -57,8 +57,8 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         let (writer, indexer) = store::<K>();
         let queue = DeltaFifo::with_known_objects(Arc::new(indexer));
         let names: Vec<String> = namespaces.into_iter().map(Into::into).collect();
-        let InformerOptions { resync_period, verify_period, reflector } = options;
-        let made = source::namespaces(Box::new(make), &names, &queue, reflector)?;
+        let InformerOptions { resync_period, verify_period, reflector, ingest } = options;
+        let made = source::namespaces(Box::new(make), &names, &queue, (reflector, ingest))?;
         Ok(Self::assemble(writer, queue, made, resync_period, verify_period))
     }
 

@@ -1,8 +1,11 @@
 //! [`InformerOptions`]: the settings of an informer.
 
+use std::fmt;
 use std::time::Duration;
 
-use informer_reflector::ReflectorConfig;
+use informer_reflector::{Ingest, ReflectorConfig, Storage};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The settings of an informer, which cannot be changed later.
 #[derive(Debug)]
@@ -10,13 +13,19 @@ use informer_reflector::ReflectorConfig;
 pub struct InformerOptions<K> {
     pub(super) resync_period: Option<Duration>,
     pub(super) verify_period: Option<Duration>,
-    pub(super) reflector: ReflectorConfig<K>,
+    pub(super) reflector: ReflectorConfig,
+    pub(crate) ingest: Ingest<K>,
 }
 
 impl<K> InformerOptions<K> {
     /// Returns the defaults: no resync, no verification, and [`ReflectorConfig::new`].
     pub fn new() -> Self {
-        Self { resync_period: None, verify_period: None, reflector: ReflectorConfig::new() }
+        Self {
+            resync_period: None,
+            verify_period: None,
+            reflector: ReflectorConfig::new(),
+            ingest: Ingest::default(),
+        }
     }
 
     /// Sets the period after which the store is [verified](super::SharedIndexInformer::verify). Each period is up to a tenth longer or
@@ -42,8 +51,29 @@ impl<K> InformerOptions<K> {
     }
 
     /// Sets the configuration of the reflector. Default: [`ReflectorConfig::new`].
-    pub fn reflector(mut self, config: ReflectorConfig<K>) -> Self {
+    pub fn reflector(mut self, config: ReflectorConfig) -> Self {
         self.reflector = config;
+        self
+    }
+
+    /// Sets a function that changes each object before it is cached; see
+    /// [`Reflector::transform`](informer_reflector::Reflector::transform). Default: none.
+    #[doc(alias = "SetTransform")]
+    pub fn transform<E: fmt::Display>(
+        mut self,
+        transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        self.ingest.set_transform(transform);
+        self
+    }
+
+    /// Sets a function that chooses the storage form of each object; see
+    /// [`Reflector::storage`](informer_reflector::Reflector::storage). Default: [`Storage::Open`].
+    pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
+    where
+        K: Serialize + DeserializeOwned + 'static,
+    {
+        self.ingest.set_storage(decide);
         self
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use informer_core::{DeltaFifo, ListerWatcher};
-use informer_reflector::{Reflector, ReflectorConfig, ReflectorStatus, RelistHandle};
+use informer_reflector::{Ingest, Reflector, ReflectorConfig, ReflectorStatus, RelistHandle};
 use kube::Resource;
 use tokio_util::sync::CancellationToken;
 
@@ -45,9 +45,10 @@ pub(crate) enum SourceTask<K: 'static> {
 pub(crate) fn whole<K: Resource + Send + Sync + 'static>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     queue: &DeltaFifo<K>,
-    config: ReflectorConfig<K>,
+    (config, ingest): (ReflectorConfig, Ingest<K>),
 ) -> (Source<K>, SourceTask<K>) {
-    let reflector = Reflector::new(Arc::clone(&lister_watcher), Arc::new(queue.clone()), config);
+    let reflector =
+        Reflector::new(Arc::clone(&lister_watcher), Arc::new(queue.clone()), config).ingest(ingest);
     let (status, relist) = (reflector.status(), reflector.relist());
     let part = Part { namespace: None, lister_watcher, status, relist };
     (Source::Whole(part), SourceTask::Whole(Box::new(reflector)))
@@ -58,9 +59,9 @@ pub(crate) fn divided<K: Resource + Send + Sync + 'static>(
     make: MakeSource<K>,
     resource: &str,
     queue: &DeltaFifo<K>,
-    config: ReflectorConfig<K>,
+    (config, ingest): (ReflectorConfig, Ingest<K>),
 ) -> (Source<K>, SourceTask<K>) {
-    of_namespaces(Namespaces::of(resource.into(), make, queue.clone(), config))
+    of_namespaces(Namespaces::of(resource.into(), make, queue.clone(), (config, ingest)))
 }
 
 /// Returns the source that namespaces are which come and go, and its work.
@@ -68,9 +69,9 @@ pub(crate) fn namespaces<K: Resource + Send + Sync + 'static>(
     make: MakeSource<K>,
     names: &[String],
     queue: &DeltaFifo<K>,
-    config: ReflectorConfig<K>,
+    (config, ingest): (ReflectorConfig, Ingest<K>),
 ) -> Result<(Source<K>, SourceTask<K>), NamespaceError> {
-    Namespaces::new(make, names, queue.clone(), config).map(of_namespaces)
+    Namespaces::new(make, names, queue.clone(), (config, ingest)).map(of_namespaces)
 }
 
 fn of_namespaces<K: Resource + Send + Sync + 'static>(

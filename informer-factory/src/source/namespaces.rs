@@ -12,7 +12,7 @@ use informer_core::{
     Completion, DeltaFifo, FeedNews, ListerWatcher, NamespaceFeed, ReflectorStore, ResourceVersion,
     Watermarks,
 };
-use informer_reflector::{Reflector, ReflectorConfig};
+use informer_reflector::{Ingest, Reflector, ReflectorConfig};
 use kube::Resource;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -37,7 +37,8 @@ pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + 
 pub(crate) struct Namespaces<K: 'static> {
     description: Arc<str>,
     make: MakeSource<K>,
-    config: ReflectorConfig<K>,
+    config: ReflectorConfig,
+    ingest: Ingest<K>,
     queue: DeltaFifo<K>,
     state: Mutex<State<K>>,
     /// Wakes the task: there is a reflector to be run.
@@ -100,12 +101,12 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         make: MakeSource<K>,
         names: &[String],
         queue: DeltaFifo<K>,
-        config: ReflectorConfig<K>,
+        reflector: (ReflectorConfig, Ingest<K>),
     ) -> Result<Self, NamespaceError> {
         names.iter().try_for_each(|name| NamespaceError::check_name(name))?;
         // Unless there is one that can be asked.
         let description = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
-        let mut namespaces = Self::of(description.into(), make, queue, config);
+        let mut namespaces = Self::of(description.into(), make, queue, reflector);
         for name in names {
             namespaces.add(name)?;
         }
@@ -121,12 +122,13 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         description: Arc<str>,
         make: MakeSource<K>,
         queue: DeltaFifo<K>,
-        config: ReflectorConfig<K>,
+        (config, ingest): (ReflectorConfig, Ingest<K>),
     ) -> Self {
         Self {
             description,
             make,
             config,
+            ingest,
             queue,
             state: Mutex::new(State {
                 followed: BTreeMap::new(),
@@ -151,6 +153,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         let feed = Arc::new(self.queue.feed(name));
         let store = Arc::clone(&feed) as Arc<dyn ReflectorStore<K>>;
         let reflector = Reflector::new(Arc::clone(&lister_watcher), store, self.config.clone());
+        let reflector = reflector.ingest(self.ingest.clone());
         let (synced, removed, released) = (feed.synced(), CancellationToken::new(), CancellationToken::new());
         let namespace: Arc<str> = name.into();
         let part = Part {

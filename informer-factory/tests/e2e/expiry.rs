@@ -42,7 +42,7 @@ async fn is_forgotten<K: Object>(server: &Api<K>, version: &str) -> bool {
 }
 
 /// Changes widgets during an outage after which the server can't say how they changed.
-async fn outlive_the_history<const TEST: u8>(config: ReflectorConfig<Widget<TEST>>) {
+async fn outlive_the_history<const TEST: u8>(config: ReflectorConfig) {
     let cluster = Cluster::connect("expiry").await;
     let (interruptions, server) = (Interruptions::default(), cluster.api::<Widget<TEST>>());
     install::<TEST>(&cluster.client).await;

@@ -5,7 +5,6 @@ use std::time::Duration;
 use informer_factory::{
     HandlerOptions, Health, InformerOptions, ListWatchError, StopCause, wait_for_cache_sync,
 };
-use informer_reflector::ReflectorConfig;
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::Instant;
 
@@ -81,7 +80,7 @@ async fn a_watch_that_fails_is_resumed_and_nothing_that_came_meanwhile_is_missed
 fn choosy() -> InformerOptions<ConfigMap> {
     let transform =
         |object: &mut ConfigMap| if value_of(object) == "bad" { Err("bad value") } else { Ok(()) };
-    InformerOptions::new().reflector(ReflectorConfig::new().transform(transform))
+    InformerOptions::new().transform(transform)
 }
 
 #[tokio::test(start_paused = true)]

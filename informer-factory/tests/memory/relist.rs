@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use informer_factory::{Event, HandlerOptions, InformerOptions, ResourceVersion, Resync, WaitOutcome};
-use informer_reflector::ReflectorConfig;
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -159,12 +158,12 @@ async fn i10_an_object_is_transformed_once_per_version_however_often_it_is_hande
     ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
     let transformed = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&transformed);
-    let reflector = ReflectorConfig::new().transform(move |object: &mut ConfigMap| {
+    let options = InformerOptions::new().transform(move |object: &mut ConfigMap| {
         count.fetch_add(1, Ordering::Relaxed);
         object.data.get_or_insert_default().insert("seen".into(), "yes".into());
         Ok::<_, std::convert::Infallible>(())
     });
-    let running = Running::start(&source, InformerOptions::new().reflector(reflector));
+    let running = Running::start(&source, options);
     let (send, mut heard) = unbounded_channel();
     let resyncing = HandlerOptions::new().resync(Resync::Every(Duration::from_secs(1)));
     let handlers =
@@ -185,11 +184,11 @@ async fn i10_an_object_is_transformed_once_per_version_however_often_it_is_hande
 async fn i10_no_object_is_transformed_twice_though_a_list_brings_its_version_again() {
     let source = source();
     ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
-    let reflector = ReflectorConfig::new().transform(|object: &mut ConfigMap| {
+    let options = InformerOptions::new().transform(|object: &mut ConfigMap| {
         object.data.get_or_insert_default().entry("seen".into()).or_default().push('x');
         Ok::<_, std::convert::Infallible>(())
     });
-    let running = Running::start(&source, InformerOptions::new().reflector(reflector)).synced().await;
+    let running = Running::start(&source, options).synced().await;
     let seen = |name| running.informer.get(&key(name)).and_then(|it| it.data.as_ref()?.get("seen").cloned());
     let unchanged = running.informer.get(&key("a")).expect("it exists");
     source.wait_for_watches(1).await;

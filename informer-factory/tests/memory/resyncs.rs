@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use informer_factory::{HandlerOptions, InformerOptions, Resync};
-use informer_reflector::ReflectorConfig;
 use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::Instant;
 
@@ -81,9 +80,7 @@ async fn what_is_transformed_comes_transformed_to_the_store_and_to_handlers_and_
         object.data.iter_mut().flat_map(|data| data.values_mut()).for_each(|value| *value = value.repeat(2));
         Ok::<_, String>(())
     };
-    let options = InformerOptions::new()
-        .resync_period(Duration::from_secs(2))
-        .reflector(ReflectorConfig::new().transform(twice));
+    let options = InformerOptions::new().resync_period(Duration::from_secs(2)).transform(twice);
     let running = Running::start(&source, options).synced().await;
     let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
     for expected in ["+a=11!", "a=11>11", "a=11>11"] {

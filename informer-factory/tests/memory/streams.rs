@@ -11,7 +11,6 @@ use informer_factory::informer_core::{
     Bookmark, ListOptions, ListStream, WatchEvent, WatchOptions, WatchStream,
 };
 use informer_factory::{HandlerOptions, InformerOptions, ListWatchError, wait_for_cache_sync};
-use informer_reflector::ReflectorConfig;
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -131,11 +130,11 @@ async fn i10_a_transform_that_fails_on_a_streaming_list_holds_nothing_up() {
     create(&source, "b", "1");
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
-    let reflector = ReflectorConfig::new().transform(move |object: &mut ConfigMap| {
+    let options = InformerOptions::new().transform(move |object: &mut ConfigMap| {
         count.fetch_add(1, Ordering::Relaxed);
         if value_of(object) == "bad" { Err("bad value") } else { Ok(()) }
     });
-    let running = Running::start(&source, InformerOptions::new().reflector(reflector)).synced().await;
+    let running = Running::start(&source, options).synced().await;
     assert_eq!(running.informer.indexer().len(), 1);
     assert_eq!(running.informer.status().set_aside().len(), 1);
     assert_eq!(calls.load(Ordering::Relaxed), 2, "once for each");

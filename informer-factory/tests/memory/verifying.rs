@@ -13,7 +13,6 @@ use informer_factory::{
     Difference, HandlerOptions, InformerOptions, ListWatchError, SharedIndexInformer, Verification,
     VerifyError, WaitOutcome,
 };
-use informer_reflector::ReflectorConfig;
 use informer_testing::MemorySource;
 use k8s_openapi::api::core::v1::ConfigMap;
 
@@ -134,7 +133,7 @@ async fn i10_objects_that_are_set_aside_are_no_differences() {
         "refused" => Err("it is to be refused"),
         _ => Ok(()),
     };
-    let options = InformerOptions::new().reflector(ReflectorConfig::new().transform(transform));
+    let options = InformerOptions::new().transform(transform);
     let running = Running::start(&source, options).synced().await;
     source.wait_for_watches(1).await;
     let last = update(&source, "good", "refused");

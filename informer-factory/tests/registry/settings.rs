@@ -8,7 +8,7 @@ use futures::StreamExt;
 use informer_factory::{
     Event, HandlerOptions, Informer, InformerOptions, PrunePaths, SharedIndexInformer, SharedInformerFactory,
 };
-use informer_reflector::{KubeListWatch, Storage};
+use informer_reflector::{KubeListWatch, ReflectorConfig, Storage};
 use informer_testing::{CannedResponse, RequestFilter, Simulator, StreamingLists, Verb};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -151,9 +151,8 @@ async fn what_the_builder_prunes_takes_the_place_of_what_the_derive_does() {
 async fn pages_are_as_large_as_is_said_for_all_or_for_a_type() {
     let simulator = with_pods();
     let factory = builder(&simulator)
-        .streaming_lists(false)
-        .page_size(2)
-        .configure::<Node>(|nodes| nodes.page_size(7))
+        .reflector(ReflectorConfig::new().streaming_lists(false).page_size(2))
+        .configure::<Node>(|nodes| nodes.reflector(|all| all.page_size(7)))
         .build();
     drop((factory.core().v1().pods(), factory.core().v1().nodes()));
     synced(&factory).await;
@@ -170,7 +169,9 @@ async fn the_waits_after_failures_are_as_is_said() {
     let down = CannedResponse::failure(http::StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "because");
     simulator.fail_next(10, RequestFilter::any().path("/api/v1/pods"), down);
     let wait = Duration::from_millis(20);
-    let factory = builder(&simulator).backoff(wait, wait).streaming_lists(false).build();
+    let factory = builder(&simulator)
+        .reflector(ReflectorConfig::new().backoff(wait, wait).streaming_lists(false))
+        .build();
     let pods = factory.core().v1().pods();
     let started = Instant::now();
     synced(&factory).await;
@@ -183,8 +184,8 @@ async fn the_waits_after_failures_are_as_is_said() {
 async fn watches_last_as_long_as_is_said_for_all_or_for_a_type() {
     let simulator = with_pods();
     let factory = builder(&simulator)
-        .watch_timeout(Duration::from_secs(1_200))
-        .configure::<Node>(|nodes| nodes.watch_timeout(Duration::from_secs(3_600)))
+        .reflector(ReflectorConfig::new().watch_timeout(Duration::from_secs(1_200)))
+        .configure::<Node>(|nodes| nodes.reflector(|all| all.watch_timeout(Duration::from_secs(3_600))))
         .build();
     drop((factory.core().v1().pods(), factory.core().v1().nodes()));
     synced(&factory).await;
@@ -206,10 +207,13 @@ async fn after(simulator: &Simulator, started: Instant, filter: RequestFilter, c
 async fn watches_may_be_silent_as_long_as_is_said_for_all_or_for_a_type() {
     let simulator = with_pods();
     let factory = builder(&simulator)
-        .streaming_lists(false)
-        .watch_timeout(Duration::from_secs(3_600))
-        .watch_idle_timeout(Duration::from_secs(200))
-        .configure::<Node>(|nodes| nodes.watch_idle_timeout(Duration::from_secs(300)))
+        .reflector(
+            ReflectorConfig::new()
+                .streaming_lists(false)
+                .watch_timeout(Duration::from_secs(3_600))
+                .watch_idle_timeout(Duration::from_secs(200)),
+        )
+        .configure::<Node>(|nodes| nodes.reflector(|all| all.watch_idle_timeout(Duration::from_secs(300))))
         .build();
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     synced(&factory).await;
@@ -230,8 +234,8 @@ async fn streaming_lists_may_pause_as_long_as_is_said_for_all_or_for_a_type() {
     let simulator =
         Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Ignored).start_in_process();
     let factory = builder(&simulator)
-        .list_stall_timeout(Duration::from_secs(2))
-        .configure::<Node>(|nodes| nodes.list_stall_timeout(Duration::from_secs(30)))
+        .reflector(ReflectorConfig::new().list_stall_timeout(Duration::from_secs(2)))
+        .configure::<Node>(|nodes| nodes.reflector(|all| all.list_stall_timeout(Duration::from_secs(30))))
         .build();
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     let started = Instant::now();
@@ -257,7 +261,10 @@ async fn failures_of_all_informers_are_told_with_the_names_of_factory_and_type()
     let factory = builder(&simulator)
         .name("scheduler")
         .configure::<Node>(|nodes| nodes.name("spare"))
-        .on_failure(move |failure| hears.lock().push(failure.description.to_owned()))
+        .reflector(
+            ReflectorConfig::new()
+                .on_failure(move |failure| hears.lock().push(failure.description.to_owned())),
+        )
         .build();
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     synced(&factory).await;

@@ -69,11 +69,11 @@ impl Informer {
         if let Some(side) = scope.side {
             source = source.label_selector(format!("side={side}"));
         }
-        let mut reflector = ReflectorConfig::new().transform(transform);
+        let mut reflector = ReflectorConfig::new();
         if random.bool() {
             reflector = reflector.page_size(random.u32(1..6));
         }
-        let mut options = InformerOptions::new().reflector(reflector);
+        let mut options = InformerOptions::new().reflector(reflector).transform(transform);
         if random.bool() {
             options = options.resync_period(Duration::from_secs(random.u64(10..60)));
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::StatusCode;
 use informer_factory::{Health, SharedIndexInformer, SharedInformerFactory, WaitOutcome};
+use informer_reflector::ReflectorConfig;
 use informer_testing::{CannedResponse, RequestFilter, ShutdownAnswer, Simulator, Verb};
 use k8s_openapi::api::core::v1::Pod;
 
@@ -14,7 +15,9 @@ use crate::{PATIENCE, pod, simulator, within};
 async fn trouble_with(simulator: &Simulator, response: CannedResponse) -> (Health, String) {
     simulator.fail_next(1, RequestFilter::verb(Verb::List), response);
     let client = simulator.client().expect("a client");
-    let factory = SharedInformerFactory::builder(client).streaming_lists(false).build();
+    let factory = SharedInformerFactory::builder(client)
+        .reflector(ReflectorConfig::new().streaming_lists(false))
+        .build();
     let pods = factory.core().v1().pods();
     factory.start();
     let health = health_with_error(&pods).await;
@@ -98,7 +101,7 @@ async fn a_client_that_repeats_requests_by_itself_hides_refusals_and_works_all_t
     let failures = Arc::new(AtomicUsize::new(0));
     let heard = Arc::clone(&failures);
     let factory = SharedInformerFactory::builder(client)
-        .on_failure(move |_| _ = heard.fetch_add(1, Ordering::Relaxed))
+        .reflector(ReflectorConfig::new().on_failure(move |_| _ = heard.fetch_add(1, Ordering::Relaxed)))
         .build();
     let pods = factory.core().v1().pods();
     factory.start();

@@ -83,7 +83,8 @@ async fn a_server_that_closes_two_streaming_lists_before_their_end_is_asked_for_
         let simulator = with_pods(3).await;
         simulator.fail_next(2, RequestFilter::verb(Verb::Watch), CannedResponse::raw(StatusCode::OK, watch));
         let builder = SharedInformerFactory::builder(simulator.client().expect("a client"));
-        let factory = builder.backoff(Duration::from_millis(10), Duration::from_millis(10)).build();
+        let wait = Duration::from_millis(10);
+        let factory = builder.reflector(ReflectorConfig::new().backoff(wait, wait)).build();
         let pods = factory.core().v1().pods();
         factory.start();
         within(factory.wait_for_cache_sync()).await.expect("it syncs");
@@ -135,7 +136,9 @@ async fn what_one_informer_of_a_factory_finds_out_about_streaming_lists_the_next
 async fn a_factory_can_do_without_streaming_lists() {
     let simulator = with_pods(1).await;
     let client = simulator.client().expect("a client");
-    let factory = SharedInformerFactory::builder(client).streaming_lists(false).build();
+    let factory = SharedInformerFactory::builder(client)
+        .reflector(ReflectorConfig::new().streaming_lists(false))
+        .build();
     let _pods = factory.core().v1().pods();
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("it syncs");

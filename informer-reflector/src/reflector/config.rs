@@ -4,20 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use super::backoff::Backoff;
 use super::failure::{ListWatchFailure, OnFailure};
 use super::server::SharedServer;
-use super::storage::{self, Pack, Storage};
 
-/// Changes an object before it is delivered, or returns why it is rejected.
-pub(super) type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
-
-/// The settings of a reflector. Defaults are client-go's where client-go has the setting.
+/// The settings of a reflector, for objects of any type. Defaults are client-go's where client-go has the setting.
+///
+/// A standalone [`Reflector`](super::Reflector), an informer, and a factory (for all informers, or for those of one type) take it.
+/// Clones share the knowledge about the [server](Self::server).
+#[derive(Clone)]
 #[must_use]
-pub struct ReflectorConfig<K> {
+pub struct ReflectorConfig {
     pub(super) page_size: Option<u32>,
     pub(super) watch_timeout: Duration,
     pub(super) streaming_lists: bool,
@@ -25,8 +22,6 @@ pub struct ReflectorConfig<K> {
     pub(super) watch_idle_timeout: Duration,
     pub(super) backoff: Backoff,
     pub(super) server: SharedServer,
-    pub(super) transform: Option<Transform<K>>,
-    pub(super) pack: Option<Pack<K>>,
     pub(super) on_failure: Option<OnFailure>,
 }
 
@@ -46,7 +41,7 @@ const STREAM_PAUSE: Duration = Duration::from_secs(10);
 /// The default and minimum of [`ReflectorConfig::watch_idle_timeout`]. Bookmarks arrive about once a minute.
 const MIN_WATCH_SILENCE: Duration = Duration::from_secs(65);
 
-impl<K> ReflectorConfig<K> {
+impl ReflectorConfig {
     /// Returns the defaults.
     pub fn new() -> Self {
         Self {
@@ -57,8 +52,6 @@ impl<K> ReflectorConfig<K> {
             watch_idle_timeout: MIN_WATCH_SILENCE,
             backoff: Backoff::default(),
             server: SharedServer::new(),
-            transform: None,
-            pack: None,
             on_failure: None,
         }
     }
@@ -144,61 +137,15 @@ impl<K> ReflectorConfig<K> {
         self.watch_timeout = at_least.clamp(MIN_WATCH_TIMEOUT, MAX_WATCH_TIMEOUT);
         self
     }
-
-    /// Sets a function that changes each object before it is cached, for example to drop unused fields. It runs exactly once for each
-    /// arriving object, without a lock. A version that is listed again is another arriving object.
-    ///
-    /// If the function fails or panics, or changes name, namespace, UID or resource version, the object is quarantined: the cached
-    /// version, if any, stays, and [`ReflectorStatus::set_aside`](super::ReflectorStatus::set_aside) lists the object.
-    #[doc(alias = "SetTransform")]
-    pub fn transform<E: fmt::Display>(
-        mut self,
-        transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
-    ) -> Self {
-        self.transform = Some(Arc::new(move |object| transform(object).map_err(|error| error.to_string())));
-        self
-    }
-
-    /// Sets a function that chooses the storage form of each object, after the transform and without a lock. Default:
-    /// [`Storage::Open`].
-    ///
-    /// It helps caches whose objects are rarely read. For unused fields, prefer [`KubeListWatch::prune`](crate::KubeListWatch::prune)
-    /// or a type without them.
-    ///
-    /// If the function panics, or a packed object cannot be decoded again, the object is stored decoded.
-    pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
-    where
-        K: Serialize + DeserializeOwned + 'static,
-    {
-        self.pack = Some(storage::pack(decide));
-        self
-    }
 }
 
-impl<K> Clone for ReflectorConfig<K> {
-    fn clone(&self) -> Self {
-        Self {
-            page_size: self.page_size,
-            watch_timeout: self.watch_timeout,
-            streaming_lists: self.streaming_lists,
-            list_stall_timeout: self.list_stall_timeout,
-            watch_idle_timeout: self.watch_idle_timeout,
-            backoff: self.backoff.clone(),
-            server: self.server.clone(),
-            transform: self.transform.clone(),
-            pack: self.pack.clone(),
-            on_failure: self.on_failure.clone(),
-        }
-    }
-}
-
-impl<K> Default for ReflectorConfig<K> {
+impl Default for ReflectorConfig {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K> fmt::Debug for ReflectorConfig<K> {
+impl fmt::Debug for ReflectorConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReflectorConfig")
             .field("page_size", &self.page_size)
@@ -208,8 +155,6 @@ impl<K> fmt::Debug for ReflectorConfig<K> {
             .field("watch_idle_timeout", &self.watch_idle_timeout)
             .field("backoff", &self.backoff)
             .field("server", &self.server)
-            .field("transform", &self.transform.is_some())
-            .field("storage", &self.pack.is_some())
             .field("on_failure", &self.on_failure.is_some())
             .finish()
     }

@@ -1,19 +1,65 @@
-//! [`Ingest`]: the door through which decoded objects enter: transform, key, handle.
+//! [`Ingest`]: makes cached objects of decoded ones: transform, key, handle.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use informer_core::{
     Cached, ObjectKey, OwnedObject, Packed, RejectedObject, ResourceVersion, Uid, panic_message,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::config::Transform;
-use super::storage::Pack;
+use super::storage::{self, Pack, Storage};
 
-pub(super) struct Ingest<K> {
-    pub(super) transform: Option<Transform<K>>,
-    pub(super) pack: Option<Pack<K>>,
+/// Changes an object before it is delivered, or returns why it is rejected.
+type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
+
+/// The functions that each arriving object passes through.
+pub struct Ingest<K> {
+    transform: Option<Transform<K>>,
+    pack: Option<Pack<K>>,
+}
+
+impl<K> Ingest<K> {
+    /// Sets the transform.
+    pub fn set_transform<E: fmt::Display>(
+        &mut self,
+        transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
+    ) {
+        self.transform = Some(Arc::new(move |object| transform(object).map_err(|error| error.to_string())));
+    }
+
+    /// Sets the function that chooses storage forms.
+    pub fn set_storage(&mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static)
+    where
+        K: Serialize + DeserializeOwned + 'static,
+    {
+        self.pack = Some(storage::pack(decide));
+    }
+}
+
+impl<K> Default for Ingest<K> {
+    fn default() -> Self {
+        Self { transform: None, pack: None }
+    }
+}
+
+impl<K> Clone for Ingest<K> {
+    fn clone(&self) -> Self {
+        Self { transform: self.transform.clone(), pack: self.pack.clone() }
+    }
+}
+
+impl<K> fmt::Debug for Ingest<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ingest")
+            .field("transform", &self.transform.is_some())
+            .field("storage", &self.pack.is_some())
+            .finish()
+    }
 }
 
 impl<K: Resource> Ingest<K> {

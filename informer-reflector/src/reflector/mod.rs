@@ -28,18 +28,20 @@ use std::time::Duration;
 
 use informer_core::{ListWatchError, ListerWatcher, ReflectorStore};
 use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 pub use config::ReflectorConfig;
 pub use failure::{ListWatchFailure, NextRequest};
+pub use ingest::Ingest;
 pub use relist::RelistHandle;
 pub use server::SharedServer;
 pub use status::{Health, ReflectorStatus};
 pub use storage::Storage;
 
 use backoff::{Backoff, within_reason};
-use ingest::Ingest;
 use list::ListHistory;
 use outage::{Outcome, Recovery, Trouble};
 use pace::Pace;
@@ -74,7 +76,7 @@ const PATIENCE: Duration = Duration::from_secs(75);
 pub struct Reflector<K> {
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     store: Arc<dyn ReflectorStore<K>>,
-    config: ReflectorConfig<K>,
+    config: ReflectorConfig,
     intake: Ingest<K>,
     history: ListHistory,
     setbacks: WatchFailures,
@@ -135,17 +137,16 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     pub fn new(
         lister_watcher: Arc<dyn ListerWatcher<K>>,
         store: Arc<dyn ReflectorStore<K>>,
-        config: ReflectorConfig<K>,
+        config: ReflectorConfig,
     ) -> Self {
         let reporter = Reporter::new(lister_watcher.description());
-        let intake = Ingest { transform: config.transform.clone(), pack: config.pack.clone() };
         Self {
             lister_watcher,
             store,
             backoff: config.backoff.clone(),
             config,
             pace: Pace::new(),
-            intake,
+            intake: Ingest::default(),
             history: ListHistory::default(),
             setbacks: WatchFailures::default(),
             open: None,
@@ -159,7 +160,44 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Returns a view of how the reflector fares.
+    /// Sets a function that changes each object before it is cached, for example to drop unused fields. It runs exactly once for each
+    /// arriving object, without a lock. A version that is listed again is another arriving object. Default: none.
+    ///
+    /// If the function fails or panics, or changes name, namespace, UID or resource version, the object is quarantined: the cached
+    /// version, if any, stays, and [`ReflectorStatus::set_aside`] lists the object.
+    #[doc(alias = "SetTransform")]
+    #[must_use]
+    pub fn transform<E: fmt::Display>(
+        mut self,
+        transform: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        self.intake.set_transform(transform);
+        self
+    }
+
+    /// Sets a function that chooses the storage form of each object, after the transform and without a lock. Default:
+    /// [`Storage::Open`].
+    ///
+    /// It helps caches whose objects are rarely read. For unused fields, prefer [`KubeListWatch::prune`](crate::KubeListWatch::prune) or a type without them.
+    ///
+    /// If the function panics, or a packed object cannot be decoded again, the object is stored decoded.
+    #[must_use]
+    pub fn storage(mut self, decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Self
+    where
+        K: Serialize + DeserializeOwned,
+    {
+        self.intake.set_storage(decide);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn ingest(mut self, ingest: Ingest<K>) -> Self {
+        self.intake = ingest;
+        self
+    }
+
+    /// Returns the status of the reflector.
     #[must_use]
     pub fn status(&self) -> ReflectorStatus {
         self.reporter.status()

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use informer_core::ListWatchError;
 use informer_reflector::{ListWatchFailure, NextRequest, ReflectorConfig};
-use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 
 use super::script::*;
@@ -13,7 +12,7 @@ use super::script::*;
 type Heard = Arc<Mutex<Vec<(String, NextRequest, bool)>>>;
 
 /// A configuration that notes each failure, what follows, and whether there is a wait before it.
-fn listening() -> (ReflectorConfig<ConfigMap>, Heard) {
+fn listening() -> (ReflectorConfig, Heard) {
     let heard = Heard::default();
     let notes = Arc::clone(&heard);
     let config = ReflectorConfig::new().on_failure(move |failure: &ListWatchFailure<'_>| {

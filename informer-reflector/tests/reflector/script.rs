@@ -180,7 +180,7 @@ impl Run {
         Self::with(lines, ReflectorConfig::new())
     }
 
-    pub(super) fn with(lines: Vec<Line>, config: ReflectorConfig<ConfigMap>) -> Self {
+    pub(super) fn with(lines: Vec<Line>, config: ReflectorConfig) -> Self {
         Self::over(Script::new(lines), config)
     }
 
@@ -189,18 +189,31 @@ impl Run {
         Self::streaming_with(lines, ReflectorConfig::new())
     }
 
-    pub(super) fn streaming_with(lines: Vec<Line>, config: ReflectorConfig<ConfigMap>) -> Self {
+    pub(super) fn streaming_with(lines: Vec<Line>, config: ReflectorConfig) -> Self {
         let (script, requests) = Script::new(lines);
         Self::over((script.streaming(), requests), config)
     }
 
-    fn over(
+    fn over(script: (Script, UnboundedReceiver<String>), config: ReflectorConfig) -> Self {
+        Self::over_with(script, config, |reflector| reflector)
+    }
+
+    /// With a transform.
+    pub(super) fn transforming(
+        script: (Script, UnboundedReceiver<String>),
+        transform: impl Fn(&mut ConfigMap) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        Self::over_with(script, ReflectorConfig::new(), |reflector| reflector.transform(transform))
+    }
+
+    fn over_with(
         (script, requests): (Script, UnboundedReceiver<String>),
-        config: ReflectorConfig<ConfigMap>,
+        config: ReflectorConfig,
+        change: impl FnOnce(Reflector<ConfigMap>) -> Reflector<ConfigMap>,
     ) -> Self {
         let (note_sender, notes) = unbounded_channel();
         let lifetimes = Arc::clone(&script.lifetimes);
-        let reflector = Reflector::new(Arc::new(script), Arc::new(Notes(note_sender)), config);
+        let reflector = change(Reflector::new(Arc::new(script), Arc::new(Notes(note_sender)), config));
         let (status, relist, shutdown) = (reflector.status(), reflector.relist(), CancellationToken::new());
         let task = tokio::spawn(reflector.run(shutdown.clone()));
         Self { requests, notes, status, relist, shutdown, task, lifetimes }

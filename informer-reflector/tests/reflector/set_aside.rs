@@ -1,7 +1,7 @@
 //! What becomes of objects that cannot be taken in.
 
 use informer_core::{RejectedKind, WatchEvent};
-use informer_reflector::{Health, ReflectorConfig};
+use informer_reflector::Health;
 use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::script::*;
@@ -49,20 +49,14 @@ async fn i10_an_event_that_names_no_object_or_says_not_what_has_become_of_it_lea
 #[tokio::test(start_paused = true)]
 async fn i10_a_transform_that_fails_or_panics_sets_the_object_aside() {
     let (events, line) = watch();
-    let config =
-        ReflectorConfig::new().transform(|object: &mut ConfigMap| match object.metadata.name.as_deref() {
-            Some("bad") => Err("no good"),
-            Some("ugly") => panic!("told to"),
-            Some("uglier") => std::panic::panic_any(HostilePayload),
-            _ => Ok(()),
-        });
-    let mut run = Run::with(
-        vec![
-            page(vec![item("good", "1"), item("bad", "2"), item("ugly", "3"), item("uglier", "4")], "7"),
-            line,
-        ],
-        config,
-    );
+    let transform = |object: &mut ConfigMap| match object.metadata.name.as_deref() {
+        Some("bad") => Err("no good".to_owned()),
+        Some("ugly") => panic!("told to"),
+        Some("uglier") => std::panic::panic_any(HostilePayload),
+        _ => Ok(()),
+    };
+    let items = vec![item("good", "1"), item("bad", "2"), item("ugly", "3"), item("uglier", "4")];
+    let mut run = Run::transforming(Script::new(vec![page(items, "7"), line]), transform);
     run.expect_notes(&["[good !bad !uglier !ugly]@7"]).await;
     send(&events, vec![WatchEvent::Deleted(named("bad", "8").into())]);
     run.expect_notes(&["?bad@8"]).await;
@@ -73,7 +67,7 @@ async fn i10_a_transform_that_fails_or_panics_sets_the_object_aside() {
 
 #[tokio::test(start_paused = true)]
 async fn i10_a_transform_that_changes_what_tells_objects_apart_sets_the_object_aside() {
-    let config = ReflectorConfig::new().transform(|object: &mut ConfigMap| {
+    let transform = |object: &mut ConfigMap| {
         let metadata = &mut object.metadata;
         match metadata.name.as_deref() {
             Some("name") => metadata.name = Some("other".into()),
@@ -83,10 +77,10 @@ async fn i10_a_transform_that_changes_what_tells_objects_apart_sets_the_object_a
             Some("version") => metadata.resource_version = None,
             _ => metadata.namespace = Some(String::new()),
         }
-        Ok::<_, String>(())
-    });
+        Ok(())
+    };
     let items = ["name", "no-name", "namespace", "uid", "version", "same"].map(|name| item(name, "1"));
-    let mut run = Run::with(vec![page(items.into(), "7"), watch().1], config);
+    let mut run = Run::transforming(Script::new(vec![page(items.into(), "7"), watch().1]), transform);
     run.expect_notes(&["[same !name !namespace !no-name !uid !version]@7"]).await;
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     for malformed in run.status.set_aside() {

@@ -405,12 +405,13 @@ async fn i10_an_initial_event_of_an_unknown_kind_leads_to_a_list_in_pages() {
 async fn i10_a_transform_that_fails_on_a_streaming_list_sets_the_object_aside_and_runs_once_for_the_others() {
     let calls = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = std::sync::Arc::clone(&calls);
-    let config = ReflectorConfig::new().transform(move |object: &mut ConfigMap| {
+    let transform = move |object: &mut ConfigMap| {
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        if object.metadata.name.as_deref() == Some("bad") { Err("no good") } else { Ok(()) }
-    });
+        if object.metadata.name.as_deref() == Some("bad") { Err("no good".to_owned()) } else { Ok(()) }
+    };
     let (_events, line) = stream_of(vec![vec![added("a", "3"), added("bad", "4"), end("7")]]);
-    let mut run = Run::streaming_with(vec![line], config);
+    let (script, requests) = Script::new(vec![line]);
+    let mut run = Run::transforming((script.streaming(), requests), transform);
     run.expect_notes(&["[a !bad]@7"]).await;
     assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 2);
 }

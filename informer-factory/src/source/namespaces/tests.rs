@@ -30,7 +30,7 @@ async fn what_is_listed_anew_is_not_released_with_what_was_there_before_however_
     source.create(object).expect("a new object");
     let queue = DeltaFifo::with_known_objects(Arc::new(Nothing));
     let make = move |_: &str| Arc::new(source.clone()) as Arc<dyn ListerWatcher<ConfigMap>>;
-    let config = ReflectorConfig::new();
+    let config = (ReflectorConfig::new(), Ingest::default());
     let namespaces = Namespaces::new(Box::new(make), &["shop".to_owned()], queue.clone(), config);
     let namespaces = Arc::new(namespaces.expect("a name"));
     let shutdown = CancellationToken::new();
