@@ -109,10 +109,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 
     /// Logs that the next request is a list because the version has expired.
-    pub(super) fn log_expired(&self, error: &ListWatchError) {
+    pub(super) fn log_expired(&mut self, error: &ListWatchError) {
         if error.is_expired() {
-            let (resource, version) = (self.lister_watcher.description(), &self.history.last_seen);
-            tracing::info!(resource, resource_version = %version, "resource version expired; relisting");
+            self.reporter.expired(&self.history.last_seen);
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Reporter {
     /// Whether anything is set aside. Mostly nothing is, which saves taking the lock.
     has_set_aside: bool,
     throttle: Throttle,
+    /// The time of the first line about an expired version within a minute, and the number of these lines.
+    expired: (Option<Instant>, u32),
     /// When what exists was asked for; nothing, if it isn't, or after a wait.
     list_began: Option<Instant>,
 }
@@ -39,6 +41,7 @@ impl Reporter {
             was_interrupted: false,
             has_set_aside: false,
             throttle: Throttle::default(),
+            expired: (None, 0),
             list_began: None,
         }
     }
@@ -60,6 +63,21 @@ impl Reporter {
     pub(super) fn list_begins(&mut self) {
         self.list_began.get_or_insert_with(Instant::now);
         self.set(Health::Syncing { received: 0, remaining: None });
+    }
+
+    /// The version has expired, and a list follows. A resource with short-lived watches could expire every few seconds.
+    pub(super) fn expired(&mut self, resource_version: &ResourceVersion) {
+        let (now, (first, lines)) = (Instant::now(), &mut self.expired);
+        if first.is_none_or(|first| now.saturating_duration_since(first) >= Duration::from_secs(60)) {
+            (*first, *lines) = (Some(now), 0);
+        }
+        *lines += 1;
+        let resource = &self.status.description;
+        if *lines <= MAX_EXPIRED_LINES {
+            tracing::info!(%resource, %resource_version, "resource version expired; relisting");
+        } else {
+            tracing::debug!(%resource, %resource_version, "resource version expired again; relisting");
+        }
     }
 
     /// A list has been handed on as a whole.
@@ -207,6 +225,9 @@ impl Cause {
         }
     }
 }
+
+/// Maximum number of lines about expired versions in a minute; further ones are logged at debug level.
+const MAX_EXPIRED_LINES: u32 = 3;
 
 /// How many lines about single objects are logged in a minute.
 const MAX_OBJECT_LINES: u32 = 10;

@@ -244,6 +244,17 @@ proptest! {
 }
 
 #[test]
+fn watches_that_settle_and_expire_lead_to_bounded_log_lines() {
+    let watches = vec![
+        Answer::Refused(Failure::Expired),
+        Answer::LivesFor(13, Failure::Expired),
+        Answer::Only(Failure::BadRequest),
+        Answer::OlderThen(Failure::Expired),
+    ];
+    run(&Hostile::new(watches, vec![Failure::NotFound], true));
+}
+
+#[test]
 fn event_then_expired_leads_to_bounded_requests() {
     let lists = || vec![Failure::Close];
     for failure in [Failure::Expired, Failure::Garbage, Failure::Close, Failure::TooLarge] {
