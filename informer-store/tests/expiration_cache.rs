@@ -52,7 +52,7 @@ fn keep(immortals: &Mutex<BTreeSet<String>>, name: &str) {
 
 // client-go: TestTTLExpirationBasic.
 #[test]
-fn an_expired_object_is_not_found_and_is_removed_when_it_is_looked_for() {
+fn expired_object_is_removed_on_lookup() {
     let (cache, immortals) = with_immortals();
     cache.put(object("foo", 1));
     assert!(cache.get(&key("foo")).is_none());
@@ -212,7 +212,7 @@ impl Drop for Nosy {
 }
 
 #[test]
-fn i8_objects_are_dropped_and_the_policy_asked_with_no_lock_held() {
+fn i8_expiration_drops_and_asks_without_lock() {
     let (done, finished) = mpsc::channel();
     std::thread::spawn(move || {
         let time = Time::default();

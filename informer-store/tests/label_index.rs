@@ -227,7 +227,7 @@ impl Resource for Busy {
 }
 
 #[test]
-fn who_asks_for_the_label_index_while_it_is_being_added_is_not_told_that_its_name_is_taken() {
+fn label_index_requested_twice_at_once_is_shared() {
     let (mut writer, indexer) = store::<Busy>();
     let object = |name: &str| {
         let meta = ObjectMeta {

@@ -70,7 +70,7 @@ fn an_empty_selector_finds_everything() {
 }
 
 #[test]
-fn an_object_is_found_by_its_name_in_its_namespace_and_nowhere_else() {
+fn object_is_found_only_in_its_namespace() {
     let (_writer, pods) = pods();
     assert_eq!(
         pods.namespace("bank").get("web-1").map(|pod| pod.key().to_string()),
@@ -112,7 +112,7 @@ fn the_empty_namespace_stands_for_all_of_them() {
 }
 
 #[test]
-fn objects_of_a_kind_that_is_only_known_at_run_time_are_listed_too() {
+fn dynamic_objects_are_listed() {
     let (mut writer, widgets) = store::<DynamicObject>();
     let resource = ApiResource::erase::<Node>(&());
     for (name, size) in [("a", "s"), ("b", "l")] {

@@ -64,7 +64,7 @@ fn readers_see_either_state(before: u64, after: u64) {
 }
 
 #[test]
-fn i7_a_reader_sees_all_or_nothing_of_a_transaction_made_in_place() {
+fn i7_reader_sees_all_or_nothing_of_a_transaction() {
     readers_see_either_state(2, 3);
 }
 
@@ -74,7 +74,7 @@ fn i7_a_reader_sees_all_or_nothing_of_a_replace_made_beside() {
 }
 
 #[test]
-fn i3_nothing_is_seen_before_it_is_published_and_all_of_it_afterwards() {
+fn i3_transaction_is_visible_only_once_published() {
     for count in [1, IN_PLACE + 1] {
         model(move || {
             let (mut writer, indexer, by_value) = filled(count);
@@ -121,7 +121,7 @@ fn an_index_that_is_added_while_transactions_run_misses_nothing() {
 }
 
 #[test]
-fn an_index_that_was_removed_is_gone_for_good_and_its_successor_is_whole() {
+fn removed_index_stays_gone_and_successor_is_complete() {
     model(|| {
         let (mut writer, indexer, first) = filled(2);
         let kept = indexer.add_index("double", |value: &u64| Some(2 * *value)).expect("a free name");

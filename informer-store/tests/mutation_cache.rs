@@ -126,7 +126,7 @@ fn an_added_object_is_shown_only_if_asked_for() {
 }
 
 #[test]
-fn an_object_is_found_under_the_index_values_that_a_write_gave_it() {
+fn written_object_is_found_by_its_new_index_values() {
     let mut setup = defaults();
     setup.put(object("a", "1", "x"));
     setup.put(named("other", "b", "1", "x"));
@@ -164,7 +164,7 @@ fn an_index_by_key_works_too_and_a_removed_one_finds_nothing() {
 
 // client-go: TestMutationCacheOnAddOrUpdate, three cases.
 #[test]
-fn a_write_is_forgotten_when_the_handler_is_told_of_something_as_new() {
+fn write_is_forgotten_when_handler_receives_newer() {
     for (told, is_forgotten) in [("2", true), ("3", true), ("1", false)] {
         for as_update in [false, true] {
             let mut setup = defaults();
@@ -184,7 +184,7 @@ fn a_write_is_forgotten_when_the_handler_is_told_of_something_as_new() {
 
 // client-go: TestMutationCacheOnDelete, three cases.
 #[test]
-fn a_deletion_ends_writes_to_the_same_object_and_older_ones_to_another() {
+fn deletion_ends_writes_of_the_same_and_older_objects() {
     for (uid, version, is_shown) in [
         // Could be the stale last state of an object whose deletion was missed.
         ("a", "1", false),
@@ -203,7 +203,7 @@ fn a_deletion_ends_writes_to_the_same_object_and_older_ones_to_another() {
 
 // client-go: TestMutationCacheUpdateConcurrentDelete.
 #[test]
-fn a_write_that_is_recorded_after_its_object_was_deleted_is_not_believed() {
+fn write_recorded_after_deletion_is_ignored() {
     // Of the written version itself; of an older one, as when the deletion was missed; and of a newer one.
     for deleted in ["2", "1", "3"] {
         let mut setup = Setup::with_adds();
@@ -230,7 +230,7 @@ fn a_late_write_to_a_former_life_of_an_object_is_not_believed() {
 }
 
 #[test]
-fn a_late_write_to_a_former_life_is_not_believed_when_the_next_life_is_over_too() {
+fn late_write_of_a_former_uid_is_ignored() {
     let setup = Setup::with_adds();
     setup.cache.on_delete(&Deleted::missed(ObjectKey::cluster_scoped("pod"), Some(object("a", "1", "x"))));
     setup.cache.on_add(&object("b", "3", "x"), false);
@@ -260,7 +260,7 @@ fn an_object_that_is_created_again_after_a_deletion_is_believed() {
 }
 
 #[test]
-fn an_object_that_a_selector_has_lost_and_found_again_is_believed() {
+fn object_that_reenters_the_selector_is_accepted() {
     // To the informer it was deleted; but it is the same object, with the same UID.
     let mut setup = Setup::with_adds();
     setup.cache.on_delete(&Deleted::exact(object("a", "2", "x")));
@@ -292,7 +292,7 @@ fn i9_an_added_object_is_gone_once_the_watermark_has_passed_it() {
 }
 
 #[test]
-fn versions_that_cannot_be_compared_never_hide_what_the_store_has() {
+fn incomparable_versions_never_hide_stored_objects() {
     let mut setup = Setup::with_adds();
     setup.put(object("a", "v1", "x"));
     assert!(!setup.cache.record(object("a", "v2", "x")));
@@ -324,7 +324,7 @@ fn writes_and_deletions_are_remembered_for_five_minutes() {
 }
 
 #[test]
-fn the_oldest_writes_are_forgotten_first_and_never_for_deletions() {
+fn oldest_writes_are_evicted_first_and_deletions_kept() {
     let setup = Setup::with_adds();
     for n in 0..150 {
         setup.cache.record(named(&format!("pod-{n}"), "a", "2", "x"));

@@ -211,7 +211,7 @@ impl World {
 }
 
 #[test]
-fn what_is_read_is_never_older_than_the_store_or_ones_own_writes_and_never_dead() {
+fn reads_are_never_older_than_store_or_own_writes() {
     // How many histories to try: two thousand, or what `INFORMER_CASES` says.
     let cases = std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });

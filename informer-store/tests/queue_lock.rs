@@ -41,7 +41,7 @@ impl KnownObjects<Nosy> for Written {
 }
 
 #[test]
-fn i8_objects_that_change_while_the_queue_looks_at_the_store_go_when_it_is_not_locked() {
+fn i8_objects_changed_during_a_scan_drop_without_lock() {
     let (mut writer, indexer) = store();
     let object = |version: u64, nosy| {
         Cached::from_parts(ObjectKey::cluster_scoped("a"), version.into(), Uid::default(), Nosy(nosy))

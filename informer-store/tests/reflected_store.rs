@@ -101,7 +101,7 @@ fn i10_what_an_index_can_t_place_is_listed_and_comes_back() {
 }
 
 #[test]
-fn i8_an_index_function_may_add_an_index_while_a_reflector_writes() {
+fn i8_index_function_can_add_an_index_during_a_write() {
     let (store, indexer, _) = reflected();
     let same_store = indexer.clone();
     let _outer = indexer
@@ -116,7 +116,7 @@ fn i8_an_index_function_may_add_an_index_while_a_reflector_writes() {
 }
 
 #[test]
-fn the_first_list_can_be_looked_up_as_it_comes_and_has_no_version_before_its_end() {
+fn initial_list_is_readable_before_it_has_a_version() {
     let (store, indexer, synced) = reflected();
     let first = store.list_part(list(&[("a", 1), ("b", 2)], 0).objects);
     assert_eq!(content(&indexer), set(&[("a", 1), ("b", 2)]));

@@ -39,7 +39,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn an_object_is_found_by_key_text_index_and_list_until_it_is_removed() {
+fn object_is_found_in_every_way_until_removed() {
     let (mut writer, indexer) = store::<Item>();
     let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
     put(&mut writer, "ns/a", 1, &[1, 2]);
@@ -106,7 +106,7 @@ fn i3_readers_see_a_transaction_whole_or_not_at_all() {
 }
 
 #[test]
-fn replace_keeps_unchanged_objects_in_memory_and_removes_what_is_not_listed() {
+fn replace_keeps_unchanged_and_removes_unlisted_objects() {
     let (mut writer, indexer) = store::<Item>();
     put(&mut writer, "same", 1, &[]);
     put(&mut writer, "changed", 2, &[]);
@@ -177,7 +177,7 @@ fn a_removed_index_finds_nothing_and_its_name_is_free_again() {
 }
 
 #[test]
-fn asking_for_an_index_by_name_tells_unknown_names_from_wrong_types() {
+fn index_lookup_distinguishes_unknown_name_and_type() {
     let (_writer, indexer) = store::<Item>();
     let _tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
     let unknown = indexer.by_index("node", "n1").map(|_| ()).expect_err("no such index");
@@ -187,7 +187,7 @@ fn asking_for_an_index_by_name_tells_unknown_names_from_wrong_types() {
 }
 
 #[test]
-fn i10_an_index_function_that_fails_or_panics_costs_the_object_that_index_and_nothing_else() {
+fn i10_failed_index_function_affects_only_that_index() {
     let (mut writer, indexer) = store::<Item>();
     let by_tag = indexer
         .try_add_index("tag", |item: &Item| match item.tags.first() {
@@ -461,7 +461,7 @@ fn several_indices_find_the_same_objects_by_different_values() {
 }
 
 #[test]
-fn a_single_object_is_put_and_removed_and_the_watermark_stays_where_it_is() {
+fn single_put_and_remove_keep_the_watermark() {
     let (mut writer, indexer) = store::<Item>();
     assert!(writer.put(item("a", 5, &[1])).is_empty());
     assert!(writer.put(item("a", 7, &[2])).is_empty());
@@ -475,7 +475,7 @@ fn a_single_object_is_put_and_removed_and_the_watermark_stays_where_it_is() {
 }
 
 #[test]
-fn the_watermark_moves_with_transactions_and_lists_and_with_nothing_else() {
+fn watermark_moves_only_with_transactions_and_lists() {
     let (mut writer, indexer) = store::<Item>();
     writer.transaction(vec![Change::Put(item("a", 5, &[]))], Some(&5.into()));
     assert_eq!(indexer.watermark(), 5.into());
@@ -490,7 +490,7 @@ fn the_watermark_moves_with_transactions_and_lists_and_with_nothing_else() {
 }
 
 #[test]
-fn the_last_change_of_a_key_in_a_transaction_counts_for_objects_indices_and_failures() {
+fn last_change_of_a_key_in_a_transaction_counts() {
     let (mut writer, indexer) = store::<Item>();
     let by_tag = indexer
         .try_add_index("tag", |item: &Item| item.tags.first().copied().map(Some).ok_or("no tag"))
@@ -513,7 +513,7 @@ fn the_last_change_of_a_key_in_a_transaction_counts_for_objects_indices_and_fail
 }
 
 #[test]
-fn what_a_panicking_publisher_did_not_publish_is_published_before_the_panic_goes_on() {
+fn panic_in_publisher_still_publishes() {
     for count in [1, 1_000] {
         let (mut writer, indexer) = store::<Item>();
         let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
@@ -604,7 +604,7 @@ impl std::hash::Hash for Tag {
 }
 
 #[test]
-fn i8_objects_values_and_functions_are_dropped_with_no_lock_held() {
+fn i8_objects_values_and_functions_drop_without_lock() {
     let (mut writer, indexer) = store::<Probe>();
     let on_drop = OnDrop::default();
     let called = |what| OnDrop(Arc::clone(&on_drop.0), Arc::clone(&on_drop.1), what);
@@ -652,7 +652,7 @@ fn i8_objects_values_and_functions_are_dropped_with_no_lock_held() {
 }
 
 #[test]
-fn i8_the_function_that_finds_what_an_object_shares_may_use_the_store() {
+fn i8_sharing_function_can_use_the_store() {
     let (mut writer, indexer) = store::<Item>();
     let same_store = indexer.clone();
     let by_size = indexer

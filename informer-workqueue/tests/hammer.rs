@@ -169,7 +169,7 @@ fn limiter() -> ItemExponential<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn after_the_hammer_every_key_has_been_processed_since_it_was_last_added() {
+async fn hammered_keys_are_processed_after_their_last_add() {
     let queue = Workqueue::builder().rate_limiter(limiter()).build();
     tokio::time::timeout(LIMIT, hammer(queue)).await.expect("it settles");
 }

@@ -59,7 +59,7 @@ fn what_two_producers_add_is_taken_and_a_shutdown_ends_the_wait() {
 }
 
 #[test]
-fn a_key_is_never_with_two_workers_and_is_processed_after_it_was_last_added() {
+fn key_is_exclusive_and_processed_after_its_last_add() {
     model(|| {
         let queue = queue();
         let is_busy = Arc::new(AtomicBool::new(false));
@@ -130,7 +130,7 @@ fn a_get_that_is_given_up_takes_nobodys_wake_up_with_it() {
 }
 
 #[test]
-fn a_drain_ends_for_everyone_when_all_is_processed_and_not_before() {
+fn drain_ends_for_all_waiters_when_all_is_processed() {
     model(|| {
         let queue = queue();
         queue.add("a");
@@ -194,7 +194,7 @@ fn a_shutdown_ends_a_drain_that_would_never_end() {
 }
 
 #[test]
-fn a_shorter_delay_is_noticed_by_a_worker_that_waits_for_a_longer_one() {
+fn shorter_delay_wakes_a_waiting_worker() {
     model(|| {
         let queue = queue();
         queue.add_after("late", 10 * MINUTE);
@@ -214,7 +214,7 @@ fn a_shorter_delay_is_noticed_by_a_worker_that_waits_for_a_longer_one() {
 }
 
 #[test]
-fn of_two_workers_that_wait_one_keeps_the_time_until_each_has_its_key() {
+fn one_of_two_waiting_workers_keeps_the_time() {
     model(|| {
         let queue = queue();
         queue.add_after("first", MINUTE);
@@ -256,7 +256,7 @@ fn who_keeps_the_time_and_gives_up_is_replaced() {
 }
 
 #[test]
-fn what_is_dropped_by_one_worker_is_taken_by_another_when_its_time_has_come() {
+fn item_dropped_by_a_worker_goes_to_another() {
     model(|| {
         let queue = queue();
         queue.add("a");

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timing_that_would_let_two_lead_is_refused_with_what_to_write() {
+    fn timing_that_allows_two_leaders_is_refused_with_remedy() {
         let seconds = Duration::from_secs;
         let cases = [
             (config().lease_duration(seconds(0)), "make it whole seconds, at least one"),

@@ -268,7 +268,7 @@ fn run(seed: u64, rates: &[f64]) -> Result<u32, Duration> {
 }
 
 #[test]
-fn there_are_never_two_at_work_and_soon_one_again_whatever_clocks_and_networks_do() {
+fn model_never_has_two_leaders_and_recovers() {
     let mut terms = 0;
     for seed in 0..150 {
         match run(seed, &[0.92, 1.0, 1.08]) {
@@ -280,7 +280,7 @@ fn there_are_never_two_at_work_and_soon_one_again_whatever_clocks_and_networks_d
 }
 
 #[test]
-fn time_is_counted_from_the_request_and_an_answer_read_when_it_is_over_makes_nobody_a_leader() {
+fn late_answer_does_not_make_a_leader() {
     let (mut election, mut server) =
         (Election::new(LeaderElectionConfig::new("shop", "till")), Server::default());
     let (sent, date) = (Instant::now(), Timestamp::now());
@@ -304,6 +304,6 @@ fn time_is_counted_from_the_request_and_an_answer_read_when_it_is_over_makes_nob
 }
 
 #[test]
-fn the_model_finds_two_at_work_where_clocks_differ_more_than_they_may() {
+fn model_finds_two_leaders_with_too_different_clocks() {
     assert!((0..150).any(|seed| run(seed, &[0.7, 1.0, 1.4]).is_err()));
 }

@@ -52,7 +52,7 @@ async fn a_leader_that_stops_hands_over_within_a_retry_period() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_takes_over_from_a_leader_that_is_cut_off_but_not_before_its_work_is_over() {
+async fn takeover_waits_for_the_end_of_the_leaders_work() {
     let simulator = simulator();
     let (cut, open) = (Link::to(&simulator), Link::to(&simulator));
     let (mut ann, mut bob) = (elector(&cut, "ann"), elector(&open, "bob"));
@@ -112,7 +112,7 @@ async fn contend(link: Link, name: String, seed: u64, at_work: Arc<AtomicUsize>,
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_requests_refused_stalled_and_answers_lost_there_is_one_at_work_and_soon_one_again() {
+async fn faulty_requests_leave_one_leader_and_recover() {
     for seed in 0..10 {
         fastrand::seed(seed);
         let simulator = simulator();

@@ -72,7 +72,7 @@ fn create(simulator: &Simulator, name: &str) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_informers_of_a_standby_are_synced_and_its_workers_idle_until_it_leads() {
+async fn standby_has_synced_informers_and_idle_workers() {
     let simulator = simulator();
     create(&simulator, "a");
     let mut leader = Replica::start(&simulator, "ann").await;

@@ -14,7 +14,7 @@ use super::{Diary, Happened, elector, holder, lease, next, simulator, within};
 use crate::network::Link;
 
 #[tokio::test(start_paused = true)]
-async fn the_first_candidate_leads_and_renews_its_lease_every_retry_period_with_one_request() {
+async fn leader_renews_with_one_request_per_retry_period() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let status = elector.status();
@@ -42,7 +42,7 @@ async fn the_first_candidate_leads_and_renews_its_lease_every_retry_period_with_
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_shutdown_the_lease_is_renewed_until_the_work_is_over_and_then_released() {
+async fn shutdown_renews_until_work_ends_then_releases() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let status = elector.status();
@@ -69,7 +69,7 @@ async fn at_shutdown_the_lease_is_renewed_until_the_work_is_over_and_then_releas
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_ends_of_itself_ends_the_run_and_the_next_run_is_a_new_term() {
+async fn finished_work_ends_the_run_and_next_run_is_new_term() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     for term in 0..3 {
@@ -81,7 +81,7 @@ async fn work_that_ends_of_itself_ends_the_run_and_the_next_run_is_a_new_term() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_somebody_has_labelled_meanwhile_is_released_all_the_same() {
+async fn lease_labelled_by_others_is_released() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let end = within(elector.run(CancellationToken::new(), |_| async {
@@ -138,7 +138,7 @@ async fn a_run_that_is_dropped_leaves_its_lease_to_end_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_was_dropped_or_whose_work_has_panicked_is_not_said_to_lead() {
+async fn dropped_or_panicked_run_is_not_leading() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let status = elector.status();

@@ -24,7 +24,7 @@ fn work_for_ever(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_can_not_reach_the_server_stops_before_its_lease_ends() {
+async fn unreachable_server_stops_leader_before_lease_ends() {
     for way in [Way::Refused, Way::Silent] {
         let simulator = simulator();
         let link = Link::to(&simulator);
@@ -70,7 +70,7 @@ async fn a_leader_whose_lease_is_anothers_stops_with_its_next_look() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_shorter_than_the_renew_deadline_goes_unnoticed_by_the_work() {
+async fn outage_below_renew_deadline_leaves_work_running() {
     let simulator = simulator();
     let link = Link::to(&simulator);
     let (running, mut happened) = work_for_ever(elector(&link, "ann"));
@@ -125,7 +125,7 @@ async fn work_that_comes_late_to_its_turn_is_not_polled_once_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_forbidden_is_said_with_the_remedy_and_tried_until_it_is_allowed() {
+async fn forbidden_lease_is_reported_and_retried() {
     let simulator = simulator();
     let link = Link::to(&simulator);
     let message = "leases.coordination.k8s.io \"till\" is forbidden";

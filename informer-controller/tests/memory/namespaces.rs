@@ -85,7 +85,7 @@ async fn with_children_refused_in_c() -> (Server, Running, Running) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i6_a_key_of_a_namespace_that_comes_later_waits_until_every_cache_has_listed_that_one() {
+async fn i6_key_of_later_namespace_waits_for_all_caches() {
     let (of_parents, parents, children) = with_children_refused_in_c().await;
     let mut controller = Controller::start(&parents, &children);
     children.informer.add_namespace("c").expect("a name");
@@ -103,7 +103,7 @@ async fn i6_a_key_of_a_namespace_that_comes_later_waits_until_every_cache_has_li
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_waits_no_longer_for_a_namespace_that_a_cache_ceases_to_follow() {
+async fn key_stops_waiting_for_a_removed_namespace() {
     let (_, parents, children) = with_children_refused_in_c().await;
     let mut controller = Controller::start(&parents, &children);
     children.informer.add_namespace("c").expect("a name");

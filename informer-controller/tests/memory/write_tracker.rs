@@ -48,7 +48,7 @@ fn unreachable() -> kube::Error {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_key_is_held_up_until_the_store_has_come_to_what_was_written_for_it() {
+async fn i9_key_waits_until_the_store_has_its_write() {
     let world = world().await;
     assert_eq!(world.wait().await, (Duration::ZERO, true), "nothing was written");
     // Nothing is awaited in between, so the informer has had no time.
@@ -63,7 +63,7 @@ async fn i9_a_key_is_held_up_until_the_store_has_come_to_what_was_written_for_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_writes_in_one_store_the_latest_counts_in_whatever_order_they_are_told() {
+async fn latest_of_several_writes_counts_in_any_order() {
     let world = world().await;
     let informer = &world.running.informer;
     let first = create(&world.source, "child", "1");
@@ -125,7 +125,7 @@ async fn a_deletion_is_seen_when_the_object_of_that_uid_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_waits_for_finalizers_is_seen_when_the_object_is_marked() {
+async fn deletion_with_finalizers_is_seen_when_marked() {
     let world = world().await;
     let child = create(&world.source, "child", "1");
     world.running.reach(&child).await;
@@ -207,7 +207,7 @@ async fn a_request_that_is_given_up_may_have_been_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_takes_the_place_of_the_request_while_somebody_waits() {
+async fn answer_replaces_request_during_a_wait() {
     let world = world().await;
     let (source, writes) = (world.source.clone(), world.writes.clone());
     let informer = world.running.informer.clone();
@@ -228,7 +228,7 @@ async fn an_answer_takes_the_place_of_the_request_while_somebody_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_of_what_is_gone_already_waits_for_the_cache_to_know() {
+async fn deletion_of_gone_object_waits_for_the_cache() {
     let world = world().await;
     let informer = &world.running.informer;
     let child = create(&world.source, "child", "1");
@@ -272,7 +272,7 @@ async fn what_has_no_order_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_will_not_be_looked_at_any_more_is_forgotten_with_its_writes() {
+async fn cleared_key_is_forgotten_with_its_writes() {
     let world = world().await;
     let _write = world.writes.begin();
     assert_eq!(world.tracker.keys(), 1);
@@ -299,7 +299,7 @@ async fn keys_that_nobody_asks_for_any_more_are_let_go_by_and_by() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_fails_after_the_deadline_has_begun_to_count_holds_its_key_up_all_the_same() {
+async fn late_failure_parks_the_key_again() {
     let world = world().await;
     let informer = &world.running.informer;
     let object = create(&world.source, "child", "1");
@@ -330,7 +330,7 @@ async fn a_request_that_fails_after_the_deadline_has_begun_to_count_holds_its_ke
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_one_key_that_nobody_asks_for_old_writes_are_let_go_by_and_by() {
+async fn unused_key_drops_old_writes() {
     let world = world().await;
     for _ in 0..100 {
         for _ in 0..100 {

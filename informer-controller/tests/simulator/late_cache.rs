@@ -221,7 +221,7 @@ fn is_as_it_should_be(simulator: &Simulator) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_with_a_cache_that_is_late_no_child_is_doubled_and_no_update_refused_as_without_a_tracker() {
+async fn i9_late_cache_causes_no_duplicates_and_no_conflicts() {
     let (with, without) = (run(true, 1).await, run(false, 1).await);
     println!("with a tracker {with:?}\nwithout {without:?}");
     assert_eq!((with.duplicates, with.conflicts, with.stats.failed), (0, 0, 0), "{with:?}");

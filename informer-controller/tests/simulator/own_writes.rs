@@ -15,7 +15,7 @@ fn cached(pod: Pod) -> Cached<Pod> {
 }
 
 #[tokio::test]
-async fn each_write_can_be_read_at_once_and_nothing_is_left_when_all_have_come_back() {
+async fn mutation_cache_reads_writes_and_ends_empty() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let pods = factory.informer::<Pod>();

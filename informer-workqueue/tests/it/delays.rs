@@ -48,7 +48,7 @@ async fn of_two_delays_of_a_key_the_earlier_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_added_while_it_is_delayed_comes_at_once_and_then_again() {
+async fn key_added_during_its_delay_comes_at_once_and_again() {
     let queue = Workqueue::new();
     queue.add_after("a", ms(50));
     queue.add("a");
@@ -58,7 +58,7 @@ async fn a_key_that_is_added_while_it_is_delayed_comes_at_once_and_then_again() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delay_that_ends_while_the_key_is_queued_or_with_a_worker_adds_it_as_any_add_would() {
+async fn ended_delay_adds_the_key_like_an_add() {
     let queue = Workqueue::new();
     queue.add("a");
     queue.add_after("a", ms(1));
@@ -73,7 +73,7 @@ async fn a_delay_that_ends_while_the_key_is_queued_or_with_a_worker_adds_it_as_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_later_key_with_a_shorter_delay_comes_first_also_if_a_worker_waits_already() {
+async fn shorter_delay_comes_first_for_a_waiting_worker() {
     let queue = Workqueue::new();
     let start = Instant::now();
     let worker = tokio::spawn({
@@ -98,7 +98,7 @@ async fn a_later_key_with_a_shorter_delay_comes_first_also_if_a_worker_waits_alr
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_delays_come_in_their_order_whatever_order_they_were_added_in() {
+async fn many_delays_end_in_order() {
     let queue = Workqueue::new();
     for n in 0..1_000_u64 {
         queue.add_after(n * 7 % 1_000, ms(1 + n * 7 % 1_000));
@@ -182,7 +182,7 @@ async fn no_delay_is_an_add_and_a_delay_without_end_does_no_harm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delayed_key_has_the_highest_priority_that_it_was_delayed_with() {
+async fn delayed_key_keeps_its_highest_priority() {
     for priorities in [[Priority::High, Priority::Low], [Priority::Low, Priority::High]] {
         let queue = Workqueue::new();
         for (delay, priority) in [2, 1].into_iter().zip(priorities) {

@@ -41,7 +41,7 @@ async fn a_key_is_rate_limited_without_an_item_and_forgotten_by_hand() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_done_for_now_comes_again_and_its_failures_are_forgotten() {
+async fn done_after_requeues_and_forgets_failures() {
     let queue = queue();
     queue.add("a");
     take(&queue).expect("an item").retry();
@@ -55,7 +55,7 @@ async fn what_is_done_for_now_comes_again_and_its_failures_are_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_fails_and_was_added_meanwhile_comes_at_once_and_again_after_its_delay() {
+async fn failed_key_added_meanwhile_comes_at_once_and_later() {
     let queue = queue();
     queue.add("a");
     let item = take(&queue).expect("an item");
@@ -80,7 +80,7 @@ async fn a_retried_key_keeps_its_priority() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_whose_worker_panics_is_counted_and_comes_again_as_a_failure() {
+async fn item_of_panicked_worker_is_counted_and_retried() {
     let queue = queue();
     queue.add("a");
     let worker = tokio::spawn({
@@ -98,7 +98,7 @@ async fn an_item_whose_worker_panics_is_counted_and_comes_again_as_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_item_whose_worker_is_cancelled_or_returns_early_comes_again() {
+async fn item_of_cancelled_worker_is_retried() {
     let queue = queue();
     queue.add("a");
     let worker = async {
@@ -119,7 +119,7 @@ async fn an_item_whose_worker_is_cancelled_or_returns_early_comes_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_released_is_with_nobody_and_its_failures_are_remembered() {
+async fn released_item_keeps_its_failures() {
     let queue = queue();
     queue.add("a");
     take(&queue).expect("an item").retry();

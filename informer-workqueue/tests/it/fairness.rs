@@ -20,7 +20,7 @@ fn groups_take_turns_and_in_each_keys_go_in_order() {
 }
 
 #[test]
-fn a_group_that_has_much_to_do_delays_a_key_of_another_by_one_turn() {
+fn busy_group_delays_another_group_by_one_turn() {
     let queue = queue();
     (0..10_000).for_each(|n| queue.add(("busy", n)));
     take(&queue).expect("an item").done();
@@ -53,7 +53,7 @@ fn turns_are_taken_within_each_priority() {
 }
 
 #[test]
-fn a_key_that_moves_up_joins_its_group_there_and_leaves_no_trace_below() {
+fn promoted_key_joins_its_group_and_leaves_the_old_lane() {
     let queue = queue();
     queue.add_with_priority(("a", 1), Priority::Low);
     queue.add_with_priority(("b", 1), Priority::Low);

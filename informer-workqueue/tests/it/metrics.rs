@@ -71,7 +71,7 @@ async fn adds_waits_and_work_are_told_as_client_go_counts_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retries_are_told_and_a_delayed_key_is_added_when_its_time_has_come() {
+async fn metrics_count_retries_and_adds_of_delayed_keys() {
     let (queue, log) = queue();
     queue.add_after("a", ms(10));
     assert_eq!(log.take(), ["retried"]);
@@ -132,7 +132,7 @@ async fn a_queue_that_is_dropped_leaves_nobody_with_its_metrics() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_written_for_prometheus_under_the_names_that_client_go_has() {
+async fn prometheus_text_has_client_go_names() {
     let metrics = Arc::new(QueueMetrics::new());
     let limiter = ItemExponential::new(ms(1), ms(1_000));
     let queue = Workqueue::builder().name("pods").rate_limiter(limiter).metrics(Arc::clone(&metrics)).build();

@@ -28,7 +28,7 @@ fn a_queued_key_moves_up_but_not_down() {
 }
 
 #[test]
-fn a_key_that_comes_back_has_the_highest_priority_that_it_was_added_with_meanwhile() {
+fn returning_key_has_its_highest_new_priority() {
     let queue = Workqueue::new();
     queue.add_with_priority("a", Priority::High);
     let item = take(&queue).expect("an item");
@@ -42,7 +42,7 @@ fn a_key_that_comes_back_has_the_highest_priority_that_it_was_added_with_meanwhi
 }
 
 #[test]
-fn among_changes_without_end_one_item_in_eleven_is_one_that_nobody_waits_for() {
+fn low_priority_gets_one_of_eleven_turns() {
     let queue = Workqueue::new();
     (0..100).for_each(|key| queue.add_with_priority(key, Priority::Low));
     let mut low = 0;

@@ -28,7 +28,7 @@ fn a_key_that_is_queued_is_not_queued_again() {
 }
 
 #[test]
-fn a_key_that_a_worker_has_is_given_to_nobody_else_and_comes_back_once() {
+fn key_in_work_is_exclusive_and_returns_once() {
     let queue = Workqueue::new();
     queue.add("a");
     let item = take(&queue).expect("an item");
@@ -90,7 +90,7 @@ fn ten_thousand_keys_come_and_go_and_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_is_woken_by_an_add_from_a_thread_without_a_runtime() {
+async fn add_without_runtime_wakes_a_waiter() {
     let queue = Workqueue::new();
     let worker = tokio::spawn({
         let queue = queue.clone();
@@ -110,7 +110,7 @@ async fn whoever_waits_is_woken_by_an_add_from_a_thread_without_a_runtime() {
 }
 
 #[test]
-fn a_get_that_is_given_up_after_it_was_woken_leaves_the_item_to_the_next() {
+fn dropped_get_passes_the_item_on() {
     let queue = Workqueue::new();
     let mut given_up = Box::pin(queue.get());
     let mut next = Box::pin(queue.get());
@@ -157,7 +157,7 @@ async fn a_worker_that_always_finds_something_lets_other_tasks_go_on() {
 
 /// client-go: `TestBasic`, `TestAddWhileProcessing`.
 #[tokio::test]
-async fn what_fifty_producers_add_ten_workers_do_and_each_key_that_is_added_meanwhile_once_more() {
+async fn fifty_producers_and_ten_workers_lose_no_key() {
     for with_drain in [false, true] {
         let queue = Workqueue::new();
         let done = Arc::new(Mutex::new(Vec::new()));

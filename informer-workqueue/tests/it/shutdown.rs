@@ -9,7 +9,7 @@ use informer_workqueue::Workqueue;
 use crate::{ms, soon, take, take_all};
 
 #[test]
-fn after_a_shutdown_nothing_comes_in_and_what_is_queued_still_comes_out() {
+fn shutdown_refuses_adds_and_returns_queued_keys() {
     let queue = Workqueue::new();
     queue.add("a");
     queue.shut_down();
@@ -61,7 +61,7 @@ async fn a_drain_of_a_queue_with_nothing_in_it_ends_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_without_drain_waits_for_nobody_and_a_worker_can_still_finish() {
+async fn shutdown_without_drain_lets_workers_finish() {
     let queue = Workqueue::new();
     queue.add("a");
     let item = take(&queue).expect("an item");
@@ -83,7 +83,7 @@ async fn a_shutdown_ends_the_wait_for_a_drain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_ends_the_wait_for_a_drain_also_if_a_key_is_still_to_come_back() {
+async fn shutdown_ends_a_drain_despite_returning_keys() {
     let queue = Workqueue::new();
     queue.add("a");
     let item = take(&queue).expect("an item");
@@ -140,7 +140,7 @@ async fn a_drain_that_nobody_waits_for_any_more_is_still_a_shutdown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_forgets_what_is_delayed_and_what_fails_does_not_come_again() {
+async fn drain_forgets_delayed_keys_and_retries_none() {
     let queue = Workqueue::new();
     queue.add_after("later", ms(1));
     queue.add("fails");

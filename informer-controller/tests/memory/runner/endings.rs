@@ -69,7 +69,7 @@ async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_or_panics_comes_again_with_back_off_until_it_is_done() {
+async fn failed_or_panicked_call_is_retried_with_backoff() {
     for how in [How::Error, How::Panic, How::PanicLater, How::HostilePanic] {
         let (stats, calls) = fails_three_times(how).await;
         let waits: Vec<_> = calls.iter().skip(1).map(|(wait, _)| wait.as_millis()).collect();
@@ -132,7 +132,7 @@ async fn as_many_keys_are_worked_on_as_there_are_workers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_never_with_two_workers_and_comes_again_if_it_has_changed_meanwhile() {
+async fn changed_key_is_called_again_and_never_twice_at_once() {
     let (source, running, runner) = watched().await;
     let (at_work, go_on) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
     let (tell, mut told) = unbounded_channel();
@@ -198,7 +198,7 @@ impl std::fmt::Display for Unspeakable {
 impl std::error::Error for Unspeakable {}
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_panics_when_it_is_shown_is_a_panic_of_that_call_alone() {
+async fn error_that_panics_in_display_counts_as_panic() {
     let (source, running, runner) = watched().await;
     let (tell, mut told) = unbounded_channel();
     let controller = Controller::start(runner, move |request: ReconcileRequest| {

@@ -40,7 +40,7 @@ async fn workers_begin_when_all_informers_are_synced_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_is_not_synced_in_time_is_named_with_the_reason() {
+async fn unsynced_informer_is_named_with_reason() {
     let source = source();
     for _ in 0..100 {
         source.fail_next_list(Box::new(Status { code: 403, ..Status::default() }).into());
@@ -154,7 +154,7 @@ fn named_by_value(object: &Cached<ConfigMap>) -> [ObjectKey; 1] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_changes_hands_or_is_deleted_brings_all_concerned_to_the_workers() {
+async fn owner_change_or_deletion_queues_all_owners() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let runner = ControllerRunner::new(queue()).watches(&running.informer, named_by_value);
@@ -233,7 +233,7 @@ fn owned_by(api_version: &str, kind: &str, controller: Option<bool>) -> Cached<P
 }
 
 #[test]
-fn an_object_leads_to_its_controller_if_that_is_of_the_kind_and_group_in_any_version() {
+fn controller_key_matches_kind_and_group_in_any_version() {
     let of = |pod: &Cached<Pod>| controller_key::<ReplicaSet, Pod>(pod).map(|key| key.to_string());
     let web = Some("shop/web".to_owned());
     assert_eq!(of(&owned_by("apps/v1", "ReplicaSet", Some(true))), web);
@@ -279,7 +279,7 @@ fn values_once_released(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_change_is_passed_over_however_many_wait_though_a_later_one_has_undone_it() {
+async fn every_change_is_queued_even_if_undone_later() {
     let source = source();
     create(&source, "first", "first");
     let running = Running::start(&source, InformerOptions::new()).synced().await;

@@ -18,7 +18,7 @@ use super::{Controller, ms, queue, settled, soon, watched};
 use crate::{Running, config_map, create, key, source};
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_key_is_not_called_before_the_cache_has_what_was_written_for_it_and_holds_up_no_other() {
+async fn i9_key_waits_for_its_write_and_delays_no_other() {
     let (source, running, runner) = watched().await;
     let children = crate::source();
     let of_children = Running::start(&children, InformerOptions::new()).synced().await;
@@ -86,7 +86,7 @@ async fn a_deadline_ends_the_wait_and_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_was_given_up_with_its_call_holds_the_key_up_until_its_deadline() {
+async fn write_of_dropped_call_parks_key_until_deadline() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let queue = queue();
@@ -167,7 +167,7 @@ async fn the_failures_of_a_key_that_is_parked_are_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_comes_back_from_the_parking_lot_with_the_highest_priority_that_it_came_with() {
+async fn parked_key_returns_with_its_highest_priority() {
     for (again, order) in [(None, ["free", "parked"]), (Some(Priority::High), ["parked", "free"])] {
         let source = source();
         let running = Running::start(&source, InformerOptions::new()).synced().await;
@@ -297,7 +297,7 @@ async fn parks_fails_and_changes(seed: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_parked_fails_and_changes_each_change_is_followed_by_a_call_that_succeeds() {
+async fn each_change_is_followed_by_a_successful_call() {
     for seed in 0..30 {
         parks_fails_and_changes(seed).await;
     }
@@ -305,7 +305,7 @@ async fn whatever_is_parked_fails_and_changes_each_change_is_followed_by_a_call_
 
 /// On several threads, with workers that have the same key in mind: those that take it, and the lot that gives it back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn on_several_threads_each_change_is_followed_by_a_call_and_no_key_is_with_two_workers() {
+async fn several_threads_call_for_each_change_once_at_a_time() {
     const KEYS: u32 = 20;
     const CHANGES: u32 = 4_000;
     let source = source();

@@ -13,7 +13,7 @@ use super::{Controller, done, queue, settled, soon, watched};
 use crate::{create, key};
 
 #[tokio::test(start_paused = true)]
-async fn i12_at_shutdown_calls_end_and_nothing_is_queued_or_begun_any_more() {
+async fn i12_shutdown_ends_calls_and_begins_none() {
     let (source, running, _) = watched().await;
     let queue = queue();
     let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, own_key);
@@ -50,7 +50,7 @@ async fn i12_at_shutdown_calls_end_and_nothing_is_queued_or_begun_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_a_call_that_does_not_end_is_dropped_when_the_time_for_it_is_over() {
+async fn i12_endless_call_is_dropped_after_drain_timeout() {
     let queue = queue();
     let runner = ControllerRunner::new(queue.clone()).drain_timeout(Duration::from_secs(7));
     let controller = Controller::start(runner, |_| std::future::pending::<Result<Reconciled, Infallible>>());
@@ -89,7 +89,7 @@ async fn i12_a_controller_that_is_dropped_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_shuts_the_queue_down_ends_the_controller_when_all_is_done() {
+async fn queue_shutdown_ends_the_controller_when_drained() {
     let queue = queue();
     let (reconcile, mut called) = done();
     let controller = Controller::start(ControllerRunner::new(queue.clone()), reconcile);
@@ -101,7 +101,7 @@ async fn who_shuts_the_queue_down_ends_the_controller_when_all_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_controller_of_a_standby_queues_nothing_before_it_is_run_and_begins_with_what_there_is() {
+async fn standby_controller_begins_with_existing_objects() {
     let (source, running, _) = watched().await;
     let queue = queue();
     let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, own_key);
