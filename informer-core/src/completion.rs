@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_promise_that_is_kept_and_then_given_up_is_kept_whenever_one_looks() {
+    fn completed_then_abandoned_completion_stays_completed() {
         let promises: Vec<Completion> = (0..20_000).map(|_| Completion::new()).collect();
         let both_ready = Barrier::new(2);
         // Counted first: who panics here lets the other wait for ever.

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_that_comes_again_however_much_later_is_an_error_and_others_are_none() {
+    fn repeated_continue_token_is_an_error() {
         let mut tokens = ContinueTokens::new();
         for page in 0..2_000 {
             tokens.note(&format!("page {page}")).expect("it is new");

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_function_serves_as_a_key_function_where_there_is_one_value() {
+    fn unique_index_value_serves_as_key() {
         assert_eq!(fruit(&["apple"]).expect("one value").key().as_str(), "apple");
         for names in [&[][..], &["apple", "pear"], &["apple", "pear", "plum"]] {
             let error = fruit(names).map(|_| ()).expect_err("not one value");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn any_object_goes_through_the_queue_under_its_own_key_and_a_bare_key_ends_it() {
+    fn any_object_type_passes_the_queue_under_its_key() {
         let queue = DeltaFifo::new();
         queue.add(fruit(&["apple"]).expect("one value"));
         queue.delete(Deleted::missed(ObjectKey::from_text("apple".into()), None));

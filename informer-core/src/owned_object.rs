@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_stays_in_its_place_when_it_is_changed_and_becomes_cached() {
+    fn owned_object_is_changed_and_cached_in_place() {
         let mut fresh = OwnedObject::new([0_u8; 64]);
         let place = &raw const *fresh;
         fresh[7] = 7;

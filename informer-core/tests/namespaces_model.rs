@@ -311,7 +311,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
     #[test]
-    fn i9_the_consumer_has_the_truth_of_what_is_followed_and_nothing_else(
+    fn i9_consumer_equals_the_watched_namespaces(
         steps in prop::collection::vec(step(), 1..120)
     ) {
         let mut world = World::new();
@@ -340,7 +340,7 @@ fn cases() -> u32 {
 }
 
 #[test]
-fn a_namespace_that_is_followed_again_and_left_at_once_is_gone_when_what_was_there_before_is() {
+fn namespace_added_and_removed_at_once_is_released_in_order() {
     let mut world = World::new();
     let steps = [
         Step::Start,

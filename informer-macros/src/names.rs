@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_accessor_has_the_words_of_the_kind_and_the_end_of_the_plural() {
+    fn accessor_is_the_kind_with_the_plural_ending() {
         for (kind, plural, accessor) in [
             ("CronTab", "crontabs", "cron_tabs"),
             ("NetworkPolicy", "networkpolicies", "network_policies"),

@@ -83,7 +83,7 @@ fn is_silent(watch: &mut WatchStream<ConfigMap>) -> bool {
 }
 
 #[test]
-fn each_change_gets_the_next_version_and_an_object_keeps_its_uid() {
+fn change_gets_the_next_version_and_keeps_the_uid() {
     let source = source();
     let created = source.create(map("one")).unwrap();
     let updated = source.update(map("one")).unwrap();
@@ -128,7 +128,7 @@ fn impossible_changes_are_refused_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_list_has_all_objects_in_one_page_in_the_order_of_their_keys() {
+async fn list_has_all_objects_in_key_order() {
     let source = source();
     for name in ["b", "c", "a"] {
         source.create(map(name)).unwrap();
@@ -241,7 +241,7 @@ async fn unseen_changes_reach_lists_and_later_watches_but_no_open_one() {
 }
 
 #[tokio::test]
-async fn a_disconnected_watch_ends_behind_its_events_and_new_ones_go_on() {
+async fn disconnected_watch_ends_after_its_events() {
     let source = source();
     let mut watch = source.watch(from(1)).await.unwrap();
     source.create(map("one")).unwrap();
@@ -269,7 +269,7 @@ async fn failed_watches_end_with_the_error_behind_their_events() {
 }
 
 #[tokio::test]
-async fn after_expiry_older_versions_are_refused_and_open_watches_go_on() {
+async fn expiry_refuses_old_versions_and_keeps_open_watches() {
     let source = source();
     source.create(map("one")).unwrap();
     let mut open = source.watch(from(1)).await.unwrap();
@@ -321,7 +321,7 @@ impl Resource for Counted {
 }
 
 #[tokio::test]
-async fn expiry_forgets_the_objects_that_no_open_watch_has_yet_to_read() {
+async fn expiry_frees_objects_that_no_watch_needs() {
     let source = MemorySource::new("counted");
     let object = Counted {
         metadata: ObjectMeta { name: Some("one".into()), ..ObjectMeta::default() },
@@ -356,7 +356,7 @@ async fn as_many_lists_fail_as_were_asked_to() {
 }
 
 #[tokio::test]
-async fn a_bookmark_has_a_new_version_and_comes_to_open_watches_that_allow_it() {
+async fn bookmark_with_new_version_reaches_open_watches() {
     let source = source();
     source.create(map("one")).unwrap();
     let mut with = source.watch(from(2)).await.unwrap();
@@ -381,7 +381,7 @@ async fn one_can_wait_for_watches_to_open_and_to_close() {
 }
 
 #[tokio::test]
-async fn a_source_streams_lists_to_reflectors_if_it_is_told_to_and_refuses_them_as_it_does_lists() {
+async fn source_streams_lists_on_request() {
     let source = source();
     assert!(!source.can_stream_lists());
     let clone = source.clone();

@@ -78,7 +78,7 @@ fn is_waiting(queue: &DeltaFifo<Object>) -> bool {
 }
 
 #[test]
-fn i2_changes_of_a_key_gather_in_one_entry_and_keys_keep_their_order() {
+fn i2_changes_of_a_key_share_one_entry_in_order() {
     let queue = DeltaFifo::new();
     queue.add(object("a", 1, "a1"));
     queue.add(object("b", 2, "b1"));
@@ -89,7 +89,7 @@ fn i2_changes_of_a_key_gather_in_one_entry_and_keys_keep_their_order() {
 }
 
 #[test]
-fn i2_pop_takes_keys_one_by_one_and_a_taken_key_can_be_queued_again() {
+fn i2_popped_key_can_be_queued_again() {
     let queue = DeltaFifo::new();
     for name in ["a", "b", "c"] {
         queue.add(object(name, 1, "x"));
@@ -102,7 +102,7 @@ fn i2_pop_takes_keys_one_by_one_and_a_taken_key_can_be_queued_again() {
 }
 
 #[test]
-fn two_deletions_in_a_row_become_one_and_the_real_last_state_wins() {
+fn two_deletions_become_one_with_the_exact_state() {
     let missed = || Deleted::missed(ObjectKey::cluster_scoped("a"), Some(object("a", 1, "guess")));
     let queue = DeltaFifo::new();
     queue.delete(missed());
@@ -122,7 +122,7 @@ fn a_creation_after_a_queued_deletion_is_not_lost() {
 }
 
 #[test]
-fn replace_deletes_what_is_known_and_not_listed_with_its_last_known_state() {
+fn replace_deletes_unlisted_objects_with_last_known_state() {
     let store = Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1"), object("c", 1, "c1")]);
     let queue = DeltaFifo::with_known_objects(store);
     queue.replace(replacement(vec![object("a", 1, "copy"), object("b", 5, "b2")], 6));
@@ -131,7 +131,7 @@ fn replace_deletes_what_is_known_and_not_listed_with_its_last_known_state() {
 }
 
 #[test]
-fn a_list_is_no_news_of_what_is_known_or_on_its_way_in_the_same_version() {
+fn list_of_known_versions_queues_nothing() {
     let queue = DeltaFifo::with_known_objects(Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1")]));
     queue.update(object("a", 2, "a2"));
     let in_flight = pop_now(&queue);
@@ -157,7 +157,7 @@ fn replace_deletes_what_is_only_queued() {
 }
 
 #[test]
-fn a_tombstone_has_the_newest_state_that_is_queued_and_not_an_older_known_one() {
+fn tombstone_has_the_newest_queued_state() {
     let known = || Store::with(vec![object("a", 1, "a1")]);
     let missing = |queue: &DeltaFifo<Object>| queue.replace(replacement(vec![], 9));
     let queue = DeltaFifo::with_known_objects(known());
@@ -176,7 +176,7 @@ fn a_tombstone_has_the_newest_state_that_is_queued_and_not_an_older_known_one() 
 }
 
 #[test]
-fn an_object_that_is_gone_before_anybody_saw_it_comes_out_with_its_whole_story() {
+fn add_then_delete_keeps_both_deltas() {
     let queue = DeltaFifo::with_known_objects(Store::with(vec![]));
     queue.add(object("a", 1, "x"));
     queue.delete(Deleted::exact(object("a", 2, "y")));
@@ -191,7 +191,7 @@ fn a_deletion_of_an_object_that_nobody_knows_is_handed_on() {
 }
 
 #[test]
-fn i2_an_object_that_is_listed_twice_has_one_entry_and_counts_once_for_the_first_list() {
+fn i2_object_listed_twice_has_one_entry() {
     let queue = DeltaFifo::new();
     queue.replace(replacement(vec![object("a", 1, "x"), object("b", 1, "x"), object("a", 2, "y")], 7));
     assert_eq!(queue.len(), 2);
@@ -213,7 +213,7 @@ fn two_replaces_in_a_row_leave_one_deletion() {
 }
 
 #[test]
-fn replace_deletes_what_is_just_being_processed_with_its_newest_state() {
+fn replace_deletes_in_flight_objects_with_newest_state() {
     let store = Store::with(vec![object("a", 1, "a1")]);
     let queue = DeltaFifo::with_known_objects(store);
     queue.update(object("a", 2, "a2"));
@@ -238,7 +238,7 @@ fn i10_replace_leaves_alone_what_exists_but_was_set_aside() {
 }
 
 #[test]
-fn i10_replace_deletes_nothing_where_an_object_exists_that_nobody_can_name() {
+fn i10_replace_with_a_nameless_object_deletes_nothing() {
     let store = Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1")]);
     let queue = DeltaFifo::with_known_objects(store);
     queue.replace(Replacement { complete: false, ..replacement(vec![object("a", 2, "a2")], 3) });
@@ -273,7 +273,7 @@ fn nothing_is_resynced_while_the_first_list_is_arriving() {
 }
 
 #[test]
-fn the_first_list_is_complete_once_its_last_object_has_been_processed() {
+fn initial_list_completes_with_its_last_processed_object() {
     let queue = DeltaFifo::new();
     assert!(!queue.has_synced());
     queue.replace(replacement(vec![object("a", 1, "x"), object("b", 1, "x")], 1));
@@ -293,7 +293,7 @@ fn the_first_list_is_complete_once_its_last_object_has_been_processed() {
 }
 
 #[test]
-fn an_empty_first_list_is_complete_once_the_consumer_has_heard_of_it() {
+fn empty_initial_list_completes_with_its_batch() {
     let queue = DeltaFifo::<Object>::new();
     queue.replace(replacement(vec![], 7));
     assert!(!queue.has_synced());
@@ -312,7 +312,7 @@ fn before_a_store() -> (DeltaFifo<Object>, Arc<Store>) {
 }
 
 #[test]
-fn i6_the_first_list_is_taken_out_as_it_comes_and_is_complete_when_all_of_it_has_been_processed() {
+fn i6_initial_list_completes_when_all_parts_are_processed() {
     let (queue, store) = before_a_store();
     let first = queue.list_part(vec![object("a", 1, "a"), object("b", 1, "b")]);
     let batch = pop_now(&queue);
@@ -342,7 +342,7 @@ fn a_queue_without_a_store_hands_out_a_list_once_and_whole() {
 }
 
 #[test]
-fn i6_a_first_list_whose_parts_have_all_been_processed_is_complete_with_word_of_its_end() {
+fn i6_processed_initial_list_completes_with_its_end() {
     let (queue, store) = before_a_store();
     let listed = queue.list_part(vec![object("a", 1, "a")]);
     let batch = pop_now(&queue);
@@ -357,7 +357,7 @@ fn i6_a_first_list_whose_parts_have_all_been_processed_is_complete_with_word_of_
 }
 
 #[test]
-fn what_a_first_list_that_broke_off_has_brought_and_the_next_lacks_is_deleted() {
+fn retried_initial_list_deletes_missing_objects() {
     let (queue, store) = before_a_store();
     let broken = queue.list_part(vec![object("a", 1, "a"), object("b", 1, "b"), object("c", 1, "c")]);
     drop(pop_now(&queue));
@@ -386,7 +386,7 @@ fn a_later_list_changes_nothing_before_its_end() {
 }
 
 #[test]
-fn a_part_of_a_list_is_compared_with_what_is_newest_wherever_that_is() {
+fn list_part_is_compared_with_the_newest_state() {
     let queue = DeltaFifo::with_known_objects(Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1")]));
     queue.replace(replacement(vec![object("a", 1, "a1"), object("b", 1, "b1")], 1));
     let (taken, queued) = (object("a", 2, "a2"), object("b", 3, "b2"));
@@ -419,7 +419,7 @@ impl KnownObjects<Arc<()>> for Counted {
 }
 
 #[test]
-fn neither_a_first_list_nor_a_later_one_in_which_nothing_changed_is_ever_held_twice() {
+fn no_unchanged_list_is_held_twice() {
     const PARTS: u64 = 100;
     const PART: u64 = 10;
     let alive = Arc::new(());
@@ -455,7 +455,7 @@ fn neither_a_first_list_nor_a_later_one_in_which_nothing_changed_is_ever_held_tw
 }
 
 #[test]
-fn i12_nobody_waits_for_a_first_list_that_broke_off_and_whose_queue_is_closed() {
+fn i12_closed_queue_ends_waits_for_a_broken_initial_list() {
     let (queue, _) = before_a_store();
     queue.list_part(vec![object("a", 1, "a")]);
     queue.close();
@@ -488,7 +488,7 @@ fn a_queue_that_is_filled_by_single_changes_is_synced_at_once() {
 }
 
 #[test]
-fn any_single_change_is_as_good_as_another_for_a_queue_without_a_list() {
+fn any_first_change_syncs_a_queue_without_a_list() {
     let changes: [fn(&DeltaFifo<Object>); 3] = [
         |queue| queue.update(object("a", 1, "x")),
         |queue| queue.delete(Deleted::exact(object("a", 1, "x"))),
@@ -515,7 +515,7 @@ fn i6_what_a_second_list_lacks_still_counts_for_the_first() {
 }
 
 #[test]
-fn what_could_not_be_processed_comes_out_again_behind_the_others() {
+fn requeued_item_comes_after_the_others() {
     let queue = DeltaFifo::new();
     queue.add(object("a", 1, "a"));
     queue.add(object("b", 1, "b"));
@@ -527,7 +527,7 @@ fn what_could_not_be_processed_comes_out_again_behind_the_others() {
 }
 
 #[test]
-fn i2_what_is_put_back_adds_to_newer_changes_of_its_key_only_the_end_of_what_was() {
+fn i2_requeued_item_adds_its_last_delta_to_newer_ones() {
     let table = [
         (vec![Delta::Added(object("a", 1, "one"))], "a U:two"),
         (vec![Delta::Deleted(Deleted::exact(object("a", 1, "one")))], "a D:one,U:two"),
@@ -552,7 +552,7 @@ fn i2_what_is_put_back_adds_to_newer_changes_of_its_key_only_the_end_of_what_was
 }
 
 #[test]
-fn i1_what_is_put_back_while_newer_changes_of_its_key_are_being_processed_does_not_come_after_them() {
+fn i1_requeued_item_never_follows_newer_in_flight_changes() {
     let queue = DeltaFifo::new();
     queue.add(object("a", 1, "one"));
     let mut older = pop_now(&queue);
@@ -575,7 +575,7 @@ fn a_deletion_put_back_before_another_is_merged_with_it() {
 }
 
 #[test]
-fn i6_the_first_list_is_not_complete_while_one_of_its_objects_has_been_put_back() {
+fn i6_initial_list_waits_for_requeued_objects() {
     let queue = DeltaFifo::new();
     queue.replace(replacement(vec![object("a", 1, "a"), object("b", 1, "b")], 7));
     let mut batch = pop_now(&queue);
@@ -614,7 +614,7 @@ fn i6_what_is_put_back_twice_is_counted_once() {
 }
 
 #[test]
-fn i9_a_list_without_a_version_leads_away_from_the_watermark_that_was() {
+fn i9_list_without_version_clears_the_watermark() {
     let queue = DeltaFifo::new();
     queue.replace(Replacement { resource_version: ResourceVersion::empty(), ..replacement(vec![], 0) });
     assert_eq!(pop_now(&queue).watermark(), None);
@@ -628,7 +628,7 @@ fn i9_a_list_without_a_version_leads_away_from_the_watermark_that_was() {
 }
 
 #[test]
-fn i9_news_of_the_watermark_that_came_meanwhile_wins_over_the_one_put_back() {
+fn i9_newer_watermark_wins_over_a_requeued_one() {
     let queue = DeltaFifo::new();
     queue.apply(vec![Delta::Added(object("a", 1, "a"))], &1.into());
     let mut batch = pop_now(&queue);
@@ -639,7 +639,7 @@ fn i9_news_of_the_watermark_that_came_meanwhile_wins_over_the_one_put_back() {
 }
 
 #[test]
-fn i9_what_has_failed_is_missing_until_the_batch_with_its_newer_change() {
+fn i9_failed_item_withholds_the_watermark_until_it_succeeds() {
     let queue = DeltaFifo::new();
     queue.apply(vec![Delta::Added(object("a", 1, "a"))], &1.into());
     let mut failing = pop_now(&queue);
@@ -711,7 +711,7 @@ impl KnownObjects<Meddler> for Forgetful {
 }
 
 #[test]
-fn i8_an_object_that_has_left_the_store_while_a_list_was_compared_with_it_may_use_the_queue() {
+fn i8_object_dropped_during_a_comparison_can_use_the_queue() {
     let store = Arc::new(Forgetful(Mutex::default()));
     let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as _);
     *store.0.lock() = Some(queue.clone());
@@ -740,7 +740,7 @@ fn i9_a_watermark_comes_with_the_batch_that_empties_the_queue() {
 }
 
 #[tokio::test]
-async fn i12_closing_wakes_every_waiter_and_what_is_queued_can_still_be_taken() {
+async fn i12_close_wakes_waiters_and_keeps_queued_items() {
     let queue = DeltaFifo::<Object>::new();
     let waiters: Vec<_> = (0..3)
         .map(|_| {
@@ -805,7 +805,7 @@ async fn nothing_is_lost_between_many_producers_and_one_consumer() {
 }
 
 #[tokio::test]
-async fn a_queue_with_ten_thousand_changes_asks_its_reflector_to_wait_until_some_are_taken() {
+async fn queue_of_ten_thousand_changes_makes_the_reflector_wait() {
     let queue = DeltaFifo::new();
     let changes =
         |count: usize| -> Vec<_> { (0..count).map(|_| Delta::Updated(object("a", 1, "a"))).collect() };
@@ -832,7 +832,7 @@ async fn i12_a_reflector_waits_for_no_room_in_a_closed_queue() {
 }
 
 #[test]
-fn i12_a_queue_that_is_closed_or_gone_leaves_nobody_waiting_for_its_first_list() {
+fn i12_closed_or_dropped_queue_ends_waits_for_sync() {
     let queue = DeltaFifo::<Object>::new();
     let synced = queue.synced();
     assert_eq!(synced.wait().now_or_never(), None);
@@ -854,7 +854,7 @@ fn i12_a_queue_that_is_closed_or_gone_leaves_nobody_waiting_for_its_first_list()
 }
 
 #[test]
-fn i9_what_is_put_back_takes_the_end_of_the_list_and_the_watermark_from_batches_taken_since() {
+fn i9_requeued_item_revokes_later_watermarks() {
     let queue = DeltaFifo::new();
     queue.replace(replacement(vec![object("a", 1, "a1"), object("b", 2, "b1")], 7));
     let pop = || queue.pop().now_or_never().flatten().expect("something to take");
@@ -871,7 +871,7 @@ fn i9_what_is_put_back_takes_the_end_of_the_list_and_the_watermark_from_batches_
 }
 
 #[test]
-fn what_is_put_back_and_not_of_the_first_list_leaves_its_end_to_the_batch_that_was_told() {
+fn requeued_later_item_leaves_the_end_of_the_list() {
     let queue = DeltaFifo::new();
     queue.replace(replacement(vec![object("a", 1, "a1")], 7));
     let pop = || queue.pop().now_or_never().flatten().expect("something to take");
@@ -1090,7 +1090,7 @@ fn a_batch_that_a_panicking_consumer_drops_is_handed_out_again() {
 }
 
 #[test]
-fn i9_news_without_items_that_a_panicking_consumer_drops_comes_again() {
+fn i9_progress_dropped_by_a_panic_is_repeated() {
     let queue = DeltaFifo::<Object>::new();
     queue.replace(replacement(Vec::new(), 7));
     let consumer = std::thread::spawn({

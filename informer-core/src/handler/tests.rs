@@ -67,7 +67,7 @@ fn a_filter_turns_updates_that_cross_it_into_adds_and_deletes() {
 }
 
 #[test]
-fn a_filter_lets_adds_deletes_and_releases_of_what_matches_through() {
+fn filter_passes_events_of_matching_objects() {
     let (handlers, heard) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
     for value in [1, 2] {
@@ -79,7 +79,7 @@ fn a_filter_lets_adds_deletes_and_releases_of_what_matches_through() {
 }
 
 #[test]
-fn a_tombstone_is_judged_by_what_the_handler_knew_and_passes_if_nobody_can_say() {
+fn filter_judges_tombstones_by_the_known_state() {
     let (handlers, heard) = closures();
     let even = Filtered::new(|value: &u64| value.is_multiple_of(2), handlers);
     let key = || object(1).key().clone();

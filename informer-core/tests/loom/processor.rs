@@ -52,7 +52,7 @@ fn stop(processor: &SharedProcessor<u64>) {
 }
 
 #[test]
-fn i4_a_reader_that_goes_to_sleep_misses_nothing_that_is_published_meanwhile() {
+fn i4_sleeping_reader_misses_no_event() {
     model(|| {
         let processor = SharedProcessor::new(None);
         let mut stream = events(&processor, 9);
@@ -83,7 +83,7 @@ fn i11_a_reader_that_is_behind_ends_up_with_the_truth() {
 }
 
 #[test]
-fn i12_a_stop_wakes_a_reader_that_waits_and_nothing_comes_after_it() {
+fn i12_stop_wakes_a_waiting_reader() {
     model(|| {
         let processor = SharedProcessor::<u64>::new(None);
         let mut stream = events(&processor, 9);
@@ -106,7 +106,7 @@ fn i12_a_stop_wakes_a_reader_that_waits_and_nothing_comes_after_it() {
 }
 
 #[test]
-fn i12_a_stream_can_go_while_something_is_published_and_leaves_nothing_behind() {
+fn i12_stream_can_be_dropped_during_a_publication() {
     model(|| {
         let processor = SharedProcessor::new(None);
         let stream = events(&processor, 9);
@@ -128,7 +128,7 @@ fn i12_a_stream_can_go_while_something_is_published_and_leaves_nothing_behind() 
 }
 
 #[test]
-fn i5_a_stream_that_joins_while_something_is_published_sees_it_once() {
+fn i5_stream_added_during_a_publication_sees_it_once() {
     model(|| {
         let processor = SharedProcessor::new(None);
         let store = Arc::new(loom::sync::Mutex::new(None));

@@ -28,7 +28,7 @@ fn drain(queue: &DeltaFifo<u64>) -> Vec<String> {
 }
 
 #[test]
-fn what_two_producers_queue_is_taken_and_close_ends_the_consumers_wait() {
+fn items_of_two_producers_are_taken_and_close_ends_waits() {
     model(|| {
         let queue = DeltaFifo::new();
         let producers = ["a", "b"].map(|name| {
@@ -48,7 +48,7 @@ fn what_two_producers_queue_is_taken_and_close_ends_the_consumers_wait() {
 }
 
 #[test]
-fn close_wakes_a_consumer_that_waits_for_something_that_never_comes() {
+fn close_wakes_a_waiting_consumer() {
     model(|| {
         let queue = DeltaFifo::<u64>::new();
         let consumers = [0, 1].map(|_| {
@@ -63,7 +63,7 @@ fn close_wakes_a_consumer_that_waits_for_something_that_never_comes() {
 }
 
 #[test]
-fn a_pop_that_takes_one_of_two_keys_leaves_the_other_to_whoever_waits() {
+fn pop_of_one_key_wakes_the_next_waiter() {
     model(|| {
         let queue = DeltaFifo::new();
         let consumers = [0, 1].map(|_| {
@@ -114,7 +114,7 @@ impl KnownObjects<u64> for Store {
 }
 
 #[test]
-fn i2_a_list_without_an_object_deletes_it_wherever_on_its_way_it_is() {
+fn i2_list_without_an_object_deletes_it_in_every_state() {
     model(|| {
         let store = Arc::new(Store::default());
         let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<u64>>);
@@ -146,7 +146,7 @@ fn i2_a_list_without_an_object_deletes_it_wherever_on_its_way_it_is() {
 }
 
 #[test]
-fn i6_the_queue_is_synced_only_when_the_first_list_has_been_processed() {
+fn i6_queue_syncs_when_the_initial_list_is_processed() {
     model(|| {
         let queue = DeltaFifo::new();
         let processed = Arc::new(Mutex::new(false));
@@ -171,8 +171,7 @@ fn i6_the_queue_is_synced_only_when_the_first_list_has_been_processed() {
 }
 
 #[test]
-fn i6_a_first_list_that_comes_in_parts_is_synced_when_all_of_it_has_been_processed_and_each_part_comes_once()
-{
+fn i6_initial_list_in_parts_syncs_after_the_last_part() {
     model(|| {
         let store = Arc::new(Store::default());
         let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<u64>>);
@@ -205,7 +204,7 @@ fn i6_a_first_list_that_comes_in_parts_is_synced_when_all_of_it_has_been_process
 }
 
 #[test]
-fn a_reflector_that_waits_for_room_goes_on_when_the_consumer_has_taken_or_the_queue_is_closed() {
+fn waiting_reflector_continues_after_a_pop_or_close() {
     model(|| {
         let queue = DeltaFifo::new();
         let (reflector, consumer) = (queue.clone(), queue.clone());
@@ -225,7 +224,7 @@ fn a_reflector_that_waits_for_room_goes_on_when_the_consumer_has_taken_or_the_qu
 }
 
 #[test]
-fn a_consumer_that_waits_for_more_than_it_has_put_back_hears_of_it() {
+fn consumer_waiting_for_more_is_woken_by_new_items() {
     model(|| {
         let queue = DeltaFifo::new();
         queue.add(object("a"));

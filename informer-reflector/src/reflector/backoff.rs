@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_within_their_bands_and_start_over_after_a_success() {
+    fn backoff_doubles_with_jitter_and_resets_after_success() {
         let mut backoff = Backoff::default();
         for base in [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] {
             let wait = backoff.next(None).as_secs_f64();

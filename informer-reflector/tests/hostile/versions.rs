@@ -29,7 +29,7 @@ fn version_of_a_list_cannot_keep_the_reflector_from_recovering() {
 }
 
 #[test]
-fn version_of_an_event_cannot_keep_the_reflector_from_recovering() {
+fn hostile_version_of_an_event_does_not_prevent_recovery() {
     let meter = Meter::start();
     let changed = |version: &str| lines(&[event("MODIFIED", &object("a", version))]);
     let marked = |version: &str| lines(&[bookmark(version)]);

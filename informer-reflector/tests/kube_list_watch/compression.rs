@@ -84,7 +84,7 @@ async fn a_compressed_list_is_the_same_list_wherever_it_is_split() -> Result<(),
 }
 
 #[tokio::test]
-async fn members_follow_each_other_without_a_seam_wherever_they_are_split() -> Result<(), ListWatchError> {
+async fn gzip_members_are_joined_at_every_split() -> Result<(), ListWatchError> {
     // Members end within lines too: they are the server's flushes, not its events.
     let text = EVENTS.concat();
     let plain = events(answer(200, text.clone().leak())).await?;
@@ -200,8 +200,7 @@ async fn a_client_that_decompresses_by_itself_may_do_so_with_lists() -> Result<(
 }
 
 #[tokio::test]
-async fn a_watch_is_asked_for_again_uncompressed_where_the_client_decompresses_by_itself()
--> Result<(), ListWatchError> {
+async fn watch_of_a_decompressing_client_is_requested_plain() -> Result<(), ListWatchError> {
     let members = || gzipped(chunked(200, EVENTS.map(|event| Ok(gzip(event))).into()));
     let plain = || answer(200, EVENTS.concat().leak());
     let varied = with_header(members(), "vary", "Accept-Encoding");

@@ -157,7 +157,7 @@ async fn what_a_user_adds_goes_with_every_page_and_watch() -> Result<(), ListWat
 }
 
 #[tokio::test]
-async fn what_holds_lists_and_watches_together_is_not_for_users_to_change() {
+async fn reserved_query_parameters_cannot_be_set() {
     for name in ["resourceVersion", "limit", "continue", "watch", "labelSelector", "timeoutSeconds"] {
         let server = Server::default();
         let pods = KubeListWatch::<Pod>::all(server.client()).tweak_list_options(|options| {

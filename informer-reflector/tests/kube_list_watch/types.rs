@@ -97,7 +97,7 @@ async fn a_dynamic_type_with_a_wrong_plural_is_told_so() {
 }
 
 #[tokio::test]
-async fn lists_may_be_called_what_they_like_where_custom_resources_choose() -> Result<(), ListWatchError> {
+async fn list_kind_of_custom_resources_is_free() -> Result<(), ListWatchError> {
     for list in [
         r#"{"kind":"AllTheWidgets","apiVersion":"example.com/v1","items":[{"kind":"Widget","metadata":{"name":"a"}}]}"#,
         r#"{"kind":"List","apiVersion":"v1","items":[{"metadata":{"name":"a"}}]}"#,

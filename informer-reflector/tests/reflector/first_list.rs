@@ -91,7 +91,7 @@ fn describe(batch: &Batch<ConfigMap>, shown: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_list_is_handed_on_as_it_comes_and_is_synced_at_its_end() {
+async fn initial_list_is_delivered_in_parts_and_syncs_at_its_end() {
     let (events, line) = stream_of(vec![vec![added("a", "1")]]);
     let pipeline = Pipeline::streaming(vec![line]);
     assert_eq!(pipeline.process().await, "a@1 initial");
@@ -113,7 +113,7 @@ async fn pages_of_the_first_list_are_handed_on_one_by_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_list_that_broke_off_is_continued_by_the_next_and_what_that_lacks_is_gone() {
+async fn broken_initial_list_is_continued_and_missing_objects_go() {
     let (events, broken) = stream_of(vec![vec![added("a", "1"), added("b", "2"), added("c", "3")]]);
     let (_goes_on, next) =
         stream_of(vec![vec![added("a", "1"), added("b", "5"), added("d", "6")], vec![end("7")]]);
@@ -129,7 +129,7 @@ async fn a_first_list_that_broke_off_is_continued_by_the_next_and_what_that_lack
 }
 
 #[tokio::test(start_paused = true)]
-async fn i1_after_a_first_list_that_broke_off_nothing_older_is_asked_for() {
+async fn i1_list_after_a_broken_one_requests_the_newest() {
     let lines = vec![
         Line::Page(vec![item("a", "5")], "7", Some("t")),
         Line::ListFails(ListWatchError::Interrupted("reset".into())),
@@ -141,7 +141,7 @@ async fn i1_after_a_first_list_that_broke_off_nothing_older_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_later_list_that_breaks_off_changes_nothing_and_one_that_ends_changes_what_differs() {
+async fn i9_broken_relist_changes_nothing() {
     let (first, first_line) = stream_of(vec![vec![added("a", "1"), added("b", "2"), end("7")]]);
     let (second, second_line) = stream_of(vec![vec![added("b", "9"), added("c", "8")]]);
     let (_third, third_line) =

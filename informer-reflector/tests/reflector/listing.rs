@@ -11,7 +11,7 @@ use kube::core::Status;
 use super::script::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_not_to_be_had_is_at_once_replaced_by_the_newest() {
+async fn unavailable_version_is_replaced_by_the_newest() {
     let refusals =
         [failure(410, "Expired"), failure(410, "Gone")].into_iter().chain(too_large_in_all_dialects());
     for error in refusals {
@@ -31,7 +31,7 @@ async fn a_version_that_is_not_to_be_had_is_at_once_replaced_by_the_newest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_the_server_can_make_nothing_of_is_at_once_replaced_by_the_newest() {
+async fn invalid_version_is_replaced_by_the_newest() {
     let lines = vec![
         page(vec![], "revision-7"),
         Line::WatchFails(failure(410, "Expired")),
@@ -45,7 +45,7 @@ async fn a_version_that_the_server_can_make_nothing_of_is_at_once_replaced_by_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn once_the_newest_has_been_had_the_next_list_asks_for_nothing_older_than_that_again() {
+async fn list_after_the_newest_requests_not_older_again() {
     let expired = || Line::WatchFails(failure(410, "Expired"));
     let lines = vec![
         page(vec![], "7"),
@@ -67,7 +67,7 @@ async fn once_the_newest_has_been_had_the_next_list_asks_for_nothing_older_than_
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_a_list_from_memory_came_in_pages_later_lists_are_asked_for_in_pages() {
+async fn paged_list_from_memory_makes_later_lists_paged() {
     let lines = vec![
         Line::Page(vec![item("a", "1")], "7", Some("t1")),
         page(vec![item("b", "2")], "7"),
@@ -78,7 +78,7 @@ async fn where_a_list_from_memory_came_in_pages_later_lists_are_asked_for_in_pag
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_are_followed_to_the_last_and_only_the_first_names_a_version() {
+async fn only_the_first_page_names_a_version() {
     let lines = vec![
         Line::Page(vec![item("a", "1")], "7", Some("t1")),
         Line::Page(vec![item("b", "2")], "7", Some("t2")),
@@ -105,7 +105,7 @@ async fn a_continue_token_that_expires_leads_to_one_list_in_one_piece() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_continue_token_that_expires_in_a_later_list_leads_to_one_of_nothing_older_in_one_piece() {
+async fn expired_token_of_a_relist_leads_to_one_full_list() {
     let rest = "here is a token for the rest";
     let mut expired = Status::failure(rest, "Expired").with_code(410);
     expired.metadata =
@@ -125,7 +125,7 @@ async fn a_continue_token_that_expires_in_a_later_list_leads_to_one_of_nothing_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn continue_tokens_that_always_expire_lead_to_lists_after_ever_longer_waits() {
+async fn always_expiring_tokens_lead_to_backoff() {
     // The server pages also where it is not asked to.
     let round = || {
         let expires = |token| {
@@ -146,7 +146,7 @@ async fn continue_tokens_that_always_expire_lead_to_lists_after_ever_longer_wait
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_continue_token_that_leads_to_itself_is_not_followed_for_ever() {
+async fn repeated_token_ends_the_list() {
     let again = || Line::Page(vec![item("b", "2")], "7", Some("t1"));
     let lines = vec![
         Line::Page(vec![item("a", "1")], "7", Some("t1")),
@@ -183,7 +183,7 @@ async fn pages_that_lead_in_a_circle_are_not_followed_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_that_is_no_longer_served_is_listed_again_when_it_is() {
+async fn resource_served_again_is_listed_again() {
     let lines =
         vec![page(vec![], "7"), Line::WatchFails(failure(404, "NotFound")), page(vec![], "50"), watch().1];
     Run::new(lines).expect_requests(&["list 0 500", "watch 7", "list 7 all", "watch 50"]).await;
@@ -200,7 +200,7 @@ async fn a_list_that_falls_silent_is_given_up_and_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_in_one_piece_that_breaks_off_is_asked_for_in_pages_from_then_on() {
+async fn broken_full_list_makes_later_lists_paged() {
     let expired = || brief_watch(vec![error(410, "Expired")]);
     let broken = Line::ListFails(ListWatchError::Interrupted("reset".into()));
     let lines = vec![

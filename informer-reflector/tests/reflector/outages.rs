@@ -290,7 +290,7 @@ async fn health_names_the_turn_that_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_whose_server_is_there_does_not_wait_for_others_in_trouble() {
+async fn healthy_reflector_does_not_wait_for_failing_ones() {
     // Such as one that lists what an extension serves, which is down.
     let known = SharedServer::new();
     let away = Server { refusal: Some((503, "ServiceUnavailable")), ..Server::default() };
@@ -333,7 +333,7 @@ async fn i12_a_stop_ends_every_wait_for_a_server_that_is_away_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_a_stop_ends_the_waits_that_follow_the_return_of_the_server_at_once() {
+async fn i12_stop_ends_waits_after_an_outage() {
     let server = Server::default();
     server.goes_away();
     let reflectors = Reflectors::start(&server, 50);
@@ -350,7 +350,7 @@ async fn i12_a_stop_ends_the_waits_that_follow_the_return_of_the_server_at_once(
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_a_stop_ends_a_wait_that_a_server_that_is_away_has_asked_for_at_once() {
+async fn i12_stop_ends_a_wait_for_retry_after() {
     let away = ListWatchError::Status {
         status: status(503, "ServiceUnavailable"),
         retry_after: Some(Duration::from_secs(100)),

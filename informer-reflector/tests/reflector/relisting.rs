@@ -5,7 +5,7 @@ use informer_reflector::Health;
 use super::script::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_asked_for_while_it_watches_comes_at_once_and_asks_for_nothing_older_than_was_seen() {
+async fn relist_request_during_a_watch_lists_not_older() {
     let (events, watch_line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), watch_line, page(vec![item("b", "9")], "9"), watch().1]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
@@ -19,7 +19,7 @@ async fn a_list_that_is_asked_for_while_it_watches_comes_at_once_and_asks_for_no
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_asked_for_during_a_wait_takes_the_place_of_the_watch_after_it() {
+async fn relist_request_during_a_wait_replaces_the_watch() {
     let lines = vec![
         page(vec![], "7"),
         Line::WatchFails(failure(500, "InternalError")),
@@ -35,7 +35,7 @@ async fn a_list_that_is_asked_for_during_a_wait_takes_the_place_of_the_watch_aft
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_for_during_a_stream_that_comes_to_nothing_is_answered_by_the_pages_in_its_place() {
+async fn relist_request_during_a_failed_stream_is_met_by_pages() {
     let (events, line) = stream_of(vec![vec![added("a", "3")]]);
     let (_watch, watch_line) = watch();
     let mut run = Run::streaming(vec![line, page(vec![item("a", "3")], "7"), watch_line]);

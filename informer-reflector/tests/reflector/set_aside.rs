@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use super::script::*;
 
 #[tokio::test(start_paused = true)]
-async fn i10_what_cannot_be_decoded_is_set_aside_and_comes_back_with_a_good_version() {
+async fn i10_undecodable_object_returns_with_a_good_version() {
     let (events, line) = watch();
     let mut run = Run::new(vec![page(vec![item("a", "1"), Err(malformed(Some("b"), "2"))], "7"), line]);
     run.expect_notes(&["[a !b]@7"]).await;
@@ -27,14 +27,14 @@ async fn i10_what_cannot_be_decoded_is_set_aside_and_comes_back_with_a_good_vers
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_a_list_with_an_object_that_nobody_can_name_is_not_taken_for_the_whole() {
+async fn i10_list_with_a_nameless_object_is_incomplete() {
     let (_events, line) = watch();
     let mut run = Run::new(vec![page(vec![item("a", "1"), Err(malformed(None, ""))], "7"), line]);
     run.expect_notes(&["[a and more]@7"]).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_an_event_that_names_no_object_or_says_not_what_has_become_of_it_leads_to_a_list() {
+async fn i10_nameless_or_unknown_event_leads_to_a_list() {
     for (kind, name) in [(RejectedKind::Changed, None), (RejectedKind::Unknown, Some("a"))] {
         let (events, line) = watch();
         let mut run = Run::new(vec![page(vec![], "7"), line, page(vec![], "9"), watch().1]);
@@ -66,7 +66,7 @@ async fn i10_a_transform_that_fails_or_panics_sets_the_object_aside() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_a_transform_that_changes_what_tells_objects_apart_sets_the_object_aside() {
+async fn i10_transform_that_changes_identity_quarantines_the_object() {
     let transform = |object: &mut ConfigMap| {
         let metadata = &mut object.metadata;
         match metadata.name.as_deref() {

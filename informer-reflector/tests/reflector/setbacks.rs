@@ -8,7 +8,7 @@ use informer_reflector::ReflectorConfig;
 use super::script::*;
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_watch_is_followed_by_a_list_of_nothing_older_than_what_was_seen() {
+async fn expired_watch_is_followed_by_a_list_not_older() {
     // The third is a status that has lost its code.
     for expired in [error(410, "Expired"), error(410, "Gone"), error(0, "Expired")] {
         let (events, line) = watch();
@@ -36,7 +36,7 @@ async fn too_many_requests_lead_to_patience_and_not_to_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_for_fewer_requests_within_a_watch_is_heeded_like_one_before_it() {
+async fn too_many_requests_within_a_watch_is_heeded() {
     let asks = |seconds: u64| {
         let ListWatchError::Status { mut status, .. } = patience(seconds) else { panic!("it is a status") };
         let details = serde_json::json!({ "retryAfterSeconds": seconds });
@@ -50,7 +50,7 @@ async fn a_wish_for_fewer_requests_within_a_watch_is_heeded_like_one_before_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn credentials_that_are_accepted_again_resume_the_watch_where_it_was() {
+async fn renewed_credentials_resume_the_watch() {
     let refused = || Line::WatchFails(failure(401, "Unauthorized"));
     let (_events, line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), refused(), refused(), refused(), refused(), line]);
@@ -81,7 +81,7 @@ async fn the_waits_after_failures_can_be_set_within_limits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_forbidden_or_not_served_is_asked_for_again_every_half_to_whole_minute() {
+async fn forbidden_resource_is_retried_every_30_to_60_seconds() {
     for refusal in [|| failure(403, "Forbidden"), || failure(404, "NotFound")] {
         let mut run = Run::new((0..9).map(|_| Line::ListFails(refusal())).collect());
         run.expect_requests(&["list 0 500"; 7]).await;
@@ -91,7 +91,7 @@ async fn what_is_forbidden_or_not_served_is_asked_for_again_every_half_to_whole_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_refused_whatever_the_version_leads_to_lists_after_ever_longer_waits() {
+async fn always_refused_watch_leads_to_lists_with_backoff() {
     let refusals: [(fn() -> Line, _); 3] = [
         (|| brief_watch(vec![error(410, "Expired")]), "list 7 all"),
         (|| Line::WatchFails(failure(410, "Gone")), "list 7 all"),
@@ -150,7 +150,7 @@ async fn request_that_cannot_be_built_leads_to_a_list_of_the_newest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_with_which_the_server_finds_fault_leads_to_a_wait_and_to_a_list_of_the_newest() {
+async fn bad_request_of_a_watch_leads_to_a_list_of_the_newest() {
     for refusal in [failure(400, "BadRequest"), failure(422, "Invalid")] {
         let mut run = Run::new(vec![page(vec![], "7"), Line::WatchFails(refusal), page(vec![], "9")]);
         run.expect_requests(&["list 0 500", "watch 7"]).await;
@@ -198,7 +198,7 @@ async fn event_between_failures_does_not_shorten_the_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_wants_patience_or_credentials_or_is_away_is_never_asked_for_a_list() {
+async fn unavailable_server_is_never_asked_for_a_list() {
     let refusals: [fn() -> ListWatchError; 7] = [
         || failure(502, "Unknown"),
         || failure(503, "ServiceUnavailable"),
@@ -217,7 +217,7 @@ async fn a_server_that_wants_patience_or_credentials_or_is_away_is_never_asked_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_succeeds_does_not_shorten_the_wait_after_the_watch_that_fails() {
+async fn list_success_keeps_the_backoff_of_the_watch() {
     let round = || [page(vec![], "7"), Line::WatchFails(failure(404, "NotFound"))];
     let mut run = Run::new((0..4).flat_map(|_| round()).collect());
     run.expect_requests(&["list 0 500", "watch 7"]).await;

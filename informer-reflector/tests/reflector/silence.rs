@@ -88,7 +88,7 @@ async fn how_long_a_watch_may_be_silent_can_be_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reflector_that_cannot_read_because_its_store_has_no_room_takes_nobody_for_dead() {
+async fn full_store_does_not_count_as_silence() {
     let (events, line) = watch();
     send(&events, vec![bookmark("8")]);
     for batch in 0..3_u64 {

@@ -51,7 +51,7 @@ enum End {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_however_the_reflector_ends_its_last_health_is_stopped_and_no_other_follows() {
+async fn i12_last_health_is_stopped() {
     // The script panics where the second request is for a watch.
     let panics = || vec![page(vec![], "7"), page(vec![], "8")];
     for (lines, end) in [(vec![], End::Stop), (vec![], End::Drop), (panics(), End::Panic)] {
@@ -135,7 +135,7 @@ async fn events_of_a_live_watch_do_not_wake_health_waiters() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_trouble_is_logged_once_and_its_end_when_a_watch_holds() {
+async fn failure_is_logged_once_and_its_end_when_a_watch_settles() {
     let (_quiet, line) = watch();
     let refused = || Line::WatchFails(failure(404, "NotFound"));
     let lines = vec![page(vec![], "7"), refused(), page(vec![], "8"), refused(), page(vec![], "9"), line];
@@ -167,7 +167,7 @@ async fn a_change_from_one_refusal_to_another_is_logged_once_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_takes_longer_than_ten_seconds_is_logged_when_it_is_complete() {
+async fn list_of_more_than_ten_seconds_is_logged() {
     let (first, first_page) = held(Line::Page(vec![item("a", "1")], "7", Some("t1")));
     let (second, second_page) = held(page(vec![item("b", "2"), Err(malformed(None, ""))], "7"));
     let (third, later_list) = held(page(vec![], "9"));
@@ -189,7 +189,7 @@ async fn a_list_that_takes_longer_than_ten_seconds_is_logged_when_it_is_complete
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_given_up_counts_for_the_list_that_follows_it() {
+async fn abandoned_stream_counts_for_the_time_of_the_list() {
     let (answer, line) = held(page(vec![item("a", "1")], "7"));
     let (mut run, log) = (Run::streaming(vec![Line::Silence, line]), Log::default());
     let _logging = log.start_for(&run);
@@ -205,7 +205,7 @@ async fn a_stream_that_is_given_up_counts_for_the_list_that_follows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_that_takes_longer_than_ten_seconds_is_logged_when_its_end_has_come() {
+async fn slow_streaming_list_is_logged_at_its_end() {
     let (events, line) = stream_of(vec![vec![added("a", "1"), added("b", "2")]]);
     let config = ReflectorConfig::new().list_stall_timeout(Duration::from_secs(60));
     let (mut run, log) = (Run::streaming_with(vec![line], config), Log::default());

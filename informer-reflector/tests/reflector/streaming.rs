@@ -38,7 +38,7 @@ async fn an_empty_streaming_list_ends_with_its_first_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_before_the_end_are_honoured_and_other_bookmarks_are_not_its_end() {
+async fn changes_before_the_end_of_a_stream_are_applied() {
     let (_events, line) = stream_of(vec![
         vec![added("a", "3"), added("b", "4"), added("c", "5"), bookmark("6")],
         vec![modified("a", "7"), deleted("b", "8"), deleted("c", "9"), added("c", "10"), added("d", "11")],
@@ -49,7 +49,7 @@ async fn changes_before_the_end_are_honoured_and_other_bookmarks_are_not_its_end
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_later_streaming_list_asks_for_nothing_older_than_what_was_seen() {
+async fn later_streaming_list_requests_not_older() {
     let (first, first_line) = stream_of(vec![vec![added("a", "3"), end("7")]]);
     let mut run = Run::streaming(vec![first_line, stream_of(vec![vec![end("20")]]).1]);
     send(&first, vec![added("b", "8"), error(410, "Expired")]);
@@ -58,7 +58,7 @@ async fn a_later_streaming_list_asks_for_nothing_older_than_what_was_seen() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_no_stream_can_begin_at_is_at_once_replaced_by_the_newest() {
+async fn unavailable_stream_version_is_replaced_by_the_newest() {
     for in_stream in [false, true] {
         for refusal in [|| failure(410, "Expired"), || failure(410, "Gone"), too_large] {
             let (first, first_line) = stream_of(vec![vec![end("7")]]);
@@ -83,7 +83,7 @@ fn broken_stream(error: ListWatchError) -> Line {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_streams_is_asked_for_pages_at_once_and_not_for_streams_again_for_a_while() {
+async fn refused_stream_leads_to_pages_and_is_remembered() {
     let refusals: [fn() -> Line; 6] = [
         || Line::StreamFails(failure(422, "Invalid")),
         || Line::StreamFails(failure(400, "BadRequest")),
@@ -118,7 +118,7 @@ async fn streams_are_tried_again_after_ten_to_thirty_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_one_reflector_finds_out_about_streams_others_of_the_same_client_need_not() {
+async fn refused_streams_are_remembered_per_client() {
     let server = SharedServer::new();
     let config = || ReflectorConfig::new().server(server.clone());
     let refused = Line::StreamFails(failure(422, "Invalid"));
@@ -161,7 +161,7 @@ async fn stream_without_events_is_given_up_after_10_to_15_s() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_does_not_begin_is_given_up_for_pages_however_long_the_pause_may_be() {
+async fn stream_that_does_not_begin_is_replaced_by_pages() {
     let config = ReflectorConfig::new().list_stall_timeout(Duration::from_secs(100));
     let mut run = Run::streaming_with(vec![Line::Silence, page(vec![], "7"), watch().1], config);
     run.expect_requests(&["stream newest"]).await;
@@ -192,8 +192,7 @@ fn trickle(millis: u64, batch: impl Fn(usize) -> Vec<WatchEvent<ConfigMap>> + Se
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_ordinary_watch_that_never_ends_the_list_is_given_up_within_seconds_and_what_it_brought_is_known()
-{
+async fn watch_instead_of_a_stream_is_replaced_within_seconds() {
     let changes = trickle(100, |n| vec![modified("a", &(n + 1).to_string())]);
     let mut run = Run::streaming(vec![changes, page(vec![item("a", "200")], "200")]);
     run.expect_requests(&["stream newest"]).await;
@@ -201,7 +200,7 @@ async fn an_ordinary_watch_that_never_ends_the_list_is_given_up_within_seconds_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_objects_without_end_buy_five_milliseconds_each_so_a_hundred_a_second_cost_seconds_as_well() {
+async fn each_object_extends_the_allowance_by_five_milliseconds() {
     for (millis, expected) in [(1_000, 10.0..15.4), (10, 19.0..32.0)] {
         let additions = trickle(millis, |n| vec![added(&n.to_string(), &n.to_string())]);
         let mut run = Run::streaming(vec![additions, page(vec![], "200")]);
@@ -211,7 +210,7 @@ async fn new_objects_without_end_buy_five_milliseconds_each_so_a_hundred_a_secon
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_at_the_beginning_buys_no_long_wait_for_an_end_that_does_not_come() {
+async fn initial_burst_does_not_extend_the_wait_for_the_end() {
     let (events, line) = stream_of(vec![]);
     let mut run = Run::streaming(vec![line, page(vec![], "200")]);
     run.expect_requests(&["stream newest"]).await;
@@ -234,7 +233,7 @@ fn many() -> Vec<WatchEvent<ConfigMap>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_additions_that_goes_on_beyond_its_time_is_given_up() {
+async fn endless_additions_end_the_stream_at_its_timeout() {
     let additions = trickle(9_000, |_| many());
     let mut run = Run::streaming(vec![additions, page(vec![], "200")]);
     run.expect_requests(&["stream newest"]).await;
@@ -259,7 +258,7 @@ async fn a_long_stream_lives_as_long_as_it_keeps_coming() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn trouble_that_is_not_about_streams_is_waited_out_and_a_stream_asked_for_again() {
+async fn unrelated_failure_is_followed_by_another_stream() {
     let troubles: [fn() -> ListWatchError; 6] = [
         || ListWatchError::Unreachable("connection refused".into()),
         || failure(429, "TooManyRequests"),
@@ -280,7 +279,7 @@ async fn trouble_that_is_not_about_streams_is_waited_out_and_a_stream_asked_for_
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_that_break_off_twice_lead_to_pages_once_and_are_not_held_against_the_server() {
+async fn two_broken_streams_lead_to_pages_once() {
     let broken = || broken_stream(ListWatchError::Interrupted("reset".into()));
     let (events, watch_line) = watch();
     let mut run = Run::streaming(vec![broken(), broken(), page(vec![], "7"), watch_line]);
@@ -297,8 +296,7 @@ fn closed_stream() -> Line {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_closed_before_its_end_is_asked_for_again_and_the_second_leads_to_pages_for_a_while()
-{
+async fn second_stream_closed_early_leads_to_pages() {
     let (events, watch_line) = watch();
     let lines =
         vec![closed_stream(), closed_stream(), page(vec![], "7"), watch_line, page(vec![], "9"), watch().1];
@@ -313,7 +311,7 @@ async fn a_stream_that_is_closed_before_its_end_is_asked_for_again_and_the_secon
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_stream_that_is_closed_before_its_end_is_not_held_against_the_server() {
+async fn one_stream_closed_early_is_not_remembered() {
     // A list in between makes each of two the first.
     let (events, line) = stream_of(vec![vec![end("7")]]);
     let mut run =
@@ -336,7 +334,7 @@ async fn one_stream_that_is_closed_before_its_end_is_not_held_against_the_server
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_the_server_ends_when_its_time_is_up_leads_to_pages_at_once() {
+async fn stream_ended_by_its_timeout_leads_to_pages() {
     let (events, line) = stream_of(vec![]);
     let mut run = Run::streaming(vec![line, page(vec![], "200")]);
     run.expect_requests(&["stream newest"]).await;
@@ -361,7 +359,7 @@ async fn who_may_list_but_not_watch_gets_a_list_and_the_refusal_shows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_what_a_stream_cannot_take_in_is_set_aside_at_once_and_not_taken_for_deleted() {
+async fn i10_undecodable_object_of_a_stream_is_not_deleted() {
     let malformed_event =
         |kind, name, version| WatchEvent::RejectedObject { kind, object: malformed(name, version) };
     let (events, line) = stream_of(vec![vec![
@@ -382,7 +380,7 @@ async fn i10_what_a_stream_cannot_take_in_is_set_aside_at_once_and_not_taken_for
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_an_object_that_has_changed_into_what_cannot_be_taken_in_before_the_end_stays_set_aside() {
+async fn i10_object_undecodable_before_the_end_stays_quarantined() {
     let spoilt = malformed(Some("a"), "5");
     let change = WatchEvent::RejectedObject { kind: RejectedKind::Changed, object: spoilt.clone() };
     // All in one piece.
@@ -393,7 +391,7 @@ async fn i10_an_object_that_has_changed_into_what_cannot_be_taken_in_before_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_an_initial_event_of_an_unknown_kind_leads_to_a_list_in_pages() {
+async fn i10_unknown_initial_event_leads_to_pages() {
     for kind in [RejectedKind::Unknown, RejectedKind::Deleted] {
         let unknown = WatchEvent::RejectedObject { kind, object: malformed(None, "") };
         let mut run = Run::streaming(vec![stream_of(vec![vec![unknown]]).1, page(vec![], "7")]);
@@ -402,7 +400,7 @@ async fn i10_an_initial_event_of_an_unknown_kind_leads_to_a_list_in_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_a_transform_that_fails_on_a_streaming_list_sets_the_object_aside_and_runs_once_for_the_others() {
+async fn i10_failed_transform_of_a_stream_quarantines_one_object() {
     let calls = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = std::sync::Arc::clone(&calls);
     let transform = move |object: &mut ConfigMap| {
@@ -428,7 +426,7 @@ async fn i12_a_stop_ends_a_streaming_list_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_is_closed_right_after_its_end_is_followed_by_a_watch_after_a_wait() {
+async fn stream_closed_after_its_end_is_followed_by_a_watch() {
     let (events, line) = stream_of(vec![vec![end("7")]]);
     drop(events);
     let mut run = Run::streaming(vec![line, watch().1]);
@@ -437,7 +435,7 @@ async fn a_stream_that_is_closed_right_after_its_end_is_followed_by_a_watch_afte
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_stream_whose_end_has_no_version_is_followed_by_another_list() {
+async fn i9_stream_without_end_version_is_followed_by_a_list() {
     let (events, line) = stream_of(vec![vec![added("a", "3"), end("")]]);
     let mut run = Run::streaming(vec![line, stream_of(vec![vec![end("7")]]).1]);
     run.expect_notes(&["[a]@"]).await;
@@ -447,7 +445,7 @@ async fn i9_a_stream_whose_end_has_no_version_is_followed_by_another_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_an_end_that_is_told_again_later_does_not_lead_back_to_where_it_was() {
+async fn i9_repeated_end_of_a_stream_does_not_move_back() {
     let (events, line) = stream_of(vec![vec![end("7"), modified("a", "8"), end("7")]]);
     let mut run = Run::streaming(vec![line, watch().1]);
     run.expect_notes(&["[]@7", "~a@8"]).await;

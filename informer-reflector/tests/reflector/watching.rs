@@ -74,7 +74,7 @@ async fn a_version_of_zero_is_no_place_to_go_on_from() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_server_whose_versions_are_all_zero_is_listed_again_after_each_watch() {
+async fn i9_zero_versions_lead_to_a_list_after_each_watch() {
     let (events, line) = watch();
     let mut run = Run::new(vec![page(vec![item("a", "0")], "0"), line, page(vec![], "0")]);
     run.expect_requests(&["list 0 500", "watch "]).await;
@@ -87,7 +87,7 @@ async fn i9_a_server_whose_versions_are_all_zero_is_listed_again_after_each_watc
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_closed_at_once_is_opened_again_only_after_a_wait() {
+async fn watch_closed_at_once_reopens_after_a_wait() {
     let (first, first_line) = watch();
     drop(first);
     let mut run = Run::new(vec![page(vec![], "7"), first_line, watch().1]);
@@ -107,14 +107,14 @@ async fn watch_that_the_server_does_not_end_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_brings_no_news_and_is_closed_at_once_is_opened_again_only_after_a_wait() {
+async fn eventless_watch_closed_at_once_reopens_after_a_wait() {
     let mut run = Run::new(vec![page(vec![], "7"), brief_watch(vec![bookmark("7")]), watch().1]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
     run.expect_after(0.8..1.6, "watch 7").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_watch_that_is_closed_after_more_than_a_second_is_opened_again_at_once() {
+async fn quiet_watch_closed_after_a_second_reopens_at_once() {
     let (quiet, line) = watch();
     let mut run = Run::new(vec![page(vec![], "7"), line, watch().1]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
@@ -124,7 +124,7 @@ async fn a_quiet_watch_that_is_closed_after_more_than_a_second_is_opened_again_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_last_five_to_ten_minutes_unless_told_otherwise_and_never_for_ever() {
+async fn watch_timeout_is_five_to_ten_minutes_by_default() {
     let day = 24 * 60 * 60;
     let table = [(None, 300..=600), (Some(Duration::ZERO), 300..=600), (Some(Duration::MAX), day..=2 * day)];
     for (at_least, expected) in table {
@@ -148,7 +148,7 @@ async fn watches_do_not_all_last_as_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_events_for_what_exists_tell_no_version_because_they_have_no_order() {
+async fn i9_initial_events_do_not_move_the_version() {
     for unstated in ["", "0"] {
         let (events, line) = watch();
         let mut run = Run::new(vec![page(vec![], unstated), line]);
@@ -161,7 +161,7 @@ async fn i9_events_for_what_exists_tell_no_version_because_they_have_no_order() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_no_version_tells_how_far_a_watch_has_come_a_list_follows_it() {
+async fn watch_without_versions_is_followed_by_a_list() {
     let (events, line) = watch();
     let mut run = Run::new(vec![page(vec![], ""), line, page(vec![], "")]);
     run.expect_requests(&["list 0 500", "watch "]).await;
@@ -172,7 +172,7 @@ async fn where_no_version_tells_how_far_a_watch_has_come_a_list_follows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pieces_that_are_there_at_once_are_handed_on_in_one_go_up_to_a_hundred_events() {
+async fn available_events_are_delivered_together_up_to_100() {
     let (events, line) = watch();
     for n in 0..150 {
         send(&events, vec![modified("a", &(8 + n).to_string())]);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_how_many_times_better_ours_is_and_whether_it_meets_the_goal() {
+    fn row_has_the_ratio_and_the_goal() {
         let case = |unit, goal| Case { title: "t", unit, client_go: Some("c"), ours: "o", goal };
         let cases = [
             case(Unit::Nanoseconds, Some(40.0)),

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_longer_understood_is_named_with_what_is_missing() {
+    fn unparsable_file_is_named_with_the_missing_part() {
         let text = "impl crate::ListableResource for A {}\ntype Scope = crate::ClusterResourceScope;";
         let message = format!("{:#}", fact(text, String::new()).unwrap_err());
         assert!(message.contains("`GROUP`"), "{message}");

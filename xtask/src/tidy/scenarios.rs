@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_exists_passes_and_other_code_is_not_taken_for_one() {
+    fn existing_test_passes_and_other_code_does_not() {
         assert_eq!(compare("a.md", "| x | see `Y::z`: `a: tests/b.rs::it_works` |", &sources()), []);
     }
 

@@ -37,7 +37,7 @@ fn shown(event: &Event<&'static str>) -> String {
 }
 
 #[test]
-fn i11_events_of_a_key_become_the_one_step_the_handler_has_to_hear_of() {
+fn i11_events_of_a_key_coalesce_to_one_step() {
     let resynced = || Event::Resynced(object("a"));
     let table = [
         (vec![added("a"), updated("a", "b")], "+b!"),
@@ -74,7 +74,7 @@ fn i11_events_of_a_key_become_the_one_step_the_handler_has_to_hear_of() {
 }
 
 #[test]
-fn i11_an_entry_for_a_handler_that_forgoes_old_states_holds_only_what_is_true_now() {
+fn i11_entry_without_old_states_holds_only_the_newest() {
     let table = [
         (vec![updated("a", "b")], "b>b"),
         (vec![updated("a", "b"), updated("b", "c")], "c>c"),
@@ -108,7 +108,7 @@ fn i11_entries_that_come_to_nothing_take_no_room_for_ever() {
 }
 
 #[test]
-fn i6_entries_that_go_and_holes_that_are_closed_leave_places_and_the_end_of_the_first_list_right() {
+fn i6_removed_entries_keep_order_and_sync_position() {
     let named = |name: &str, value| {
         Cached::from_parts(ObjectKey::cluster_scoped(name), 1.into(), Default::default(), value)
     };

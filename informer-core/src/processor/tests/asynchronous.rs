@@ -47,7 +47,7 @@ fn add(running: &Running, handler: impl AsyncEventHandler<Object>) -> HandlerReg
 }
 
 #[tokio::test]
-async fn i4_an_async_handler_has_one_call_at_a_time_and_hears_every_kind_of_event() {
+async fn i4_async_handler_has_one_call_at_a_time() {
     let running = Running::with_resync(Some(Duration::from_secs(1)));
     let (handler, mut heard, leave) = Waiting::new();
     let registration = add(&running, Arc::new(handler));
@@ -66,7 +66,7 @@ async fn i4_an_async_handler_has_one_call_at_a_time_and_hears_every_kind_of_even
 }
 
 #[tokio::test]
-async fn i6_an_async_handler_is_synced_when_its_initial_adds_have_ended() {
+async fn i6_async_handler_syncs_after_its_initial_adds() {
     let running = Running::start();
     running.processor.publish(complete(vec![]), || {});
     let (handler, mut heard, leave) = Waiting::new();
@@ -82,7 +82,7 @@ async fn i6_an_async_handler_is_synced_when_its_initial_adds_have_ended() {
 }
 
 #[tokio::test]
-async fn i12_a_panic_in_the_middle_of_an_async_call_ends_that_call_only() {
+async fn i12_panic_in_an_async_call_ends_only_that_call() {
     let running = Running::start();
     let (handler, mut heard, leave) = Waiting::new();
     let registration = add(&running, handler);

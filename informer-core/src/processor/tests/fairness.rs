@@ -23,7 +23,7 @@ async fn the_slowest_call_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_handler_that_is_far_behind_is_named_in_the_log_once_per_episode() {
+async fn slow_handler_is_logged_once_per_episode() {
     log::keep();
     let running = Running::start();
     let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
@@ -53,7 +53,7 @@ async fn a_slow_handler_that_is_far_behind_is_named_in_the_log_once_per_episode(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i11_a_stuck_handler_delays_nobody_else_and_costs_one_entry_per_key() {
+async fn i11_stuck_handler_delays_no_other_handler() {
     let running = Running::start();
     let (entered, mut inside) = tokio::sync::mpsc::unbounded_channel();
     let (release, released) = mpsc::channel::<()>();

@@ -79,7 +79,7 @@ impl Source {
 }
 
 #[test]
-fn i8_states_that_coalescing_leaves_out_are_dropped_when_no_lock_is_held() {
+fn i8_coalesced_states_drop_without_lock() {
     let source = Source::new();
     let options = HandlerOptions::new().threshold(Some(1));
     let handler = source.processor.add_handler(Handlers::new(), &options, std::iter::empty);
@@ -108,7 +108,7 @@ fn i8_states_that_coalescing_leaves_out_are_dropped_when_no_lock_is_held() {
 }
 
 #[test]
-fn i8_an_object_that_came_to_nothing_is_dropped_when_no_lock_is_held() {
+fn i8_cancelled_out_object_drops_without_lock() {
     let source = Source::new();
     let options = HandlerOptions::new().threshold(Some(1));
     let stream = source.processor.events(&options, std::iter::empty);
@@ -121,7 +121,7 @@ fn i8_an_object_that_came_to_nothing_is_dropped_when_no_lock_is_held() {
 }
 
 #[tokio::test]
-async fn i8_what_a_reader_has_behind_it_is_dropped_when_no_lock_is_held() {
+async fn i8_events_read_by_a_stream_drop_without_lock() {
     let source = Source::new();
     let mut stream = source.processor.events(&HandlerOptions::default(), std::iter::empty);
     source.add(0);
@@ -158,7 +158,7 @@ fn i8_readers_are_woken_when_no_lock_is_held() {
 }
 
 #[test]
-fn i8_who_publishes_under_a_lock_decides_when_readers_are_woken_and_objects_go() {
+fn i8_publisher_decides_when_readers_wake() {
     let source = Source::new();
     let options = HandlerOptions::new().threshold(Some(1));
     let mut stream = source.processor.events(&options, std::iter::empty);

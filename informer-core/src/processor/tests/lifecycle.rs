@@ -52,7 +52,7 @@ async fn i12_a_handler_can_be_removed_before_its_task_has_run_once() {
 }
 
 #[tokio::test]
-async fn i12_a_handler_that_came_late_can_be_removed_while_its_informer_runs() {
+async fn i12_late_handler_can_be_removed() {
     // Lifecycles "late".
     let running = Running::start();
     tokio::task::yield_now().await;
@@ -66,7 +66,7 @@ async fn i12_a_handler_that_came_late_can_be_removed_while_its_informer_runs() {
 }
 
 #[tokio::test]
-async fn i12_handlers_of_a_stopped_informer_are_gone_and_can_still_be_removed() {
+async fn i12_handlers_of_a_stopped_informer_can_be_removed() {
     // RemoveOnStopped, Shutdown.
     let running = Running::start();
     let (served, mut end_served) = mortal();
@@ -118,7 +118,7 @@ async fn one_handler_can_be_registered_twice_and_is_served_twice() {
 }
 
 #[tokio::test]
-async fn a_registration_belongs_to_its_processor_and_leaves_others_alone() {
+async fn registration_removes_only_its_own_handler() {
     // RemoveForeignHandler, RemovingRemoved: by type, there is nothing to get wrong.
     let (running, other) = (Running::start(), Running::start());
     let (handler, mut heard) = recorder();
@@ -132,7 +132,7 @@ async fn a_registration_belongs_to_its_processor_and_leaves_others_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_handler_hears_nothing_after_its_removal_however_busy_its_informer_is() {
+async fn removed_handler_receives_no_event() {
     // RemoveWhileActive.
     let running = Running::start();
     let publisher = tokio::spawn({
@@ -159,7 +159,7 @@ async fn a_handler_hears_nothing_after_its_removal_however_busy_its_informer_is(
 }
 
 #[tokio::test]
-async fn i6_a_handler_that_joins_before_the_first_list_is_synced_by_it_and_not_before() {
+async fn i6_early_handler_syncs_with_the_initial_list() {
     // AddWhileActive.
     let processor = SharedProcessor::new(None);
     let early = add(&processor, Handlers::new());
@@ -205,7 +205,7 @@ async fn i12_handlers_that_panic_again_and_again_sync_and_are_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i12_a_handler_that_panics_during_its_removal_does_not_keep_anybody_waiting() {
+async fn i12_panic_during_removal_ends_all_waits() {
     // RemoveEventHandler_AsynchronousPanic, and _SynchronousShutdown.
     let running = Running::start();
     let (entered, mut inside) = channel::unbounded_channel();
@@ -247,7 +247,7 @@ async fn i12_a_handler_whose_drop_panics_keeps_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn i12_a_handler_whose_events_panic_when_they_go_is_out_of_service() {
+async fn i12_handler_whose_events_panic_on_drop_is_removed() {
     struct Mine(bool);
     impl Drop for Mine {
         fn drop(&mut self) {
@@ -270,7 +270,7 @@ async fn i12_a_handler_whose_events_panic_when_they_go_is_out_of_service() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn handlers_coming_and_going_during_ten_thousand_events_disturb_nothing() {
+async fn adding_and_removing_handlers_disturbs_no_other() {
     // HandlerAbuse: many workers add and remove, then the informer stops under them.
     let running = Running::start();
     let workers: Vec<_> = (0..100)

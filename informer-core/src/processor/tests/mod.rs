@@ -134,7 +134,7 @@ async fn i5_a_late_handler_gets_the_snapshot_and_then_what_follows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i6_a_registration_is_synced_only_after_its_initial_adds_have_returned() {
+async fn i6_registration_syncs_after_initial_adds_return() {
     let running = Running::start();
     let (entered_send, mut entered) = tokio::sync::mpsc::unbounded_channel();
     let (release, released) = mpsc::channel::<()>();
@@ -164,7 +164,7 @@ async fn i6_an_empty_first_list_syncs_a_registration_too() {
 }
 
 #[tokio::test]
-async fn i12_a_panic_is_counted_and_disturbs_neither_later_events_nor_other_handlers() {
+async fn i12_panic_is_counted_and_later_events_are_delivered() {
     let running = Running::start();
     let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let panicking = Handlers::new().on_add(move |object: &Cached<Object>, _| {
@@ -182,7 +182,7 @@ async fn i12_a_panic_is_counted_and_disturbs_neither_later_events_nor_other_hand
 }
 
 #[tokio::test]
-async fn i12_panic_payload_that_panics_when_dropped_ends_only_the_call() {
+async fn i12_payload_that_panics_on_drop_ends_only_the_call() {
     /// What a panic carries, which panics when it is dropped.
     struct Payload;
     impl Drop for Payload {
@@ -207,7 +207,7 @@ async fn i12_panic_payload_that_panics_when_dropped_ends_only_the_call() {
 }
 
 #[tokio::test]
-async fn i11_a_handler_that_is_behind_costs_one_entry_per_key_and_hears_what_counts() {
+async fn i11_backlog_has_one_entry_per_key_with_the_last_step() {
     let processor = SharedProcessor::new(None);
     let (handler, mut heard) = recorder();
     let options = HandlerOptions::new().threshold(Some(2));
@@ -254,7 +254,7 @@ async fn a_detached_registration_leaves_its_handler_in_place() {
 }
 
 #[tokio::test]
-async fn i12_a_handler_added_to_a_stopped_processor_is_never_called_and_holds_nobody_up() {
+async fn i12_handler_of_a_stopped_processor_is_never_called() {
     let running = Running::start();
     let processor = running.processor.clone();
     running.stop().await;
@@ -275,7 +275,7 @@ impl<F: Fn() + Send + Sync> Drop for Guard<F> {
 }
 
 #[tokio::test]
-async fn i8_a_handler_is_dropped_when_it_is_removed_and_may_use_its_processor_meanwhile() {
+async fn i8_removed_handler_can_use_its_processor_on_drop() {
     let running = Running::start();
     let (send, mut dropped) = tokio::sync::mpsc::unbounded_channel();
     let guard = Guard({
@@ -295,7 +295,7 @@ async fn i8_a_handler_is_dropped_when_it_is_removed_and_may_use_its_processor_me
 }
 
 #[tokio::test]
-async fn i12_waits_end_when_the_processor_never_ran_or_its_run_was_dropped() {
+async fn i12_waits_end_when_the_processor_never_runs() {
     let processor = SharedProcessor::<Object>::new(None);
     let never_ran = processor.add_handler(Handlers::new(), &HandlerOptions::default(), std::iter::empty);
     let synced = never_ran.synced();
@@ -313,7 +313,7 @@ async fn i12_waits_end_when_the_processor_never_ran_or_its_run_was_dropped() {
 }
 
 #[tokio::test]
-async fn i4_a_filtered_handler_that_is_behind_still_hears_of_the_end_of_what_it_was_told_of() {
+async fn i4_slow_filtered_handler_receives_every_delete() {
     let processor = SharedProcessor::new(None);
     let (recorder, mut heard) = recorder();
     let even = crate::Filtered::new(|value: &Object| value.is_multiple_of(2), recorder);

@@ -52,7 +52,7 @@ impl AsyncEventHandler<Object> for Leaving {
 }
 
 #[tokio::test]
-async fn i12_an_async_handler_may_remove_itself_and_is_dropped_where_it_next_waits() {
+async fn i12_async_handler_can_remove_itself() {
     let running = Running::start();
     let (left, mut heard) = channel::unbounded_channel();
     let own = Slot::default();
@@ -67,7 +67,7 @@ async fn i12_an_async_handler_may_remove_itself_and_is_dropped_where_it_next_wai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i12_a_handler_may_remove_itself_and_wait_while_the_processor_stops() {
+async fn i12_handler_can_remove_itself_during_a_stop() {
     let running = Running::start();
     let (entered, mut inside) = channel::unbounded_channel();
     let go_on = Arc::new(Semaphore::new(0));

@@ -72,7 +72,7 @@ async fn each_handler_keeps_its_own_resync_period() {
 }
 
 #[tokio::test]
-async fn resyncs_that_are_not_for_a_handler_neither_wait_for_it_nor_wake_it() {
+async fn resync_of_other_handlers_does_not_wake_a_handler() {
     let processor = SharedProcessor::new(None);
     let registration = processor.add_handler(Handlers::new(), &HandlerOptions::default(), std::iter::empty);
     processor.publish(batch((0..5_000).map(|value| Event::Resynced(object("a", value))).collect()), || {});
@@ -140,7 +140,7 @@ async fn periods_count_from_the_start_of_the_informer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_check_period_is_the_shortest_that_anybody_asked_for_before_the_start() {
+async fn resync_check_period_is_the_shortest_at_the_start() {
     // client-go's ResyncCheckPeriod: 12 h by default, then handlers with 1 min, 55 s, 5 s.
     let processor = SharedProcessor::<Object>::new(Some(Duration::from_secs(12 * 3600)));
     let periods = |processor: &SharedProcessor<Object>| {
@@ -168,7 +168,7 @@ async fn the_check_period_is_the_shortest_that_anybody_asked_for_before_the_star
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_after_a_disruption_tells_unchanged_objects_only_to_those_who_want_resyncs() {
+async fn relist_delivers_unchanged_objects_only_as_resyncs() {
     // client-go's WatchDisruption.
     let running = Running::start();
     let ((plain, mut heard_plain), (resynced, mut heard_resynced)) = (recorder(), recorder());
@@ -196,7 +196,7 @@ async fn a_list_after_a_disruption_tells_unchanged_objects_only_to_those_who_wan
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_resyncs_that_a_handler_asked_for_and_does_not_get_are_told_of_in_the_log() {
+async fn i10_missing_resyncs_are_logged() {
     log::keep();
     let without = SharedProcessor::<Object>::new(None);
     assert_eq!(without.fix_check_period(), None);

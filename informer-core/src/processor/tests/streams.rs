@@ -26,7 +26,7 @@ fn _is_unpin_and_send(stream: EventStream<Object>) -> impl Unpin + Send {
 }
 
 #[tokio::test]
-async fn a_stream_yields_what_a_handler_would_be_called_with_and_needs_no_task() {
+async fn stream_yields_the_events_of_a_handler_without_a_task() {
     let processor = SharedProcessor::new(None);
     let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
     assert_eq!(ready(&mut stream), [""; 0]);
@@ -59,7 +59,7 @@ async fn i5_a_stream_that_joins_late_begins_with_what_exists() {
 }
 
 #[tokio::test]
-async fn i6_a_stream_is_synced_when_its_reader_comes_back_after_the_last_initial_event() {
+async fn i6_stream_syncs_at_the_poll_after_its_initial_events() {
     let processor = SharedProcessor::new(None);
     let mut first = processor.events(&HandlerOptions::default(), std::iter::empty);
     processor.publish(complete(vec![added("a", 1)]), || {});
@@ -87,7 +87,7 @@ async fn i11_a_reader_that_is_behind_gets_one_event_per_key() {
 }
 
 #[tokio::test]
-async fn i12_a_stream_ends_when_its_informer_stops_and_wakes_who_waits_for_it() {
+async fn i12_stream_ends_when_its_informer_stops() {
     let running = Running::start();
     let mut stream = running.processor.events(&HandlerOptions::default(), std::iter::empty);
     let synced = stream.registration().synced();
@@ -102,7 +102,7 @@ async fn i12_a_stream_ends_when_its_informer_stops_and_wakes_who_waits_for_it() 
 }
 
 #[tokio::test]
-async fn i12_a_stream_ends_with_the_last_handle_on_a_processor_that_never_ran() {
+async fn i12_stream_ends_with_the_last_processor_handle() {
     let processor = SharedProcessor::<Object>::new(None);
     let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
     drop(processor);
@@ -120,7 +120,7 @@ async fn dropping_a_stream_takes_it_out_of_the_processor() {
 }
 
 #[tokio::test]
-async fn a_reader_for_whom_there_is_always_something_lets_others_have_their_turn() {
+async fn busy_reader_yields_to_other_tasks() {
     let processor = SharedProcessor::new(None);
     let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
     processor.publish(batch((0..1_000).map(|value| added("a", value)).collect()), || {});

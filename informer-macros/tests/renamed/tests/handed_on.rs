@@ -40,7 +40,7 @@ fn description<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> S
 }
 
 #[tokio::test]
-async fn every_way_of_the_derive_works_where_the_front_door_is_elsewhere() {
+async fn derive_works_with_a_renamed_informer_factory() {
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     simulator.register(ResourceKind::namespaced("renamed.example.com", "v1", "Engine", "engines"));
     let engine = json!({

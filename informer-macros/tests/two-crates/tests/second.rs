@@ -57,7 +57,7 @@ fn description<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> S
 }
 
 #[tokio::test]
-async fn kinds_of_two_crates_stand_side_by_side_and_are_followed_alike() {
+async fn kinds_of_two_crates_share_a_group() {
     let simulator = simulator();
     for (kind, name, label) in [("Ship", "s", "flag"), ("Harbour", "h", "coast")] {
         let mut object = json!({
@@ -86,7 +86,7 @@ async fn a_second_crate_adds_a_version_to_a_group_of_the_first() {
 }
 
 #[tokio::test]
-async fn a_group_that_both_crates_open_works_where_one_trait_is_imported() {
+async fn group_opened_by_two_crates_works_with_one_import() {
     let factory = SharedInformerFactory::new(simulator().client().expect("a client"));
     assert_eq!(apart::description(&factory), "anchors.fleet.example.com");
 }

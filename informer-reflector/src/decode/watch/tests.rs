@@ -167,7 +167,7 @@ fn a_body_that_is_no_watch_is_refused_and_not_quoted() {
 }
 
 #[test]
-fn a_body_that_ends_within_a_line_is_interrupted_wherever_that_is() {
+fn body_that_ends_within_a_line_is_interrupted() {
     let line = r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#;
     for end in 1..line.len() {
         let error = watch::<Pod>([&line.as_bytes()[..end]]).expect_err("an early end");
@@ -224,7 +224,7 @@ fn a_long_line_in_small_pieces_takes_linear_time() -> Result<(), ListWatchError>
 }
 
 #[test]
-fn empty_resource_versions_and_typed_zero_values_are_no_obstacle() -> Result<(), ListWatchError> {
+fn empty_versions_and_zero_values_are_decoded() -> Result<(), ListWatchError> {
     let body = concat!(
         r#"{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"","creationTimestamp":null}}}"#,
         "\n",

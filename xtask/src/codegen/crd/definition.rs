@@ -287,7 +287,7 @@ spec:
     }
 
     #[test]
-    fn a_kind_or_a_resource_that_is_there_twice_is_named_with_both_files() {
+    fn duplicate_kind_is_named_with_both_files() {
         let folder = tempfile::tempdir().unwrap();
         let other = WIDGET.replace("kind: Widget", "kind: Other");
         for (second, expected) in [(WIDGET, "kind `Widget`"), (other.as_str(), "resource `widgets`")] {

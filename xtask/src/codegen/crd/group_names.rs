@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_that_generated_ones_would_not_be_heard_beside_are_known_here_and_to_the_derive() {
+    fn method_lists_contain_all_public_methods() {
         let text = |file: &str| std::fs::read_to_string(workspace::root().join(file)).unwrap();
         let of_factory = methods("SharedInformerFactory", "informer-factory/src/factory");
         assert!(of_factory.contains("start"), "{of_factory:?}");

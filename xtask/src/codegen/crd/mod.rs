@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_files_and_of_what_is_in_them_makes_no_difference() {
+    fn order_of_files_makes_no_difference() {
         let of = |group: &str, kind: &str, versions: &[&str]| {
             let plural = kind.to_lowercase() + "s";
             let schema = r#"{ openAPIV3Schema: { properties: { spec: { properties: {} } } } }"#;
