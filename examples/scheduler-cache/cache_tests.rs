@@ -24,7 +24,7 @@ fn cache() -> Cache {
 }
 
 #[test]
-fn the_node_with_most_room_is_chosen_and_what_is_decided_counts_at_once() {
+fn emptiest_node_is_chosen_and_decisions_count_at_once() {
     let mut cache = cache();
     assert_eq!(cache.assume(&key("p"), &"p".into(), request(400)), Choice::Node("b".to_owned()));
     assert_eq!(cache.assume(&key("q"), &"q".into(), request(400)), Choice::Node("a".to_owned()));
@@ -76,7 +76,7 @@ fn an_assumption_that_nobody_confirms_ends_with_its_deadline() {
 }
 
 #[test]
-fn a_pod_that_is_gone_takes_nothing_whether_it_was_confirmed_or_assumed() {
+fn deleted_pod_uses_no_room() {
     let mut cache = cache();
     cache.assume(&key("p"), &"p".into(), request(400));
     cache.remove(&key("p"), Some(&"p".into()));
@@ -98,7 +98,7 @@ fn a_pod_of_the_same_name_is_another_pod() {
 }
 
 #[test]
-fn what_is_on_a_node_counts_before_the_node_is_known_and_after_it_is_gone() {
+fn pods_count_without_their_node_object() {
     let mut cache = Cache::default();
     cache.observe(&key("p"), &"p".into(), request(400), Some("a"));
     assert_eq!(cache.assume(&key("q"), &"q".into(), request(1)), Choice::NoRoom);

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_needs_what_its_containers_do_or_the_greediest_init_container_beside_the_sidecars() {
+    fn pod_needs_the_maximum_of_containers_and_init_containers() {
         let pod: PodDemand = serde_json::from_value(serde_json::json!({
             "metadata": { "name": "a" },
             "spec": {

@@ -59,7 +59,7 @@ pub(crate) fn create(simulator: &Simulator) {
 }
 
 #[tokio::test]
-async fn a_custom_resource_has_an_accessor_and_a_method_for_each_index() {
+async fn custom_resource_has_accessor_and_index_methods() {
     let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
     create(&simulator);
     let cron_tabs = factory.stable().v1().cron_tabs();
@@ -97,7 +97,7 @@ async fn whoever_asks_by_type_shares_the_informer_of_the_accessor() {
 }
 
 #[tokio::test]
-async fn an_index_is_added_by_the_first_use_of_its_method_where_nobody_has_before() {
+async fn index_is_added_by_the_first_use_of_its_method() {
     let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
     create(&simulator);
     let cron_tabs = factory.informer::<CronTab>();
@@ -110,7 +110,7 @@ async fn an_index_is_added_by_the_first_use_of_its_method_where_nobody_has_befor
 }
 
 #[tokio::test]
-async fn without_a_factory_new_informer_has_the_indices_and_prunes_too() {
+async fn new_informer_without_factory_has_indices_and_prunes() {
     let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
     create(&simulator);
     let client = simulator.client().expect("a client");
@@ -146,7 +146,7 @@ async fn first_resync(options: InformerOptions<CronTab>) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_resync_period_of_the_derive_counts_where_the_options_have_none() {
+async fn derived_resync_period_applies_without_an_option() {
     assert_eq!(first_resync(InformerOptions::new()).await, 600);
     assert_eq!(first_resync(InformerOptions::new().resync_period(Duration::from_secs(90))).await, 90);
 }

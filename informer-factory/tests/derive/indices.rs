@@ -115,7 +115,7 @@ async fn a_function_may_be_a_closure_and_return_an_option_or_a_result() {
 }
 
 #[tokio::test]
-async fn i10_an_object_for_which_a_function_fails_or_panics_is_among_the_failures_and_in_the_store() {
+async fn i10_failed_derived_index_function_keeps_the_object() {
     let (forms, _running) = with(&[json!({ "plain": "1" }), json!({ "plain": "panic" })]).await;
     assert!(forms.get(&ObjectKey::cluster_scoped("f1")).is_some());
     assert_eq!(names(&forms.by_panic("1")), ["f0"]);

@@ -65,7 +65,7 @@ impl IntoValues for Own {
 }
 
 #[tokio::test]
-async fn an_index_function_may_be_called_as_anything_in_generated_code_is() {
+async fn index_function_can_have_any_name() {
     let source = MemorySource::new("names");
     for (name, color) in [("a", "red"), ("b", "blue")] {
         let named = serde_json::from_value(json!({ "metadata": { "name": name }, "color": color }));

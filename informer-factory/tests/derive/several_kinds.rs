@@ -65,7 +65,7 @@ fn path_of<K: Resource<DynamicType = ()>>() -> String {
 }
 
 #[tokio::test]
-async fn kinds_of_one_group_share_its_accessors_across_modules_and_versions() {
+async fn kinds_of_one_group_share_its_accessors() {
     let (_simulator, factory) = start(Simulator::builder()).await;
     let (engines, wheels) = (factory.several().v1().engines(), factory.several().v1().wheels());
     let gizmos = factory.several().v1().gizmos();
@@ -105,7 +105,7 @@ fn _the_way_is_borrowed_from_the_factory_alone(
 const FOUND_FIRST: &str = "which would be found in place of this one";
 
 #[test]
-fn a_kind_beside_one_of_another_group_or_version_is_told_what_to_write() {
+fn beside_with_another_group_names_the_remedy() {
     use informer_factory::__private::{other_version, same_version};
     let told = |check: fn(&str, &str), group: &'static str, version: &'static str| {
         let panic = std::panic::catch_unwind(|| check(group, version)).err()?;

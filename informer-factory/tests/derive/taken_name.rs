@@ -47,7 +47,7 @@ impl tracing::field::Visit for &Log {
 }
 
 #[tokio::test]
-async fn an_index_whose_name_has_gone_to_other_values_gets_a_longer_one_and_finds_what_it_should() {
+async fn index_with_taken_name_gets_a_longer_one() {
     let (simulator, factory) = start(Simulator::builder().resource_of::<CronTab>()).await;
     create(&simulator);
     let log = Log::default();

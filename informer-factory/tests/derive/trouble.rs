@@ -34,7 +34,7 @@ async fn not_served<K: kube::Resource + Send + Sync + 'static>(informer: &Shared
 }
 
 #[tokio::test]
-async fn a_kind_that_is_not_installed_is_not_served_and_comes_to_life_when_it_is() {
+async fn missing_kind_is_not_served_until_installed() {
     let (simulator, factory) = start(Simulator::builder()).await;
     let absent = factory.absent().v1().absents();
     factory.start();
@@ -52,7 +52,7 @@ async fn a_kind_that_is_not_installed_is_not_served_and_comes_to_life_when_it_is
 }
 
 #[tokio::test]
-async fn a_namespaced_view_of_a_cluster_scoped_kind_is_not_served_in_a_namespace_and_right_in_all() {
+async fn namespaced_view_of_a_cluster_kind_works_in_all_namespaces() {
     let (simulator, everywhere) = start(Simulator::builder().built_in_kinds()).await;
     let client = simulator.client().expect("a client");
     let shop = SharedInformerFactory::builder(client).namespace("shop").build();

@@ -85,7 +85,7 @@ fn pod(name: &str, node: &str, images: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn a_view_has_the_fields_that_were_asked_for_and_its_accessor_among_the_built_in_ones() {
+async fn view_has_its_fields_and_a_built_in_accessor() {
     let (simulator, factory) = start(Simulator::builder().built_in_kinds()).await;
     simulator.create(&pod("p", "n1", &["nginx", "envoy"])).expect("a new pod");
     simulator.create(&pod("q", "n2", &["redis", "envoy"])).expect("a new pod");
@@ -109,7 +109,7 @@ async fn a_view_has_the_fields_that_were_asked_for_and_its_accessor_among_the_bu
 }
 
 #[tokio::test]
-async fn a_view_called_like_its_kind_says_its_accessor_and_prunes_what_it_has() {
+async fn view_named_like_its_kind_sets_accessor_and_prunes() {
     let (simulator, factory) = start(Simulator::builder().built_in_kinds()).await;
     let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1", "annotations": { "a": "b" } } });
     simulator.create(&node).expect("a new node");

@@ -66,7 +66,7 @@ impl OneChildEach {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn i9_a_controller_doubles_no_child_and_is_refused_no_update_under_churn() {
+async fn i9_controller_under_churn_makes_no_duplicates() {
     let cluster = Cluster::connect("controller").await;
     let server = cluster.api::<ConfigMap>();
     let of_label = |value: &str| {

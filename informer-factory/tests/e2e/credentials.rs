@@ -42,7 +42,7 @@ pub(crate) async fn grant(cluster: &Cluster) {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_user_without_rights_is_told_which_and_needs_no_restart_once_they_are_granted() {
+async fn missing_rights_are_named_and_granted_without_restart() {
     let cluster = Cluster::connect("forbidden").await;
     cluster.wait_for_pods_to_be_allowed().await;
     let factory = factory(config("nobody").await, &cluster.namespace);

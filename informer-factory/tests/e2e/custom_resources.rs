@@ -110,7 +110,7 @@ fn is_not_served(health: &Health) -> bool {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_custom_resource_is_followed_once_it_is_defined_and_again_when_it_is_defined_again() {
+async fn custom_resource_is_watched_whenever_it_is_defined() {
     let cluster = Cluster::connect("custom").await;
     let (factory, server) = (cluster.factory(), cluster.api::<Widget<1>>());
     let widgets = factory.informer::<Widget<1>>();

@@ -61,7 +61,7 @@ fn cron_tab(name: &str, image: &str) -> CronTab {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_derived_custom_resource_is_indexed_and_pruned_once_its_definition_is_installed() {
+async fn derived_resource_is_indexed_and_pruned_once_installed() {
     let cluster = Cluster::connect("derived").await;
     let (factory, server) = (cluster.factory(), cluster.api::<CronTab>());
     let cron_tabs = factory.derived().v1().cron_tabs();

@@ -45,7 +45,7 @@ async fn lease(cluster: &Cluster) -> (String, i32) {
 
 #[tokio::test]
 #[ignore = "needs a real API server: `cargo xtask e2e`"]
-async fn a_killed_leader_is_followed_after_its_lease_and_one_that_stops_at_once() {
+async fn killed_leader_is_replaced_after_its_lease() {
     let cluster = Cluster::connect("election").await;
     let mut first = candidate(&cluster, "first");
     within(first.begins.recv()).await.expect("it leads");

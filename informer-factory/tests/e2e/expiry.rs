@@ -73,12 +73,12 @@ async fn outlive_the_history<const TEST: u8>(config: ReflectorConfig) {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_history_that_the_server_has_forgotten_is_made_up_for_by_one_list() {
+async fn lost_history_costs_one_list() {
     outlive_the_history::<2>(ReflectorConfig::new()).await;
 }
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_history_that_the_server_has_forgotten_is_made_up_for_by_one_list_in_pages() {
+async fn lost_history_costs_one_paged_list() {
     outlive_the_history::<3>(ReflectorConfig::new().streaming_lists(false).page_size(100)).await;
 }

@@ -30,7 +30,7 @@ async fn agree<K: Send + Sync + 'static>(
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_custom_resource_is_found_by_name_as_soon_as_its_definition_is_installed() {
+async fn custom_resource_is_found_by_name_once_installed() {
     const TEST: u8 = 70;
     let cluster = Cluster::connect("by-name").await;
     let (factory, server) = (cluster.factory(), cluster.api::<Widget<TEST>>());
@@ -61,7 +61,7 @@ async fn a_custom_resource_is_found_by_name_as_soon_as_its_definition_is_install
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn secrets_are_followed_by_their_metadata_alone_through_the_factory() {
+async fn secrets_are_watched_as_metadata() {
     let cluster = Cluster::connect("meta-factory").await;
     let (factory, server) = (cluster.factory(), cluster.api::<Secret>());
     let secret =
@@ -83,7 +83,7 @@ async fn secrets_are_followed_by_their_metadata_alone_through_the_factory() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn config_maps_and_nodes_are_followed_as_dynamic_objects_through_the_factory() {
+async fn config_maps_and_nodes_are_watched_as_dynamic_objects() {
     let cluster = Cluster::connect("dyn-factory").await;
     let (factory, server) = (cluster.factory(), cluster.api::<ConfigMap>());
     create(&server, &config_map("old")).await;
@@ -106,7 +106,7 @@ async fn config_maps_and_nodes_are_followed_as_dynamic_objects_through_the_facto
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn of_two_scopes_side_by_side_one_is_stopped_and_the_other_follows_on() {
+async fn one_of_two_scopes_stops_and_the_other_continues() {
     let cluster = Cluster::connect("scopes").await;
     let (factory, server) = (cluster.factory(), cluster.api::<ConfigMap>());
     for (name, label) in [("a", "blue"), ("b", "green")] {

@@ -60,7 +60,7 @@ fn read(informer: &SharedIndexInformer<ConfigMap>) -> Replica<ConfigMap> {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn i4_async_handlers_and_readers_of_streams_agree_with_the_server() {
+async fn i4_async_handlers_and_streams_equal_the_server() {
     let cluster = Cluster::connect("forms").await;
     let server = cluster.api::<ConfigMap>();
     for n in 0..10 {

@@ -84,7 +84,7 @@ async fn served(client: &Client, api_version: &str) -> Kinds {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn there_is_an_accessor_for_each_kind_that_the_server_lists_and_watches_and_no_other() {
+async fn accessors_equal_the_kinds_of_the_server() {
     let client = Cluster::connect("groups").await.client;
     let groups = client.list_api_groups().await.expect("discovery").groups;
     let versions = groups.into_iter().flat_map(|group| group.versions).map(|version| version.group_version);
@@ -112,7 +112,7 @@ async fn there_is_an_accessor_for_each_kind_that_the_server_lists_and_watches_an
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn kinds_of_every_stable_group_are_followed_through_their_accessors() {
+async fn accessors_of_every_stable_group_work() {
     let factory = Cluster::connect("accessors").await.factory();
     let roles = factory.rbac().v1().cluster_roles();
     let services = factory.apiregistration().v1().api_services();

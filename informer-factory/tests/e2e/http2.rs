@@ -31,7 +31,7 @@ async fn client() -> Client {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn informers_that_share_a_connection_follow_a_server_that_has_them_leave_it() {
+async fn informers_survive_goaway_of_a_shared_connection() {
     let cluster = Cluster::connect("http2").await;
     let (server, client) = (cluster.api::<ConfigMap>(), client().await);
     let maps = KubeListWatch::<ConfigMap>::namespaced(client.clone(), &cluster.namespace);

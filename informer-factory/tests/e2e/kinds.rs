@@ -68,7 +68,7 @@ async fn pods_are_followed_by_their_metadata_alone() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_custom_resource_is_followed_as_dynamic_objects_and_by_its_metadata() {
+async fn custom_resource_is_watched_dynamic_and_as_metadata() {
     const TEST: u8 = 90;
     let cluster = Cluster::connect("dynamic").await;
     install::<TEST>(&cluster.client).await;

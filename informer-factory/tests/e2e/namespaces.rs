@@ -35,7 +35,7 @@ fn run_in<K: Object + Resource<Scope = NamespaceResourceScope>>(
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn objects_of_namespaces_that_come_and_go_are_added_and_released() {
+async fn objects_of_changing_namespaces_are_added_and_released() {
     let (one, two) = (Cluster::connect("first").await, Cluster::connect("second").await);
     create(&one.api(), &config_map("in-one")).await;
     create(&two.api(), &config_map("in-two")).await;

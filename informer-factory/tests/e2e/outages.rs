@@ -75,7 +75,7 @@ impl Fixture {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_watch_that_breaks_off_goes_on_where_it_was_and_no_change_is_lost() {
+async fn broken_watch_resumes_without_loss() {
     let mut fixture = fixture().await;
     let lists = fixture.interruptions.streams();
     for _ in 0..2 {

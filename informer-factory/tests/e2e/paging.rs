@@ -60,7 +60,7 @@ async fn a_list_in_pages_is_whole_while_objects_are_still_being_made() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_page_that_has_expired_makes_the_list_start_over_in_one_piece() {
+async fn expired_page_restarts_the_list_in_one_piece() {
     let cluster = Cluster::connect("expired-page").await;
     populate(&cluster, 0..50).await;
     let paging = paging_informer(&cluster, 10).await;
@@ -72,7 +72,7 @@ async fn a_page_that_has_expired_makes_the_list_start_over_in_one_piece() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_continue_token_that_makes_no_sense_is_refused_in_the_servers_words() {
+async fn invalid_continue_token_is_refused_by_the_server() {
     let cluster = Cluster::connect("bogus-token").await;
     let list_watch = KubeListWatch::<ConfigMap>::namespaced(cluster.client.clone(), &cluster.namespace);
     let options = ListOptions { continue_token: Some("bogus".into()), ..ListOptions::default() };

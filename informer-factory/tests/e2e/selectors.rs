@@ -12,7 +12,7 @@ use crate::witnesses::Witnesses;
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn objects_that_come_to_match_are_added_and_those_that_cease_to_are_deleted() {
+async fn selector_changes_are_adds_and_deletes() {
     let cluster = Cluster::connect("selectors").await;
     let server = cluster.api::<ConfigMap>();
     for (name, label) in [("inside", "in"), ("outside", "out")] {

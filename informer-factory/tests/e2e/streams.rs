@@ -35,7 +35,7 @@ async fn populate(server: &Api<ConfigMap>) -> ResourceVersion {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_streaming_list_is_used_and_equals_one_in_pages_and_goes_on_as_the_watch() {
+async fn streaming_list_equals_pages_and_continues_as_watch() {
     let cluster = Cluster::connect("streams").await;
     let server = cluster.api::<ConfigMap>();
     let newest = populate(&server).await;

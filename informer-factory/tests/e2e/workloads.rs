@@ -56,7 +56,7 @@ fn replicas(count: u32) -> Value {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn a_deployment_that_is_scaled_and_rolled_is_followed_to_the_last_pod() {
+async fn scaled_and_rolled_deployment_is_watched_completely() {
     let cluster = Cluster::connect("workloads").await;
     let (factory, all) = (cluster.factory(), ListParams::default);
     let informer: SharedIndexInformer<Pod> = factory.core().v1().pods();

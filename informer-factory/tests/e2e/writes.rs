@@ -12,7 +12,7 @@ use crate::{PATIENCE, within};
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn i9_what_was_written_can_be_read_once_the_store_has_come_so_far() {
+async fn i9_write_is_readable_once_the_store_reaches_it() {
     let cluster = Cluster::connect("writes").await;
     let (factory, server) = (cluster.factory(), cluster.api::<ConfigMap>());
     let config_maps = factory.core().v1().config_maps();
@@ -33,7 +33,7 @@ async fn i9_what_was_written_can_be_read_once_the_store_has_come_so_far() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn i9_a_write_is_waited_for_where_it_belongs_and_told_to_be_elsewhere_at_once_where_it_does_not() {
+async fn i9_wait_for_write_knows_the_scope() {
     let cluster = Cluster::connect("writes").await;
     let server = cluster.api::<ConfigMap>();
     let of_namespace = |name: &str| KubeListWatch::<ConfigMap>::namespaced(cluster.client.clone(), name);

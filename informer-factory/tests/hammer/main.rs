@@ -72,7 +72,7 @@ fn run<T: Future<Output = ()>>(test: impl FnOnce(u64) -> T) {
 }
 
 #[test]
-fn i12_the_server_the_store_and_every_handler_agree_after_the_hammer_and_nothing_is_left() {
+fn i12_hammered_server_store_and_handlers_are_equal() {
     let seconds = setting("INFORMER_HAMMER_SECONDS").unwrap_or(10);
     run(async |seed| {
         let (world, running) = World::new(Duration::from_secs(seconds), seed);
@@ -93,7 +93,7 @@ fn i12_the_server_the_store_and_every_handler_agree_after_the_hammer_and_nothing
 }
 
 #[test]
-fn i12_an_informer_that_stops_under_the_hammer_leaves_nothing_either() {
+fn i12_informer_stopped_under_the_hammer_leaves_nothing() {
     run(async |seed| {
         // Told to end after so much work, not after a time.
         let (world, running) = World::new(Duration::from_secs(3600), seed);

@@ -64,7 +64,7 @@ async fn next(events: &mut (impl Stream<Item = watcher::Result<Event<ConfigMap>>
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_exists_is_the_beginning_and_what_comes_later_is_applied_and_deleted() {
+async fn initial_objects_are_init_and_later_ones_apply() {
     let source = MemorySource::new("configmaps");
     create(&source, "a", "1");
     let (informer, _running) = running(&source).await;
@@ -81,7 +81,7 @@ async fn what_exists_is_the_beginning_and_what_comes_later_is_applied_and_delete
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_begins_later_brings_its_first_list_as_the_beginning() {
+async fn later_informer_delivers_its_list_as_init() {
     let source = MemorySource::new("configmaps");
     create(&source, "a", "1");
     let (informer, task) = SharedIndexInformer::new(Arc::new(source.clone()), InformerOptions::new());
@@ -115,7 +115,7 @@ async fn what_goes_before_the_beginning_is_over_is_deleted_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_of_kube_runtime_that_is_fed_by_an_informer_has_what_the_informer_has() {
+async fn kube_runtime_store_equals_the_informer() {
     let source = MemorySource::new("configmaps");
     create(&source, "a", "1");
     create(&source, "b", "1");
@@ -160,7 +160,7 @@ async fn a_reader_answers_as_kube_runtimes_store_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_scoped_object_is_found_whatever_namespace_is_asked_for() {
+async fn cluster_scoped_object_is_found_in_any_namespace() {
     let source = MemorySource::<k8s_openapi::api::core::v1::Node>::new("nodes");
     let mut node = k8s_openapi::api::core::v1::Node::default();
     node.metadata.name = Some("n1".into());
@@ -176,7 +176,7 @@ async fn a_cluster_scoped_object_is_found_whatever_namespace_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_of_kube_runtime_reconciles_what_an_informer_tells() {
+async fn kube_runtime_controller_reconciles_informer_events() {
     let source = MemorySource::new("configmaps");
     create(&source, "a", "1");
     let (informer, _running) = running(&source).await;

@@ -67,7 +67,7 @@ async fn a_controller_hands_the_changes_of_each_key_to_its_function() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_is_tried_again_until_it_succeeds_and_only_then_is_the_controller_synced() {
+async fn failed_key_is_retried_before_the_controller_syncs() {
     let source = source();
     create(&source, "a", "1");
     let (calls, mut called) = unbounded_channel();
@@ -160,7 +160,7 @@ impl ListerWatcher<ConfigMap> for StopsWithAnEvent {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_what_comes_in_as_a_controller_stops_is_processed_also_while_all_else_fails() {
+async fn i12_items_at_the_stop_are_processed_despite_failures() {
     let (source, shutdown) = (source(), CancellationToken::new());
     create(&source, "bad", "1");
     let (calls, mut called) = recorder();
@@ -206,7 +206,7 @@ async fn i12_nobody_waits_for_a_controller_that_was_never_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_with_a_store_takes_whole_backlogs_and_resyncs_when_it_should() {
+async fn controller_with_store_takes_backlogs_and_resyncs() {
     let source = source();
     create(&source, "a", "1");
     create(&source, "b", "2");
@@ -278,7 +278,7 @@ async fn what_is_queued_when_the_controller_stops_is_still_processed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_be_processed_does_not_wait_for_the_next_try_of_what_fails() {
+async fn good_keys_do_not_wait_for_failing_ones() {
     let source = source();
     create(&source, "bad", "1");
     let (calls, mut called) = unbounded_channel();
@@ -306,7 +306,7 @@ async fn what_can_be_processed_does_not_wait_for_the_next_try_of_what_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_is_tried_again_at_leisure_also_if_the_queue_has_been_closed() {
+async fn failing_key_is_retried_with_waits_after_close() {
     let source = source();
     create(&source, "bad", "1");
     let queue = DeltaFifo::new();
@@ -326,7 +326,7 @@ async fn what_fails_is_tried_again_at_leisure_also_if_the_queue_has_been_closed(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_of_which_all_is_put_back_comes_again_at_leisure_and_does_not_hold_up_the_stop() {
+async fn fully_failed_batch_does_not_delay_the_stop() {
     let source = source();
     create(&source, "bad", "1");
     let (tell, mut tries) = unbounded_channel();

@@ -15,7 +15,7 @@ fn unreachable() -> ListWatchError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_a_list_can_be_asked_for_while_the_informer_waits_and_is_over_with_the_next() {
+async fn list_error_is_in_the_health_until_the_next_list() {
     let source = source();
     create(&source, "a", "1");
     source.fail_next_list(unreachable());
@@ -55,7 +55,7 @@ async fn i12_an_informer_that_waits_after_a_failure_stops_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_fails_is_resumed_and_nothing_that_came_meanwhile_is_missed_or_told_twice() {
+async fn failed_watch_resumes_without_loss_or_repetition() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
@@ -84,7 +84,7 @@ fn choosy() -> InformerOptions<ConfigMap> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_an_object_of_a_list_that_cannot_be_transformed_holds_nothing_up_and_comes_when_it_is_good() {
+async fn i10_untransformable_listed_object_comes_when_valid() {
     let source = source();
     create(&source, "a", "bad");
     create(&source, "b", "1");
@@ -101,7 +101,7 @@ async fn i10_an_object_of_a_list_that_cannot_be_transformed_holds_nothing_up_and
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_an_object_that_cannot_be_transformed_any_more_stays_as_it_was_also_over_a_list() {
+async fn i10_untransformable_update_keeps_the_old_object() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::start(&source, choosy()).synced().await;

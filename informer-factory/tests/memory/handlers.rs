@@ -25,7 +25,7 @@ impl AsyncEventHandler<ConfigMap> for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i5_an_async_handler_gets_what_the_store_has_and_then_what_changes() {
+async fn i5_async_handler_receives_store_then_changes() {
     let source = source();
     let first = create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;

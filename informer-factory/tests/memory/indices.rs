@@ -17,7 +17,7 @@ fn names(objects: &Objects<ConfigMap>) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_is_found_under_each_of_its_values_and_under_new_ones_when_it_changes() {
+async fn object_is_found_under_each_of_its_current_values() {
     let source = source();
     create(&source, "a", "red green");
     create(&source, "b", "green");
@@ -41,7 +41,7 @@ async fn an_object_is_found_under_each_of_its_values_and_under_new_ones_when_it_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_that_is_added_to_a_running_informer_can_be_used_at_once() {
+async fn index_added_to_a_running_informer_is_usable_at_once() {
     let source = source();
     create(&source, "a", "red");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
@@ -54,7 +54,7 @@ async fn an_index_that_is_added_to_a_running_informer_can_be_used_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_that_is_added_after_the_informer_has_stopped_finds_what_is_left() {
+async fn index_added_after_the_stop_finds_the_last_state() {
     let source = source();
     create(&source, "a", "red");
     let running = Running::start(&source, InformerOptions::new()).synced().await;

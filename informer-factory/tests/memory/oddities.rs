@@ -73,7 +73,7 @@ async fn i4_an_object_that_a_list_has_twice_is_added_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i4_a_list_with_two_versions_of_an_object_is_an_add_and_an_update() {
+async fn i4_two_listed_versions_are_an_add_and_an_update() {
     let versions = vec![at_version("a", "1", "1"), at_version("a", "2", "3")];
     let running = odd(versions, vec![]);
     assert_eq!(story(&running).await, ["+a=1!", "a=1>2"]);
@@ -81,7 +81,7 @@ async fn i4_a_list_with_two_versions_of_an_object_is_an_add_and_an_update() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i4_events_that_do_not_fit_what_is_known_are_told_as_what_they_mean() {
+async fn i4_unexpected_events_are_delivered_by_their_meaning() {
     let events = vec![
         WatchEvent::Added(at_version("known", "2", "6").into()),
         WatchEvent::Modified(at_version("unknown", "1", "7").into()),
@@ -97,7 +97,7 @@ async fn i4_events_that_do_not_fit_what_is_known_are_told_as_what_they_mean() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_of_an_object_that_nobody_was_told_of_is_told_to_nobody() {
+async fn deletion_of_an_unknown_object_is_not_delivered() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
@@ -112,7 +112,7 @@ async fn a_deletion_of_an_object_that_nobody_was_told_of_is_told_to_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_bookmark_without_a_version_leaves_the_watermark_where_it_was() {
+async fn i9_bookmark_without_version_keeps_the_watermark() {
     let bookmark = Bookmark { resource_version: "".into(), initial_events_end: false };
     let running = odd(
         vec![],

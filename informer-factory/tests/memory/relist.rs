@@ -55,7 +55,7 @@ fn listen(
 }
 
 #[tokio::test(start_paused = true)]
-async fn i3_each_event_of_a_relist_finds_the_store_at_the_lists_version() {
+async fn i3_relist_events_find_the_store_at_the_new_version() {
     let source = source();
     ["a", "b", "c"].into_iter().for_each(|name| _ = create(&source, name, "1"));
     let running = Running::start(&source, InformerOptions::new());
@@ -101,7 +101,7 @@ async fn a_relist_of_an_empty_cluster_deletes_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_missed_while_the_watch_was_down_comes_as_ordinary_news() {
+async fn changes_missed_by_a_watch_are_delivered_normally() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
@@ -118,7 +118,7 @@ async fn what_was_missed_while_the_watch_was_down_comes_as_ordinary_news() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_deleted_and_created_again_unseen_is_a_deletion_and_an_add() {
+async fn unseen_recreation_is_a_delete_and_an_add() {
     let source = source();
     let first = create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
@@ -153,7 +153,7 @@ async fn i9_the_watermark_follows_updates_and_deletions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_an_object_is_transformed_once_per_version_however_often_it_is_handed_out() {
+async fn i10_object_is_transformed_once_per_version() {
     let source = source();
     ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
     let transformed = Arc::new(AtomicUsize::new(0));
@@ -181,7 +181,7 @@ async fn i10_an_object_is_transformed_once_per_version_however_often_it_is_hande
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_no_object_is_transformed_twice_though_a_list_brings_its_version_again() {
+async fn i10_relisted_version_is_not_transformed_again() {
     let source = source();
     ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
     let options = InformerOptions::new().transform(|object: &mut ConfigMap| {

@@ -17,7 +17,7 @@ fn never() -> HandlerOptions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_handler_of_a_running_informer_is_resynced_in_its_own_time_or_never() {
+async fn each_handler_has_its_own_resync_period() {
     let source = source();
     create(&source, "a", "1");
     create(&source, "b", "1");
@@ -42,8 +42,7 @@ async fn each_handler_of_a_running_informer_is_resynced_in_its_own_time_or_never
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_disruption_handlers_hear_of_what_changed_and_one_with_resyncs_of_everything_when_its_time_comes()
- {
+async fn disruption_delivers_changes_and_resyncs_stay_periodic() {
     let source = source();
     for name in ["kept", "changed", "gone"] {
         create(&source, name, "1");
@@ -73,7 +72,7 @@ async fn after_a_disruption_handlers_hear_of_what_changed_and_one_with_resyncs_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_transformed_comes_transformed_to_the_store_and_to_handlers_and_a_resync_leaves_it_alone() {
+async fn transform_applies_once_to_store_and_handlers() {
     let source = source();
     create(&source, "a", "1");
     let twice = |object: &mut ConfigMap| {

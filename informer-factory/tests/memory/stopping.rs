@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{Running, create, source};
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_is_idle_then_running_then_stopped_and_its_store_can_still_be_read() {
+async fn state_is_idle_then_running_then_stopped() {
     let source = source();
     create(&source, "a", "1");
     let (informer, task) = SharedIndexInformer::new(Arc::new(source.clone()), InformerOptions::new());
@@ -37,7 +37,7 @@ async fn an_informer_is_idle_then_running_then_stopped_and_its_store_can_still_b
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_an_informer_whose_task_is_dropped_says_so_and_nobody_waits_on() {
+async fn i12_dropped_task_ends_all_waits() {
     let (informer, task) = SharedIndexInformer::new(Arc::new(source()), InformerOptions::new());
     let registration = informer.add_handlers(|handlers| handlers);
     drop(task);
@@ -151,7 +151,7 @@ impl ListerWatcher<ConfigMap> for StopsAfterTwoEvents {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i12_the_watch_ends_first_then_what_is_queued_is_stored_and_handlers_go_last() {
+async fn i12_stop_order_is_watch_queue_store_handlers() {
     let (source, shutdown, log) = (source(), CancellationToken::new(), Log::default());
     let (gone, watch_gone) = mpsc::channel();
     let goes = WatchGoes { _log: Goes(Arc::clone(&log), "watch"), _gone: gone };

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use crate::{Running, config_map, create, key, listen, source, update, value_of};
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_streams_its_lists_asks_once_and_follows_what_happens() {
+async fn streaming_informer_sends_one_request() {
     let source = source().streaming_lists();
     ["a", "b"].into_iter().for_each(|name| _ = create(&source, name, "1"));
     let running = Running::start(&source, InformerOptions::new()).synced().await;
@@ -96,7 +96,7 @@ fn end(version: &str) -> WatchEvent<ConfigMap> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i6_handlers_hear_of_the_first_list_as_it_comes_and_are_synced_when_it_has_ended() {
+async fn i6_handlers_receive_a_streamed_list_before_its_end() {
     let (server, send) = Streamed::new();
     let running = Running::over(server, InformerOptions::new());
     let (registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
@@ -124,7 +124,7 @@ async fn i6_handlers_hear_of_the_first_list_as_it_comes_and_are_synced_when_it_h
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_a_transform_that_fails_on_a_streaming_list_holds_nothing_up() {
+async fn i10_failed_transform_of_a_streamed_object_delays_nothing() {
     let source = source().streaming_lists();
     create(&source, "a", "bad");
     create(&source, "b", "1");
@@ -144,7 +144,7 @@ async fn i10_a_transform_that_fails_on_a_streaming_list_holds_nothing_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_that_fails_is_tried_again_and_nothing_is_told_twice() {
+async fn failed_streaming_list_is_retried_without_repetition() {
     let source = source().streaming_lists();
     create(&source, "a", "1");
     source.fail_next_list(ListWatchError::Interrupted("connection reset".into()));

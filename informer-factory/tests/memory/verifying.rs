@@ -80,7 +80,7 @@ async fn without_a_state_there_is_nothing_to_compare() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_the_server_has_lost_says_nothing_about_the_store() {
+async fn verify_of_a_compacted_state_is_expired() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
@@ -234,7 +234,7 @@ impl ListerWatcher<ConfigMap> for Imprecise {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_answers_with_another_state_than_it_was_asked_for_says_nothing_about_the_store() {
+async fn verify_with_another_state_is_an_error() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::over(Arc::new(Imprecise(source.clone())), InformerOptions::new()).synced().await;
@@ -294,7 +294,7 @@ impl ListerWatcher<ConfigMap> for Circular {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_whose_pages_lead_in_a_circle_says_nothing_about_the_store() {
+async fn verify_with_circular_pages_is_an_error() {
     let to_itself = |_: Option<&str>| "on and on";
     let round = |token: Option<&str>| if token == Some("there") { "and back" } else { "there" };
     for next in [to_itself as fn(Option<&str>) -> &'static str, round] {

@@ -14,7 +14,7 @@ use crate::{Running, create, source};
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_wait_for_a_version_ends_when_it_is_reached_or_the_time_is_up_or_it_never_will() {
+async fn i9_version_wait_ends_reached_timed_out_or_stopped() {
     let source = source();
     create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;
@@ -49,7 +49,7 @@ async fn i9_a_bookmark_is_enough_to_reach_a_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_write_can_be_waited_for_by_the_object_that_came_back_from_it() {
+async fn i9_write_is_waited_for_by_its_returned_object() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let written = create(&source, "a", "1");
@@ -104,7 +104,7 @@ async fn i12_waiting_ends_when_an_informer_has_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_waiting_ends_when_any_has_stopped_also_behind_one_that_never_syncs() {
+async fn i12_sync_wait_ends_when_any_informer_stops() {
     let (refusing, _never_run) =
         SharedIndexInformer::<ConfigMap>::new(std::sync::Arc::new(source()), Default::default());
     let (stopped, task) =

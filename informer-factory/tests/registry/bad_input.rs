@@ -71,7 +71,7 @@ async fn a_resource_that_can_not_be_followed_is_named_with_the_remedy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_say_what_it_serves_is_an_error_with_its_cause() {
+async fn failed_discovery_is_an_error_with_its_cause() {
     let simulator = with_pods();
     let refusal = CannedResponse::failure(http::StatusCode::FORBIDDEN, "Forbidden", "not for you");
     simulator.fail_next(1, RequestFilter::any().path("/api/v1"), refusal);
@@ -84,7 +84,7 @@ async fn a_server_that_does_not_say_what_it_serves_is_an_error_with_its_cause() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unknown_kind_or_a_wrong_scope_is_not_served_and_heals_when_it_is() {
+async fn unknown_kind_or_scope_is_not_served_until_it_is() {
     let simulator = with_pods();
     let factory = factory(&simulator).in_namespace("shop");
     let kind = GroupVersionKind::gvk("bad.example.com", "v1", "Widget");
@@ -104,7 +104,7 @@ async fn an_unknown_kind_or_a_wrong_scope_is_not_served_and_heals_when_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_selector_that_is_none_shows_in_the_health_of_its_informer_alone() {
+async fn invalid_selector_shows_only_in_its_informers_health() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let (bad, good) = (factory.with_labels("app in (").core().v1().pods(), factory.core().v1().pods());
@@ -130,7 +130,7 @@ async fn a_second_index_of_a_name_is_refused_and_the_first_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_an_index_function_that_panics_or_fails_costs_that_object_its_place_in_that_index_only() {
+async fn i10_failed_index_function_keeps_other_indexes() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();

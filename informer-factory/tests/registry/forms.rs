@@ -75,7 +75,7 @@ async fn resources_of_one_form_are_told_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_is_found_as_soon_as_it_is_served_and_its_description_is_remembered_for_a_while() {
+async fn resource_is_found_once_served_and_then_cached() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let discovery = RequestFilter::any().path("/apis/forms.example.com/v1");

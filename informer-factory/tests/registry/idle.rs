@@ -42,7 +42,7 @@ async fn an_informer_that_nobody_uses_is_stopped_after_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_can_be_read_or_heard_through_keeps_an_informer_alive() {
+async fn every_handle_keeps_an_informer_alive() {
     let simulator = with_pods();
     let factory = with_idle_pods(&simulator).await;
     let pods = || factory.core().v1().pods();
@@ -90,7 +90,7 @@ async fn asking_for_an_informer_begins_its_time_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_for_one_that_was_idle_gets_a_new_one_that_is_started_at_once() {
+async fn request_after_idle_stop_starts_a_new_informer() {
     let simulator = with_pods();
     let factory = with_idle_pods(&simulator).await;
     all_stopped(&factory).await;

@@ -35,7 +35,7 @@ async fn removed(factory: &SharedInformerFactory, namespace: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_informer_follows_the_namespaces_of_its_factory_whatever_its_form() {
+async fn every_form_watches_the_factorys_namespaces() {
     let simulator = with_pods();
     simulator
         .create(&json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } }))
@@ -69,7 +69,7 @@ async fn every_informer_follows_the_namespaces_of_its_factory_whatever_its_form(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_asked_for_later_follows_the_namespaces_of_by_then() {
+async fn later_informer_watches_the_current_namespaces() {
     let simulator = with_pods();
     let factory = of_namespaces(&simulator, &[]);
     synced(&factory).await;
@@ -111,7 +111,7 @@ async fn what_leaves_with_its_namespace_is_told_as_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespaces_of_a_factory_that_was_not_made_for_it_and_names_that_are_none_are_refused() {
+async fn fixed_factory_and_invalid_names_are_refused() {
     let simulator = with_pods();
     let fixed = factory(&simulator);
     assert_eq!(fixed.add_namespace("shop").expect_err("it is for all"), NamespaceError::FixedFactory);
@@ -128,7 +128,7 @@ async fn namespaces_of_a_factory_that_was_not_made_for_it_and_names_that_are_non
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_adds_or_removes_a_namespace_second_waits_for_it_as_the_first_does() {
+async fn second_add_or_remove_waits_like_the_first() {
     let simulator = with_pods();
     let factory = of_namespaces(&simulator, &[]);
     let pods = factory.core().v1().pods();

@@ -17,7 +17,7 @@ struct SlimPod {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_scope_has_an_informer_of_its_own_and_whoever_asks_for_the_same_shares_it() {
+async fn each_scope_has_one_shared_informer() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let all = factory.core().v1().pods();
@@ -76,7 +76,7 @@ async fn cluster_scoped_resources_are_the_same_in_every_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn derived_dynamic_and_metadata_accessors_ask_for_the_scope_of_their_handle() {
+async fn all_accessors_use_the_scope_of_their_handle() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let web = factory.in_namespace("shop").with_labels("app=web");

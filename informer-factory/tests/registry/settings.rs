@@ -54,7 +54,7 @@ async fn first_resync<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_type_is_transformed_and_pruned_as_is_said_for_it_and_others_are_not() {
+async fn type_settings_transform_and_prune_only_their_type() {
     let simulator = with_pods();
     let no_annotations = PrunePaths::default().and("metadata.annotations").expect("a path");
     let factory = builder(&simulator)
@@ -98,7 +98,7 @@ async fn metadata_of_every_type_is_transformed_before_the_type_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resyncs_come_as_is_said_for_the_type_else_for_all_else_by_the_derive() {
+async fn resync_period_of_type_precedes_factory_and_derive() {
     let simulator = with_pods();
     let nothing = builder(&simulator).build();
     let for_all = builder(&simulator).default_resync(Duration::from_secs(1_800)).build();
@@ -115,7 +115,7 @@ async fn resyncs_come_as_is_said_for_the_type_else_for_all_else_by_the_derive() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_period_of_zero_turns_off_that_of_the_factory_for_a_type() {
+async fn zero_resync_period_disables_the_factorys() {
     let simulator = with_pods();
     let factory = builder(&simulator)
         .default_resync(Duration::from_secs(60))
@@ -132,7 +132,7 @@ async fn a_resync_period_of_zero_turns_off_that_of_the_factory_for_a_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_builder_prunes_takes_the_place_of_what_the_derive_does() {
+async fn builders_prune_paths_replace_the_derives() {
     let simulator = with_pods();
     let no_generation = PrunePaths::default().and("metadata.generation").expect("a path");
     let derived = builder(&simulator).build();
@@ -204,7 +204,7 @@ async fn after(simulator: &Simulator, started: Instant, filter: RequestFilter, c
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_may_be_silent_as_long_as_is_said_for_all_or_for_a_type() {
+async fn watch_idle_timeout_applies_for_all_or_a_type() {
     let simulator = with_pods();
     let factory = builder(&simulator)
         .reflector(
@@ -230,7 +230,7 @@ async fn watches_may_be_silent_as_long_as_is_said_for_all_or_for_a_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streaming_lists_may_pause_as_long_as_is_said_for_all_or_for_a_type() {
+async fn list_stall_timeout_applies_for_all_or_a_type() {
     let simulator =
         Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Ignored).start_in_process();
     let factory = builder(&simulator)
@@ -251,7 +251,7 @@ async fn streaming_lists_may_pause_as_long_as_is_said_for_all_or_for_a_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_of_all_informers_are_told_with_the_names_of_factory_and_type() {
+async fn on_failure_has_the_names_of_factory_and_type() {
     let simulator = with_pods();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hears = Arc::clone(&heard);
@@ -311,7 +311,7 @@ async fn whoever_makes_an_informer_has_the_last_word() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_are_held_as_is_said_for_their_type_and_are_the_same_to_whoever_looks() {
+async fn storage_form_of_a_type_is_invisible_to_readers() {
     let simulator = with_pods();
     let is_web = |pod: &Pod| pod.metadata.name.as_deref() == Some("web");
     let packing = builder(&simulator)

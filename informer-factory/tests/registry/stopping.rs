@@ -31,7 +31,7 @@ async fn i12_one_informer_stops_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_for_a_stopped_informer_again_gets_a_new_one_that_the_next_start_starts() {
+async fn request_after_a_stop_returns_a_new_informer() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let old = factory.core().v1().pods();
@@ -66,7 +66,7 @@ async fn of_two_scopes_side_by_side_one_is_stopped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_an_informer_that_was_never_started_can_be_stopped_and_ends_the_waits_for_it() {
+async fn i12_unstarted_informer_can_be_stopped() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
@@ -124,7 +124,7 @@ impl ListerWatcher<Pod> for Broken {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_for_an_informer_that_has_ended_by_itself_gets_a_new_one() {
+async fn request_after_a_panic_returns_a_new_informer() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let broken =

@@ -42,7 +42,7 @@ async fn each_informer_says_how_it_fares() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_a_type_waits_for_it_in_all_scopes_and_for_no_other() {
+async fn wait_for_a_type_covers_all_its_scopes() {
     let simulator = with_pods();
     let in_shop = RequestFilter::any().path("/api/v1/namespaces/shop/pods");
     simulator.fail_next(2, in_shop, refused());
@@ -58,7 +58,7 @@ async fn waiting_for_a_type_waits_for_it_in_all_scopes_and_for_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_what_nobody_has_asked_for_or_started_ends_at_once_and_says_so() {
+async fn wait_for_a_missing_or_unstarted_type_ends_at_once() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let error = factory.wait_for_cache_sync_of::<Pod>().await.expect_err("there is none");
@@ -69,7 +69,7 @@ async fn waiting_for_what_nobody_has_asked_for_or_started_ends_at_once_and_says_
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_a_wait_for_all_goes_on_when_one_of_them_is_stopped_and_leaves() {
+async fn i12_wait_for_all_continues_without_a_stopped_informer() {
     let simulator = with_pods();
     simulator.fail_next(usize::MAX, RequestFilter::any().path("/api/v1/nodes"), refused());
     simulator.fail_next(3, RequestFilter::any().path("/api/v1/pods"), refused());

@@ -52,7 +52,7 @@ fn assert_found(bug: Bug) {
 }
 
 #[test]
-fn a_seed_that_fails_tells_what_happened_and_fails_alike_each_time() {
+fn failing_seed_prints_its_history_and_repeats() {
     let bug = Bug::SkippedTombstone;
     let seed = seeds::first_to_find(bug, 0..ENOUGH).expect("it is found");
     let (first, second) = (run(seed, Some(bug)), run(seed, Some(bug)));
@@ -77,7 +77,7 @@ fn the_simulation_finds_skipped_events() {
 }
 
 #[test]
-fn the_simulation_finds_a_version_that_goes_on_after_a_failed_decode() {
+fn simulation_finds_a_version_moved_by_a_failed_decode() {
     assert_found(Bug::AdvancedAfterFailedDecode);
 }
 
@@ -102,7 +102,7 @@ fn the_simulation_finds_lost_items_of_lists() {
 }
 
 #[test]
-fn the_simulation_finds_the_beginning_of_a_list_taken_for_the_whole() {
+fn simulation_finds_a_partial_list_taken_as_complete() {
     assert_found(Bug::BeginningTakenForTheWhole);
 }
 

@@ -87,7 +87,7 @@ async fn a_server_that_is_not_there_is_named_with_its_cause() {
 }
 
 #[tokio::test]
-async fn a_client_that_repeats_requests_by_itself_hides_refusals_and_works_all_the_same() {
+async fn client_with_own_retries_works() {
     let simulator = simulator().await;
     simulator.create(&pod("before", "n1")).expect("a new pod");
     let of_pods = RequestFilter::any().path("/api/v1/pods");
@@ -115,7 +115,7 @@ async fn a_client_that_repeats_requests_by_itself_hides_refusals_and_works_all_t
 }
 
 #[tokio::test]
-async fn a_server_whose_watch_cache_is_not_filled_yet_and_one_that_shuts_down_are_waited_for() {
+async fn unready_and_stopping_servers_are_waited_for() {
     let simulator = simulator().await;
     simulator.create(&pod("before", "n1")).expect("a new pod");
     simulator.set_watch_cache_ready(false);

@@ -14,7 +14,7 @@ fn watches() -> RequestFilter {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_the_same_resource_shares_one_watch_and_one_store() {
+async fn same_resource_shares_one_watch_and_store() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let (first, second) = (factory.core().v1().pods(), factory.informer::<Pod>());
@@ -62,7 +62,7 @@ async fn whoever_asks_first_settles_how_an_informer_is_made() {
 }
 
 #[tokio::test]
-async fn i8_what_makes_an_informer_may_ask_the_factory_for_others_and_for_the_same() {
+async fn i8_make_function_can_use_the_factory() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let mut inner = None;
@@ -93,7 +93,7 @@ async fn an_informer_asked_for_after_the_start_is_started_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_factory_for_one_namespace_leaves_cluster_scoped_resources_alone() {
+async fn factory_namespace_does_not_affect_cluster_resources() {
     let simulator = simulator().await;
     let factory =
         SharedInformerFactory::builder(simulator.client().expect("a client")).namespace("shop").build();
@@ -112,7 +112,7 @@ async fn a_factory_for_one_namespace_leaves_cluster_scoped_resources_alone() {
 }
 
 #[tokio::test]
-async fn i12_a_shutdown_leaves_no_watch_and_no_task_and_the_store_can_still_be_read() {
+async fn i12_shutdown_leaves_no_watch_and_no_task() {
     let simulator = simulator().await;
     simulator.create(&pod("p", "n1")).expect("a new pod");
     let client = simulator.client().expect("a client");
@@ -135,7 +135,7 @@ async fn i12_a_shutdown_leaves_no_watch_and_no_task_and_the_store_can_still_be_r
 }
 
 #[tokio::test]
-async fn i12_a_shutdown_ends_the_waits_for_informers_that_were_never_started() {
+async fn i12_shutdown_ends_waits_for_unstarted_informers() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();
@@ -151,7 +151,7 @@ async fn i12_a_shutdown_ends_the_waits_for_informers_that_were_never_started() {
 }
 
 #[tokio::test]
-async fn i12_dropping_the_last_handle_on_a_factory_stops_its_informers() {
+async fn i12_last_factory_handle_stops_its_informers() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();

@@ -21,7 +21,7 @@ fn client(simulator: &Simulator) -> Client {
 }
 
 #[tokio::test]
-async fn informers_lose_nothing_when_they_are_told_to_leave_their_connections() {
+async fn goaway_loses_no_event() {
     let builder = Simulator::builder().built_in_kinds().goaway_chance(0.3);
     let simulator = builder.start().await.expect("a free port");
     let factory = SharedInformerFactory::new(client(&simulator));

@@ -41,7 +41,7 @@ fn versions_in(simulator: &Simulator, namespaces: &[&str]) -> BTreeMap<String, S
 }
 
 #[tokio::test]
-async fn namespaces_come_and_go_through_closed_watches_and_lost_history() {
+async fn changing_namespaces_survive_closed_watches() {
     let simulator = simulator().await;
     for namespace in ["a", "b", "c"] {
         simulator.create(&pod_in(namespace, "first")).expect("a new pod");
@@ -82,7 +82,7 @@ async fn namespaces_come_and_go_through_closed_watches_and_lost_history() {
 }
 
 #[tokio::test]
-async fn a_namespace_without_the_right_to_it_is_named_and_the_others_go_on() {
+async fn forbidden_namespace_is_named_and_others_continue() {
     let simulator = simulator().await;
     simulator.create(&pod_in("open", "seen")).expect("a new pod");
     let no = CannedResponse::failure(

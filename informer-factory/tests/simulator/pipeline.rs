@@ -49,7 +49,7 @@ async fn the_store_the_index_and_every_replica_follow_the_server() {
 }
 
 #[tokio::test]
-async fn i5_a_handler_that_joins_a_live_informer_hears_of_what_exists_and_of_what_comes() {
+async fn i5_handler_of_a_live_informer_receives_all_objects() {
     let simulator = simulator().await;
     simulator.create(&pod("early", "n1")).expect("a new pod");
     let factory = factory(&simulator);
@@ -66,7 +66,7 @@ async fn i5_a_handler_that_joins_a_live_informer_hears_of_what_exists_and_of_wha
 }
 
 #[tokio::test]
-async fn changes_that_were_missed_while_the_history_was_lost_come_out_of_a_list() {
+async fn changes_of_a_lost_history_come_from_a_list() {
     let simulator = simulator().await;
     for name in ["stays", "changes", "goes"] {
         simulator.create(&pod(name, "n1")).expect("a new pod");
@@ -152,7 +152,7 @@ async fn i9_a_write_can_be_read_once_the_watermark_has_passed_it() {
 }
 
 #[tokio::test]
-async fn i10_a_pod_that_does_not_decode_is_set_aside_and_the_stream_goes_on() {
+async fn i10_undecodable_pod_does_not_stop_the_stream() {
     let simulator = simulator().await;
     let mut broken = pod("broken", "n1");
     broken["spec"]["containers"] = "many".into();
@@ -204,7 +204,7 @@ async fn a_watch_line_that_is_cut_off_loses_nothing() {
 }
 
 #[tokio::test]
-async fn i4_replicas_equal_the_server_after_churn_closed_watches_and_lost_history() {
+async fn i4_replicas_equal_the_server_after_churn() {
     let simulator = simulator().await;
     let spec = ClusterSpec { nodes: 5, pods: 100, namespaces: 4, seed: 7 };
     let mut churn = simulator.populate(&spec).expect("an empty simulator").churn(1_000.0);

@@ -76,7 +76,7 @@ async fn a_server_without_streaming_lists_is_asked_for_pages_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_closes_two_streaming_lists_before_their_end_is_asked_for_pages() {
+async fn two_streams_closed_early_lead_to_pages() {
     // Ordinary watches, which know of no end.
     let events = format!("{}\n", json!({ "type": "ADDED", "object": pod("gone-by-now", "n1") }));
     for watch in [events, String::new()] {
@@ -96,7 +96,7 @@ async fn a_server_that_closes_two_streaming_lists_before_their_end_is_asked_for_
 }
 
 #[tokio::test]
-async fn servers_that_refuse_streaming_lists_or_ignore_the_wish_are_followed_all_the_same() {
+async fn servers_without_streaming_lists_work() {
     for how in [StreamingLists::Refused, StreamingLists::Ignored] {
         let simulator =
             Simulator::builder().built_in_kinds().streaming_lists(how).start().await.expect("a free port");
@@ -117,7 +117,7 @@ async fn servers_that_refuse_streaming_lists_or_ignore_the_wish_are_followed_all
 }
 
 #[tokio::test]
-async fn what_one_informer_of_a_factory_finds_out_about_streaming_lists_the_next_need_not() {
+async fn factory_remembers_missing_streaming_lists() {
     let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
     let simulator = builder.start().await.expect("a free port");
     simulator.create(&pod("p", "n1")).expect("a new pod");

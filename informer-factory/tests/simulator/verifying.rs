@@ -60,11 +60,11 @@ async fn finds_out_and_makes_up_for_what_was_lost<K>(
 }
 
 #[tokio::test]
-async fn i9_events_of_whole_objects_that_were_lost_on_the_way_are_found_out_and_made_up_for() {
+async fn i9_lost_object_events_are_found_and_corrected() {
     finds_out_and_makes_up_for_what_was_lost::<Pod>(|factory| factory.core().v1().pods()).await;
 }
 
 #[tokio::test]
-async fn i9_events_of_metadata_that_were_lost_on_the_way_are_found_out_and_made_up_for() {
+async fn i9_lost_metadata_events_are_found_and_corrected() {
     finds_out_and_makes_up_for_what_was_lost::<PartialObjectMeta<Pod>>(SharedInformerFactory::informer).await;
 }

@@ -31,7 +31,7 @@ fn pod_of(written: &StoredObject) -> Pod {
 }
 
 #[tokio::test]
-async fn i9_a_write_outside_an_informers_scope_is_told_at_once_and_one_inside_is_waited_for() {
+async fn i9_write_outside_the_scope_is_not_waited_for() {
     let simulator = simulator().await;
     let client = simulator.client().expect("a client");
     let all = run(KubeListWatch::all(client.clone()));
@@ -51,7 +51,7 @@ async fn i9_a_write_outside_an_informers_scope_is_told_at_once_and_one_inside_is
 }
 
 #[tokio::test]
-async fn i9_a_write_that_takes_an_object_out_of_the_selector_is_waited_for() {
+async fn i9_write_that_leaves_the_selector_is_waited_for() {
     let simulator = simulator().await;
     let databases = run(KubeListWatch::all(simulator.client().expect("a client")).label_selector("app=db"));
     wait_for_cache_sync(&[&databases], PATIENCE).await.expect("it syncs");
@@ -63,7 +63,7 @@ async fn i9_a_write_that_takes_an_object_out_of_the_selector_is_waited_for() {
 }
 
 #[tokio::test]
-async fn i9_a_write_after_the_one_that_took_an_object_out_of_the_selector_holds_nothing_up() {
+async fn i9_write_outside_the_selector_delays_nothing() {
     let simulator = simulator().await;
     let databases = run(KubeListWatch::all(simulator.client().expect("a client")).label_selector("app=db"));
     wait_for_cache_sync(&[&databases], PATIENCE).await.expect("it syncs");

@@ -23,7 +23,7 @@ impl KnownObjects<ConfigMap> for Nothing {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_listed_anew_is_not_released_with_what_was_there_before_however_late_that_is_told_to_end() {
+async fn relist_after_release_keeps_new_objects() {
     let source = MemorySource::<ConfigMap>::new("configmaps of shop");
     let mut object = ConfigMap::default();
     (object.metadata.namespace, object.metadata.name) = (Some("shop".into()), Some("one".into()));

@@ -26,7 +26,7 @@ fn stored(informer: &SharedIndexInformer<ConfigMap>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_store_one_lister_and_one_set_of_handlers_have_all_namespaces() {
+async fn one_store_and_handler_have_all_namespaces() {
     let server = Server::new();
     server.put("a", "one", "1");
     server.put("b", "two", "2");
@@ -50,8 +50,7 @@ async fn one_store_one_lister_and_one_set_of_handlers_have_all_namespaces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i6_it_is_synced_when_all_namespaces_of_the_start_have_been_listed_and_one_that_comes_later_on_its_own()
- {
+async fn i6_informer_syncs_with_its_initial_namespaces() {
     let server = Server::new();
     server.put("a", "one", "1");
     server.put("c", "late", "3");
@@ -106,7 +105,7 @@ async fn namespaces_can_be_added_and_removed_before_the_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_each_namespaces_part_is_the_servers_state_at_its_own_watermark_also_after_a_relist() {
+async fn i9_each_namespace_equals_the_server_at_its_watermark() {
     let server = Server::new();
     server.put("a", "stays", "1");
     server.put("b", "goes", "1");
@@ -135,7 +134,7 @@ async fn i9_each_namespaces_part_is_the_servers_state_at_its_own_watermark_also_
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_handler_gets_the_resyncs_of_all_namespaces_that_are_there_even_if_one_is_not() {
+async fn handlers_get_resyncs_of_all_listed_namespaces() {
     let server = Server::new();
     server.put("a", "one", "1");
     server.put("b", "two", "2");

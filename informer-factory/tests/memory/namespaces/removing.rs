@@ -9,7 +9,7 @@ use super::{Server, stored};
 use crate::{Running, listen, recorder, value_of};
 
 #[tokio::test(start_paused = true)]
-async fn objects_of_a_namespace_that_is_removed_leave_the_store_and_are_released_not_deleted() {
+async fn removed_namespace_releases_its_objects() {
     let server = Server::new();
     server.put("a", "stays", "1");
     server.put("b", "one", "1");
@@ -68,7 +68,7 @@ async fn i4_a_namespace_that_is_added_again_at_once_is_listed_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_comes_and_goes_again_and_again_ends_as_it_was_wanted_last() {
+async fn namespace_toggled_often_ends_in_the_last_state() {
     let server = Server::new();
     for name in ["one", "two", "three"] {
         server.put("a", name, "1");
@@ -100,7 +100,7 @@ async fn a_namespace_that_comes_and_goes_again_and_again_ends_as_it_was_wanted_l
 }
 
 #[tokio::test(start_paused = true)]
-async fn i11_for_a_handler_that_is_behind_a_release_is_one_step_and_a_deletion_behind_it_is_not_lost() {
+async fn i11_slow_handler_keeps_release_and_later_deletion() {
     let server = Server::new();
     server.put("a", "known", "1");
     server.put("a", "doomed", "1");
@@ -147,7 +147,7 @@ async fn a_filter_lets_the_releases_of_what_matched_through() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_says_nothing_of_releases_does_not_clean_up_for_them() {
+async fn handler_without_on_release_does_not_delete() {
     let server = Server::new();
     server.put("a", "one", "1");
     let running = server.start(&["a"]).synced().await;
@@ -163,7 +163,7 @@ async fn a_handler_that_says_nothing_of_releases_does_not_clean_up_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_when_the_informer_stops_all_watches_are_closed_and_nobody_waits_for_a_namespace() {
+async fn i12_stop_closes_all_watches_and_namespace_waits() {
     let server = Server::new();
     server.put("a", "one", "1");
     let running = server.start(&["a", "b"]).synced().await;
@@ -182,7 +182,7 @@ async fn i12_when_the_informer_stops_all_watches_are_closed_and_nobody_waits_for
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_nobody_waits_for_the_namespaces_of_an_informer_that_never_runs() {
+async fn i12_namespace_waits_end_without_a_run() {
     let (informer, task) = Server::new().idle(&["a"], InformerOptions::new());
     let added = informer.add_namespace("b").expect("a name");
     drop(task);
@@ -191,7 +191,7 @@ async fn i12_nobody_waits_for_the_namespaces_of_an_informer_that_never_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_an_informer_that_is_aborted_leaves_no_watch_and_no_promise() {
+async fn i12_aborted_informer_leaves_no_watch_and_no_wait() {
     let server = Server::new();
     let running: Running = server.start(&["a"]).synced().await;
     server.of("a").wait_for_watches(1).await;

@@ -17,7 +17,7 @@ pub(super) fn refusal() -> ListWatchError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_that_is_refused_holds_up_no_other_and_is_named_with_the_reason() {
+async fn refused_namespace_delays_no_other_and_is_named() {
     let server = Server::new();
     server.put("a", "one", "1");
     for _ in 0..20 {
@@ -49,7 +49,7 @@ async fn a_namespace_that_is_refused_holds_up_no_other_and_is_named_with_the_rea
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_of_health_are_told_whichever_namespace_they_are_of_and_end_when_the_informer_does() {
+async fn health_changes_of_every_namespace_are_reported() {
     let server = Server::new();
     let running = server.start(&["a"]).synced().await;
     server.of("a").wait_for_watches(1).await;
@@ -69,7 +69,7 @@ async fn changes_of_health_are_told_whichever_namespace_they_are_of_and_end_when
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_brings_objects_of_other_namespaces_is_not_believed() {
+async fn objects_of_other_namespaces_are_ignored() {
     let all = MemorySource::new("configmaps");
     for namespace in ["a", "b"] {
         let mut object = crate::config_map("one", "1");
@@ -91,7 +91,7 @@ async fn a_source_that_brings_objects_of_other_namespaces_is_not_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_each_namespace_is_verified_at_its_own_watermark_and_put_right_alone() {
+async fn i9_each_namespace_is_verified_and_corrected_alone() {
     let server = Server::new();
     server.put("a", "one", "1");
     server.put("b", "two", "1");

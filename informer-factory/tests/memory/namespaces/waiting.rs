@@ -6,7 +6,7 @@ use super::{SOON, Server};
 use crate::Running;
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_write_is_waited_for_in_its_own_namespace_and_a_version_in_all() {
+async fn i9_write_waits_in_its_namespace_and_version_in_all() {
     let server = Server::new();
     // `b` is quiet, and far behind in its numbers.
     server.put("b", "quiet", "1");
@@ -28,7 +28,7 @@ async fn i9_a_write_is_waited_for_in_its_own_namespace_and_a_version_in_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_in_a_namespace_that_is_not_followed_or_ceases_to_be_is_not_covered() {
+async fn write_in_an_unwatched_namespace_is_not_covered() {
     let server = Server::new();
     let running = server.start(&["a"]).synced().await;
     let informer = &running.informer;
@@ -51,7 +51,7 @@ async fn a_write_in_a_namespace_that_is_not_followed_or_ceases_to_be_is_not_cove
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_namespace_that_was_added_has_to_be_listed_before_a_version_is_reached() {
+async fn i9_version_waits_for_an_added_namespace() {
     let server = Server::new();
     server.put("a", "one", "1");
     let running = server.start(&["a"]).synced().await;
@@ -83,7 +83,7 @@ async fn waiting_without_any_namespace_ends_with_the_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_only_a_namespace_held_up_is_reached_when_that_is_removed() {
+async fn version_is_reached_when_its_last_namespace_is_removed() {
     let server = Server::new();
     server.put("a", "one", "1");
     let running = server.start(&["a"]).synced().await;
