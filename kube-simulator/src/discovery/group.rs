@@ -129,7 +129,7 @@ mod tests {
     use super::priority;
 
     #[test]
-    fn the_preferred_version_is_the_most_stable_and_then_the_highest() {
+    fn preferred_version_is_the_most_stable_then_the_highest() {
         let mut versions = ["v1alpha1", "foo", "v2beta2", "v1", "v2beta10", "v10", "v2"];
         versions.sort_by_key(|version| priority(version));
         assert_eq!(versions, ["v10", "v2", "v1", "v2beta10", "v2beta2", "v1alpha1", "foo"]);

@@ -131,7 +131,7 @@ async fn follow_through_trouble(simulator: Simulator, accept: &str, starts_with:
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs client-go: cargo xtask e2e"]
-async fn client_go_follows_by_streaming_lists_through_closed_watches_and_lost_history() {
+async fn client_go_streams_lists_despite_closed_watches() {
     for accept in [PROTOBUF, JSON, CBOR] {
         let builder = Simulator::builder().built_in_kinds().serve_cbor();
         follow_through_trouble(builder.start().await.expect("a loopback port"), accept, Verb::Watch).await;
@@ -150,7 +150,7 @@ async fn client_go_follows_by_lists_where_there_are_no_streaming_ones() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs client-go: cargo xtask e2e"]
-async fn client_go_follows_over_http_2_and_leaves_connections_when_it_is_told_to() {
+async fn client_go_over_http_2_heeds_goaway() {
     let builder = Simulator::builder().built_in_kinds().tls().goaway_chance(0.5);
     let simulator = builder.start().await.expect("a loopback port");
     let mut follower = Follower::start(&simulator, PROTOBUF);

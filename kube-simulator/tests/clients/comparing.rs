@@ -122,7 +122,7 @@ async fn kubectl_prints_yaml_json_and_wide_tables() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs kubectl: cargo xtask e2e"]
-async fn kubectl_explains_what_a_definition_defines_and_shows_differences() {
+async fn kubectl_explains_and_diffs_custom_resources() {
     let simulator = simulator().await;
     let kubectl = Kubectl::of(&simulator, "explaining").await;
     kubectl.line("create -f definition.yaml").await.expect_success();

@@ -83,7 +83,7 @@ async fn applying_the_same_again_is_no_write() {
 }
 
 #[tokio::test]
-async fn what_a_manager_no_longer_applies_is_removed_unless_others_own_it() {
+async fn fields_no_longer_applied_are_removed_unless_owned() {
     let simulator = simulator().await;
     let both = json!([{ "name": "main", "image": "1", "tty": true }, { "name": "side", "image": "1" }]);
     apply(&simulator, "one", &deployment(&both)).await;

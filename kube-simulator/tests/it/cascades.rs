@@ -78,7 +78,7 @@ async fn without_controllers_nothing_follows_a_delete() {
 }
 
 #[tokio::test]
-async fn without_a_policy_jobs_leave_their_pods_behind_and_others_take_theirs_along() {
+async fn default_policy_orphans_pods_of_jobs_only() {
     let simulator = simulator().await;
     for (api_version, kind, plural, is_left) in
         [("batch/v1", "Job", "jobs", true), ("apps/v1", "StatefulSet", "statefulsets", false)]
@@ -100,7 +100,7 @@ async fn without_a_policy_jobs_leave_their_pods_behind_and_others_take_theirs_al
 }
 
 #[tokio::test]
-async fn without_controllers_a_namespace_stays_until_its_finalizer_is_taken_off() {
+async fn without_controllers_a_namespace_keeps_its_finalizer() {
     let simulator = Simulator::builder().built_in_kinds().without_controllers().start().await.unwrap();
     let namespace = json!({ "metadata": { "name": "a" } });
     call(&simulator, Method::POST, "/api/v1/namespaces", &namespace).await;

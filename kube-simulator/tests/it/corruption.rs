@@ -23,7 +23,7 @@ async fn watch(simulator: &Simulator, path: &str, query: &str) -> Lines {
 }
 
 #[tokio::test]
-async fn a_watch_of_events_ends_with_an_error_where_a_corrupt_one_is_deleted() {
+async fn deleted_corrupt_event_ends_its_watches_with_an_error() {
     let simulator = simulator().await;
     let from = simulator.create(&event("bad")).unwrap().resource_version();
     let since = format!("resourceVersion={from}");

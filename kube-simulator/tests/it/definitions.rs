@@ -156,7 +156,7 @@ async fn unknown_fields_are_pruned_and_defaults_filled_in() {
 }
 
 #[tokio::test]
-async fn objects_that_do_not_fit_the_schema_are_refused_with_all_that_is_wrong() {
+async fn schema_violations_are_all_reported() {
     let simulator = simulator().await;
     let mut tab = cron_tab("one");
     tab["spec"] = json!({ "replicas": 0, "policy": "Never", "env": [{}], "image": 7 });
@@ -227,7 +227,7 @@ async fn fields_that_a_definition_names_can_be_selected() {
 }
 
 #[tokio::test]
-async fn deleting_a_definition_deletes_its_objects_and_then_ends_its_watches() {
+async fn deleted_definition_deletes_objects_and_ends_watches() {
     let simulator = simulator().await;
     post(&simulator, &cron_tab("one")).await;
     let mut watch = Lines::open(&simulator, &format!("{CRON_TABS}?watch=true&resourceVersion=0")).await;
@@ -267,7 +267,7 @@ async fn a_definition_can_be_created_again_and_starts_empty() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_no_longer_served_is_gone_and_its_watches_end() {
+async fn unserved_version_is_gone_and_its_watches_end() {
     let simulator = simulator().await;
     let beta = "/apis/stable.example.com/v1beta1/namespaces/a/crontabs";
     let mut watch = Lines::open(&simulator, &format!("{beta}?watch=true&resourceVersion=0")).await;
@@ -281,7 +281,7 @@ async fn a_version_that_is_no_longer_served_is_gone_and_its_watches_end() {
 }
 
 #[tokio::test]
-async fn a_restored_backup_brings_definitions_back_and_takes_newer_ones_away() {
+async fn restored_backup_restores_its_definitions() {
     let simulator = crate::support::simulator().await;
     let without = simulator.backup();
     define(&simulator, &cron_tabs()).await;

@@ -63,7 +63,7 @@ async fn a_watch_can_be_closed_in_the_middle_of_an_event() {
 }
 
 #[tokio::test]
-async fn over_the_socket_a_body_that_breaks_off_is_an_error_for_the_client() {
+async fn broken_body_over_the_socket_is_a_client_error() {
     let simulator = simulator().await;
     simulator.create(&config_map("a", "one")).unwrap();
     let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());
@@ -75,7 +75,7 @@ async fn over_the_socket_a_body_that_breaks_off_is_an_error_for_the_client() {
 }
 
 #[tokio::test]
-async fn a_refused_request_fails_in_process_and_over_the_socket_and_has_no_effect() {
+async fn refused_request_has_no_effect() {
     let simulator = simulator().await;
     let refused = simulator.fail_while(any(), Fault::refuse());
     let create = request(Method::POST, MAPS, &config_map("a", "one"));
@@ -88,7 +88,7 @@ async fn a_refused_request_fails_in_process_and_over_the_socket_and_has_no_effec
 }
 
 #[tokio::test]
-async fn a_fault_with_a_guard_befalls_every_request_until_the_guard_is_dropped() {
+async fn guarded_fault_lasts_until_its_guard_drops() {
     let simulator = simulator().await;
     let unwell = CannedResponse::failure(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", "unwell");
     let guard = simulator.fail_while(RequestFilter::verb(Verb::List), unwell.retry_after(3));
@@ -102,7 +102,7 @@ async fn a_fault_with_a_guard_befalls_every_request_until_the_guard_is_dropped()
 }
 
 #[tokio::test]
-async fn flow_control_rejects_in_plain_text_and_a_lost_state_as_expired() {
+async fn flow_control_rejects_in_plain_text() {
     let simulator = simulator().await;
     simulator.fail_next(1, any(), CannedResponse::too_many_requests(7));
     let response = send(&simulator, request(Method::GET, MAPS, &Value::Null)).await;
@@ -118,7 +118,7 @@ async fn flow_control_rejects_in_plain_text_and_a_lost_state_as_expired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stalled_request_is_answered_once_it_is_released_and_has_its_effect_then() {
+async fn stalled_request_takes_effect_on_release() {
     let simulator = simulator().await;
     let gate = Gate::new();
     simulator.fail_next(1, any(), Fault::stall(&gate));

@@ -56,7 +56,7 @@ fn contains(bytes: &[u8], text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn bodies_can_be_closed_and_broken_off_at_any_byte_in_every_encoding() {
+async fn bodies_can_end_at_any_byte_in_every_encoding() {
     let simulator = simulator().await;
     simulator.create(&config_map("a", "one")).unwrap();
     for accept in [PROTOBUF, CBOR, YAML] {

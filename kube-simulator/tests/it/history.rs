@@ -58,7 +58,7 @@ async fn nothing_is_forgotten_that_is_not_old() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_younger_than_75_seconds_is_kept_and_what_is_older_is_not() {
+async fn events_of_75_seconds_are_kept() {
     for (age, is_kept) in [(74, true), (76, false)] {
         let simulator = start(|builder| builder);
         let before = simulator.resource_version();
@@ -86,7 +86,7 @@ async fn what_is_old_is_forgotten_when_there_is_no_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_quiet_resource_is_remembered_less_but_never_less_than_a_hundred_events() {
+async fn quiet_resource_keeps_at_least_100_events() {
     let simulator = start(|builder| builder);
     write(&simulator, 400);
     advance(LONG).await;
@@ -100,7 +100,7 @@ async fn a_quiet_resource_is_remembered_less_but_never_less_than_a_hundred_event
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_storage_forgets_every_five_minutes_what_was_before_the_last_time() {
+async fn storage_is_compacted_every_five_minutes() {
     let simulator = start(|builder| builder);
     let before = simulator.resource_version();
     let (first, _) = write(&simulator, 1);
@@ -159,7 +159,7 @@ async fn behind(simulator: &Simulator, events: u64) -> Lines {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_whose_channels_hold_what_has_happened_may_take_its_time() {
+async fn slow_watch_within_its_channels_stays_open() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     let mut watch = behind(&simulator, 20).await;
     advance(Duration::from_secs(5)).await;
@@ -167,7 +167,7 @@ async fn a_watch_whose_channels_hold_what_has_happened_may_take_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_whose_channels_are_full_is_closed_without_a_word_after_a_tenth_of_a_second() {
+async fn watch_with_full_channels_is_closed_after_100_ms() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     let mut watch = behind(&simulator, 21).await;
     advance(Duration::from_millis(101)).await;
@@ -194,7 +194,7 @@ async fn the_patience_with_slow_watches_is_used_up_and_grows_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_watches_pods_of_one_node_has_shorter_channels_than_who_watches_all() {
+async fn watch_of_one_node_has_shorter_channels() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     // So much happens that a hundred events or so are a second's.
     for _ in 0..6_401 {
@@ -273,7 +273,7 @@ async fn metrics(simulator: &Simulator) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_that_are_closed_because_they_are_slow_are_counted_by_resource() {
+async fn slow_watches_are_counted_by_resource() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     assert_eq!(metrics(&simulator).await, "", "there is nothing to count");
     let mut gone = behind(&simulator, 1).await;
@@ -294,7 +294,7 @@ async fn watches_that_are_closed_because_they_are_slow_are_counted_by_resource()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_that_comes_early_before_the_end_of_a_watch_is_followed_by_one_more_and_not_at_once() {
+async fn early_last_bookmark_is_followed_by_one_more() {
     let mut numbers = [0; 4];
     for seed in 0..60 {
         let simulator = start(|builder| builder.seed(seed));
@@ -312,7 +312,7 @@ async fn a_bookmark_that_comes_early_before_the_end_of_a_watch_is_followed_by_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn neither_what_a_watch_is_not_sent_nor_what_it_began_with_keeps_its_bookmark_away() {
+async fn unsent_events_do_not_delay_bookmarks() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     let now = simulator.resource_version();
     write(&simulator, 30);
@@ -362,7 +362,7 @@ async fn a_memory_that_is_filled_anew_is_as_large_as_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn however_much_happens_no_more_than_102_400_events_are_remembered() {
+async fn at_most_102_400_events_are_kept() {
     let simulator = start(|builder| builder);
     let (first, last) = write(&simulator, 102_401);
     let oldest = last - 102_399;
@@ -402,7 +402,7 @@ async fn what_a_watch_is_not_sent_does_not_fill_its_channels() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_and_intervals_may_be_as_large_and_as_small_as_one_likes() {
+async fn extreme_limits_and_intervals_are_accepted() {
     for (buffer, interval) in [(usize::MAX, Duration::MAX), (1, Duration::from_nanos(1))] {
         let simulator = start(|builder| builder.watch_buffer(buffer).compaction_interval(interval));
         let (first, _) = write(&simulator, 1);

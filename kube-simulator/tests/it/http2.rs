@@ -104,7 +104,7 @@ async fn a_stopping_simulator_ends_connections_of_http_2() {
 }
 
 #[tokio::test]
-async fn after_a_goaway_a_watch_goes_on_and_the_next_request_needs_another_connection() {
+async fn goaway_keeps_watches_and_refuses_new_requests() {
     let simulator = Simulator::builder().built_in_kinds().goaway_chance(1.0).start().await.unwrap();
     let mut connection = Connection::open(&simulator).await;
     let mut watch = connection.get(WATCH).await.into_body();
@@ -122,7 +122,7 @@ async fn after_a_goaway_a_watch_goes_on_and_the_next_request_needs_another_conne
 }
 
 #[tokio::test]
-async fn no_goaway_comes_by_chance_unless_the_builder_says_so_and_never_over_http_1() {
+async fn random_goaway_needs_the_builder_and_http_2() {
     let simulator = simulator().await;
     let mut connection = Connection::open(&simulator).await;
     for _ in 0..100 {
@@ -165,7 +165,7 @@ async fn a_hundred_requests_at_a_time_go_over_one_connection() {
 }
 
 #[tokio::test]
-async fn draining_has_clients_of_both_versions_leave_but_for_what_is_under_way() {
+async fn draining_ends_connections_after_running_requests() {
     let simulator = simulator().await;
     let mut busy = Connection::open(&simulator).await;
     let mut watch = busy.get(WATCH).await.into_body();
@@ -189,7 +189,7 @@ async fn draining_has_clients_of_both_versions_leave_but_for_what_is_under_way()
 }
 
 #[tokio::test]
-async fn over_http_2_a_server_that_is_shutting_down_sends_a_goaway_and_no_connection_header() {
+async fn http_2_shutdown_sends_goaway_without_header() {
     let simulator = simulator().await;
     simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
     let mut connection = Connection::open(&simulator).await;
@@ -201,7 +201,7 @@ async fn over_http_2_a_server_that_is_shutting_down_sends_a_goaway_and_no_connec
 }
 
 #[tokio::test]
-async fn a_server_that_only_waits_for_what_is_under_way_has_clients_leave_before_they_ask() {
+async fn draining_server_sends_goaway_before_requests() {
     let simulator = simulator().await;
     let mut connection = Connection::open(&simulator).await;
     let mut watch = connection.get(WATCH).await.into_body();

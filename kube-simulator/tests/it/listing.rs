@@ -101,7 +101,7 @@ async fn no_remaining_count_with_selectors() {
 }
 
 #[tokio::test]
-async fn the_limit_is_ignored_for_any_state_and_exact_lists_show_the_past() {
+async fn limit_is_ignored_for_any_and_exact_lists_show_the_past() {
     let simulator = with_maps(&["a", "b"]).await;
     let then = simulator.resource_version();
     simulator.delete::<ConfigMap>("a/a").unwrap();

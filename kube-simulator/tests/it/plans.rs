@@ -14,7 +14,7 @@ use crate::support::{config_map, get, request, send};
 const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 
 #[test]
-fn a_seed_makes_the_same_plan_each_time_and_another_seed_another() {
+fn same_seed_makes_the_same_plan() {
     let options = FaultPlanOptions::default();
     let plan = |seed| FaultPlan::from_seed(seed, &options).to_string();
     assert_eq!(plan(1), plan(1));
@@ -65,7 +65,7 @@ async fn every_trouble_of_a_plan_happens_and_is_over_when_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn planned_refusals_have_the_code_and_the_patience_that_are_planned() {
+async fn planned_refusals_have_code_and_retry_after() {
     for code in [410, 429, 500, 503, 504] {
         for retry_after in [0, 3] {
             let troubles = vec![Trouble::Respond { code, retry_after }];

@@ -42,7 +42,7 @@ async fn next_names(body: &mut ResponseBody) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_replica_shows_the_past_to_who_takes_any_state_and_the_truth_to_who_asks_for_it() {
+async fn held_replica_serves_the_past_only_for_any_version() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();
     simulator.create(&config_map("a", "one")).unwrap();
@@ -83,7 +83,7 @@ async fn the_newest_list_comes_from_memory_as_soon_as_that_has_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_is_not_to_ask_the_storage_refuses_the_newest_list_until_it_has_it() {
+async fn replica_without_storage_refuses_the_newest_list() {
     let simulator = Simulator::builder().built_in_kinds().refuse_late_lists().start_in_process();
     let replica = simulator.lagging_replica();
     simulator.create(&config_map("a", "one")).unwrap();
@@ -111,7 +111,7 @@ async fn a_replica_that_is_not_to_ask_the_storage_refuses_the_newest_list_until_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_the_newest_state_without_objects_begins_there_and_not_where_a_late_memory_is() {
+async fn watch_of_the_newest_begins_after_a_lagging_cache() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();
     replica.hold();
@@ -126,7 +126,7 @@ async fn a_watch_of_the_newest_state_without_objects_begins_there_and_not_where_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_late_memory_has_not_heard_of_keeps_no_bookmark_from_its_watches() {
+async fn lagging_cache_still_sends_bookmarks() {
     let simulator = Simulator::builder().built_in_kinds().watch_buffer(2).start_in_process();
     let replica = simulator.lagging_replica();
     replica.hold();
@@ -234,7 +234,7 @@ async fn events_are_never_late_because_they_come_from_the_storage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_replica_without_streaming_lists_begins_a_watch_from_nowhere_with_what_it_knows() {
+async fn held_replica_begins_unversioned_watches_with_its_state() {
     let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Refused);
     let simulator = builder.start_in_process();
     let replica = simulator.lagging_replica();

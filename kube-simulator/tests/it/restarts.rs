@@ -115,7 +115,7 @@ async fn bookmarks_can_get_lost_and_come_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_older_server_sends_events_before_the_bookmark_that_ends_a_streaming_list() {
+async fn older_server_sends_changes_before_the_list_end() {
     let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::ServedLate);
     let simulator = builder.start().await.unwrap();
     simulator.create(&config_map("a", "one")).unwrap();

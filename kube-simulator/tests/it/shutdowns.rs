@@ -20,7 +20,7 @@ async fn refusal(simulator: &Simulator, method: Method) -> http::Response<kube_s
 }
 
 #[tokio::test]
-async fn a_server_that_is_shutting_down_refuses_new_requests_until_it_restarts() {
+async fn stopping_server_refuses_requests_until_restart() {
     let simulator = simulator().await;
     let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
     simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
@@ -89,7 +89,7 @@ async fn a_server_that_is_about_to_go_serves_on_and_is_not_ready() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_watches_of_a_server_that_shuts_down_end_one_after_another() {
+async fn stopping_server_ends_watches_one_by_one() {
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     let mut watches = Vec::new();
     for _ in 0..3 {
@@ -106,7 +106,7 @@ async fn the_watches_of_a_server_that_shuts_down_end_one_after_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_waits_for_no_watch_lets_them_go_on_for_a_minute() {
+async fn stopping_server_without_drain_keeps_watches_a_minute() {
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
     simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
@@ -118,7 +118,7 @@ async fn a_server_that_waits_for_no_watch_lets_them_go_on_for_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_was_asked_for_before_a_shutdown_and_opens_in_it_ends_too() {
+async fn watch_opened_during_a_shutdown_ends() {
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     let late = format!(
         "{MAPS}?watch=1&resourceVersion=1001&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
@@ -157,7 +157,7 @@ async fn each_way_to_restart_ends_a_shutdown() {
 }
 
 #[tokio::test]
-async fn over_the_socket_a_server_that_is_shutting_down_closes_the_connection_with_its_answer() {
+async fn stopping_server_closes_connections_with_its_answer() {
     let simulator = simulator().await;
     simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
     let address = simulator.url().trim_start_matches("http://").to_owned();
@@ -173,7 +173,7 @@ async fn over_the_socket_a_server_that_is_shutting_down_closes_the_connection_wi
 }
 
 #[tokio::test]
-async fn a_simulator_that_has_stopped_answers_nobody_but_that_it_shuts_down() {
+async fn stopped_simulator_answers_with_its_shutdown() {
     let simulator = simulator().await;
     let mut services = [simulator.service(), simulator.lagging_replica().service()];
     simulator.shutdown().await;

@@ -100,7 +100,7 @@ async fn an_eviction_is_a_delete_that_a_budget_allows_once() {
 }
 
 #[tokio::test]
-async fn a_budget_that_its_controller_has_not_seen_yet_has_clients_wait() {
+async fn unobserved_budget_makes_clients_wait() {
     let simulator = simulator().await;
     simulator.create(&pod("one", "n1", "web")).unwrap();
     budget(&simulator, 1, 0);

@@ -27,7 +27,7 @@ async fn code(simulator: &Simulator, query: &str) -> StatusCode {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unready_watch_cache_asks_clients_to_wait_longer_and_longer() {
+async fn unready_cache_raises_retry_after() {
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     simulator.set_watch_cache_ready(false);
     for (seconds, retry_after) in [(0, 1), (11, 1), (1, 2), (8, 3), (36, 28), (1, 30), (3600, 30)] {
@@ -55,7 +55,7 @@ async fn an_unready_watch_cache_asks_clients_to_wait_longer_and_longer() {
 }
 
 #[tokio::test]
-async fn an_unready_watch_cache_refuses_the_lists_and_watches_that_it_would_serve() {
+async fn unready_cache_refuses_its_lists_and_watches() {
     let simulator = with_three_maps().await;
     simulator.set_watch_cache_ready(false);
     for query in [
@@ -80,7 +80,7 @@ async fn an_unready_watch_cache_refuses_the_lists_and_watches_that_it_would_serv
 }
 
 #[tokio::test]
-async fn while_the_watch_cache_is_unready_limited_lists_of_any_version_come_from_etcd_in_pages() {
+async fn limited_lists_bypass_an_unready_cache() {
     let simulator = with_three_maps().await;
     let (_, whole) = get(&simulator, &format!("{MAPS}?resourceVersion=0&limit=2")).await;
     assert_eq!(names(&whole), ["one", "three", "two"], "the cache ignores the limit");
@@ -99,7 +99,7 @@ async fn while_the_watch_cache_is_unready_limited_lists_of_any_version_come_from
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_watch_cache_is_unready_etcd_answers_for_states_single_objects_events_and_writes() {
+async fn other_requests_bypass_an_unready_cache() {
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     simulator.create(&config_map("a", "one")).unwrap();
     simulator.set_watch_cache_ready(false);
@@ -128,7 +128,7 @@ async fn while_the_watch_cache_is_unready_etcd_answers_for_states_single_objects
 }
 
 #[tokio::test]
-async fn a_client_gets_through_once_the_watch_cache_is_ready_and_goes_on_where_it_was() {
+async fn client_resumes_once_the_cache_is_ready() {
     let simulator = simulator().await;
     let maps: Api<ConfigMap> = Api::namespaced(simulator.client().unwrap(), "a");
     let mut before = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;

@@ -71,7 +71,7 @@ async fn a_watch_from_before_history_gets_an_error_in_the_stream() {
 }
 
 #[tokio::test]
-async fn open_watches_survive_a_compaction_and_new_ones_do_not_reach_behind_it() {
+async fn compaction_keeps_open_watches_and_limits_new_ones() {
     let simulator = simulator().await;
     let old = simulator.resource_version();
     let mut open = Lines::open(&simulator, &format!("{WATCH}&resourceVersion={old}")).await;
@@ -224,7 +224,7 @@ async fn a_watch_that_falls_too_far_behind_is_closed_without_a_word() {
 }
 
 #[tokio::test]
-async fn a_watch_that_begins_far_back_gets_everything_since_whatever_its_buffer_holds() {
+async fn watch_from_far_back_gets_all_events() {
     let simulator = Simulator::builder().built_in_kinds().watch_buffer(3).start().await.unwrap();
     for name in ["a", "b", "c", "d", "e"] {
         simulator.create(&config_map("a", name)).unwrap();
@@ -246,7 +246,7 @@ async fn stopping_the_simulator_ends_its_watches() {
 }
 
 #[tokio::test]
-async fn field_labels_that_are_not_supported_are_refused_before_the_stream() {
+async fn unsupported_field_labels_are_refused() {
     let simulator = simulator().await;
     let (code, _) = get(&simulator, &format!("{WATCH}&fieldSelector=data.answer%3D42")).await;
     assert_eq!(code, StatusCode::BAD_REQUEST);
@@ -263,7 +263,7 @@ async fn a_server_without_streaming_lists_refuses_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_ignores_streaming_lists_never_sends_the_end_bookmark() {
+async fn server_without_streaming_lists_sends_no_end_bookmark() {
     let builder = Simulator::builder().built_in_kinds().streaming_lists(StreamingLists::Ignored);
     let simulator = builder.start().await.unwrap();
     let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();

@@ -134,7 +134,7 @@ async fn finalizers_hold_an_object_back() {
 }
 
 #[tokio::test]
-async fn a_delete_answers_with_the_object_or_with_a_status_as_the_kind_has_it() {
+async fn delete_answers_with_object_or_status_by_kind() {
     let simulator = simulator().await;
     simulator.create(&pod("web", "n1", "web")).unwrap();
     simulator.create(&config_map("default", "one")).unwrap();
@@ -220,7 +220,7 @@ async fn unknown_paths_and_methods_are_refused() {
 }
 
 #[tokio::test]
-async fn a_direct_write_that_takes_the_last_finalizer_away_completes_a_delete() {
+async fn direct_removal_of_the_last_finalizer_deletes() {
     let simulator = simulator().await;
     let mut held = config_map("a", "held");
     held["metadata"]["finalizers"] = json!(["example.com/wait"]);

@@ -6,6 +6,9 @@ use super::sources::{Source, code, comment};
 /// How long a file may be.
 const MAX_LINES: usize = 400;
 
+/// Maximum length of a test's name.
+const MAX_TEST_NAME: usize = 60;
+
 /// Whoever says this in the first lines of a file did not write it by hand.
 const GENERATED: &str = "@generated";
 
@@ -46,6 +49,7 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
             }
         }
     }
+    findings.extend(long_test_names(source));
     findings.extend(sleeping_tests(source));
     findings.extend(unsafe_to_cancel(source));
     findings
@@ -53,6 +57,18 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
 
 fn is_generated(source: &Source) -> bool {
     source.text.lines().take(5).any(|line| line.contains(GENERATED))
+}
+
+/// A name of a test is read in reports. It is `<subject>_<condition>_<outcome>`, not a sentence.
+fn long_test_names(source: &Source) -> Vec<Finding> {
+    let name = |line: &str| {
+        let after = code(line).split_once("fn ")?.1;
+        Some(after.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()?.len())
+    };
+    let is_long = |line: &str| name(line).is_some_and(|length| length > MAX_TEST_NAME);
+    let long = source.lines().filter(|(number, line)| source.is_test(*number) && is_long(line));
+    let remedy = format!("shorten the name of the test to {MAX_TEST_NAME} characters");
+    long.map(|(number, _)| Finding::new(&source.path, number, remedy.clone())).collect()
 }
 
 /// Tests that sleep in real time are slow where they pass and fail on slow machines.
@@ -130,6 +146,14 @@ mod tests {
         assert_eq!(lines(LIB, &long("//! A.")), [MAX_LINES + 1]);
         assert_eq!(lines(LIB, &long("//! A. @generated")), NONE);
         assert_eq!(lines("a/tests/b.rs", &long("//! A.")), NONE);
+    }
+
+    #[test]
+    fn long_test_name_is_found() {
+        let test = |length: usize| format!("//! A.\n\n#[test]\nfn {}() {{}}\n", "a".repeat(length));
+        assert_eq!(lines("a/tests/b.rs", &test(MAX_TEST_NAME)), NONE);
+        assert_eq!(lines("a/tests/b.rs", &test(MAX_TEST_NAME + 1)), [4]);
+        assert_eq!(lines(LIB, &test(MAX_TEST_NAME + 1).replace("#[test]\n", "")), NONE);
     }
 
     #[test]

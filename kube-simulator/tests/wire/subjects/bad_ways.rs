@@ -17,11 +17,11 @@ use crate::trouble::FLOW_SCHEMA;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(the_end_of_an_event_that_can_not_be_read_is_an_error_within_the_stream).alone(),
+        scenario(unreadable_deletion_is_an_error_event).alone(),
         scenario(flow_control_turns_away_in_plain_text).alone(),
         scenario(what_flow_control_has_let_through_says_how_it_was_classified),
-        scenario(a_server_that_leaves_is_not_ready_then_refuses_and_ends_its_watches).on_a_leaving_server(),
-        scenario(a_server_without_flags_leaves_at_once_and_finishes_what_is_under_way)
+        scenario(leaving_server_is_unready_then_refuses).on_a_leaving_server(),
+        scenario(server_without_flags_leaves_at_once)
             .on_a_server_that_leaves_at_once()
             .differs("Nobody listens at a real server's port any more; the simulator's refuses with 503."),
     ]
@@ -29,7 +29,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 
 const PRIORITY_LEVEL: &str = "x-kubernetes-pf-prioritylevel-uid";
 
-async fn the_end_of_an_event_that_can_not_be_read_is_an_error_within_the_stream(server: Server) {
+async fn unreadable_deletion_is_an_error_event(server: Server) {
     let about = json!({ "kind": "Secret", "namespace": server.namespace, "name": "none" });
     let event = json!({ "metadata": { "name": "bad" }, "involvedObject": about });
     server.create(&server.core("events"), &event).await;
@@ -67,7 +67,7 @@ async fn what_flow_control_has_let_through_says_how_it_was_classified(server: Se
     assert!(watch.headers.contains_key(FLOW_SCHEMA));
 }
 
-async fn a_server_that_leaves_is_not_ready_then_refuses_and_ends_its_watches(server: Server) {
+async fn leaving_server_is_unready_then_refuses(server: Server) {
     let mut watch = server.watch(&[]).await;
     server.create_secrets(&["a"]).await;
     assert_eq!(watch.briefs(1).await, ["ADDED a"]);
@@ -126,7 +126,7 @@ impl SlowPost {
     }
 }
 
-async fn a_server_without_flags_leaves_at_once_and_finishes_what_is_under_way(server: Server) {
+async fn server_without_flags_leaves_at_once(server: Server) {
     let another = server.another().await;
     let mut watch = server.watch(&[]).await;
     server.create_secrets(&["a"]).await;

@@ -18,7 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_short_answer_is_not_compressed),
         scenario(nobody_gets_compressed_answers_who_does_not_take_them),
         scenario(what_is_longer_than_128_kib_by_a_byte_is_compressed),
-        scenario(a_streaming_list_is_compressed_piece_by_piece_for_those_who_take_it)
+        scenario(streaming_list_is_compressed_on_request)
             .differs("a server before 1.37 compresses no streams"),
         scenario(a_watch_that_is_no_streaming_list_is_not_compressed),
     ]
@@ -134,7 +134,7 @@ fn members(mut rest: &[u8]) -> Vec<String> {
     members
 }
 
-async fn a_streaming_list_is_compressed_piece_by_piece_for_those_who_take_it(server: Server) {
+async fn streaming_list_is_compressed_on_request(server: Server) {
     let streaming_list = [
         ("sendInitialEvents", "true"),
         ("resourceVersionMatch", "NotOlderThan"),

@@ -28,7 +28,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_custom_object_takes_no_strategic_patches),
         scenario(a_custom_object_is_deleted_with_a_status),
         scenario(a_watch_of_custom_objects),
-        scenario(a_version_older_than_the_servers_memory_is_an_error_within_the_stream),
+        scenario(too_old_version_is_an_error_event),
         scenario(a_watch_from_nowhere_does_not_need_the_servers_memory),
         scenario(a_streaming_list_of_custom_objects),
         scenario(custom_objects_are_paged),
@@ -241,7 +241,7 @@ async fn a_watch_of_custom_objects(server: Server) {
     assert_eq!(watch.briefs(2).await, ["MODIFIED a", "DELETED a"]);
 }
 
-async fn a_version_older_than_the_servers_memory_is_an_error_within_the_stream(server: Server) {
+async fn too_old_version_is_an_error_event(server: Server) {
     let widgets = Widgets::define(&server).await;
     let then = version(&widgets.create("a", "red").await).to_string();
     widgets.create("b", "red").await;

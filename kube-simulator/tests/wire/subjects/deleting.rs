@@ -36,7 +36,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_grace_period_can_only_be_shortened),
         scenario(a_negative_grace_period_is_a_second),
         scenario(a_pod_with_a_finalizer_goes_when_its_kubelet_is_done),
-        scenario(a_delete_without_a_policy_orphans_what_jobs_and_replication_controllers_own),
+        scenario(default_policy_of_jobs_and_rcs_is_orphan),
         scenario(a_delete_of_a_collection_answers_with_what_it_has_deleted),
         scenario(a_delete_of_a_collection_deletes_what_is_selected),
         scenario(a_dry_run_of_a_delete_of_a_collection_deletes_nothing),
@@ -325,7 +325,7 @@ async fn a_pod_with_a_finalizer_goes_when_its_kubelet_is_done(server: Server) {
     server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
 }
 
-async fn a_delete_without_a_policy_orphans_what_jobs_and_replication_controllers_own(server: Server) {
+async fn default_policy_of_jobs_and_rcs_is_orphan(server: Server) {
     let mut template = json!({ "metadata": { "labels": { "app": "a" } }, "spec": pod("a")["spec"] });
     let spec = json!({ "replicas": 0, "selector": { "app": "a" }, "template": template });
     let controller = json!({ "metadata": { "name": "a" }, "spec": spec });

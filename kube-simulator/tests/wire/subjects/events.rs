@@ -18,7 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_watch_of_events_begins_with_what_is_there),
         scenario(a_streaming_list_of_events_ends_with_a_bookmark),
         scenario(a_streaming_list_of_events_has_no_other_bookmark),
-        scenario(a_streaming_list_of_events_from_the_future_is_an_error_within_the_stream),
+        scenario(streaming_events_from_the_future_is_an_error_event),
         scenario(a_watch_of_events_gets_no_bookmarks),
         scenario(a_watch_of_events_replays_and_goes_on),
         scenario(an_event_is_the_same_in_both_of_its_groups)
@@ -110,7 +110,7 @@ async fn a_streaming_list_of_events_has_no_other_bookmark(server: Server) {
     assert_eq!(types, ["ADDED", "ADDED", "BOOKMARK"]);
 }
 
-async fn a_streaming_list_of_events_from_the_future_is_an_error_within_the_stream(server: Server) {
+async fn streaming_events_from_the_future_is_an_error_event(server: Server) {
     let parameters = [&STREAMING[..], &[("resourceVersion", "9000000000")]].concat();
     let mut watch = server.watch_path(&server.core("events"), &parameters).await;
     Refusal(watch.expect("ERROR").await).is_status(504, "Timeout");

@@ -17,7 +17,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(json_is_what_one_gets_who_does_not_care),
         scenario(json_is_found_behind_what_the_server_has_not),
         scenario(a_form_that_the_server_has_not_is_not_acceptable),
-        scenario(a_form_that_is_not_acceptable_is_refused_before_a_watch_opens),
+        scenario(unacceptable_form_is_refused_before_the_watch),
         scenario(an_unknown_form_of_object_is_not_acceptable),
         scenario(metadata_alone_of_an_object),
         scenario(metadata_alone_of_a_list),
@@ -68,7 +68,7 @@ async fn a_form_that_the_server_has_not_is_not_acceptable(server: Server) {
     }
 }
 
-async fn a_form_that_is_not_acceptable_is_refused_before_a_watch_opens(server: Server) {
+async fn unacceptable_form_is_refused_before_the_watch(server: Server) {
     let path = format!("{}?watch=true", server.secrets());
     server.get_as(&path, "text/html").await.refused_with(406, "NotAcceptable", "application/json");
 }

@@ -13,11 +13,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(in_the_background_what_was_owned_goes_too),
         scenario(in_the_foreground_the_owner_goes_last),
         scenario(in_the_foreground_an_owner_waits_for_what_blocks_it),
-        scenario(in_the_foreground_an_owner_does_not_wait_for_what_does_not_block_it),
+        scenario(foreground_deletion_waits_only_for_blocking_dependents),
         scenario(orphans_stay_and_lose_their_owner),
-        scenario(an_object_with_another_owner_stays_and_loses_the_one_that_is_gone),
+        scenario(object_with_another_owner_loses_the_deleted_one),
         scenario(in_the_foreground_an_object_with_another_owner_stays_too),
-        scenario(an_owner_waits_for_the_last_of_a_chain_whatever_happens_to_it_meanwhile),
+        scenario(foreground_owner_waits_for_the_whole_chain),
         scenario(an_owner_waits_for_what_is_going_already),
         scenario(what_is_to_orphan_its_own_does_so_when_its_owner_goes),
         scenario(owners_that_own_each_other_go_together),
@@ -111,7 +111,7 @@ async fn in_the_foreground_an_owner_waits_for_what_blocks_it(server: Server) {
     until_left(&server, &[]).await;
 }
 
-async fn in_the_foreground_an_owner_does_not_wait_for_what_does_not_block_it(server: Server) {
+async fn foreground_deletion_waits_only_for_blocking_dependents(server: Server) {
     let parent = server.create_secrets(&["parent"]).await;
     owned_by(&server, "child", &[&parent], false).await;
     hold(&server, "child", true).await;
@@ -128,7 +128,7 @@ async fn orphans_stay_and_lose_their_owner(server: Server) {
     assert!(child["metadata"].get("ownerReferences").is_none(), "{child}");
 }
 
-async fn an_object_with_another_owner_stays_and_loses_the_one_that_is_gone(server: Server) {
+async fn object_with_another_owner_loses_the_deleted_one(server: Server) {
     let (one, two) = (server.create_secrets(&["one"]).await, server.create_secrets(&["two"]).await);
     owned_by(&server, "child", &[&one, &two], true).await;
     delete(&server, "one", "Background").await;
@@ -158,7 +158,7 @@ async fn ends_up_to(watch: &mut Watch, last: &str) -> Vec<String> {
     ends
 }
 
-async fn an_owner_waits_for_the_last_of_a_chain_whatever_happens_to_it_meanwhile(server: Server) {
+async fn foreground_owner_waits_for_the_whole_chain(server: Server) {
     let a = server.create_secrets(&["a"]).await;
     let from = a["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
     let b = owned_by(&server, "b", &[&a], true).await;

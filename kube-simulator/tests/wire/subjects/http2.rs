@@ -9,7 +9,7 @@ use crate::server::{Server, with_query};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(a_watch_and_other_requests_share_a_connection).over_a_socket(),
-        scenario(after_a_goaway_the_watch_goes_on_and_other_requests_need_another_connection).over_a_socket(),
+        scenario(watch_continues_after_a_goaway).over_a_socket(),
     ]
 }
 
@@ -29,7 +29,7 @@ async fn a_watch_and_other_requests_share_a_connection(server: Server) {
     }
 }
 
-async fn after_a_goaway_the_watch_goes_on_and_other_requests_need_another_connection(server: Server) {
+async fn watch_continues_after_a_goaway(server: Server) {
     let mut connection = Connection::open(&server).await;
     let watch = with_query(&server.secrets(), &[("watch", "1"), ("resourceVersion", "0")]);
     let mut watch = connection.get(&watch).await.expect("an answer").into_body();

@@ -15,7 +15,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_new_namespace_has_a_finalizer_in_its_spec),
         scenario(a_deleted_namespace_is_terminating_first),
         scenario(a_namespace_that_is_terminating_is_deleted_no_further),
-        scenario(a_finalizer_of_a_namespaces_spec_is_taken_off_by_its_own_path),
+        scenario(namespace_finalizer_is_removed_by_finalize),
         scenario(a_namespace_goes_when_its_spec_has_no_finalizers_left),
     ]
 }
@@ -65,7 +65,7 @@ async fn a_namespace_that_is_terminating_is_deleted_no_further(server: Server) {
     let_go(&server).await;
 }
 
-async fn a_finalizer_of_a_namespaces_spec_is_taken_off_by_its_own_path(server: Server) {
+async fn namespace_finalizer_is_removed_by_finalize(server: Server) {
     let namespace = json!({ "metadata": { "name": server.namespace }, "spec": { "finalizers": [] } });
     let updated = server.put(&path(&server), &namespace).await.expect(200);
     assert_eq!(updated["spec"]["finalizers"], json!(["kubernetes"]));

@@ -13,14 +13,14 @@ use crate::watch::Watch;
 pub(crate) fn scenarios() -> Vec<Scenario> {
     let rows = vec![
         scenario(without_the_gate_initial_events_are_refused),
-        scenario(without_the_gate_a_match_needs_initial_events_that_there_are_not),
+        scenario(without_the_gate_version_match_is_refused),
         scenario(without_the_gate_all_that_is_wrong_is_said_at_once),
-        scenario(without_the_gate_events_and_custom_objects_are_not_streamed_either),
-        scenario(without_the_gate_a_watch_from_nowhere_begins_with_what_is_there),
-        scenario(without_the_gate_a_watch_from_version_0_begins_with_what_is_there),
-        scenario(without_the_gate_a_watch_from_nowhere_does_not_say_where_its_list_ends),
+        scenario(without_the_gate_no_resource_is_streamed),
+        scenario(without_the_gate_unversioned_watch_begins_with_objects),
+        scenario(without_the_gate_watch_from_0_begins_with_objects),
+        scenario(without_the_gate_initial_events_have_no_end),
         scenario(without_the_gate_a_watch_of_events_begins_with_what_is_there),
-        scenario(without_the_gate_a_watch_from_the_beginning_ignores_limit_and_token),
+        scenario(without_the_gate_watches_ignore_limit_and_token),
         scenario(without_the_gate_a_watch_from_a_version_is_what_it_was),
     ];
     rows.into_iter().map(Scenario::with_other_gates).collect()
@@ -41,7 +41,7 @@ async fn without_the_gate_initial_events_are_refused(server: Server) {
     }
 }
 
-async fn without_the_gate_a_match_needs_initial_events_that_there_are_not(server: Server) {
+async fn without_the_gate_version_match_is_refused(server: Server) {
     is_invalid(&server, &[NOT_OLDER], NEEDS_INITIAL_EVENTS).await;
     is_invalid(&server, &[NOT_OLDER, ("resourceVersion", "1")], NEEDS_INITIAL_EVENTS).await;
 }
@@ -56,7 +56,7 @@ async fn without_the_gate_all_that_is_wrong_is_said_at_once(server: Server) {
     is_invalid(&server, &[wish, ("resourceVersionMatch", "Exact")], &message).await;
 }
 
-async fn without_the_gate_events_and_custom_objects_are_not_streamed_either(server: Server) {
+async fn without_the_gate_no_resource_is_streamed(server: Server) {
     let widgets = Widgets::define(&server).await;
     for path in [server.core("events"), widgets.path()] {
         let wish =
@@ -77,15 +77,15 @@ async fn begins_with_what_is_there(server: &Server, parameters: &[(&str, &str)])
     watch
 }
 
-async fn without_the_gate_a_watch_from_nowhere_begins_with_what_is_there(server: Server) {
+async fn without_the_gate_unversioned_watch_begins_with_objects(server: Server) {
     begins_with_what_is_there(&server, &[]).await;
 }
 
-async fn without_the_gate_a_watch_from_version_0_begins_with_what_is_there(server: Server) {
+async fn without_the_gate_watch_from_0_begins_with_objects(server: Server) {
     begins_with_what_is_there(&server, &[("resourceVersion", "0")]).await;
 }
 
-async fn without_the_gate_a_watch_from_nowhere_does_not_say_where_its_list_ends(server: Server) {
+async fn without_the_gate_initial_events_have_no_end(server: Server) {
     server.create(&server.secrets(), &labelled("a", "in", "view")).await;
     server.list(&[]).await.expect(200);
     for version in ["", "0"] {
@@ -127,7 +127,7 @@ async fn without_the_gate_a_watch_of_events_begins_with_what_is_there(server: Se
 }
 
 /// Where it is a streaming list, the token is refused.
-async fn without_the_gate_a_watch_from_the_beginning_ignores_limit_and_token(server: Server) {
+async fn without_the_gate_watches_ignore_limit_and_token(server: Server) {
     begins_with_what_is_there(&server, &[("limit", "1"), ("continue", "x")]).await;
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(writes_are_answered_in_protobuf),
         scenario(a_delete_is_answered_with_a_status_in_protobuf),
         scenario(a_refusal_in_protobuf),
-        scenario(a_refusal_is_in_json_where_only_forms_of_objects_are_asked_for),
+        scenario(refusal_is_in_json_if_only_object_forms_are_accepted),
         scenario(a_scale_in_protobuf),
         scenario(metadata_alone_in_protobuf),
         scenario(metadata_alone_of_a_watch_in_protobuf),
@@ -217,7 +217,7 @@ async fn a_refusal_in_protobuf(server: Server) {
     assert_eq!(object.number(6), 404);
 }
 
-async fn a_refusal_is_in_json_where_only_forms_of_objects_are_asked_for(server: Server) {
+async fn refusal_is_in_json_if_only_object_forms_are_accepted(server: Server) {
     let answer = server.get_as(&server.secret_path("a"), METADATA).await;
     answer.refused(404, "NotFound", "secrets \"a\" not found");
 }

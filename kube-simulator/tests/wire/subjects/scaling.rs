@@ -32,7 +32,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(autoscaler_of_v2_shows_in_v1_with_annotations),
         scenario(autoscaler_of_v1_shows_in_v2_with_metrics),
         scenario(patch_of_an_autoscaler_in_v1_keeps_the_rest_of_v2),
-        scenario(lists_and_watches_of_autoscalers_have_the_version_of_the_path),
+        scenario(autoscalers_have_the_version_of_the_path),
     ]
 }
 
@@ -111,7 +111,7 @@ async fn patch_of_an_autoscaler_in_v1_keeps_the_rest_of_v2(server: Server) {
     assert!(object["metadata"].get("annotations").is_none(), "{object}");
 }
 
-async fn lists_and_watches_of_autoscalers_have_the_version_of_the_path(server: Server) {
+async fn autoscalers_have_the_version_of_the_path(server: Server) {
     autoscaler(&server).await;
     let path = server.group("autoscaling/v1", AUTOSCALERS);
     let list = server.get(&path).await.expect(200);

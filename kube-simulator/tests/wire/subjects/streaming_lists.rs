@@ -25,8 +25,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_streaming_list_with_a_field_selector),
         scenario(a_streaming_list_of_any_version),
         scenario(a_streaming_list_not_older_than_a_version),
-        scenario(a_streaming_list_from_the_future_is_an_error_within_the_stream),
-        scenario(a_streaming_list_without_bookmarks_does_not_say_where_it_ends),
+        scenario(streaming_list_from_the_future_is_an_error_event),
+        scenario(streaming_list_without_bookmarks_has_no_end),
         scenario(a_watch_from_nowhere_with_bookmarks_is_a_streaming_list),
         scenario(a_watch_from_version_0_with_bookmarks_is_a_streaming_list),
         scenario(a_watch_from_a_version_is_no_streaming_list),
@@ -113,7 +113,7 @@ async fn a_streaming_list_not_older_than_a_version(server: Server) {
     assert!(version(&watch.expect("BOOKMARK").await) >= last);
 }
 
-async fn a_streaming_list_from_the_future_is_an_error_within_the_stream(server: Server) {
+async fn streaming_list_from_the_future_is_an_error_event(server: Server) {
     let mut watch = server.watch(&streaming(&[("resourceVersion", "9000000000")])).await;
     let refusal = Refusal(watch.expect("ERROR").await);
     refusal.is_status(504, "Timeout");
@@ -123,7 +123,7 @@ async fn a_streaming_list_from_the_future_is_an_error_within_the_stream(server: 
     watch.ends().await;
 }
 
-async fn a_streaming_list_without_bookmarks_does_not_say_where_it_ends(server: Server) {
+async fn streaming_list_without_bookmarks_has_no_end(server: Server) {
     server.create_secrets(&["a"]).await;
     let parameters = [STREAMING[0], STREAMING[1], ("timeoutSeconds", "10")];
     assert_eq!(server.watch(&parameters).await.rest().await, ["ADDED a"]);

@@ -12,7 +12,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_write_of_the_status_leaves_the_rest),
         scenario(a_write_of_the_status_may_set_labels_of_built_in_kinds),
         scenario(a_write_of_the_status_leaves_the_labels_of_deployments),
-        scenario(a_write_of_the_status_leaves_the_metadata_of_volume_attachments),
+        scenario(status_write_keeps_metadata_of_volume_attachments),
         scenario(an_update_of_the_status_replaces_it),
         scenario(an_update_of_the_status_from_an_old_version_is_a_conflict),
         scenario(a_write_of_the_status_counts_no_generation),
@@ -72,7 +72,7 @@ async fn a_write_of_the_status_leaves_the_labels_of_deployments(server: Server) 
     assert_eq!(changed["metadata"]["generation"], 1);
 }
 
-async fn a_write_of_the_status_leaves_the_metadata_of_volume_attachments(server: Server) {
+async fn status_write_keeps_metadata_of_volume_attachments(server: Server) {
     let source = json!({ "persistentVolumeName": "none" });
     let spec = json!({ "attacher": "wire.test", "nodeName": "wire-no-such-node", "source": source });
     let path = "/apis/storage.k8s.io/v1/volumeattachments";

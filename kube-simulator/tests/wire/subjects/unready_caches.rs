@@ -12,13 +12,13 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     // Alone, because a real server's controllers wait for such a cache, too.
     vec![
         scenario(an_unready_cache_refuses_what_it_would_serve).alone(),
-        scenario(what_is_wrong_with_a_request_is_said_before_that_a_cache_is_unready).alone(),
+        scenario(invalid_request_is_refused_before_an_unready_cache).alone(),
         scenario(in_the_place_of_an_unready_cache_etcd_gives_pages).alone(),
-        scenario(in_the_place_of_an_unready_cache_etcd_gives_single_objects_and_takes_writes).alone(),
-        scenario(in_the_place_of_an_unready_cache_etcd_refuses_the_future_at_once).alone(),
+        scenario(etcd_serves_objects_and_writes_without_cache).alone(),
+        scenario(etcd_refuses_the_future_without_cache).alone(),
         scenario(a_cache_that_has_become_ready_has_everything).alone(),
         // There are no controllers that would wait.
-        scenario(the_longer_a_cache_is_unready_the_later_clients_are_to_come_again).with_other_gates(),
+        scenario(retry_after_grows_while_the_cache_is_unready).with_other_gates(),
     ]
 }
 
@@ -50,7 +50,7 @@ async fn an_unready_cache_refuses_what_it_would_serve(server: Server) {
     widgets.become_ready().await;
 }
 
-async fn what_is_wrong_with_a_request_is_said_before_that_a_cache_is_unready(server: Server) {
+async fn invalid_request_is_refused_before_an_unready_cache(server: Server) {
     let widgets = UnreadyWidgets::with(&server, &THREE).await;
     let wrong = widgets.ask("?watch=1&resourceVersionMatch=NotOlderThan").await;
     wrong.refused_with(422, "Invalid", "resourceVersionMatch is forbidden for watch");
@@ -79,7 +79,7 @@ async fn in_the_place_of_an_unready_cache_etcd_gives_pages(server: Server) {
     widgets.become_ready().await;
 }
 
-async fn in_the_place_of_an_unready_cache_etcd_gives_single_objects_and_takes_writes(server: Server) {
+async fn etcd_serves_objects_and_writes_without_cache(server: Server) {
     let widgets = UnreadyWidgets::with(&server, &THREE).await;
     for query in ["", "?resourceVersion=0", "?resourceVersion=1"] {
         let widget = widgets.ask(&format!("/a{query}")).await.expect(200);
@@ -94,7 +94,7 @@ async fn in_the_place_of_an_unready_cache_etcd_gives_single_objects_and_takes_wr
     widgets.become_ready().await;
 }
 
-async fn in_the_place_of_an_unready_cache_etcd_refuses_the_future_at_once(server: Server) {
+async fn etcd_refuses_the_future_without_cache(server: Server) {
     let widgets = UnreadyWidgets::with(&server, &THREE).await;
     for query in
         ["/a?resourceVersion=99999999", "?limit=1&resourceVersion=99999999&resourceVersionMatch=NotOlderThan"]
@@ -116,7 +116,7 @@ async fn a_cache_that_has_become_ready_has_everything(server: Server) {
 }
 
 /// It grows as e^(0.06 t), t in seconds, so that it is 2 after 11.6 seconds and 3 after 18.4.
-async fn the_longer_a_cache_is_unready_the_later_clients_are_to_come_again(server: Server) {
+async fn retry_after_grows_while_the_cache_is_unready(server: Server) {
     let begun = Instant::now();
     let widgets = UnreadyWidgets::with(&server, &THREE).await;
     let (mut last, mut ticks) = (1_u32, tokio::time::interval(AGAIN));

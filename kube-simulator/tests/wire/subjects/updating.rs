@@ -20,7 +20,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(an_update_without_name_is_refused),
         scenario(an_update_in_another_namespace_is_refused),
         scenario(an_update_of_a_collection_is_not_allowed),
-        scenario(an_update_from_a_version_that_is_no_number_is_an_internal_error),
+        scenario(update_with_invalid_version_is_an_internal_error),
         scenario(a_dry_run_of_an_update_shows_and_stores_nothing),
         scenario(an_update_keeps_what_is_the_servers),
         scenario(an_update_does_not_mark_for_deletion),
@@ -132,7 +132,7 @@ async fn an_update_of_a_collection_is_not_allowed(server: Server) {
     answer.refused(405, "MethodNotAllowed", message);
 }
 
-async fn an_update_from_a_version_that_is_no_number_is_an_internal_error(server: Server) {
+async fn update_with_invalid_version_is_an_internal_error(server: Server) {
     let mut object = server.create_secrets(&["a"]).await;
     object["metadata"]["resourceVersion"] = "abc".into();
     put(&server, &object).await.refused(500, "", "strconv.ParseUint: parsing \"abc\": invalid syntax");

@@ -23,7 +23,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(exactly_goes_with_pages),
         scenario(exactly_before_the_first_object_is_empty),
         scenario(exactly_a_forgotten_version_has_expired).alone(),
-        scenario(what_has_been_compacted_is_listed_no_more_and_watched_from_all_the_same).alone(),
+        scenario(compacted_version_is_watched_but_not_listed).alone(),
         scenario(a_version_that_has_not_come_times_out),
         scenario(an_exact_version_that_has_not_come_times_out),
         scenario(a_version_that_has_not_come_times_out_with_a_limit),
@@ -151,7 +151,7 @@ async fn exactly_a_forgotten_version_has_expired(server: Server) {
 }
 
 /// The server remembers more than etcd does: states until it hears that etcd has forgotten them, and events.
-async fn what_has_been_compacted_is_listed_no_more_and_watched_from_all_the_same(server: Server) {
+async fn compacted_version_is_watched_but_not_listed(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await).to_string();
     server.create_secrets(&["b"]).await;
     let page = server.list(&[("limit", "1")]).await.expect(200);

@@ -18,7 +18,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_watch_from_nowhere_begins_with_what_is_there),
         scenario(a_watch_from_version_0_begins_with_what_is_there),
         scenario(a_watch_without_initial_events_begins_now),
-        scenario(a_deleted_object_comes_last_seen_with_the_version_of_its_deletion),
+        scenario(deleted_event_has_last_state_and_deletion_version),
         scenario(a_watch_of_a_namespace_is_silent_about_others),
         scenario(a_watch_over_all_namespaces_hears_of_each),
         scenario(a_watch_of_one_object_by_name),
@@ -41,7 +41,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(nobody_gets_bookmarks_who_does_not_ask),
         scenario(a_bookmark_is_as_good_a_start_as_an_event),
         scenario(many_watches_hear_the_same),
-        scenario(a_watch_that_nobody_reads_is_ended_without_a_word_and_counted)
+        scenario(unread_watch_is_ended_and_counted)
             .alone()
             .over_a_socket()
             .differs("The simulator notices when its reader goes on, a real server at once."),
@@ -128,7 +128,7 @@ async fn a_watch_without_initial_events_begins_now(server: Server) {
     }
 }
 
-async fn a_deleted_object_comes_last_seen_with_the_version_of_its_deletion(server: Server) {
+async fn deleted_event_has_last_state_and_deletion_version(server: Server) {
     let created = server.create(&server.secrets(), &labelled("a", "is", "last")).await;
     let mut watch = server.watch(&[("resourceVersion", &version(&created).to_string())]).await;
     server.delete(&server.secret_path("a")).await.expect(200);
@@ -417,7 +417,7 @@ async fn write_too_much(server: &Server, ended_before: u64) -> usize {
     panic!("a watch should have been ended by now");
 }
 
-async fn a_watch_that_nobody_reads_is_ended_without_a_word_and_counted(server: Server) {
+async fn unread_watch_is_ended_and_counted(server: Server) {
     let before = ended_unread(&server.get("/metrics").await);
     let from = now(&server).await;
     let mut watch = server.watch(&[("resourceVersion", &from)]).await;
