@@ -14,20 +14,20 @@ const WRITE: &str = "INFORMER_WRITE_WIRE_TABLE";
 const HEAD: &str = "\
 # Wire scenarios
 
-What a client can see of an API server, as scenarios in plain HTTP. Each is one function in
-`kube-simulator/tests/wire/subjects`, which runs against the simulator in `cargo test`, and against a real
-kube-apiserver in `cargo xtask e2e`. Where the two differ, the last column says how, and the scenario asserts both.
+A wire scenario describes the behaviour of an API server as its clients see it, in plain HTTP. Each scenario is one function in
+`kube-simulator/tests/wire/subjects`. It runs against the simulator in `cargo test`, and against a real kube-apiserver in
+`cargo xtask e2e`. This page counts the scenarios per subject and lists those that do not behave alike on both; such a scenario
+asserts both behaviours.
 
-What a server does only with other feature gates is compared with one of its own, which has `CBORServingAndStorage` on and
-`WatchList` off, and other objects.
+Some scenarios need a real server in a particular state:
 
-What a server does only when it is in a bad way is brought about on the real one, too (`kube-simulator/tests/wire/trouble.rs`):
-its watch cache is kept from being filled, and an object made unreadable, through its etcd; flow control has few places, which
-are taken; and further API servers before the same etcd are told to leave. Each of these serves for one scenario. What the
-garbage collector does is compared where a controller-manager runs, as in CI.
+- With other feature gates: a server of its own, with `CBORServingAndStorage` on and `WatchList` off.
+- In trouble (`kube-simulator/tests/wire/trouble.rs`): through etcd, the watch cache is kept from being filled, and an object is made
+  unreadable; the places of flow control are occupied; and further API servers on the same etcd are told to shut down.
+- With a controller-manager, as in CI: the scenarios of the garbage collector.
 
-This file is written by `INFORMER_WRITE_WIRE_TABLE=1 cargo test -p kube-simulator --test wire table`; without the
-variable the same command checks it.
+`INFORMER_WRITE_WIRE_TABLE=1 cargo test -p kube-simulator --test wire table` writes this file. Without the variable, the command
+compares it.
 ";
 
 /// The tests of the table and of the rows themselves.
@@ -67,16 +67,12 @@ fn repeated_name(scenarios: &[Scenario]) -> Option<&'static str> {
 fn render(scenarios: &[Scenario]) -> String {
     let mut text = HEAD.to_owned();
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "\n{}", summary(scenarios));
-    let mut subject = "";
-    for scenario in scenarios {
-        if scenario.subject != subject {
-            subject = scenario.subject;
-            let _ = writeln!(text, "\n## {}\n", sentence(subject));
-            text.push_str("| scenario | simulator | real server | difference |\n|---|---|---|---|\n");
-        }
-        text.push_str(&row(scenario));
+    let _ = writeln!(text, "\n{}\n\n| subject | scenarios |\n|---|---|", summary(scenarios));
+    for subject in scenarios.chunk_by(|a, b| a.subject == b.subject) {
+        let _ = writeln!(text, "| {} | {} |", sentence(subject[0].subject), subject.len());
     }
+    text.push_str("\n## Differences\n\n| subject | scenario | difference |\n|---|---|---|\n");
+    scenarios.iter().for_each(|scenario| text.push_str(&row(scenario).unwrap_or_default()));
     text
 }
 
@@ -84,24 +80,24 @@ fn summary(scenarios: &[Scenario]) -> String {
     let on = |place| scenarios.iter().filter(|scenario| scenario.runs_on(place)).count();
     let both = scenarios.iter().filter(|scenario| scenario.left_out.is_none()).count();
     let differ = scenarios.iter().filter(|scenario| scenario.difference.is_some()).count();
+    let gates = scenarios.iter().filter(|scenario| scenario.target == Target::OtherGates).count();
     format!(
-        "Scenarios: {}; on the simulator: {}; on the real server: {}; on both: {both}, of which {differ} differ.",
+        "Scenarios: {}; on the simulator: {}; on the real server: {}; on both: {both}, of which {differ} differ; with other \
+         feature gates: {gates}.",
         scenarios.len(),
         on(Place::Simulator),
         on(Place::Server),
     )
 }
 
-fn row(scenario: &Scenario) -> String {
-    let ran = |place| if scenario.runs_on(place) { "yes" } else { "no" };
-    let remark = match (scenario.difference, scenario.left_out, scenario.target) {
-        (Some(difference), ..) => difference.to_owned(),
-        (_, Some((_, why)), _) => format!("Left out: {why}."),
-        (_, _, Target::OtherGates) => "With other feature gates.".to_owned(),
-        _ => String::new(),
+/// The row of a scenario that differs, or runs in one place only.
+fn row(scenario: &Scenario) -> Option<String> {
+    let remark = match (scenario.difference, scenario.left_out) {
+        (Some(difference), _) => difference.to_owned(),
+        (None, Some((_, why))) => format!("Left out: {why}."),
+        (None, None) => return None,
     };
-    let (simulator, server) = (ran(Place::Simulator), ran(Place::Server));
-    format!("| {} | {simulator} | {server} | {remark} |\n", sentence(scenario.name))
+    Some(format!("| {} | {} | {remark} |\n", sentence(scenario.subject), sentence(scenario.name)))
 }
 
 /// Makes a sentence of a name.
