@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use informer_core::{ListWatchError, ResourceVersion};
 use informer_factory::{InformerOptions, SharedIndexInformer, WaitOutcome};
+use informer_reflector::ReflectorConfig;
 use informer_testing::MemorySource;
 use serde_json::json;
 use tokio::sync::{Mutex, watch};
@@ -16,6 +17,10 @@ use crate::item::{Census, Item};
 
 /// Long enough for anything that is going to happen at all.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The waits of the reflector after failures. The producers wait for their writes to arrive; with the default, up to 30
+/// seconds long, all of them would mostly wait.
+const BACKOFF: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(50)];
 
 /// What everybody shares.
 pub(crate) struct World {
@@ -68,7 +73,9 @@ impl World {
         let source = MemorySource::new("items");
         // Lists of both kinds come under the hammer, from run to run.
         let source = if seed % 2 == 1 { source.streaming_lists() } else { source };
-        let options = InformerOptions::new().resync_period(Duration::from_secs(1));
+        let [first, longest] = BACKOFF;
+        let reflector = ReflectorConfig::new().backoff(first, longest);
+        let options = InformerOptions::new().reflector(reflector).resync_period(Duration::from_secs(1));
         let (informer, task) = SharedIndexInformer::new(Arc::new(source.clone()), options);
         let shutdown = CancellationToken::new();
         let running = tokio::spawn(task.run(shutdown.clone()));
