@@ -43,6 +43,7 @@ mod shared;
 mod slot_map;
 mod snapshot;
 mod sync;
+mod transaction;
 mod writer;
 
 pub use error::{IndexError, IndexFailure};
@@ -56,4 +57,5 @@ pub use mutation_cache::{MutationCache, MutationCacheOptions};
 pub use objects::{IntoIter, Objects};
 pub use reflected_store::ReflectedStore;
 pub use snapshot::Snapshot;
+pub use transaction::PreparedTransaction;
 pub use writer::{Change, StoreWriter, store};

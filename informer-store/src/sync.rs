@@ -2,10 +2,12 @@
 //! `tests/loom.rs` can try every order in which threads may come to them.
 
 #[cfg(not(informer_loom))]
-pub(crate) use parking_lot::{Mutex, RwLock};
+pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
 #[cfg(not(informer_loom))]
 pub(crate) use unmodelled::Condvar;
 
+#[cfg(informer_loom)]
+pub(crate) use loom::sync::MutexGuard;
 #[cfg(informer_loom)]
 pub(crate) use modelled::{Condvar, Mutex, RwLock};
 

@@ -89,11 +89,12 @@ fn i3_transaction_is_visible_only_once_published() {
                     assert!(value == 1 || ended > 0, "it was not to be seen yet");
                 }
             });
-            writer.transaction_with(put_all(count, 2), Some(&2.into()), &[], |commit| {
-                published.store(1, loom::sync::atomic::Ordering::SeqCst);
-                commit();
-                published.store(2, loom::sync::atomic::Ordering::SeqCst);
-            });
+            let version = 2.into();
+            let mut prepared = writer.prepare(put_all(count, 2), Some(&version), &[]);
+            published.store(1, loom::sync::atomic::Ordering::SeqCst);
+            prepared.commit();
+            published.store(2, loom::sync::atomic::Ordering::SeqCst);
+            drop(prepared);
             reader.join().expect("in the right order");
         });
     }

@@ -513,13 +513,14 @@ fn last_change_of_a_key_in_a_transaction_counts() {
 }
 
 #[test]
-fn panic_in_publisher_still_publishes() {
+fn prepared_transaction_dropped_by_a_panic_is_committed() {
     for count in [1, 1_000] {
         let (mut writer, indexer) = store::<Item>();
         let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
         let changes = (0..count).map(|n| Change::Put(item(&n.to_string(), 1, &[1]))).collect();
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            writer.transaction_with(changes, None, &[], |_| std::panic::resume_unwind(Box::new("told to")));
+            let _prepared = writer.prepare(changes, None, &[]);
+            std::panic::resume_unwind(Box::new("on purpose"));
         }));
         assert!(outcome.is_err());
         assert_eq!((indexer.len(), by_tag.count(&1)), (count, count));
@@ -721,7 +722,7 @@ fn i9_namespaces_that_come_one_by_one_have_a_watermark_each() {
         let Poll::Ready(Some(batch)) = next.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
             panic!("there is news");
         };
-        writer.transaction_with(Vec::new(), batch.watermark(), batch.feed_news(), |commit| commit());
+        writer.prepare(Vec::new(), batch.watermark(), batch.feed_news()).finish();
     };
     list(&a, 7);
     follow();

@@ -47,13 +47,11 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
         drop(state);
         let Outcome { changes, events } = outcome;
         let events = EventBatch { events, completes_initial_list: batch.completes_initial_list() };
-        let mut published = None;
-        let failures =
-            self.writer.transaction_with(changes, batch.watermark(), batch.feed_news(), |commit| {
-                // I3: the processor has the store commit before it tells anybody.
-                published = Some(self.processor.publish(events, commit));
-            });
-        // I8: handlers are woken, and old objects go, when the store can be written again.
+        let mut transaction = self.writer.prepare(changes, batch.watermark(), batch.feed_news());
+        // I3: the store changes before any handler can receive the events.
+        let published = self.processor.publish(events, || transaction.commit());
+        // I8: old objects are dropped, and then handlers are woken, when the store's write lock is free again.
+        let failures = transaction.finish();
         drop(published);
         self.index_failures.report(&failures);
         if let Some(resource_version) = batch.watermark() {

@@ -1,0 +1,216 @@
+//! [`PreparedTransaction`]: changes for which the index functions have run, until readers see them.
+//!
+//! Many changes are applied to a copy of the state beforehand, and `commit` only swaps the states. Few changes are
+//! applied by `commit` itself. So a reader waits for a few hundred changes at most, whatever the size of the transaction.
+//! client-go holds its lock while it rebuilds every index (`threadSafeMap.Replace`).
+
+use std::fmt;
+use std::sync::Arc;
+
+use informer_core::{Cached, FeedNews, ResourceVersion};
+
+use crate::index::{Applied, Computed, Logged, LoggedChange, value_panicked};
+use crate::shared::{State, WriterNotes};
+use crate::slot_map::{Cursor, SlotMap};
+use crate::sync::{MutexGuard, RwLock};
+use crate::{Change, IndexFailure};
+
+/// The largest number of changes that is applied in place. That takes some hundred microseconds.
+const MAX_IN_PLACE: usize = 256;
+
+/// A transaction that holds the store's write lock, made by [`StoreWriter::prepare`](crate::StoreWriter::prepare).
+///
+/// Dropping it commits, so that the indices and the objects always agree.
+pub struct PreparedTransaction<'a, K> {
+    // I8: the lock is released before the objects of `transaction` are dropped, because it is declared first.
+    notes: MutexGuard<'a, WriterNotes<K>>,
+    transaction: Transaction<'a, K>,
+    state: &'a RwLock<State<K>>,
+    /// The state to come, if it was made beside the current one.
+    next: Option<State<K>>,
+    is_committed: bool,
+    new_failures: Vec<IndexFailure>,
+    /// Failures of indices under construction.
+    joining_failures: Vec<IndexFailure>,
+}
+
+impl<'a, K> PreparedTransaction<'a, K> {
+    pub(crate) fn new(
+        mut transaction: Transaction<'a, K>,
+        mut failures: Vec<IndexFailure>,
+        mut notes: MutexGuard<'a, WriterNotes<K>>,
+        state: &'a RwLock<State<K>>,
+    ) -> Self {
+        let new_failures = notes.note_failures(&transaction.changes, &mut failures);
+        let next = transaction.apply_beside(state, &mut notes);
+        Self { notes, transaction, state, next, is_committed: false, new_failures, joining_failures: failures }
+    }
+
+    /// Makes the changes visible to readers, all at once (I3). Further calls change nothing.
+    ///
+    /// It takes microseconds, and calls no code of the user, so the caller may hold a lock. Dropped objects are kept
+    /// until [`finish`](Self::finish).
+    pub fn commit(&mut self) {
+        if std::mem::replace(&mut self.is_committed, true) {
+            return;
+        }
+        let mut state = self.state.write();
+        match self.next.take() {
+            Some(next) => self.transaction.old_state = Some(std::mem::replace(&mut *state, next)),
+            None => self.transaction.apply(&mut state, &mut self.notes),
+        }
+    }
+
+    /// Commits if that has not been done, releases the write lock, and drops the objects that were replaced.
+    ///
+    /// Returns the objects that an index function could place before and can't place now.
+    pub fn finish(mut self) -> Vec<IndexFailure> {
+        self.close()
+    }
+
+    fn close(&mut self) -> Vec<IndexFailure> {
+        self.commit();
+        let mut new_failures = std::mem::take(&mut self.new_failures);
+        self.notes.add_failures(&std::mem::take(&mut self.transaction.panicked), &mut new_failures);
+        self.transaction.log(&mut self.notes, std::mem::take(&mut self.joining_failures));
+        new_failures
+    }
+}
+
+impl<K> Drop for PreparedTransaction<'_, K> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl<K> fmt::Debug for PreparedTransaction<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedTransaction")
+            .field("changes", &self.transaction.changes.len())
+            .field("is_committed", &self.is_committed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The changes with their index values, and then the objects that the changes replaced.
+///
+/// Drop it only while no lock is held (I8).
+pub(crate) struct Transaction<'a, K> {
+    changes: Vec<Change<K>>,
+    watermark: Option<&'a ResourceVersion>,
+    of_namespaces: &'a [FeedNews],
+    /// In the order of [`WriterNotes::definitions`].
+    computed: Vec<Computed>,
+    /// The slot of each change, and whether the object is new there.
+    slots: Vec<Option<(u32, bool)>>,
+    replaced: Vec<Cached<K>>,
+    old_state: Option<State<K>>,
+    /// Objects that an index can't place, because a value's `Hash` or `Eq` panicked.
+    panicked: Vec<IndexFailure>,
+}
+
+impl<'a, K> Transaction<'a, K> {
+    pub(crate) fn new(
+        changes: Vec<Change<K>>,
+        watermark: Option<&'a ResourceVersion>,
+        of_namespaces: &'a [FeedNews],
+        computed: Vec<Computed>,
+    ) -> Self {
+        let slots = Vec::with_capacity(changes.len());
+        Self {
+            changes,
+            watermark,
+            of_namespaces,
+            computed,
+            slots,
+            replaced: Vec::new(),
+            old_state: None,
+            panicked: Vec::new(),
+        }
+    }
+
+    /// Applies the changes to a copy of the state, if there are too many of them to do it in place.
+    fn apply_beside(&mut self, state: &RwLock<State<K>>, notes: &mut WriterNotes<K>) -> Option<State<K>> {
+        // The logs of indices under construction name slots.
+        let may_compact = notes.joining.is_empty();
+        let mut next = {
+            let current = state.read();
+            let is_large = self.changes.len() > MAX_IN_PLACE || current.would_grow(self.changes.len());
+            (is_large || (may_compact && current.is_sparse())).then(|| current.clone())?
+        };
+        self.apply(&mut next, notes);
+        if may_compact && next.is_sparse() {
+            next.compact(notes);
+        }
+        Some(next)
+    }
+
+    fn apply(&mut self, state: &mut State<K>, notes: &mut WriterNotes<K>) {
+        let mut cursor = Cursor::default();
+        for change in &self.changes {
+            self.slots.push(apply_change(&mut state.objects, change, &mut cursor, &mut self.replaced));
+        }
+        let indices = state.indices.iter_mut().zip(&mut notes.indices).zip(&mut self.computed);
+        for ((named, notes), computed) in indices {
+            let mut applied = self.changes.iter().zip(&self.slots).map(|(change, slot)| {
+                let key = matches!(change, Change::Put(_)).then(|| change.key());
+                slot.map(|(slot, is_new)| Applied { slot, key, is_new })
+            });
+            let definition = &notes.definition;
+            let panicked = definition.apply(named.index.as_mut(), &mut notes.by_slot, computed, &mut applied);
+            let changes = panicked.into_iter().map(|position| &self.changes[position]);
+            self.panicked
+                .extend(changes.map(|change| {
+                    value_panicked(definition.name(), change.key(), change.resource_version())
+                }));
+        }
+        if let Some(watermark) = self.watermark {
+            state.watermark = watermark.clone();
+        }
+        if !self.of_namespaces.is_empty() {
+            Arc::make_mut(&mut state.watermarks).apply(self.of_namespaces);
+        }
+    }
+
+    /// Adds the changes, and the failures of their own, to the logs of the indices under construction.
+    fn log(&mut self, notes: &mut WriterNotes<K>, mut failures: Vec<IndexFailure>) {
+        let computed = self.computed.drain(notes.indices.len()..);
+        for (joining, computed) in notes.joining.iter_mut().zip(computed) {
+            let changes = self.changes.iter().zip(&self.slots).map(|(change, slot)| LoggedChange {
+                key: change.key().clone(),
+                resource_version: change.resource_version(),
+                is_put: matches!(change, Change::Put(_)),
+                slot: *slot,
+            });
+            let of_this = |failure: &mut IndexFailure| failure.index == joining.definition.name();
+            joining.log.push(Logged {
+                computed,
+                changes: changes.collect(),
+                failures: failures.extract_if(.., of_this).collect(),
+            });
+        }
+    }
+}
+
+/// Makes one change in the table of objects. Returns its slot, and whether the object is new there.
+fn apply_change<K>(
+    objects: &mut SlotMap<Cached<K>>,
+    change: &Change<K>,
+    cursor: &mut Cursor,
+    replaced: &mut Vec<Cached<K>>,
+) -> Option<(u32, bool)> {
+    let key = change.key();
+    let found = cursor.find(objects, key.hash_value(), |object| object.key() == key).map(|(slot, _)| slot);
+    match (change, found) {
+        (Change::Put(object), Some(slot)) => {
+            replaced.extend(objects.set(slot, object.clone()));
+            Some((slot, false))
+        }
+        (Change::Put(object), None) => Some((objects.insert(key.hash_value(), object.clone()), true)),
+        (Change::Remove(_), Some(slot)) => {
+            replaced.extend(objects.remove(key.hash_value(), slot));
+            Some((slot, false))
+        }
+        (Change::Remove(_), None) => None,
+    }
+}
