@@ -16,8 +16,8 @@ pub enum Delta<K> {
     Updated(Cached<K>),
     /// A list reported the object: a new one, or another version of a known one.
     Replaced(Cached<K>),
-    /// The object is handed out again, unchanged, because a resync is due.
-    Sync(Cached<K>),
+    /// A resync is due for the object with this key; the consumer's store has the object.
+    Sync(ObjectKey),
     /// The object is gone.
     Deleted(Deleted<K>),
     /// The object, in the newest state that is known, is not followed any more, because its namespace isn't. What has
@@ -30,24 +30,19 @@ impl<K> Delta<K> {
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
         match self {
-            Self::Added(obj)
-            | Self::Updated(obj)
-            | Self::Replaced(obj)
-            | Self::Sync(obj)
-            | Self::Released(obj) => obj.key(),
+            Self::Added(obj) | Self::Updated(obj) | Self::Replaced(obj) | Self::Released(obj) => obj.key(),
+            Self::Sync(key) => key,
             Self::Deleted(deleted) => deleted.key(),
         }
     }
 
-    /// Returns the object in its state after the change, or its last known one if it was deleted or released.
+    /// Returns the object after the change, or its last known state if it was deleted or released; `None` for
+    /// [`Sync`](Self::Sync), and for a deletion whose last state is unknown.
     #[must_use]
     pub fn object(&self) -> Option<&Cached<K>> {
         match self {
-            Self::Added(obj)
-            | Self::Updated(obj)
-            | Self::Replaced(obj)
-            | Self::Sync(obj)
-            | Self::Released(obj) => Some(obj),
+            Self::Added(obj) | Self::Updated(obj) | Self::Replaced(obj) | Self::Released(obj) => Some(obj),
+            Self::Sync(_) => None,
             Self::Deleted(deleted) => deleted.last_known(),
         }
     }
@@ -71,7 +66,7 @@ impl<K> Clone for Delta<K> {
             Self::Added(obj) => Self::Added(obj.clone()),
             Self::Updated(obj) => Self::Updated(obj.clone()),
             Self::Replaced(obj) => Self::Replaced(obj.clone()),
-            Self::Sync(obj) => Self::Sync(obj.clone()),
+            Self::Sync(key) => Self::Sync(key.clone()),
             Self::Deleted(deleted) => Self::Deleted(deleted.clone()),
             Self::Released(obj) => Self::Released(obj.clone()),
         }

@@ -28,6 +28,10 @@ impl<K> UnderWay<K> {
 
     /// Adds a change that is newer than those of its key before.
     fn add(&mut self, delta: Delta<K>) {
+        // A resync is queued only if nothing else is: then the known object is the newest.
+        if matches!(delta, Delta::Sync(_)) {
+            return;
+        }
         if let Some(&position) = self.by_key.get(delta.key()) {
             self.newest[position] = delta;
         } else {

@@ -155,9 +155,9 @@ impl<K: 'static> State<K> {
     /// What is known of a key after all that is on its way; `None` if it does not exist.
     fn newest(&self, key: &ObjectKey, known: Option<&dyn KnownObjects<K>>) -> Option<Cached<K>> {
         match self.last_queued(key).or_else(|| self.last_in_flight(key)) {
+            Some(Delta::Sync(_)) | None => known?.known(key),
             Some(last) if last.is_end() => None,
             Some(last) => last.object().cloned(),
-            None => known?.known(key),
         }
     }
 

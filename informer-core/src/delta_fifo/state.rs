@@ -253,8 +253,8 @@ impl<K: 'static> State<K> {
             if self.is_queued(key) || self.last_in_flight(key).is_some() || self.feeds.is_arriving(key) {
                 continue;
             }
-            if let Some(object) = known.known(key) {
-                self.enqueue(Delta::Sync(object));
+            if known.known(key).is_some() {
+                self.enqueue(Delta::Sync(key.clone()));
             }
         }
     }

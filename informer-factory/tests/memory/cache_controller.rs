@@ -222,6 +222,7 @@ async fn controller_with_store_takes_backlogs_and_resyncs() {
         for pending in batch.items() {
             calls.send(shown(pending)).expect("the test listens");
             let change = match &pending.deltas[pending.deltas.len() - 1] {
+                Delta::Sync(_) => continue,
                 Delta::Deleted(deleted) => Change::Remove(deleted.key().clone()),
                 other => Change::Put(other.object().cloned().expect("it is not a deletion")),
             };
@@ -239,7 +240,7 @@ async fn controller_with_store_takes_backlogs_and_resyncs() {
     assert_eq!((indexer.len(), indexer.watermark()), (2, source.resource_version()));
     let mut resynced = [called.recv().await, called.recv().await].map(|call| call.expect("a resync"));
     resynced.sort();
-    assert_eq!(resynced, ["a S:1", "b S:2"]);
+    assert_eq!(resynced, ["a S:?", "b S:?"]);
     assert_eq!(started.elapsed().as_secs(), 20, "not at the first check");
     shutdown.cancel();
     run.await.expect("no panic");
