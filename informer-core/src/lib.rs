@@ -58,7 +58,7 @@ pub use owned_object::OwnedObject;
 pub use packed::Packed;
 pub use panics::panic_message;
 pub use processor::{
-    EventStream, HandlerOptions, HandlerRegistration, HandlerStats, Published, Resync, SharedProcessor,
+    EventStream, HandlerOptions, HandlerRegistration, HandlerStats, PublishGuard, Resync, SharedProcessor,
 };
 pub use reflector_store::{KnownObjects, ReflectorStore, Replacement};
 pub use resource_version::ResourceVersion;

@@ -44,7 +44,7 @@ enum Step {
     Join {
         threshold: Option<usize>,
         resync: bool,
-        forgoes_old_states: bool,
+        coalesce_drops_old: bool,
     },
     Read {
         reader: usize,
@@ -71,8 +71,8 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (prop::collection::vec(change(), 0..9), prop::bool::weighted(0.1))
             .prop_map(|(changes, completes)| Step::Publish { changes, completes }),
         1 => Just(Step::Check),
-        1 => (threshold, any::<bool>(), any::<bool>()).prop_map(|(threshold, resync, forgoes_old_states)| {
-            Step::Join { threshold, resync, forgoes_old_states }
+        1 => (threshold, any::<bool>(), any::<bool>()).prop_map(|(threshold, resync, coalesce_drops_old)| {
+            Step::Join { threshold, resync, coalesce_drops_old }
         }),
         4 => (0..4_usize, 1..30_usize).prop_map(|(reader, count)| Step::Read { reader, count }),
         1 => (0..8_usize).prop_map(Step::Leave),
@@ -101,7 +101,7 @@ struct Reader {
     stream: EventStream<u64>,
     threshold: Option<usize>,
     wants_resyncs: bool,
-    forgoes_old_states: bool,
+    coalesce_drops_old: bool,
     /// What existed when it joined and it has not been told of.
     replay: BTreeMap<ObjectKey, u64>,
     joined_late: bool,
@@ -205,8 +205,8 @@ impl World {
                 let wanted = self.readers.iter().any(|reader| reader.wants_resyncs);
                 assert_eq!(self.processor.check_resync(), wanted);
             }
-            Step::Join { threshold, resync, forgoes_old_states } => {
-                self.join(threshold, resync, forgoes_old_states);
+            Step::Join { threshold, resync, coalesce_drops_old } => {
+                self.join(threshold, resync, coalesce_drops_old);
             }
             Step::Read { reader, count } => {
                 if let Some(reader) = self.readers.get_mut(reader) {
@@ -219,16 +219,16 @@ impl World {
         self.readers.iter().for_each(|reader| reader.check(self.list_complete));
     }
 
-    fn join(&mut self, threshold: Option<usize>, wants_resyncs: bool, forgoes_old_states: bool) {
+    fn join(&mut self, threshold: Option<usize>, wants_resyncs: bool, coalesce_drops_old: bool) {
         let resync = if wants_resyncs { Resync::Default } else { Resync::Never };
         let mut options = HandlerOptions::new().threshold(threshold).resync(resync);
-        options.forgoes_old_states = forgoes_old_states;
+        options.coalesce_drops_old = coalesce_drops_old;
         let existing: Vec<_> = self.truth.values().cloned().collect();
         self.readers.push(Reader {
             stream: self.processor.events(&options, move || existing.into_iter()),
             threshold,
             wants_resyncs,
-            forgoes_old_states,
+            coalesce_drops_old,
             replay: self.truth.iter().map(|(key, object)| (key.clone(), **object)).collect(),
             joined_late: self.list_complete,
             known: BTreeMap::new(),
@@ -261,12 +261,12 @@ impl Reader {
             Event::Updated { old, new } => {
                 self.hear_of(&key, **new, history);
                 let told = self.known.insert(key, **new);
-                let is_forgone = self.forgoes_old_states && old.ptr_eq(new) && told.is_some();
+                let is_forgone = self.coalesce_drops_old && old.ptr_eq(new) && told.is_some();
                 assert!(is_forgone || told == Some(**old), "I4: {event:?} of another state");
             }
             Event::Released(object) => {
                 let told = self.known.remove(&key);
-                let is_forgone = self.forgoes_old_states && told < Some(**object);
+                let is_forgone = self.coalesce_drops_old && told < Some(**object);
                 assert!(
                     told.is_some() && (is_forgone || told == Some(**object)),
                     "I4: {event:?} after {told:?}"
@@ -280,7 +280,7 @@ impl Reader {
             Event::Deleted(deleted) => {
                 let told = self.known.remove(&key);
                 let previous = deleted.previous().map(|previous| **previous);
-                let is_forgone = self.forgoes_old_states && told.is_some() && previous > told;
+                let is_forgone = self.coalesce_drops_old && told.is_some() && previous > told;
                 assert!(is_forgone || told == previous, "I4: {event:?}");
                 let last = **deleted.last_known().expect("somebody knew it");
                 if Some(last) != told && deleted.is_exact() {

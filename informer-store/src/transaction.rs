@@ -43,7 +43,15 @@ impl<'a, K> PreparedTransaction<'a, K> {
     ) -> Self {
         let new_failures = notes.note_failures(&transaction.changes, &mut failures);
         let next = transaction.apply_beside(state, &mut notes);
-        Self { notes, transaction, state, next, is_committed: false, new_failures, joining_failures: failures }
+        Self {
+            notes,
+            transaction,
+            state,
+            next,
+            is_committed: false,
+            new_failures,
+            joining_failures: failures,
+        }
     }
 
     /// Makes the changes visible to readers, all at once (I3). Further calls change nothing.

@@ -83,7 +83,10 @@ fn a_list_with_an_object_that_nobody_can_name_removes_nothing() {
 fn a_resync_changes_nothing() {
     let (store, indexer, _) = reflected();
     store.replace(list(&[("a", 2)], 5));
-    store.apply(vec![Delta::Sync(ObjectKey::cluster_scoped("a")), Delta::Sync(ObjectKey::cluster_scoped("gone"))], &ResourceVersion::empty());
+    store.apply(
+        vec![Delta::Sync(ObjectKey::cluster_scoped("a")), Delta::Sync(ObjectKey::cluster_scoped("gone"))],
+        &ResourceVersion::empty(),
+    );
     assert_eq!(content(&indexer), set(&[("a", 2)]));
 }
 

@@ -58,7 +58,7 @@ pub trait EventHandler<K>: Send + Sync + 'static {
     }
 
     /// Returns whether the handler would go wrong if an update came with the new state in the place of the old one; then
-    /// [`HandlerOptions::forgoes_old_states`](crate::HandlerOptions::forgoes_old_states) is ignored. Default: no. Asked
+    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) is ignored. Default: no. Asked
     /// once, when the handler is added.
     fn needs_old_states(&self) -> bool {
         false

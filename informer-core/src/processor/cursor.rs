@@ -1,31 +1,31 @@
-//! [`Cursor`]: how far a handler has come in what it has taken out of its inbox. No lock, no waiting.
+//! [`Cursor`]: iterates over the events that a handler has taken from its mailbox. No lock, no waiting.
 //!
-//! Handlers with a task and streams share it. Events of shared batches are lent, not cloned: with a hundred handlers,
-//! counting references per event and handler is what would cost.
+//! Handler tasks and streams use it. It lends the events of shared batches: with a hundred handlers, cloning them would cost
+//! more than anything else, because each clone changes a reference count.
 
 use std::collections::VecDeque;
 
 use super::inbox::{Replay, SharedBatch};
 use crate::Event;
 
-/// What a handler has taken, in the order in which it is to be delivered.
+/// The events that a handler has taken, in their order.
 pub(super) struct Cursor<K> {
     replay: Option<Replay<K>>,
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
-    /// How many events of the first batch are behind us.
+    /// The number of events of the first batch that have been returned.
     position: usize,
     own: std::vec::IntoIter<Event<K>>,
     own_completes: bool,
 }
 
-/// What comes next.
+/// The next item of a [`Cursor`].
 pub(super) enum Next<'a, K> {
-    /// An event of a batch that other handlers have too.
+    /// An event of a shared batch.
     Shared(&'a Event<K>),
-    /// An event for this handler alone: of its replay, or coalesced.
+    /// An event of this handler only: of its replay, or coalesced.
     Own(Event<K>),
-    /// The handler has been told of everything that the first list, or the replay in its place, had (I6).
+    /// The handler has received all objects of the initial list, or of its replay (I6).
     InitialComplete,
 }
 
@@ -54,7 +54,7 @@ impl<K> Cursor<K> {
         }
     }
 
-    /// Returns what comes next; `None` at the end. What is behind is dropped on the way.
+    /// Returns the next item; `None` at the end. Batches are dropped after their last event.
     pub(super) fn next(&mut self) -> Option<Next<'_, K>> {
         // I5: the replay first.
         if let Some(replay) = &mut self.replay {

@@ -1,7 +1,7 @@
-//! [`HandlerTask`]: calls one handler with what its listener gets, as long as it is not removed.
+//! [`HandlerTask`]: calls one handler with the events of its listener until the listener is removed.
 //!
-//! client-go: `processorListener.run`. There a panic costs the process, or a second of sleep and the registration's
-//! chance of ever being synced; here the call, and nothing else.
+//! client-go: `processorListener.run`. There, a panic ends the process, or the registration sleeps for a second and never
+//! syncs. Here, a panic only ends the call.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,26 +17,25 @@ use super::stopwatch::Stopwatch;
 use crate::handler::{dispatch, dispatch_async};
 use crate::{AsyncEventHandler, Event, EventHandler, panic_message};
 
-/// After so many calls in a row, other tasks have their turn.
-const CALLS_IN_A_ROW: usize = 128;
+/// The number of calls after which the task yields.
+const MAX_CALLS_IN_A_ROW: usize = 128;
 
-/// A call that takes as long, while more waits than the handler's threshold, is told of in the log. client-go's figure.
+/// The minimum duration of a slow call. Slow calls are logged while the handler is behind. client-go's value.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// Where a handler without a threshold counts as far behind.
+/// The backlog at which a handler without a threshold counts as behind.
 const FAR_BEHIND: usize = 1024;
 
 tokio::task_local! {
-    /// Whose calls are made by the task that is running.
+    /// The listener whose handler the current task calls.
     static CALLING: usize;
 }
 
-/// Returns whether the code that asks has been called by this listener.
+/// Returns whether the caller runs inside a call of this listener's handler.
 pub(super) fn is_called_by<K>(listener: &ProcessorListener<K>) -> bool {
     CALLING.try_with(|id| *id == listener.id()).unwrap_or(false)
 }
 
-/// The ways in which a handler can be called.
 pub(super) enum Handler<K: Send + Sync + 'static> {
     Sync(Box<dyn EventHandler<K>>),
     Async(Box<dyn AsyncEventHandler<K>>),
@@ -51,25 +50,25 @@ impl<K: Send + Sync + 'static> Handler<K> {
     }
 }
 
-/// A handler, and the listener whose events it gets.
+/// A handler and the listener whose events it receives.
 struct HandlerTask<K: Send + Sync + 'static> {
-    // Dropped before the listener, which tells that it is gone.
+    // Declared first: the listener has ended once the handler is dropped.
     handler: Handler<K>,
     listener: ListenerGuard<K>,
     stopwatch: Stopwatch,
-    /// How many calls there were, to know when it is the turn of other tasks. Counted beyond one delivery, because what
-    /// is coalesced comes in small ones.
+    /// The number of calls, which decides when the task yields. It counts over several takes, because coalesced events are
+    /// taken in small pieces.
     calls: usize,
-    /// Whether it has been said that the handler is slow, since it last had nothing to do.
+    /// Whether the handler has been logged as slow since its backlog was last empty.
     logged_slowness: bool,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 enum Called {
     Returned,
-    /// The message of the panic.
+    /// The panic's message.
     Panicked(String),
-    /// The handler was removed while the call was waiting for something.
+    /// The handler was removed while its async call was waiting.
     Abandoned,
 }
 
@@ -82,26 +81,26 @@ impl From<std::thread::Result<()>> for Called {
     }
 }
 
-/// Returns the work of serving a handler until its listener is removed.
-pub(super) fn serve<K: Send + Sync + 'static>(
+/// Returns the task of a handler; it runs until the listener is removed.
+pub(super) fn new<K: Send + Sync + 'static>(
     listener: Arc<ProcessorListener<K>>,
     handler: Handler<K>,
 ) -> BoxFuture<'static, ()> {
     let id = listener.id();
     let listener = ListenerGuard(listener);
-    let service =
+    let task =
         HandlerTask { handler, listener, stopwatch: Stopwatch::new(), calls: 0, logged_slowness: false };
-    Box::pin(CALLING.scope(id, service.run()))
+    Box::pin(CALLING.scope(id, task.run()))
 }
 
 impl<K: Send + Sync + 'static> HandlerTask<K> {
     async fn run(mut self) {
-        while let Some(cursor) = self.next_delivery().await {
+        while let Some(cursor) = self.take().await {
             self.deliver(cursor).await;
         }
     }
 
-    async fn next_delivery(&mut self) -> Option<Cursor<K>> {
+    async fn take(&mut self) -> Option<Cursor<K>> {
         poll_fn(|cx| {
             let taken = self.listener.poll_take(cx);
             self.logged_slowness &= taken.is_ready() || self.listener.is_behind();
@@ -117,7 +116,7 @@ impl<K: Send + Sync + 'static> HandlerTask<K> {
                 Next::Shared(event) => *event,
                 Next::Own(event) => event,
                 Next::InitialComplete => {
-                    // I6: only now have the initial adds returned from the handler.
+                    // I6: the handler has returned from all initial adds.
                     self.listener.synced.set();
                     continue;
                 }
@@ -125,7 +124,7 @@ impl<K: Send + Sync + 'static> HandlerTask<K> {
             if self.listener.is_removed() {
                 return;
             }
-            // I4: this task is the only caller. I12: a panic ends this call and nothing else.
+            // I4: only this task calls the handler. I12: a panic only ends this call.
             let called = match &self.handler {
                 Handler::Sync(handler) => {
                     catch_unwind(AssertUnwindSafe(|| dispatch(handler.as_ref(), event))).into()
@@ -142,10 +141,10 @@ impl<K: Send + Sync + 'static> HandlerTask<K> {
                 Called::Abandoned => return,
             }
             if let Some(took) = self.stopwatch.lap() {
-                self.note_duration(took);
+                self.record_duration(took);
             }
             self.calls += 1;
-            if self.calls.is_multiple_of(CALLS_IN_A_ROW) {
+            if self.calls.is_multiple_of(MAX_CALLS_IN_A_ROW) {
                 drop(next);
                 self.end_burst();
                 tokio::task::yield_now().await;
@@ -157,14 +156,13 @@ impl<K: Send + Sync + 'static> HandlerTask<K> {
 
     fn end_burst(&mut self) {
         if let Some(took) = self.stopwatch.finish() {
-            self.note_duration(took);
+            self.record_duration(took);
         }
     }
 
-    /// Calls the handler, which may wait, with one event.
     async fn call_async(&self, handler: &dyn AsyncEventHandler<K>, event: &Event<K>) -> Called {
         let call = AssertUnwindSafe(dispatch_async(handler, event)).catch_unwind();
-        // I12: whoever waits for the handler's end does not wait for what the handler waits for.
+        // I12: removing the handler ends it even if its call never completes.
         tokio::select! {
             biased;
             () = self.listener.removed.wait() => Called::Abandoned,
@@ -172,8 +170,8 @@ impl<K: Send + Sync + 'static> HandlerTask<K> {
         }
     }
 
-    fn note_duration(&mut self, took: Duration) {
-        self.listener.note_duration(took);
+    fn record_duration(&mut self, took: Duration) {
+        self.listener.record_duration(took);
         if took < SLOW || self.logged_slowness {
             return;
         }

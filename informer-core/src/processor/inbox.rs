@@ -1,8 +1,8 @@
-//! [`Inbox`]: what waits for one handler, as far as it has not been coalesced. No lock, no waiting.
+//! [`Inbox`]: the part of one handler's backlog that is not coalesced. No lock, no waiting.
 //!
-//! While a handler keeps up, shared batches wait here as they are. Once `threshold` events wait, the handler is behind: the
-//! batches that follow are in the [shared backlog](super::shared_backlog), and here is only where its part of that begins
-//! and ends (I11).
+//! While the handler keeps up, the inbox holds shared batches. Once `threshold` events are waiting, the handler is behind:
+//! further batches go to the [shared backlog](super::shared_backlog), and the inbox only records which of them the handler
+//! needs (I11).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,35 +12,35 @@ use super::cursor::Cursor;
 use super::shared_backlog::{Period, Sequence};
 use crate::{Cached, Event, EventBatch, ObjectKey};
 
-/// The objects that existed when a handler joined, to be handed out one by one from a snapshot.
+/// The objects of a snapshot, which existed when the handler was added.
 pub(super) type Replay<K> = Box<dyn Iterator<Item = Cached<K>> + Send>;
 
-/// What waits for a handler.
+/// The batches that a handler has not taken.
 pub(super) struct Inbox<K> {
     replay: Option<Replay<K>>,
-    /// Whether the handler is synced once it has seen the replay.
+    /// Whether the handler is synced after the replay.
     replay_completes: bool,
     batches: VecDeque<SharedBatch<K>>,
-    /// How many events wait in `batches`.
+    /// The number of events in `batches`.
     queued: usize,
-    /// From how many waiting events on the handler is behind; `None`: never.
+    /// The number of waiting events at which the handler is behind; `None`: never.
     threshold: Option<usize>,
-    /// Whether the handler has pending events that are coalesced already.
+    /// Whether the handler has coalesced events.
     has_pending: bool,
     shared: Option<SharedPart>,
 }
 
-/// The part of the shared backlog that a handler has to receive.
+/// The part of the shared backlog that a handler needs.
 pub(super) struct SharedPart {
     pub(super) batches: Range<Sequence>,
-    /// Whether the handler was due the resyncs of one of the batches.
+    /// Whether the handler is due the resyncs of one of the batches.
     pub(super) wants_resyncs: bool,
 }
 
-/// A batch as it comes to all handlers that are due the same of it.
+/// A batch that handlers share.
 pub(super) type SharedBatch<K> = Arc<EventBatch<K>>;
 
-/// What nobody needs any more, to be dropped where no lock is held (I8).
+/// Unused events and batches, to be dropped while no lock is held (I8).
 pub(super) struct Garbage<K> {
     pub(super) events: Vec<Event<K>>,
     pub(super) batches: Vec<SharedBatch<K>>,
@@ -70,17 +70,16 @@ impl<K> Inbox<K> {
         self.threshold
     }
 
-    /// Puts what existed before the handler joined ahead of all else.
+    /// Sets the objects that are delivered before all batches.
     pub(super) fn start_with(&mut self, replay: Replay<K>, completes_initial_list: bool) {
         self.replay = Some(replay);
         self.replay_completes = completes_initial_list;
     }
 
-    /// Whether the handler, which has `in_hand` other events still before it, has to receive a batch through the shared
-    /// backlog.
-    pub(super) fn needs_backlog(&self, batch: &EventBatch<K>, in_hand: usize) -> bool {
-        // I11: what the handler has taken and not been called with waits as well.
-        let is_full = |threshold| !batch.events.is_empty() && in_hand + self.queued >= threshold;
+    /// Returns whether a batch must go to the shared backlog, for a handler with `in_flight` events.
+    pub(super) fn needs_backlog(&self, batch: &EventBatch<K>, in_flight: usize) -> bool {
+        // I11: events that the handler has taken and not finished count too.
+        let is_full = |threshold| !batch.events.is_empty() && in_flight + self.queued >= threshold;
         self.is_behind() || self.threshold.is_some_and(is_full)
     }
 
@@ -90,7 +89,7 @@ impl<K> Inbox<K> {
         self.batches.push_back(batch);
     }
 
-    /// Notes that this batch is in the shared backlog.
+    /// Adds a batch of the shared backlog.
     pub(super) fn push_shared(&mut self, sequence: Sequence, wants_resyncs: bool) {
         let batches = sequence..sequence;
         let shared = self.shared.get_or_insert(SharedPart { batches, wants_resyncs });
@@ -98,12 +97,12 @@ impl<K> Inbox<K> {
         shared.wants_resyncs |= wants_resyncs;
     }
 
-    /// Whether some of the shared backlog is for this handler.
+    /// Returns whether the handler needs a part of the shared backlog.
     pub(super) fn has_shared(&self) -> bool {
         self.shared.is_some()
     }
 
-    /// The keys that waiting events release.
+    /// Returns the keys of waiting releases.
     pub(super) fn released(&self) -> Vec<ObjectKey> {
         let released = |event: &Event<K>| match event {
             Event::Released(object) => Some(object.key().clone()),
@@ -112,12 +111,12 @@ impl<K> Inbox<K> {
         self.batches.iter().flat_map(|batch| &batch.events).filter_map(released).collect()
     }
 
-    /// Returns whether so much waits that events are coalesced.
+    /// Returns whether events are being coalesced.
     pub(super) fn is_behind(&self) -> bool {
         self.has_pending || self.shared.is_some()
     }
 
-    /// Notes whether the handler has pending events that are coalesced already.
+    /// Sets whether the handler has coalesced events.
     pub(super) fn set_pending(&mut self, has_pending: bool) {
         self.has_pending = has_pending;
     }
@@ -126,16 +125,15 @@ impl<K> Inbox<K> {
         self.replay.is_none() && self.batches.is_empty() && !self.is_behind()
     }
 
-    /// How many events wait here; those of a replay are not counted.
+    /// Returns the number of waiting events, without those of a replay.
     pub(super) fn len(&self) -> usize {
         self.queued
     }
 
-    /// Takes what is to be delivered next, with the number of its events; `None` if nothing waits, or it has to be
-    /// coalesced first.
+    /// Takes the next events and their number; `None` if there are none, or if they must be coalesced first.
     pub(super) fn take(&mut self) -> Option<(Cursor<K>, usize)> {
         if let Some(replay) = self.replay.take() {
-            // Alone, because its objects aren't counted: what waits behind it goes on waiting here.
+            // The batches stay here, because the objects of a replay are not counted.
             return Some((Cursor::over(Some(replay), self.replay_completes, VecDeque::new()), 0));
         }
         if self.is_behind() || self.batches.is_empty() {
@@ -145,10 +143,10 @@ impl<K> Inbox<K> {
         Some((Cursor::over(None, false, batches), count))
     }
 
-    /// Takes what has to be coalesced for a handler that is behind. It counts as pending from now on.
+    /// Takes the batches that must be coalesced for a handler that is behind. They count as pending from now on.
     pub(super) fn take_to_coalesce(&mut self) -> (VecDeque<SharedBatch<K>>, Option<SharedPart>) {
         if !self.is_behind() {
-            // Another listener has coalesced everything, and it has been taken.
+            // Reading the statistics has coalesced the backlog, and the handler has taken it.
             return (VecDeque::new(), None);
         }
         self.has_pending = true;
@@ -159,7 +157,7 @@ impl<K> Inbox<K> {
         (std::mem::take(&mut self.batches), std::mem::take(&mut self.queued))
     }
 
-    /// Takes everything, to be dropped elsewhere (I8), and the place in the shared backlog.
+    /// Takes everything, so that the caller can drop it without the lock (I8), and the part of the shared backlog.
     pub(super) fn clear(&mut self) -> (Self, Option<SharedPart>) {
         let mut all = std::mem::replace(self, Self::new(self.threshold));
         let shared = all.shared.take();

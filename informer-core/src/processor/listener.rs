@@ -1,8 +1,8 @@
-//! [`ProcessorListener`]: one handler's hand-over, resync clock and counters; what does the listening is a
+//! [`ProcessorListener`]: the mailbox, resync clock and counters of one handler. Its consumer is a
 //! [`HandlerTask`](super::handler_task) or a [stream](super::stream).
 //!
-//! client-go: `processorListener` of `tools/cache/shared_informer.go`, there two goroutines and a channel hand-over per
-//! event; here one task at most, woken once per batch.
+//! client-go: `processorListener` of `tools/cache/shared_informer.go`, which has two goroutines and passes each event through
+//! a channel. Here there is at most one task, which is woken once per batch.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -13,24 +13,23 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::cursor::Cursor;
-use super::handover::{Backlog, Handover};
 use super::inbox::Replay;
+use super::mailbox::{Backlog, Mailbox};
 use super::options::HandlerOptions;
-use super::published::Published;
 use super::resync::ResyncClock;
 use super::shared_backlog::SharedBacklog;
 use crate::Completion;
 use crate::sync::{Latch, Mutex};
 
-/// A handler as its processor knows it.
+/// The processor's side of one handler or stream.
 pub(super) struct ProcessorListener<K> {
     name: String,
-    handover: Handover<K>,
+    pub(super) mailbox: Mailbox<K>,
     resync: Mutex<ResyncClock>,
-    /// Set when the handler is not to be called any more.
+    /// Set when the handler must not be called any more.
     pub(super) removed: Latch,
     processor: Weak<Shared<K>>,
-    /// Set when nobody calls the handler any more and it has been dropped.
+    /// Set after the last call, when the handler has been dropped.
     pub(super) ended: Completion,
     pub(super) synced: Completion,
     delivered: AtomicU64,
@@ -39,20 +38,19 @@ pub(super) struct ProcessorListener<K> {
     slowest: AtomicU64,
 }
 
-/// How a handler fares.
+/// Statistics of one handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HandlerStats {
-    /// Events that wait for the handler, the one it is being called with included. Objects of a replay are not counted.
+    /// The number of waiting events, including the one of the current call. Objects of a replay are not counted.
     pub pending: usize,
-    /// Calls that have returned; for a stream, events that have been handed out.
+    /// The number of calls that have returned; for a stream, of events that the reader has received.
     pub delivered: u64,
-    /// Events that were merged into an earlier one because the handler was behind.
+    /// The number of events that were merged into an earlier one because the handler was behind.
     pub coalesced: u64,
-    /// Calls that panicked.
+    /// The number of calls that panicked.
     pub panicked: u64,
-    /// How long the longest call took that has returned or panicked so far. Zero for a stream, where the time between
-    /// two events says nothing about either.
+    /// The duration of the longest call so far. Always zero for a stream.
     pub slowest: Duration,
 }
 
@@ -66,7 +64,7 @@ impl<K> ProcessorListener<K> {
     ) -> Self {
         Self {
             name,
-            handover: Handover::new(options.threshold, !options.forgoes_old_states, backlog),
+            mailbox: Mailbox::new(options.threshold, !options.coalesce_drops_old, backlog),
             resync: Mutex::new(ResyncClock::new(period)),
             removed: Latch::default(),
             processor,
@@ -82,7 +80,7 @@ impl<K> ProcessorListener<K> {
         &self.name
     }
 
-    /// What tells this listener from all others there are.
+    /// Returns a number that no other living listener has.
     pub(super) fn id(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
@@ -91,7 +89,7 @@ impl<K> ProcessorListener<K> {
         self.resync.lock().period()
     }
 
-    /// Counts the resync period from now on, and returns it.
+    /// Starts the resync period now, and returns it.
     pub(super) fn restart_resync(&self) -> Option<Duration> {
         let mut clock = self.resync.lock();
         let period = clock.period();
@@ -99,46 +97,40 @@ impl<K> ProcessorListener<K> {
         period
     }
 
-    /// Raises a resync period that is shorter than the informer's checks are apart.
+    /// Raises a resync period that is shorter than the check period.
     pub(super) fn limit_resync(&self, check_period: Option<Duration>) {
         self.resync.lock().limit(check_period);
     }
 
     pub(super) fn start_with(&self, replay: Replay<K>, completes_initial_list: bool) {
-        self.handover.start_with(replay, completes_initial_list);
+        self.mailbox.start_with(replay, completes_initial_list);
     }
 
-    /// Hands a batch over, with the resyncs in it if the handler is due them.
-    pub(super) fn push(&self, published: &mut Published<K>) {
-        let with_resyncs = published.has_resyncs() && self.is_syncing();
-        published.hand_to(&self.handover, with_resyncs);
-    }
-
-    /// Returns whether the current resync is for this handler.
+    /// Returns whether this handler receives resyncs until the next check.
     pub(super) fn is_syncing(&self) -> bool {
         self.resync.lock().is_syncing()
     }
 
-    /// Returns whether the handler's backlog is so long that events are coalesced.
+    /// Returns whether the handler's events are being coalesced.
     pub(super) fn is_behind(&self) -> bool {
-        self.handover.is_behind()
+        self.mailbox.is_behind()
     }
 
     pub(super) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Cursor<K>>> {
-        self.handover.poll_take(cx)
+        self.mailbox.poll_take(cx)
     }
 
-    /// Returns whether the handler is due a resync, and if so starts its next period.
+    /// Starts the next resync period if the current one is over. Returns whether it was.
     pub(super) fn check_resync(&self, now: Instant) -> bool {
         self.resync.lock().check(now)
     }
 
     pub(super) fn is_removed(&self) -> bool {
-        self.handover.is_closed()
+        self.mailbox.is_closed()
     }
 
     pub(super) fn backlog(&self) -> Backlog {
-        self.handover.backlog()
+        self.mailbox.backlog()
     }
 
     pub(super) fn stats(&self) -> HandlerStats {
@@ -152,30 +144,29 @@ impl<K> ProcessorListener<K> {
         }
     }
 
-    /// Counts a call that has returned, or an event that has been handed out.
+    /// Counts a call that has returned, or an event that a stream has returned.
     pub(super) fn count_delivered(&self) {
-        // Only the one who serves the handler counts, here and below, so load and store are enough.
+        // Only the consumer writes the counters, so load and store are enough.
         self.delivered.store(self.delivered.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        self.handover.finish_one();
+        self.mailbox.finish_one();
     }
 
     /// Counts a call that has panicked.
     pub(super) fn count_panicked(&self) {
         self.panicked.store(self.panicked.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        self.handover.finish_one();
+        self.mailbox.finish_one();
     }
 
-    /// Notes how long a call took.
-    pub(super) fn note_duration(&self, took: Duration) {
+    pub(super) fn record_duration(&self, took: Duration) {
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         if nanos > self.slowest.load(Ordering::Relaxed) {
             self.slowest.store(nanos, Ordering::Relaxed);
         }
     }
 
-    /// Takes the handler out of service; what waits for it is dropped, and a call under way may still end.
+    /// Removes the handler and drops its backlog. A running call can still return.
     pub(super) fn remove(&self) {
-        if !self.handover.close() {
+        if !self.mailbox.close() {
             return;
         }
         self.removed.set();
@@ -185,7 +176,7 @@ impl<K> ProcessorListener<K> {
         }
     }
 
-    /// Says what keeps the handler from being synced; `None` if nothing does.
+    /// Returns the reason for which the handler is not synced; `None` if it is synced.
     pub(super) fn waiting_for(&self) -> Option<String> {
         if self.synced.has_synced() {
             return None;
@@ -198,11 +189,11 @@ impl<K> ProcessorListener<K> {
             "it has been removed".to_owned()
         } else if let Some(list) = progress.as_ref().and_then(|progress| progress.list.as_ref()) {
             list.clone()
-        } else if progress.is_some_and(|progress| progress.without_task) {
+        } else if progress.is_some_and(|progress| progress.unstarted) {
             "its informer is not running".to_owned()
         } else {
             match self.backlog().pending {
-                0 => "it is not done with the objects that existed when it joined".to_owned(),
+                0 => "it is still receiving the objects that existed when it was added".to_owned(),
                 1 => "1 event waits for it".to_owned(),
                 pending => format!("{pending} events wait for it"),
             }
@@ -211,7 +202,7 @@ impl<K> ProcessorListener<K> {
     }
 }
 
-/// A listener in the hands of whoever serves it. When that ends, in whatever way, the listener is out of service.
+/// The consumer's hold on a listener. Dropping it removes the listener.
 pub(super) struct ListenerGuard<K>(pub(super) Arc<ProcessorListener<K>>);
 
 impl<K> std::ops::Deref for ListenerGuard<K> {
@@ -227,9 +218,9 @@ impl<K> Drop for ListenerGuard<K> {
         if std::thread::panicking() {
             tracing::error!(handler = %self.name(), "a destructor panicked in the task of the handler; the handler is removed");
         }
-        // I12: nobody goes on waiting for it.
+        // I12: this ends all waits for the handler.
         self.remove();
-        self.handover.consumer_gone();
+        self.mailbox.consumer_ended();
         self.ended.set();
     }
 }

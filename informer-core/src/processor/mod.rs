@@ -1,22 +1,22 @@
-//! [`SharedProcessor`]: tells every handler what has happened, each at its own pace.
+//! [`SharedProcessor`]: delivers each event to every handler, at the handler's own pace.
 //!
-//! client-go: `sharedProcessor` of `tools/cache/shared_informer.go`. Here all handlers share one batch of events behind
-//! a reference count, and a handler that falls behind costs at most one entry per key (I11).
+//! client-go: `sharedProcessor` of `tools/cache/shared_informer.go`. Here all handlers share one reference-counted batch, and
+//! a handler that is behind costs at most one entry per key (I11).
 //!
-//! Lock order: the store's writing (held by whoever calls [`SharedProcessor::publish`]), the registry's, then whatever
-//! `commit` or `snapshot` lock, then a listener's resync clock or inbox. None is held while the user's code runs,
-//! which handlers are, and wakers, and drops of handlers and objects (I8); for the store's, that is up to its holder.
+//! Lock order: the store's write lock (held by the caller of [`SharedProcessor::publish`]), the registry, the locks that
+//! `commit` or `snapshot` take, then a listener's resync clock or mailbox. No user code runs under the locks of this module:
+//! no handler, no waker, no destructor of a handler or object (I8).
 
 mod coalesce;
 mod cursor;
 mod handler_task;
-mod handover;
 mod inbox;
 mod listener;
+mod mailbox;
+mod net_change;
 mod options;
-mod owed;
 mod pending;
-mod published;
+mod publish_guard;
 mod registration;
 mod resync;
 mod shared_backlog;
@@ -39,16 +39,16 @@ use crate::sync::{Mutex, Notify};
 use crate::{AsyncEventHandler, Cached, EventBatch, EventHandler};
 use handler_task::Handler;
 use listener::ProcessorListener;
-use published::Backlogs;
 use resync::CheckPeriod;
+use shared_backlog::Backlogs;
 
 pub use listener::HandlerStats;
 pub use options::{HandlerOptions, Resync};
-pub use published::Published;
+pub use publish_guard::PublishGuard;
 pub use registration::HandlerRegistration;
 pub use stream::EventStream;
 
-/// Distributes batches of events to handlers. Cloning gives another handle on the same processor.
+/// Distributes batches of events to handlers. A clone is another handle to the same processor.
 pub struct SharedProcessor<K> {
     shared: Arc<Shared<K>>,
 }
@@ -56,48 +56,46 @@ pub struct SharedProcessor<K> {
 struct Shared<K> {
     registry: Mutex<Registry<K>>,
     backlogs: Backlogs<K>,
-    /// Wakes `run`: there is a handler that has no task yet.
-    joined: Notify,
+    /// Wakes `run` when there is an unstarted task.
+    task_added: Notify,
     default_resync: Option<Duration>,
-    /// Says how that fares which brings the first list.
+    /// Describes the status of the source of the initial list.
     source: OnceLock<Describe>,
 }
 
 type Describe = Box<dyn Fn() -> String + Send + Sync>;
 
-/// Who listens.
 struct Registry<K> {
     listeners: Vec<Arc<ProcessorListener<K>>>,
-    /// The work of serving those that have no task yet.
-    without_task: Vec<Waiting>,
-    /// Whether the batch that completes the first list has been published.
+    unstarted: Vec<UnstartedTask>,
+    /// Whether the batch that completes the initial list has been published.
     list_complete: bool,
     check_period: CheckPeriod,
     stopped: bool,
 }
 
-/// A listener's work that nobody does yet.
-struct Waiting {
+/// A handler's task that [`SharedProcessor::run`] has not spawned yet.
+struct UnstartedTask {
     listener: usize,
-    service: BoxFuture<'static, ()>,
+    task: BoxFuture<'static, ()>,
 }
 
-/// How far the processor is with one listener.
+/// The processor's part of the reasons for which a listener is not synced.
 struct Progress {
     stopped: bool,
-    /// Why the first list is not complete, unless it is.
+    /// The reason for which the initial list is not complete, unless it is.
     list: Option<String>,
-    without_task: bool,
+    unstarted: bool,
 }
 
 impl<K: Send + Sync + 'static> SharedProcessor<K> {
-    /// Returns a processor without handlers. `default_resync` is the period of those that ask for none of their own;
+    /// Returns a processor without handlers. `default_resync` is the resync period of handlers with [`Resync::Default`];
     /// `None`: no resync.
     #[must_use]
     pub fn new(default_resync: Option<Duration>) -> Self {
         let registry = Registry {
             listeners: Vec::new(),
-            without_task: Vec::new(),
+            unstarted: Vec::new(),
             list_complete: false,
             check_period: CheckPeriod::Open,
             stopped: false,
@@ -106,25 +104,25 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
             shared: Arc::new(Shared {
                 registry: Mutex::new(registry),
                 backlogs: Backlogs::new(),
-                joined: Notify::new(),
+                task_added: Notify::new(),
                 default_resync,
                 source: OnceLock::new(),
             }),
         }
     }
 
-    /// Sets what is asked, without a lock being held, how the source of the first list fares, for
-    /// [`HandlerRegistration::waiting_for`] to say so. It can be set once; later calls change nothing.
+    /// Sets a function that describes the status of the source of the initial list. [`HandlerRegistration::waiting_for`]
+    /// calls it without a lock. Later calls change nothing.
     pub fn describe_source(&self, describe: impl Fn() -> String + Send + Sync + 'static) {
         _ = self.shared.source.set(Box::new(describe));
     }
 
-    /// Adds a handler. It first gets what `snapshot` returns as initial adds, then everything that is published from
-    /// now on: nothing twice, nothing left out (I5).
+    /// Adds a handler. The handler receives the objects of `snapshot` as initial adds, then each event that is published
+    /// after this call: none twice and none missing (I5).
     ///
-    /// `snapshot` is called under the processor's lock, so it should only fix a state, and not copy it.
+    /// `snapshot` is called under the processor's lock, so it should take a cheap snapshot and copy nothing.
     ///
-    /// On a processor that has stopped, the handler is never called.
+    /// A stopped processor never calls the handler.
     #[doc(alias = "AddEventHandler")]
     pub fn add_handler<H, S>(
         &self,
@@ -136,10 +134,10 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         H: EventHandler<K>,
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
-        self.add_service(type_name::<H>(), Handler::Sync(Box::new(handler)), options, snapshot)
+        self.add_task(type_name::<H>(), Handler::Sync(Box::new(handler)), options, snapshot)
     }
 
-    /// Adds an async handler, as [`add_handler`](Self::add_handler) does a sync one.
+    /// Adds an async handler; otherwise the same as [`add_handler`](Self::add_handler).
     pub fn add_async_handler<H, S>(
         &self,
         handler: H,
@@ -150,10 +148,10 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         H: AsyncEventHandler<K>,
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
-        self.add_service(type_name::<H>(), Handler::Async(Box::new(handler)), options, snapshot)
+        self.add_task(type_name::<H>(), Handler::Async(Box::new(handler)), options, snapshot)
     }
 
-    fn add_service<S>(
+    fn add_task<S>(
         &self,
         name: &str,
         handler: Handler<K>,
@@ -164,38 +162,38 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
         let mut options = options.clone();
-        options.forgoes_old_states &= !handler.needs_old_states();
+        options.coalesce_drops_old &= !handler.needs_old_states();
         let listener = self.new_listener(name, &options);
-        let service = handler_task::serve(Arc::clone(&listener), handler);
-        self.join(&listener, Some(service), &options, snapshot);
+        let task = handler_task::new(Arc::clone(&listener), handler);
+        self.register(&listener, Some(task), &options, snapshot);
         HandlerRegistration::new(listener)
     }
 
-    /// Returns a stream of what an added handler would be called with. It needs no task, and goes on also if nobody
-    /// [runs](Self::run) the processor; `snapshot` is as in [`add_handler`](Self::add_handler).
+    /// Returns a stream of the events that an added handler would receive. The stream has no task, so it also works while
+    /// [`run`](Self::run) is not running. `snapshot` is as in [`add_handler`](Self::add_handler).
     ///
-    /// On a processor that has stopped, the stream has ended.
+    /// The stream of a stopped processor is empty.
     pub fn events<S>(&self, options: &HandlerOptions, snapshot: impl FnOnce() -> S) -> EventStream<K>
     where
         S: Iterator<Item = Cached<K>> + Send + 'static,
     {
         let listener = self.new_listener(type_name::<EventStream<K>>(), options);
-        self.join(&listener, None, options, snapshot);
+        self.register(&listener, None, options, snapshot);
         EventStream::new(listener)
     }
 
     fn new_listener(&self, default_name: &str, options: &HandlerOptions) -> Arc<ProcessorListener<K>> {
         let name = options.name.clone().unwrap_or_else(|| default_name.to_owned());
         let period = options.resync.period(self.shared.default_resync);
-        let backlog = Arc::clone(self.shared.backlogs.of(!options.forgoes_old_states));
+        let backlog = Arc::clone(self.shared.backlogs.of(!options.coalesce_drops_old));
         Arc::new(ProcessorListener::new(name, options, period, backlog, Arc::downgrade(&self.shared)))
     }
 
-    /// Registers a listener, and the work of serving it if that takes a task.
-    fn join<S>(
+    /// Registers a listener, and the task that calls its handler unless it is a stream.
+    fn register<S>(
         &self,
         listener: &Arc<ProcessorListener<K>>,
-        service: Option<BoxFuture<'static, ()>>,
+        task: Option<BoxFuture<'static, ()>>,
         options: &HandlerOptions,
         snapshot: impl FnOnce() -> S,
     ) where
@@ -205,49 +203,51 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
             let mut registry = self.shared.registry.lock();
             if registry.stopped {
                 drop(registry);
-                // Without its service, it ends.
                 listener.remove();
                 return;
             }
             if let CheckPeriod::Fixed(check_period) = registry.check_period {
                 listener.limit_resync(check_period);
             }
-            // I5: the snapshot has what was published so far, and what is published from now on comes after it.
+            // I5: under this lock, the snapshot has all published events, and the listener receives all later ones.
             listener.start_with(Box::new(snapshot()), registry.list_complete);
             registry.listeners.push(Arc::clone(listener));
-            let waiting = service.map(|service| Waiting { listener: listener.id(), service });
-            registry.without_task.extend(waiting);
+            registry.unstarted.extend(task.map(|task| UnstartedTask { listener: listener.id(), task }));
         }
-        self.shared.joined.notify_one();
+        self.shared.task_added.notify_one();
         if let Resync::Every(asked) = options.resync {
             log_missing_resyncs(listener.name(), asked, listener.resync_period());
         }
     }
 
-    /// Calls `commit`, which makes the events true in the store, and then gives them to every handler (I3). A handler
-    /// that joins meanwhile sees either neither or both.
+    /// Calls `commit`, which applies the changes to the store, and then adds the batch to every handler's mailbox (I3). A
+    /// handler that is added at the same time sees either neither or both.
     ///
-    /// `commit` is called under the processor's lock, so it should only put prepared changes in place. The handlers are
-    /// woken when what is returned is dropped: at once, or when a lock that the caller holds is free again (I8).
+    /// `commit` is called under the processor's lock, so it should only swap in prepared changes. Dropping the returned
+    /// guard wakes the handlers. A caller that holds a lock releases that lock first (I8).
     #[doc(alias = "distribute")]
-    pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> Published<K> {
-        let concerns_anybody = !batch.events.is_empty() || batch.completes_initial_list;
-        let mut published = Published::new(batch, self.shared.backlogs.clone());
+    pub fn publish(&self, batch: EventBatch<K>, commit: impl FnOnce()) -> PublishGuard<K> {
+        let has_content = !batch.events.is_empty() || batch.completes_initial_list;
+        let mut guard = PublishGuard::new(batch, self.shared.backlogs.clone());
         let mut registry = self.shared.registry.lock();
         commit();
-        registry.list_complete |= published.batch().completes_initial_list;
-        if concerns_anybody {
-            let any_is_due = || registry.listeners.iter().any(|listener| listener.is_syncing());
-            published.set_wants_resyncs(published.has_resyncs() && any_is_due());
-            registry.listeners.iter().for_each(|listener| listener.push(&mut published));
-            published.finish();
+        registry.list_complete |= guard.batch().completes_initial_list;
+        if has_content {
+            let is_syncing = |listener: &ProcessorListener<K>| guard.has_resyncs() && listener.is_syncing();
+            let any_is_syncing = registry.listeners.iter().any(|listener| is_syncing(listener));
+            guard.set_any_wants_resyncs(any_is_syncing);
+            for listener in &registry.listeners {
+                let wants_resyncs = any_is_syncing && listener.is_syncing();
+                guard.push_to(&listener.mailbox, wants_resyncs);
+            }
+            guard.finish();
         }
-        published
+        guard
     }
 
-    /// Fixes and returns how often to call [`check_resync`](Self::check_resync): the shortest period that any handler
-    /// has asked for so far, or `None` if none wants resyncs. All periods count from now, and handlers that join later
-    /// have none that is shorter.
+    /// Fixes and returns the interval at which to call [`check_resync`](Self::check_resync): the shortest period that any
+    /// handler has requested so far, or `None` if no handler requested resyncs. All periods start now. Handlers that are
+    /// added later get no shorter period.
     #[must_use]
     pub fn fix_check_period(&self) -> Option<Duration> {
         let mut registry = self.shared.registry.lock();
@@ -260,14 +260,14 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         shortest
     }
 
-    /// Returns how many handlers and streams there are that have not been removed, or dropped.
+    /// Returns the number of handlers and streams that have not been removed.
     #[must_use]
     pub fn handler_count(&self) -> usize {
         self.shared.registry.lock().listeners.len()
     }
 
-    /// Returns whether any handler is due a resync now, and marks those that are: until the next check, they and only
-    /// they get what is resynced.
+    /// Marks the handlers that are due a resync now, and returns whether there are any. Until the next check, only marked
+    /// handlers receive resyncs.
     #[doc(alias = "shouldResync")]
     #[must_use]
     pub fn check_resync(&self) -> bool {
@@ -276,21 +276,21 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         registry.listeners.iter().fold(false, |due, listener| listener.check_resync(now) | due)
     }
 
-    /// Serves the handlers, each in a task of its own, until `shutdown`; then ends when the calls that are under way
-    /// have returned. What waits for handlers at that time is dropped.
+    /// Runs each handler in its own task until `shutdown`, and returns when all running calls have returned. Events that
+    /// are waiting at that time are dropped.
     ///
     /// # Cancel safety
-    /// If the future is dropped, the processor has stopped, and the handlers' tasks are aborted at their next await.
+    /// Dropping the future stops the processor and aborts the handlers' tasks at their next await.
     pub async fn run(&self, shutdown: CancellationToken) {
         let mut tasks = JoinSet::new();
         let stop = OnDrop(|| self.stop());
         while !shutdown.is_cancelled() {
-            let joined = std::mem::take(&mut self.shared.registry.lock().without_task);
-            for waiting in joined {
-                tasks.spawn(waiting.service);
+            let unstarted = std::mem::take(&mut self.shared.registry.lock().unstarted);
+            for UnstartedTask { task, .. } in unstarted {
+                tasks.spawn(task);
             }
             tokio::select! {
-                () = self.shared.joined.notified() => {}
+                () = self.shared.task_added.notified() => {}
                 Some(_) = tasks.join_next() => {}
                 () = shutdown.cancelled() => {}
             }
@@ -299,54 +299,52 @@ impl<K: Send + Sync + 'static> SharedProcessor<K> {
         while tasks.join_next().await.is_some() {}
     }
 
-    /// Lets all handlers go, as the end of [`run`](Self::run) does: none is called any more, and whoever waits for one
-    /// hears that it will not sync.
+    /// Removes all handlers, as the end of [`run`](Self::run) does. No handler is called any more, and waits for
+    /// [`HandlerRegistration::synced`] end with an error.
     pub fn stop(&self) {
-        let (listeners, without_task) = {
+        let (listeners, unstarted) = {
             let mut registry = self.shared.registry.lock();
             registry.stopped = true;
-            (std::mem::take(&mut registry.listeners), std::mem::take(&mut registry.without_task))
+            (std::mem::take(&mut registry.listeners), std::mem::take(&mut registry.unstarted))
         };
         for listener in listeners {
             listener.remove();
         }
-        drop(without_task);
+        drop(unstarted);
     }
 }
 
 impl<K> Shared<K> {
-    /// Forgets a listener.
     fn unregister(&self, removed: &ProcessorListener<K>) {
         let id = removed.id();
-        let forgotten = {
+        let unregistered = {
             let mut registry = self.registry.lock();
             let listeners: Vec<_> =
                 registry.listeners.extract_if(.., |listener| listener.id() == id).collect();
-            let without_task: Vec<_> =
-                registry.without_task.extract_if(.., |waiting| waiting.listener == id).collect();
-            (listeners, without_task)
+            let unstarted: Vec<_> = registry.unstarted.extract_if(.., |task| task.listener == id).collect();
+            (listeners, unstarted)
         };
-        // I8: what goes with a handler is the user's code too, so it goes when the registry is free again.
-        drop(forgotten);
+        // I8: the destructor of a handler is user code, so the registry is unlocked first.
+        drop(unregistered);
     }
 
     fn progress(&self, listener: &ProcessorListener<K>) -> Progress {
-        let (stopped, list_complete, without_task) = {
+        let (stopped, list_complete, unstarted) = {
             let registry = self.registry.lock();
-            let without_task = registry.without_task.iter().any(|waiting| waiting.listener == listener.id());
-            (registry.stopped, registry.list_complete, without_task)
+            let unstarted = registry.unstarted.iter().any(|task| task.listener == listener.id());
+            (registry.stopped, registry.list_complete, unstarted)
         };
         let list = (!list_complete).then(|| {
             let why = self.source.get().map_or_else(String::new, |describe| format!(": {}", describe()));
-            format!("its informer's first list is not complete{why}")
+            format!("its informer's initial list is not complete{why}")
         });
-        Progress { stopped, list, without_task }
+        Progress { stopped, list, unstarted }
     }
 }
 
 impl<K> Drop for Shared<K> {
     fn drop(&mut self) {
-        // I12: a stream that outlives the last handle on its processor ends; one that ran has done this before.
+        // I12: this ends streams that outlive the processor. `run` has removed the handlers already.
         let listeners = std::mem::take(&mut self.registry.lock().listeners);
         listeners.iter().for_each(|listener| listener.remove());
     }
@@ -369,7 +367,7 @@ fn log_missing_resyncs(handler: &str, asked: Duration, period: Option<Duration>)
     }
 }
 
-/// Calls a function when it is dropped, however that comes about.
+/// Calls a function when it is dropped.
 struct OnDrop<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for OnDrop<F> {

@@ -1,71 +1,70 @@
-//! How a handler wants to be served: [`HandlerOptions`].
+//! The settings of one handler: [`HandlerOptions`] and [`Resync`].
 
 use std::time::Duration;
 
-/// How a handler wants to be served.
+/// The settings of one handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerOptions {
     /// The handler's name in messages. Default: the type of the handler.
     pub name: Option<String>,
-    /// How often the handler wants every object handed out again. Default: [`Resync::Default`].
+    /// The resync period of the handler. Default: [`Resync::Default`].
     pub resync: Resync,
-    /// How many events may wait, the one that the handler is being called with included, before further ones are
-    /// coalesced per key; `None`: any number, at the price of memory without bound. Default: 1,024. Zero counts as one.
+    /// The number of waiting events at which further events are coalesced per key. The event of the current call counts.
+    /// Default: 1,024. Zero counts as one. `None` never coalesces, and memory is then unbounded.
     ///
-    /// A batch that begins below the threshold is taken as a whole, so at most the threshold, one batch, and one event
-    /// per key wait (I11).
+    /// A batch that begins below the threshold is added as a whole. So at most the threshold, one batch, and one event per
+    /// key are waiting (I11).
     pub threshold: Option<usize>,
-    /// Whether an update that was coalesced may come with the new state in the place of the old one, too. Default: no,
-    /// it comes with the state that the handler was told last.
+    /// Whether a coalesced update has the new object in the place of the old one. Default: `false`; it has the last object
+    /// that the handler received.
     ///
-    /// That state is mostly one that nobody else holds any more. A handler that is stuck while every object changes
-    /// keeps a second copy of the whole cache alive with it; one that only looks at keys, or at what is true now, can do
-    /// without. A deletion that was coalesced then comes with the last state that there was as the one told last.
-    /// Ignored where [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) says so.
-    pub forgoes_old_states: bool,
+    /// Usually only the waiting event retains that old object: while every object changes, a blocked handler keeps a
+    /// second copy of the whole cache alive. Set this for a handler that only needs keys or current objects. A coalesced
+    /// deletion then has its last known object as [`Deleted::previous`](crate::Deleted::previous). Ignored if
+    /// [`EventHandler::needs_old_states`](crate::EventHandler::needs_old_states) returns `true`.
+    pub coalesce_drops_old: bool,
 }
 
-/// How often a handler has every object handed out again as an unchanged update.
+/// The period after which a handler receives every stored object again, as an unchanged update.
 ///
-/// A resync asks nothing of the server: it replays what is in the store.
+/// A resync sends no request to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Resync {
-    /// As often as the informer does by default.
+    /// The informer's default period.
     #[default]
     Default,
-    /// Never.
+    /// No resyncs.
     Never,
-    /// After this time, rounded up to a multiple of the informer's check period; at least one second. Zero means
-    /// never.
+    /// This period, rounded up to a multiple of the informer's check period; at least one second. Zero means never.
     ///
-    /// The informer's check period is settled when it starts, as the shortest that anybody has asked for until then.
-    /// A handler that joins later and asks for a shorter one is served at that period, and has no resyncs if nobody
-    /// wanted any; the log says so. These are client-go's rules.
+    /// The check period is fixed when the informer starts: the shortest period that any handler has requested until then.
+    /// A handler that is added later and requests a shorter period gets the check period, or no resyncs if there is no
+    /// check period. Both are logged. These are client-go's rules.
     Every(Duration),
 }
 
 impl Resync {
-    /// Nobody has resyncs more often.
-    pub(super) const SHORTEST: Duration = Duration::from_secs(1);
+    /// The shortest period.
+    pub(super) const MIN: Duration = Duration::from_secs(1);
 
-    /// The period asked for, given the informer's default. Zero means never, as in client-go.
+    /// Returns the requested period, given the informer's default. Zero means never, as in client-go.
     pub(super) fn period(self, default: Option<Duration>) -> Option<Duration> {
-        // Beyond this it makes no difference, and a sum with it can't overflow a clock.
-        const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
-        let asked = match self {
+        // The sum of a clock's time and this period can't overflow.
+        const MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+        let requested = match self {
             Self::Default => default,
             Self::Never => None,
             Self::Every(period) => Some(period),
         };
-        asked.filter(|period| !period.is_zero()).map(|period| period.clamp(Self::SHORTEST, LONGEST))
+        requested.filter(|period| !period.is_zero()).map(|period| period.clamp(Self::MIN, MAX))
     }
 }
 
 impl Default for HandlerOptions {
     fn default() -> Self {
-        Self { name: None, resync: Resync::Default, threshold: Some(1024), forgoes_old_states: false }
+        Self { name: None, resync: Resync::Default, threshold: Some(1024), coalesce_drops_old: false }
     }
 }
 
@@ -76,32 +75,32 @@ impl HandlerOptions {
         Self::default()
     }
 
-    /// Sets the name by which messages call the handler.
+    /// Sets the handler's name in messages.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets how often the handler wants every object handed out again.
+    /// Sets the resync period.
     #[must_use]
     pub fn resync(mut self, resync: Resync) -> Self {
         self.resync = resync;
         self
     }
 
-    /// Sets how many events may wait before further ones are coalesced per key; `None`: any number.
+    /// Sets the number of waiting events at which further events are coalesced per key; `None`: never.
     #[must_use]
     pub fn threshold(mut self, threshold: Option<usize>) -> Self {
         self.threshold = threshold;
         self
     }
 
-    /// Lets updates that were coalesced come with the new state in the place of the old one, which spares the memory of
-    /// the old ones while the handler is behind.
+    /// Makes coalesced updates drop the old object, which saves memory while the handler is behind; see
+    /// [`coalesce_drops_old`](Self#structfield.coalesce_drops_old).
     #[must_use]
     pub fn coalesce_drops_old(mut self) -> Self {
-        self.forgoes_old_states = true;
+        self.coalesce_drops_old = true;
         self
     }
 }

@@ -1,8 +1,7 @@
-//! [`Pending`]: the coalesced events of one handler that has fallen behind. No lock, no waiting.
+//! [`Pending`]: the coalesced events of one handler that is behind. No lock, no waiting.
 //!
-//! What the handler takes from the shared backlog is merged here, by the handler's own task and a slice at a time. Events are
-//! handed out in small pieces: what stays here can still be merged, so a handler that is far behind holds one entry per key,
-//! and not another one in its hand (I11).
+//! The handler's own task merges its part of the shared backlog here, in slices. It takes the events in small pieces, because
+//! the remaining events can still be merged: then even a handler that is far behind holds about one entry per key (I11).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,13 +11,13 @@ use super::cursor::Cursor;
 use super::inbox::{Garbage, SharedBatch};
 use super::shared_backlog::Period;
 
-/// How many coalesced events are handed out at a time.
+/// The maximum number of coalesced events that a handler takes at once.
 const PIECE: usize = 64;
 
 /// The pending events of one handler.
 pub(super) struct Pending<K> {
     coalesced: Coalesced<K>,
-    /// What is not among them yet, in order.
+    /// Events that are not merged yet, in order.
     incoming: VecDeque<Incoming<K>>,
     keeps_old: bool,
     merged: u64,
@@ -26,7 +25,7 @@ pub(super) struct Pending<K> {
 
 struct Incoming<K> {
     source: Source<K>,
-    /// How many of its entries have been merged.
+    /// The number of entries that have been merged.
     at: usize,
 }
 
@@ -66,7 +65,7 @@ impl<K> Pending<K> {
         self.incoming.extend(periods.into_iter().map(|period| Incoming { source: source(period), at: 0 }));
     }
 
-    /// Merges up to `limit` of the entries that have been added; returns whether that was all of them.
+    /// Merges up to `limit` of the added entries. Returns whether all of them are merged now.
     pub(super) fn merge(&mut self, mut limit: usize, garbage: &mut Garbage<K>) -> bool {
         while let Some(Incoming { source, at }) = self.incoming.pop_front() {
             let Some(source) = self.adopt(source, at) else { continue };
@@ -82,7 +81,7 @@ impl<K> Pending<K> {
         true
     }
 
-    /// Takes over a period as a whole if this handler alone needs it and nothing is pending before it.
+    /// Uses a period without copying it, if only this handler needs the period and no event is pending before it.
     fn adopt(&mut self, source: Source<K>, at: usize) -> Option<Source<K>> {
         match source {
             Source::Period { period, wants_resyncs }
@@ -124,17 +123,17 @@ impl<K> Pending<K> {
         self.coalesced.is_empty() && self.incoming.is_empty()
     }
 
-    /// The number of pending events, of those that have been merged.
+    /// Returns the number of merged entries.
     pub(super) fn len(&self) -> usize {
         self.coalesced.len()
     }
 
-    /// The number of events that have been merged into others so far.
+    /// Returns the number of events that were merged into others so far.
     pub(super) fn merged(&self) -> u64 {
         self.merged
     }
 
-    /// Takes the oldest events, with their number; `None` if there are none.
+    /// Takes the oldest events and their number; `None` if there are none.
     pub(super) fn take(&mut self, threshold: Option<usize>) -> Option<(Cursor<K>, usize)> {
         if self.coalesced.is_empty() {
             return None;
@@ -143,13 +142,13 @@ impl<K> Pending<K> {
         let count = events.len();
         let cursor = Cursor::over_own(events, self.coalesced.take_initial_end());
         if self.coalesced.is_empty() {
-            // A large table goes with the last entry.
+            // This frees a large table.
             self.coalesced = Coalesced::new(self.keeps_old);
         }
         Some((cursor, count))
     }
 
-    /// Takes everything, to be dropped elsewhere (I8).
+    /// Takes everything, so that the caller can drop it without a lock (I8).
     pub(super) fn clear(&mut self) -> Self {
         std::mem::replace(self, Self { merged: self.merged, ..Self::new(self.keeps_old) })
     }

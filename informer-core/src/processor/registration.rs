@@ -1,4 +1,4 @@
-//! [`HandlerRegistration`]: a handler's hold on its informer.
+//! [`HandlerRegistration`]: keeps a handler registered.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use super::handler_task;
 use super::listener::{HandlerStats, ProcessorListener};
 use crate::Completion;
 
-/// Stands for a handler that listens to an informer. Dropping it removes the handler.
+/// A registered handler. Dropping the registration removes the handler.
 #[doc(alias = "ResourceEventHandlerRegistration")]
 #[must_use = "dropping the registration removes the handler; call `detach` to leave it in place"]
 pub struct HandlerRegistration {
     listener: Option<Arc<dyn Listener>>,
 }
 
-/// What a registration needs of a listener, whatever its objects are.
+/// The methods of a listener that do not depend on the object type.
 trait Listener: Send + Sync {
     fn name(&self) -> &str;
     fn synced(&self) -> &Completion;
@@ -55,7 +55,7 @@ impl HandlerRegistration {
     }
 
     fn listener(&self) -> &dyn Listener {
-        // Only `detach` and `drop` take it, and both end the registration.
+        // Only `detach` and `drop` take the listener, and both end the registration.
         self.listener.as_deref().expect("a registration has its listener until it ends")
     }
 
@@ -65,58 +65,58 @@ impl HandlerRegistration {
         self.listener().name()
     }
 
-    /// Returns the promise that the handler has been called with every object of the first list, or of the replay if
-    /// it joined later, and has returned from each call (I6).
+    /// Returns a [`Completion`] that is set once the handler has returned from the calls for all initial objects (I6). These
+    /// are the objects of the initial list, or, for a handler that was added later, the objects in the store.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.listener().synced().clone()
     }
 
-    /// Returns whether the handler has seen every initial object.
+    /// Returns whether the handler has processed all initial objects.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.listener().synced().has_synced()
     }
 
-    /// Says in words what keeps the handler from being synced, such as "17 events wait for it"; `None` if it is synced.
-    /// With [`name`](Self::name) this is what a message needs that says why a wait has taken too long.
+    /// Returns the reason for which the handler is not synced, such as "17 events wait for it"; `None` if it is synced. Use
+    /// it with [`name`](Self::name) in the message of a timeout.
     #[must_use]
     pub fn waiting_for(&self) -> Option<String> {
         self.listener().waiting_for()
     }
 
-    /// Returns how the handler fares.
+    /// Returns the handler's statistics.
     #[must_use]
     pub fn stats(&self) -> HandlerStats {
         self.listener().stats()
     }
 
-    /// Removes the handler: what waits for it is dropped. A call that is under way may still end after this returns; if
-    /// the handler is async, it is dropped where it next waits for something.
+    /// Removes the handler and drops its waiting events. A running call can return after this function has returned; an
+    /// async call is dropped at its next await.
     #[doc(alias = "RemoveEventHandler")]
     pub fn remove(self) {}
 
-    /// Removes the handler and waits until it is not being called any more and has been dropped.
+    /// Removes the handler, and waits until its last call has returned and the handler has been dropped.
     ///
-    /// Inside a call of this handler, sync or async, this removes it and does not wait, because its end can't come
-    /// before that of the call. (client-go's `ShutDownEventHandler` deadlocks there.) That is noticed only in the
-    /// handler's own task: a sync handler that blocks until another task or thread has removed it waits for ever, and so
-    /// do two sync handlers that remove each other at the same time.
+    /// Inside a call of this handler, sync or async, it does not wait, because the call would wait for itself. (client-go's
+    /// `ShutDownEventHandler` deadlocks there.) This is detected only in the handler's own task: a sync handler that blocks
+    /// until another task or thread has removed it never returns, and neither do two sync handlers that remove each other
+    /// at the same time.
     ///
     /// # Cancel safety
-    /// Once it has been polled, the handler is removed; and also if the future is dropped before that.
+    /// Dropping the future removes the handler, too; only the wait ends.
     #[doc(alias = "ShutDownEventHandler")]
     pub async fn remove_and_wait(self) {
         let ended = self.listener().ended().clone();
         let is_calling = self.listener().is_calling();
         drop(self);
         if !is_calling {
-            // It can't be given up: a task that is aborted has ended too.
+            // It never fails: an aborted task sets it, too.
             _ = ended.wait().await;
         }
     }
 
-    /// Leaves the handler in place for as long as the informer lives, and gives up the hold on it.
+    /// Keeps the handler registered for the rest of the informer's life.
     pub fn detach(mut self) {
         self.listener = None;
     }

@@ -1,26 +1,25 @@
-//! [`ResyncClock`]: when a handler is due its next resync.
+//! [`ResyncClock`]: the time of a handler's next resync.
 //!
 //! client-go: `processorListener.shouldResync` and `sharedProcessor.resyncCheckPeriodChanged` of
-//! `tools/cache/shared_informer.go`. Unlike there, a handler that wants no resyncs gets none before the first check
-//! either, and the periods count from the informer's start.
+//! `tools/cache/shared_informer.go`. Unlike there, a handler without resyncs gets none before the first check either, and
+//! the periods start with the informer.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// When a handler is due its next resync.
 pub(super) struct ResyncClock {
     period: Option<Duration>,
     next: Instant,
-    /// Whether unchanged objects that are handed out now are for this handler. Until the first check, they are for
-    /// every handler that wants resyncs at all.
+    /// Whether the handler receives resyncs until the next check. Before the first check, every handler with a period
+    /// does.
     syncing: bool,
 }
 
-/// How far apart the informer's checks for resyncs are.
+/// The interval of the informer's checks for resyncs.
 #[derive(Clone, Copy)]
 pub(super) enum CheckPeriod {
-    /// Handlers may still ask for a shorter one.
+    /// A further handler can shorten the interval.
     Open,
     Fixed(Option<Duration>),
 }
@@ -40,14 +39,14 @@ impl ResyncClock {
         self.syncing
     }
 
-    /// Counts a period, the same or another, from now on.
+    /// Sets the period and starts it now.
     pub(super) fn restart(&mut self, period: Option<Duration>) {
         self.period = period;
         self.next = Instant::now() + period.unwrap_or_default();
         self.syncing = period.is_some();
     }
 
-    /// Raises a period that is shorter than the informer's checks are apart, and ends it if there are none.
+    /// Raises a period that is shorter than the check period; without checks, there are no resyncs.
     pub(super) fn limit(&mut self, check_period: Option<Duration>) {
         self.restart(match (self.period, check_period) {
             (Some(period), Some(check_period)) => Some(period.max(check_period)),
@@ -55,7 +54,7 @@ impl ResyncClock {
         });
     }
 
-    /// Returns whether the handler is due a resync, and if so starts its next period. The answer holds until the next
+    /// Starts the next period if the current one is over. Returns whether the handler receives resyncs until the next
     /// check.
     pub(super) fn check(&mut self, now: Instant) -> bool {
         let due = self.period.filter(|_| now >= self.next);

@@ -1,11 +1,11 @@
-//! [`SharedBacklog`]: what all handlers that have fallen behind have not received yet, coalesced once for all of them.
+//! [`SharedBacklog`]: batches that slow handlers have not received, coalesced once for all of these handlers.
 //!
-//! The published batches are divided into periods, at the places from which on handlers need them. A handler that returns
-//! merges the periods since its own place in its own task. So the cost of a batch does not depend on the number of handlers
-//! that are stuck, and publishing only adds the batch to a list (I11). The batch is coalesced after the store has
-//! changed and its locks are free, by the publisher or by a handler that holds `periods` at that time.
+//! The batches form periods; a new period begins where the backlog of a handler begins. A handler that continues merges
+//! the periods of its backlog in its own task. Publishing only appends the batch, so its cost does not depend on the number
+//! of slow handlers (I11). The publisher coalesces the batch after the store's locks are free, or a handler does that
+//! holds `periods` at that moment.
 //!
-//! Lock order: a hand-over's pending events, `periods`; its inbox; `staged`. Objects are dropped under none of them (I8).
+//! Lock order: `Mailbox::pending`, `periods`, `Mailbox::state`, `staged`. Objects are dropped outside all of them (I8).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,7 +18,13 @@ use crate::{Event, ObjectKey};
 /// The number of a batch among those that a shared backlog has received.
 pub(super) type Sequence = u64;
 
-/// The coalesced events of all handlers that are behind, and agree on whether they want old states.
+/// The shared backlog of handlers that need old objects, and that of handlers that don't.
+pub(super) struct Backlogs<K> {
+    keeping_old: Arc<SharedBacklog<K>>,
+    dropping_old: Arc<SharedBacklog<K>>,
+}
+
+/// The coalesced events of all handlers that are behind and have the same setting for old objects.
 pub(super) struct SharedBacklog<K> {
     staged: Mutex<Staged<K>>,
     periods: Mutex<Periods<K>>,
@@ -26,17 +32,17 @@ pub(super) struct SharedBacklog<K> {
 }
 
 struct Staged<K> {
-    /// The number of the batch that is being published, or will be next.
+    /// The number of the batch that is being published, or of the next one.
     next: Sequence,
-    /// Whether that batch is in `batches`, or has been.
+    /// Whether that batch has been added to `batches`.
     has_next: bool,
     /// Batches that have not been coalesced.
     batches: VecDeque<(Sequence, SharedBatch<K>)>,
-    /// How many handlers need the batches from this one on.
+    /// The number of handlers whose backlog begins with this batch.
     readers: BTreeMap<Sequence, usize>,
-    /// How many handlers are behind, including those that have all of it in their own pending events.
+    /// The number of handlers that are behind, including those whose whole backlog is in their own pending events.
     handlers_behind: usize,
-    /// Keys that were released while those handlers were behind, and are not among `Periods::released` yet.
+    /// Keys that were released while those handlers were behind, and that are not in `Periods::released` yet.
     released: Vec<ObjectKey>,
 }
 
@@ -45,22 +51,22 @@ struct Periods<K> {
     released: Released,
 }
 
-/// Some batches in a row, with no handler whose backlog begins between them.
+/// Consecutive batches; no handler's backlog begins between them.
 pub(super) struct Period<K> {
     start: Sequence,
     pub(super) coalesced: Coalesced<K>,
-    /// How many events have been merged into others.
+    /// The number of events that were merged into others.
     pub(super) merged: u64,
 }
 
 impl<K> Staged<K> {
-    /// Whether a period has to begin with this batch.
+    /// Returns whether a period must begin with this batch.
     fn is_boundary(&self, start: Sequence) -> bool {
-        // More handlers may begin with the batch that is being published.
+        // The backlog of further handlers can begin with the batch that is being published.
         start >= self.next || self.readers.contains_key(&start)
     }
 
-    /// The first batch that is needed.
+    /// Returns the first batch that a handler needs.
     fn first_needed(&self) -> Sequence {
         self.readers.first_key_value().map_or(self.next, |(first, _)| self.next.min(*first))
     }
@@ -82,6 +88,35 @@ impl<K> Staged<K> {
     }
 }
 
+impl<K> Backlogs<K> {
+    pub(super) fn new() -> Self {
+        Self {
+            keeping_old: Arc::new(SharedBacklog::new(true)),
+            dropping_old: Arc::new(SharedBacklog::new(false)),
+        }
+    }
+
+    pub(super) fn of(&self, keeps_old: bool) -> &Arc<SharedBacklog<K>> {
+        if keeps_old { &self.keeping_old } else { &self.dropping_old }
+    }
+
+    pub(super) fn finish(&self) {
+        self.keeping_old.finish();
+        self.dropping_old.finish();
+    }
+
+    pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
+        self.keeping_old.settle(garbage);
+        self.dropping_old.settle(garbage);
+    }
+}
+
+impl<K> Clone for Backlogs<K> {
+    fn clone(&self) -> Self {
+        Self { keeping_old: Arc::clone(&self.keeping_old), dropping_old: Arc::clone(&self.dropping_old) }
+    }
+}
+
 impl<K> SharedBacklog<K> {
     pub(super) fn new(keeps_old: bool) -> Self {
         let staged = Staged {
@@ -96,13 +131,13 @@ impl<K> SharedBacklog<K> {
         Self { staged: Mutex::new(staged), periods: Mutex::new(periods), keeps_old }
     }
 
-    /// Adds the batch that is being published, unless another handler has brought it; returns its number.
+    /// Adds the batch that is being published, unless another handler has added it. Returns its number.
     pub(super) fn stage(&self, batch: &SharedBatch<K>) -> Sequence {
         self.staged.lock().stage(batch)
     }
 
-    /// As [`stage`](Self::stage), for a handler that needs nothing of what came before. `released` are the keys of which it
-    /// has a release pending, if it has just fallen behind.
+    /// As [`stage`](Self::stage), for a handler whose backlog begins with this batch. `released` has the keys of its
+    /// pending releases, if the handler has just fallen behind.
     pub(super) fn join(&self, batch: &SharedBatch<K>, released: Option<Vec<ObjectKey>>) -> Sequence {
         let mut staged = self.staged.lock();
         let sequence = staged.stage(batch);
@@ -114,7 +149,7 @@ impl<K> SharedBacklog<K> {
         sequence
     }
 
-    /// Notes that all handlers have received the batch that is being published.
+    /// Ends the publication of the current batch.
     pub(super) fn finish(&self) {
         let mut staged = self.staged.lock();
         if std::mem::take(&mut staged.has_next) {
@@ -122,12 +157,12 @@ impl<K> SharedBacklog<K> {
         }
     }
 
-    /// Notes that a handler has caught up, or is gone.
+    /// Removes a handler that has caught up or was removed.
     pub(super) fn caught_up(&self) {
         self.staged.lock().handlers_behind -= 1;
     }
 
-    /// Takes the periods of the batches `from..to` for a handler, which no longer needs them here.
+    /// Takes the periods of the batches `from..to` for a handler; the handler no longer needs them here.
     pub(super) fn take(&self, from: Sequence, to: Sequence, garbage: &mut Garbage<K>) -> Vec<Arc<Period<K>>> {
         let taken = {
             let mut periods = self.periods.lock();
@@ -138,13 +173,13 @@ impl<K> SharedBacklog<K> {
             self.trim(&mut periods, garbage);
             taken
         };
-        // Then a period that no other handler needs is the taker's own.
+        // The caller then owns each period that no other handler needs.
         garbage.periods.retain(|period| !taken.iter().any(|own| Arc::ptr_eq(own, period)));
         self.settle(garbage);
         taken
     }
 
-    /// Notes that a handler that needed the batches from this one on is gone.
+    /// Removes a handler whose backlog begins with this batch.
     pub(super) fn leave(&self, from: Sequence, garbage: &mut Garbage<K>) {
         self.staged.lock().leave(from);
         if let Some(mut periods) = self.periods.try_lock() {
@@ -153,9 +188,9 @@ impl<K> SharedBacklog<K> {
         self.settle(garbage);
     }
 
-    /// Coalesces the published batches, unless another thread is about to do so.
+    /// Coalesces the published batches, unless another thread holds the lock.
     pub(super) fn settle(&self, garbage: &mut Garbage<K>) {
-        // The holder of the lock looks again after it has released it.
+        // That thread checks `batches` again after it has released the lock.
         while !self.staged.lock().batches.is_empty()
             && let Some(mut periods) = self.periods.try_lock()
         {
@@ -187,7 +222,7 @@ impl<K> SharedBacklog<K> {
         garbage.periods.extend(periods.periods.extract_if(.., |period| period.start < first));
     }
 
-    /// Merges periods between which no handler begins any more.
+    /// Merges neighbouring periods if no handler's backlog begins between them any more.
     fn join_periods(&self, periods: &mut Periods<K>, garbage: &mut Garbage<K>) {
         let Periods { periods, released } = periods;
         for place in (1..periods.len()).rev() {
@@ -195,7 +230,7 @@ impl<K> SharedBacklog<K> {
                 continue;
             }
             let (before, after) = periods.split_at_mut(place);
-            // If a handler is reading the earlier one, then they are joined next time.
+            // While a handler reads the earlier period, it can't be changed; the next call merges the two.
             if let (Some(earlier), Some(later)) = (before.last_mut().and_then(Arc::get_mut), after.first()) {
                 earlier.absorb(later, released, garbage);
                 garbage.periods.push(periods.remove(place));

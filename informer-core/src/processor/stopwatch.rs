@@ -1,26 +1,25 @@
-//! [`Stopwatch`]: how long calls take, at less than the price of looking at the clock after each.
+//! [`Stopwatch`]: measures calls without reading the clock after each of them.
 //!
-//! A look at the clock costs about 25 ns, as much as delivering an event to a quick handler does. So while calls are
-//! quick, one look serves a few of them; as soon as they are not, each is timed by itself. A slow call among quick ones
-//! is then measured with its quick neighbours, which makes no difference. Only when calls become slow all at once, the
-//! first few of them are taken for one.
+//! Reading the clock costs about 25 ns, as much as delivering an event to a quick handler. While calls are quick, one reading
+//! covers a group of them; slow calls are measured one by one. A slow call in a group of quick ones is measured correctly
+//! enough, because the quick ones add little. When calls suddenly become slow, the first group is measured as one call.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// As many quick calls are timed together, at most.
-const GROUP: u32 = 16;
+/// The maximum number of calls in a group.
+const MAX_GROUP: u32 = 16;
 
-/// Up to here, a call is quick.
+/// The maximum duration of a quick call.
 const QUICK: Duration = Duration::from_micros(1);
 
 /// Times the calls of one handler.
 pub(super) struct Stopwatch {
     began: Instant,
-    /// How many calls the current group has.
+    /// The number of calls of the current group.
     group: u32,
-    /// How many of them are behind us.
+    /// The number of calls of it that have ended.
     calls: u32,
 }
 
@@ -29,28 +28,27 @@ impl Stopwatch {
         Self { began: Instant::now(), group: 1, calls: 0 }
     }
 
-    /// Begins a group of calls now; the time since the last one does not count.
+    /// Begins a group of calls now. The time since the last call does not count.
     pub(super) fn restart(&mut self) {
         self.began = Instant::now();
         self.calls = 0;
     }
 
-    /// Notes the end of a call, where the next one begins; returns how long the calls since the last look took, if this
-    /// is the time for one.
+    /// Ends a call and begins the next one. Returns the duration of the group if this call completes it.
     pub(super) fn lap(&mut self) -> Option<Duration> {
         self.calls += 1;
-        (self.calls >= self.group).then(|| self.look())
+        (self.calls >= self.group).then(|| self.end_group())
     }
 
-    /// Returns how long the calls since the last look took, if there were any.
+    /// Ends the group. Returns its duration if it has any calls.
     pub(super) fn finish(&mut self) -> Option<Duration> {
-        (self.calls > 0).then(|| self.look())
+        (self.calls > 0).then(|| self.end_group())
     }
 
-    fn look(&mut self) -> Duration {
+    fn end_group(&mut self) -> Duration {
         let now = Instant::now();
         let took = now - self.began;
-        self.group = if took <= QUICK * self.calls { (self.group * 2).min(GROUP) } else { 1 };
+        self.group = if took <= QUICK * self.calls { (self.group * 2).min(MAX_GROUP) } else { 1 };
         self.began = now;
         self.calls = 0;
         took

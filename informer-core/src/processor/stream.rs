@@ -1,7 +1,7 @@
-//! [`EventStream`]: the events of an informer, to be asked for instead of being called with.
+//! [`EventStream`]: the events of an informer as a stream.
 //!
-//! client-go has no counterpart; `NewIndexerInformerWatcher` of tools/watch comes close, but buffers without bound. The
-//! reader's own task does the work: there is none behind the stream.
+//! client-go has no counterpart; `NewIndexerInformerWatcher` of tools/watch is similar, but its buffer is unbounded. The
+//! stream has no task of its own: it works while it is polled.
 
 use std::fmt;
 use std::pin::Pin;
@@ -17,11 +17,10 @@ use crate::Event;
 
 /// The events of an informer, as a [`Stream`].
 ///
-/// It has the place of a handler: what existed when it was made comes first, and a reader that falls behind its
-/// threshold gets one event per key for what it has missed. For each object it yields an add, then updates, then a
-/// delete (I4).
+/// It receives the same events as a handler: first the existing objects, then each change. For each object it yields an
+/// add, then updates, then a delete (I4). While more events wait than its threshold, they are coalesced per key.
 ///
-/// It ends when the informer stops; what waits at that time is dropped. Dropping the stream ends the handler.
+/// The stream ends when the informer stops; waiting events are then dropped. Dropping the stream removes it.
 #[must_use = "dropping the stream removes it from its informer"]
 pub struct EventStream<K> {
     cursor: Cursor<K>,
@@ -38,9 +37,8 @@ impl<K: Send + Sync + 'static> EventStream<K> {
         }
     }
 
-    /// Returns the stream's place among the handlers: its name, statistics, and whether it is synced. That is the case
-    /// when the reader asks for the next event after the last of the initial ones, which means that it is done with
-    /// them (I6).
+    /// Returns the stream's registration, with its name, its statistics and whether it is synced. The stream is synced when
+    /// the reader polls again after the last initial event (I6).
     pub fn registration(&self) -> &HandlerRegistration {
         &self.registration
     }
@@ -51,7 +49,7 @@ impl<K> Stream for EventStream<K> {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event<K>>> {
         let Self { cursor, listener, .. } = self.get_mut();
-        // A reader for whom there is always something lets other tasks have their turn, as with tokio's own channels.
+        // A reader that always has events yields to other tasks, as with tokio's own channels.
         let turn = ready!(tokio::task::coop::poll_proceed(cx));
         let next = loop {
             if listener.is_removed() {
@@ -61,7 +59,7 @@ impl<K> Stream for EventStream<K> {
             match cursor.next() {
                 Some(Next::Shared(event)) => break Poll::Ready(Some(event.clone())),
                 Some(Next::Own(event)) => break Poll::Ready(Some(event)),
-                // I6: the reader has come back for more, so it is done with what it had.
+                // I6: the reader polls again, so it has processed the events before.
                 Some(Next::InitialComplete) => listener.synced.set(),
                 None => match listener.poll_take(cx) {
                     Poll::Ready(Some(taken)) => *cursor = taken,

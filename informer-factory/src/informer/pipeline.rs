@@ -1,7 +1,6 @@
-//! [`Pipeline`]: what becomes of a batch: one transaction of the store, and the events that go with it.
+//! [`Pipeline`]: turns a batch of the queue into one transaction of the store and one batch of events.
 //!
-//! This is the middle of the way from socket to handler; before it lies the queue, behind it the processor. client-go:
-//! `processDeltas` and `processDeltasInBatch` of tools/cache/controller.go.
+//! client-go: `processDeltas` and `processDeltasInBatch` of tools/cache/controller.go.
 
 use std::sync::Arc;
 
@@ -21,29 +20,29 @@ pub(super) struct Pipeline<K: 'static> {
     pub(super) indexer: Indexer<K>,
     pub(super) processor: SharedProcessor<K>,
     pub(super) source: Arc<Source<K>>,
-    /// Tells those who wait how far the store has come.
+    /// Wakes callers that wait for a resource version.
     pub(super) watermark: watch::Sender<ResourceVersion>,
 }
 
-/// The outcome of a batch, as it is put together.
+/// The changes and events of one batch.
 struct Outcome<K> {
     changes: Vec<Change<K>>,
     events: Vec<Event<K>>,
 }
 
 impl<K: Send + Sync + 'static> Pipeline<K> {
-    /// Makes a batch true in the store, and tells the handlers.
+    /// Applies a batch to the store and publishes its events.
     pub(super) fn process(&mut self, batch: &Batch<K>) {
         let count = batch.items().len();
         let mut outcome = Outcome { changes: Vec::with_capacity(count), events: Vec::with_capacity(count) };
-        // All are looked up before the first is followed: that is one lock, and the processor fetches what lies far apart in
-        // memory side by side, which the counting of references in between would keep it from.
+        // All lookups come first: they take one lock, and the CPU can load distant objects in parallel as long as no
+        // reference count is changed in between.
         let state = self.indexer.snapshot();
         let stored: Vec<_> = batch.items().iter().map(|pending| state.get(&pending.key)).collect();
         for (pending, stored) in batch.items().iter().zip(stored) {
             outcome.add(pending, stored);
         }
-        // A state that somebody holds is copied where it changes.
+        // While a snapshot exists, the writer must copy what it changes.
         drop(state);
         let Outcome { changes, events } = outcome;
         let events = EventBatch { events, completes_initial_list: batch.completes_initial_list() };
@@ -57,8 +56,8 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
         if let Some(resource_version) = batch.watermark() {
             self.watermark.send_replace(resource_version.clone());
         } else if matches!(*self.source, Source::Namespaces(_)) {
-            // Who waits for several namespaces looks at the store's own watermarks, and at which are followed: one that
-            // was removed before anything came of it may have been the last that was behind.
+            // With several namespaces, waiting callers check the store's watermarks and the set of namespaces: the removal
+            // of a namespace that has no objects can be the event that they wait for.
             self.watermark.send_modify(|_| {});
         }
         if let Source::Namespaces(namespaces) = self.source.as_ref() {
@@ -68,7 +67,7 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
 }
 
 impl<K> Outcome<K> {
-    /// Follows one object through its deltas, from what the store has of it.
+    /// Applies the deltas of one key to the stored object.
     fn add(&mut self, pending: &Pending<K>, stored: Option<&Cached<K>>) {
         let mut current = stored.cloned();
         for delta in &pending.deltas {
@@ -77,19 +76,17 @@ impl<K> Outcome<K> {
                     Some(self.put(current, object, pending.is_in_initial_list()))
                 }
                 Delta::Sync(_) => {
-                    // The store knows best what there is to be resynced.
                     self.events.extend(current.clone().map(Event::Resynced));
                     current
                 }
                 Delta::Deleted(deleted) => {
-                    // I4: of an object that no handler heard of, none hears that it is gone.
+                    // I4: handlers receive a delete only after an add.
                     if let Some(last) = current {
                         self.events.push(Event::Deleted(deleted.clone().after(last)));
                     }
                     None
                 }
                 Delta::Released(_) => {
-                    // I4: as above.
                     self.events.extend(current.map(Event::Released));
                     None
                 }
@@ -103,7 +100,7 @@ impl<K> Outcome<K> {
         }
     }
 
-    /// One object takes the place of what there was; returns what is there now.
+    /// Replaces the current object, unless the new one is the same. Returns the object that is current now.
     fn put(&mut self, current: Option<Cached<K>>, object: &Cached<K>, is_in_initial_list: bool) -> Cached<K> {
         let Some(old) = current else {
             self.events.push(Event::Added { object: object.clone(), is_in_initial_list });
@@ -114,7 +111,7 @@ impl<K> Outcome<K> {
             return old;
         }
         if old.uid() != object.uid() && !old.uid().is_missing() && !object.uid().is_missing() {
-            // The same name, but another object: the end of the first was missed.
+            // Another object has the same name, so the delete of the first one was missed.
             self.events.push(Event::Deleted(Deleted::missed(old.key().clone(), None).after(old)));
             self.events.push(Event::Added { object: object.clone(), is_in_initial_list: false });
         } else {

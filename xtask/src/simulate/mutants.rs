@@ -28,7 +28,7 @@ struct Mutant {
 
 const MUTANTS: &[Mutant] = &[
     Mutant {
-        name: "a relist tells of no deletions",
+        name: "a relist queues no deletions",
         file: "informer-core/src/delta_fifo/list.rs",
         text: "        self.complete\n",
         becomes: "        self.complete\n            && self.objects.is_empty()\n",
@@ -53,19 +53,19 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "a handler is not woken for a single event",
-        file: "informer-core/src/processor/handover.rs",
+        file: "informer-core/src/processor/mailbox.rs",
         text: "if state.inbox.is_empty() { None }",
         becomes: "if state.inbox.len() <= 1 { None }",
     },
     Mutant {
-        name: "a slow handler never hears of an end after an update",
-        file: "informer-core/src/processor/owed.rs",
+        name: "a slow handler does not receive a delete after an update",
+        file: "informer-core/src/processor/net_change.rs",
         text: "                Self::One(Event::Deleted(deleted.clone().after(old)))\n",
         becomes: "                drop((deleted, old));\n                return None;\n",
     },
     Mutant {
-        name: "a slow handler hears of a new life without the end of the old one",
-        file: "informer-core/src/processor/owed.rs",
+        name: "a slow handler receives a recreated object without the delete before it",
+        file: "informer-core/src/processor/net_change.rs",
         text: "                Self::Recreated(End::Deleted(deleted), object.clone())\n",
         becomes: "                drop(deleted);\n                \
                   Self::One(Event::Added { object: object.clone(), is_in_initial_list: false })\n",
@@ -77,7 +77,7 @@ const MUTANTS: &[Mutant] = &[
         becomes: "Box::new(snapshot().skip(1))",
     },
     Mutant {
-        name: "what exists comes to a late handler as news",
+        name: "existing objects are not marked as initial for a late handler",
         file: "informer-core/src/processor/cursor.rs",
         text: "is_in_initial_list: true }",
         becomes: "is_in_initial_list: false }",
@@ -90,37 +90,37 @@ const MUTANTS: &[Mutant] = &[
                   return Some(Next::InitialComplete);\n        }\n",
     },
     Mutant {
-        name: "the store does not let go of what is deleted",
+        name: "the store keeps deleted objects",
         file: "informer-factory/src/informer/pipeline.rs",
         text: "self.changes.push(Change::Remove(stored.key().clone()))",
         becomes: "drop(stored)",
     },
     Mutant {
-        name: "an object in the place of another of its name passes for a change of that",
+        name: "a recreated object counts as an update",
         file: "informer-factory/src/informer/pipeline.rs",
         text: "        if old.uid() != object.uid() && ",
         becomes: "        if old.ptr_eq(object) && ",
     },
     Mutant {
-        name: "of what comes in one piece only the beginning is handed on",
+        name: "only the first two events of a slice are passed on",
         file: "informer-reflector/src/reflector/watch.rs",
         text: "        self.store.apply(changes, ",
         becomes: "        let changes = changes.into_iter().take(2).collect();\n        self.store.apply(changes, ",
     },
     Mutant {
-        name: "what can't be decoded is passed over without a word",
+        name: "an object that cannot be decoded is skipped silently",
         file: "informer-reflector/src/reflector/watch.rs",
         text: "        self.reporter.set_aside(&object);\n        Ok(None)\n",
         becomes: "        Ok(None)\n",
     },
     Mutant {
-        name: "the end of what can't be decoded is no news",
+        name: "the delete of a quarantined object is ignored",
         file: "informer-reflector/src/reflector/watch.rs",
         text: "            return Ok(Some(Delta::Deleted(Deleted::missed(key, None))));\n",
         becomes: "            return Ok(None);\n",
     },
     Mutant {
-        name: "after 410 the same is asked for again",
+        name: "an expired watch is retried at the same version",
         file: "informer-reflector/src/reflector/watch.rs",
         text: "        if version_is_unavailable(&error) {\n",
         becomes: "        if error.is_expired() {\n            return Step::Later(Request::Watch, error);\n        }\n        \

@@ -104,7 +104,7 @@ fn i11_entries_that_come_to_nothing_take_no_room_for_ever() {
         coalesced.push(&Event::Deleted(Deleted::exact(object)), FOR_ONE, garbage);
     }
     assert_eq!(coalesced.len(), 0);
-    assert!(coalesced.owed.len() <= 64 && coalesced.index.capacity() < 200);
+    assert!(coalesced.entries.len() <= 64 && coalesced.index.capacity() < 200);
 }
 
 #[test]

@@ -17,11 +17,11 @@ async fn a_registration_says_what_keeps_it_from_being_synced() {
     let options = HandlerOptions::new().name("the-handler");
     let registration = processor.add_handler(handler, &options, std::iter::empty);
     let says = |what: &str| assert_eq!(registration.waiting_for().as_deref(), Some(what));
-    says("its informer's first list is not complete");
+    says("its informer's initial list is not complete");
     let asked = processor.clone();
     processor.describe_source(move || format!("pods are forbidden to {asked:?}"));
     says(
-        "its informer's first list is not complete: pods are forbidden to SharedProcessor { handlers: 1, stopped: false, .. }",
+        "its informer's initial list is not complete: pods are forbidden to SharedProcessor { handlers: 1, stopped: false, .. }",
     );
     processor.publish(complete(vec![added("a", 1), added("b", 1)]), || {});
     says("its informer is not running");
@@ -52,7 +52,7 @@ async fn a_registration_that_will_never_be_synced_says_so() {
     let says = |stream: &EventStream<Object>, what: &str| {
         assert_eq!(stream.registration().waiting_for().as_deref(), Some(what));
     };
-    says(&stream, "it is not done with the objects that existed when it joined");
+    says(&stream, "it is still receiving the objects that existed when it was added");
     running.stop().await;
     says(&stream, "its informer has stopped");
     let late = processor.events(&HandlerOptions::default(), std::iter::empty);

@@ -1,46 +1,46 @@
-//! [`Owed`]: one step from what a handler last knew of a key to what is true now.
+//! [`NetChange`]: the change from the last object that a handler received under a key to the current one.
 //!
-//! Upholds I1 and I4 for handlers that are behind. Skipped states go to the caller (I8).
+//! It keeps I1 and I4 for handlers that are behind. Skipped objects go to the caller, who drops them without a lock (I8).
 
 use crate::{Cached, Deleted, Event, ObjectKey};
 
 /// The pending entry of one key.
-pub(super) enum Owed<K> {
+pub(super) enum NetChange<K> {
     One(Event<K>),
-    /// The object that the handler knew has left, and there is one under its name again.
+    /// The object that the handler received has left the store, and there is a new object with the same name.
     Recreated(End<K>, Cached<K>),
-    /// An object was added and deleted. This concerns only a handler with a pending release of the key from an earlier
-    /// period: for that handler the object has now been deleted.
+    /// An object was added and deleted. Only a handler with a pending release of the key from an earlier period receives
+    /// it: for that handler, the object is deleted.
     Vanished(Deleted<K>),
 }
 
-/// How an object that the handler knew left the store.
+/// How an object that the handler received left the store.
 pub(super) enum End<K> {
     Deleted(Deleted<K>),
-    /// In the state that the handler knew.
+    /// With the last object that the handler received.
     Released(Cached<K>),
-    /// As [`Owed::Vanished`].
+    /// As [`NetChange::Vanished`].
     Vanished(Deleted<K>),
 }
 
 impl<K> End<K> {
-    fn into_owed(self) -> Owed<K> {
+    fn into_net_change(self) -> NetChange<K> {
         match self {
-            Self::Deleted(deleted) => Owed::One(Event::Deleted(deleted)),
-            Self::Released(object) => Owed::One(Event::Released(object)),
-            Self::Vanished(deleted) => Owed::Vanished(deleted),
+            Self::Deleted(deleted) => NetChange::One(Event::Deleted(deleted)),
+            Self::Released(object) => NetChange::One(Event::Released(object)),
+            Self::Vanished(deleted) => NetChange::Vanished(deleted),
         }
     }
 
     fn into_event(self) -> Option<Event<K>> {
-        match self.into_owed() {
-            Owed::One(event) => Some(event),
+        match self.into_net_change() {
+            NetChange::One(event) => Some(event),
             _ => None,
         }
     }
 }
 
-impl<K> Owed<K> {
+impl<K> NetChange<K> {
     pub(super) fn key(&self) -> &ObjectKey {
         match self {
             Self::One(event) => event.key(),
@@ -53,12 +53,12 @@ impl<K> Owed<K> {
         self.key().hash_value()
     }
 
-    /// Merges `next` into this entry; returns `None` if nothing is left to deliver. Skipped states go to `garbage`, objects
-    /// alone in the form of resyncs.
+    /// Merges `next` into this entry. Returns `None` if nothing is left to deliver. Skipped events go to `garbage`; skipped
+    /// objects do so as resyncs.
     pub(super) fn then(self, next: &Event<K>, garbage: &mut Vec<Event<K>>) -> Option<Self> {
-        let owed = match (self, next) {
-            // A resync adds nothing where an event of the object is pending anyway.
-            (owed, Event::Resynced(_)) => owed,
+        let merged = match (self, next) {
+            // A resync adds nothing to a pending event of the object.
+            (pending, Event::Resynced(_)) => pending,
             (Self::One(Event::Added { object: skipped, is_in_initial_list }), Event::Updated { new, .. }) => {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Added { object: new.clone(), is_in_initial_list })
@@ -87,15 +87,15 @@ impl<K> Owed<K> {
                 garbage.push(Event::Resynced(skipped));
                 Self::Recreated(end, new.clone())
             }
-            // What was released and is deleted later has been deleted: that must not be lost.
+            // The deletion of a released object must not be lost.
             (Self::Recreated(End::Released(known), skipped), Event::Deleted(deleted)) => {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Deleted(deleted.clone().after(known)))
             }
-            // The life that the handler knew ended with the first end.
+            // For the handler, the object ended with the first end.
             (Self::Recreated(end, skipped), Event::Deleted(_) | Event::Released(_)) => {
                 garbage.push(Event::Resynced(skipped));
-                end.into_owed()
+                end.into_net_change()
             }
             (Self::One(Event::Updated { old, new: skipped }), Event::Deleted(deleted)) => {
                 garbage.push(Event::Resynced(skipped));
@@ -105,17 +105,17 @@ impl<K> Owed<K> {
                 garbage.push(Event::Resynced(skipped));
                 Self::One(Event::Released(old))
             }
-            // What is left is a resync then an end, or a sequence that no store produces: the newest word counts.
+            // The rest is a resync before an end, or a sequence that no store produces: the newest event counts.
             (skipped, next) => {
                 skipped.into_events(garbage);
                 Self::One(next.clone())
             }
         };
-        Some(owed)
+        Some(merged)
     }
 
-    /// Drops a state that only the handler would still use.
-    pub(super) fn forgo_old(&mut self, garbage: &mut Vec<Event<K>>) {
+    /// Replaces the old object of an update by the new one, because only this handler would retain the old one.
+    pub(super) fn drop_old(&mut self, garbage: &mut Vec<Event<K>>) {
         if let Self::One(Event::Updated { old, new }) = self
             && !old.ptr_eq(new)
         {

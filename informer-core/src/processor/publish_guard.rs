@@ -1,0 +1,95 @@
+//! [`PublishGuard`]: one batch while it is published, and the work that is left once the publisher's locks are free.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::Waker;
+
+use smallvec::SmallVec;
+
+use super::inbox::{Garbage, SharedBatch};
+use super::mailbox::Mailbox;
+use super::shared_backlog::Backlogs;
+use crate::{Event, EventBatch};
+
+/// A published batch. Dropping the guard wakes the handlers, coalesces the batch for handlers that are behind, and drops
+/// unused objects.
+///
+/// A caller that [publishes](super::SharedProcessor::publish) under a lock keeps the guard until the lock is free: wakers
+/// and destructors of objects can run any code (I8).
+pub struct PublishGuard<K> {
+    wakers: SmallVec<[Waker; 4]>,
+    batch: SharedBatch<K>,
+    /// The batch for handlers that are not due the resyncs. Without it, their mailboxes would retain the objects (I11).
+    without_resyncs: Option<SharedBatch<K>>,
+    has_resyncs: bool,
+    /// Whether any handler is due the resyncs.
+    any_wants_resyncs: bool,
+    backlogs: Backlogs<K>,
+    /// Whether the batch is in a shared backlog.
+    is_shared: bool,
+}
+
+impl<K> PublishGuard<K> {
+    pub(super) fn new(batch: EventBatch<K>, backlogs: Backlogs<K>) -> Self {
+        let has_resyncs = batch.events.iter().any(|event| matches!(event, Event::Resynced(_)));
+        Self {
+            wakers: SmallVec::new(),
+            batch: Arc::new(batch),
+            without_resyncs: None,
+            has_resyncs,
+            any_wants_resyncs: false,
+            backlogs,
+            is_shared: false,
+        }
+    }
+
+    pub(super) fn has_resyncs(&self) -> bool {
+        self.has_resyncs
+    }
+
+    /// Sets whether any handler is due the resyncs. Call it before the first [`push_to`](Self::push_to).
+    pub(super) fn set_any_wants_resyncs(&mut self, any_wants_resyncs: bool) {
+        self.any_wants_resyncs = any_wants_resyncs;
+    }
+
+    /// Adds the batch to the mailbox of one handler, with its resyncs if the handler is due them.
+    pub(super) fn push_to(&mut self, mailbox: &Mailbox<K>, wants_resyncs: bool) {
+        let Self { batch, without_resyncs, .. } = self;
+        if self.has_resyncs && !(wants_resyncs && self.any_wants_resyncs) {
+            without_resyncs.get_or_insert_with(|| Arc::new(batch.without_resyncs()));
+        }
+        let all = &*batch;
+        let others = without_resyncs.as_ref().unwrap_or(all);
+        let own = if wants_resyncs { all } else { others };
+        let for_backlog = if self.any_wants_resyncs { all } else { others };
+        let (waker, is_shared) = mailbox.push(own, for_backlog, wants_resyncs && self.has_resyncs);
+        self.wakers.extend(waker);
+        self.is_shared |= is_shared;
+    }
+
+    /// Ends the publication: every mailbox has the batch.
+    pub(super) fn finish(&self) {
+        if self.is_shared {
+            self.backlogs.finish();
+        }
+    }
+
+    pub(super) fn batch(&self) -> &EventBatch<K> {
+        &self.batch
+    }
+}
+
+impl<K> Drop for PublishGuard<K> {
+    fn drop(&mut self) {
+        self.wakers.drain(..).for_each(Waker::wake);
+        if self.is_shared {
+            self.backlogs.settle(&mut Garbage::none());
+        }
+    }
+}
+
+impl<K> fmt::Debug for PublishGuard<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublishGuard").field("events", &self.batch.events.len()).finish_non_exhaustive()
+    }
+}
