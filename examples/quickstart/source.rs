@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
-use informer_testing::{Churn, ClusterSpec, Simulator};
+use kube_simulator::{Churn, ClusterSpec, Simulator};
 use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -24,7 +24,7 @@ pub(crate) struct Source {
 struct Simulation {
     simulator: Simulator,
     stop: oneshot::Sender<()>,
-    churn: JoinHandle<Result<Churn, informer_testing::Error>>,
+    churn: JoinHandle<Result<Churn, kube_simulator::Error>>,
 }
 
 impl Source {

@@ -39,6 +39,10 @@ enum Step {
     LongE2e,
 }
 
+/// The README's first command.
+const QUICKSTART: &[&str] =
+    &["run", "--release", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
+
 /// The steps, those that fail soonest first.
 const STEPS: [(&str, Step); 19] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
@@ -55,8 +59,8 @@ const STEPS: [(&str, Step); 19] = [
     ("simulate", Step::Simulate(&simulate::Args::CI)),
     ("doc", Step::Doc),
     ("loom", Step::Loom),
-    ("quickstart", Step::Cargo(&["run", "--release", "--example", "quickstart", "--", "--for", "15s"])),
-    // How much memory a list needs at its peak; with what the step before has compiled.
+    ("quickstart", Step::Cargo(QUICKSTART)),
+    // The peak memory of a list.
     (
         "lists",
         Step::Cargo(&["test", "--release", "-p", "informer-factory", "--bench", "lists", "--", "--quick"]),
