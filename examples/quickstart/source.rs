@@ -4,10 +4,10 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
-use kube_simulator::{Churn, ClusterSpec, Simulator};
 use kube::client::ConfigExt;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use kube_simulator::{Churn, ClusterSpec, Simulator};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
