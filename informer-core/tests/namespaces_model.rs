@@ -85,7 +85,7 @@ struct World {
     version: u64,
     queue: DeltaFifo<u64>,
     store: Arc<Store>,
-    taken: Vec<Batch<u64>>,
+    in_flight: Option<Batch<u64>>,
     watermarks: Watermarks,
     least: ResourceVersion,
     has_started: bool,
@@ -104,7 +104,7 @@ impl World {
             version: 0,
             queue: DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<u64>>),
             store,
-            taken: Vec::new(),
+            in_flight: None,
             watermarks: Watermarks::default(),
             least: ResourceVersion::empty(),
             has_started: false,
@@ -144,9 +144,9 @@ impl World {
             Step::Delete(place, name) => self.delete(place, name),
             Step::List(place, part, breaks_after) => self.list(place, part, breaks_after),
             Step::Resync => self.queue.resync(),
-            Step::Take { all: true } => self.taken.extend(self.queue.pop_batch().now_or_never().flatten()),
-            Step::Take { all: false } => self.taken.extend(self.queue.pop().now_or_never().flatten()),
-            Step::Finish { .. } if self.taken.is_empty() => {}
+            Step::Take { .. } if self.in_flight.is_some() => {}
+            Step::Take { all: true } => self.in_flight = self.queue.pop_batch().now_or_never().flatten(),
+            Step::Take { all: false } => self.in_flight = self.queue.pop().now_or_never().flatten(),
             Step::Finish { fails } => self.finish(fails),
         }
     }
@@ -220,9 +220,9 @@ impl World {
         }
     }
 
-    /// Puts the oldest batch into the store, and checks what it claims; one item may fail and goes back.
+    /// Applies the batch in flight to the store and checks it; one item can fail and is requeued.
     fn finish(&mut self, fails: Option<usize>) {
-        let mut batch = self.taken.remove(0);
+        let Some(mut batch) = self.in_flight.take() else { return };
         self.was_synced |= self.queue.has_synced();
         let is_initial = batch.items().iter().any(informer_core::Pending::is_in_initial_list);
         assert!(!self.was_synced || !(is_initial || batch.completes_initial_list()), "I6");
@@ -325,10 +325,9 @@ proptest! {
                 world.run(Step::List(place, 2, None));
             }
         }
+        world.finish(None);
         world.run(Step::Take { all: true });
-        while !world.taken.is_empty() {
-            world.finish(None);
-        }
+        world.finish(None);
         world.check();
     }
 }

@@ -72,7 +72,7 @@ struct World {
     version: u64,
     queue: DeltaFifo<u64>,
     store: Arc<Store>,
-    taken: Vec<Batch<u64>>,
+    in_flight: Option<Batch<u64>>,
     was_synced: bool,
 }
 
@@ -80,7 +80,7 @@ impl World {
     fn new() -> Self {
         let store = Arc::new(Store::default());
         let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<u64>>);
-        Self { truth: Objects::new(), version: 0, queue, store, taken: Vec::new(), was_synced: false }
+        Self { truth: Objects::new(), version: 0, queue, store, in_flight: None, was_synced: false }
     }
 
     fn key(name: u8) -> ObjectKey {
@@ -130,9 +130,9 @@ impl World {
                 });
             }
             Step::Resync => self.queue.resync(),
-            Step::Take { all: true } => self.taken.extend(self.queue.pop_batch().now_or_never().flatten()),
-            Step::Take { all: false } => self.taken.extend(self.queue.pop().now_or_never().flatten()),
-            Step::Finish { .. } if self.taken.is_empty() => {}
+            Step::Take { .. } if self.in_flight.is_some() => {}
+            Step::Take { all: true } => self.in_flight = self.queue.pop_batch().now_or_never().flatten(),
+            Step::Take { all: false } => self.in_flight = self.queue.pop().now_or_never().flatten(),
             Step::Finish { fails } => self.finish(fails.map(usize::from)),
         }
     }
@@ -154,9 +154,9 @@ impl World {
         listed
     }
 
-    /// Puts the oldest batch into the store, checking what it claims; one item may fail and goes back.
+    /// Applies the batch in flight to the store and checks it; one item can fail and is requeued.
     fn finish(&mut self, fails: Option<usize>) {
-        let mut batch = self.taken.remove(0);
+        let Some(mut batch) = self.in_flight.take() else { return };
         if self.queue.has_synced() {
             self.was_synced = true;
         }
@@ -213,11 +213,10 @@ proptest! {
         for step in steps {
             world.run(step);
         }
+        world.finish(None);
         world.run(Step::Take { all: true });
-        let watermark = world.taken.last().and_then(|batch| batch.watermark().cloned());
-        while !world.taken.is_empty() {
-            world.finish(None);
-        }
+        let watermark = world.in_flight.as_ref().and_then(|batch| batch.watermark().cloned());
+        world.finish(None);
         prop_assert!(world.queue.is_empty());
         // I6: whatever came first, all of it has been processed.
         prop_assert_eq!(world.queue.has_synced(), world.version > 0);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Shared;
-use super::in_flight::{RevokedClaims, Taken};
+use super::in_flight::Taken;
 use crate::{Completion, Delta, Deltas, FeedNews, ObjectKey, ResourceVersion};
 
 /// The changes that one key had pending.
@@ -62,15 +62,14 @@ impl<K: 'static> Shared<K> {
         self.change(|state| state.give_back(taken, requeued));
     }
 
-    fn withdrawn(&self, taken: &Taken<K>) -> RevokedClaims {
-        self.state.lock().withdrawn(taken.id)
-    }
-
     fn processed(&self, taken: &Taken<K>) {
-        let (processed, is_over) = {
+        let (processed, is_over, is_ready) = {
             let mut state = self.state.lock();
-            (state.processed(taken), state.is_over())
+            (state.processed(taken), state.is_over(), state.is_ready())
         };
+        if is_ready {
+            self.wake.notify_one();
+        }
         if processed.completes_initial {
             self.synced.set();
         }
@@ -128,7 +127,7 @@ impl<K: 'static> Batch<K> {
     /// Returns whether the first list is complete with this batch. True for one batch in the life of a queue.
     #[must_use]
     pub fn completes_initial_list(&self) -> bool {
-        self.taken.completes_initial && !self.queue.withdrawn(&self.taken).completes_initial
+        self.taken.completes_initial
     }
 
     /// Returns the resource version of the server state that the consumer has with this batch, if that has changed.
@@ -137,7 +136,7 @@ impl<K: 'static> Batch<K> {
     /// the last: the state that the consumer has then can't be named.
     #[must_use]
     pub fn watermark(&self) -> Option<&ResourceVersion> {
-        self.taken.watermark.as_ref().filter(|_| !self.queue.withdrawn(&self.taken).watermark)
+        self.taken.watermark.as_ref()
     }
 
     /// Returns how far the consumer is with this batch in each namespace of which there is news, where namespaces come in
@@ -145,8 +144,7 @@ impl<K: 'static> Batch<K> {
     /// [`watermark`](Self::watermark) is the least of them, empty as long as one has none.
     #[must_use]
     pub fn feed_news(&self) -> &[FeedNews] {
-        let news = &self.taken.news;
-        if news.is_empty() || self.queue.withdrawn(&self.taken).watermark { &[] } else { news }
+        &self.taken.news
     }
 }
 

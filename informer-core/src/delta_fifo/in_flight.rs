@@ -14,8 +14,6 @@ pub(super) struct InFlight<K> {
     pub(super) items: Arc<Vec<Pending<K>>>,
     /// Its share of the first list.
     pub(super) initial: usize,
-    /// What is no longer true of it, because something from a batch before it has been put back since.
-    pub(super) withdrawn: RevokedClaims,
     /// Positions by key, built on first use; for a large batch while the queue is not locked.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
 }
@@ -51,18 +49,8 @@ impl<K> InFlight<K> {
     }
 }
 
-/// What was said of a batch when it was taken out, and is not true any more.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RevokedClaims {
-    /// That it leads to a whole server state.
-    pub(super) watermark: bool,
-    /// That it is the last of the first list.
-    pub(super) completes_initial: bool,
-}
-
 /// What is taken out of the queue in one go.
 pub(super) struct Taken<K> {
-    pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,

@@ -237,10 +237,6 @@ impl<K: 'static> DeltaFifo<K> {
                 let mut state = self.shared.state.lock();
                 if state.is_ready() {
                     let taken = take(&mut state);
-                    // Another `pop` may be waiting for what this one has left.
-                    if state.is_ready() {
-                        self.shared.wake.notify_one();
-                    }
                     let makes_room = state.is_room_awaited && state.deltas() < ROOM;
                     state.is_room_awaited &= !makes_room;
                     drop(state);

@@ -11,7 +11,7 @@ use smallvec::smallvec;
 
 use super::Pending;
 use super::feeds::{Feeds, News};
-use super::in_flight::{InFlight, InFlightItems, Processed, RevokedClaims, Taken};
+use super::in_flight::{InFlight, InFlightItems, Processed, Taken};
 use super::merge::{append, prepend};
 use super::population::Population;
 use crate::{Cached, Delta, FeedId, FeedNews, KnownObjects, ObjectKey, ResourceVersion};
@@ -28,8 +28,8 @@ pub(super) struct State<K> {
     /// How many deltas the items have, without those that were put back: what fails again and again must not keep what
     /// is new from coming in. So rather too few than too many.
     deltas: usize,
-    /// Taken out but not yet processed, oldest first: neither queued nor in the store, so lists have to look here too.
-    in_flight: Vec<InFlight<K>>,
+    /// The batch that was taken and is not processed. Its items are neither queued nor in the store, so lists check it too.
+    in_flight: Option<InFlight<K>>,
     next_batch: u64,
     /// Counts what has been queued, but for what was put back.
     arrivals: u64,
@@ -60,7 +60,7 @@ impl<K: 'static> State<K> {
             index: HashTable::new(),
             first_ticket: 0,
             deltas: 0,
-            in_flight: Vec::new(),
+            in_flight: None,
             next_batch: 0,
             arrivals: 0,
             is_arrival_awaited: false,
@@ -78,11 +78,14 @@ impl<K: 'static> State<K> {
     /// Returns whether there is anything to take: changes, news of the watermark, or the word that the first list,
     /// an empty one, is complete.
     pub(super) fn is_ready(&self) -> bool {
-        self.holds == 0
-            && (!self.items.is_empty()
-                || self.watermark.is_some()
-                || self.population.is_to_be_told()
-                || self.feeds.has_news())
+        self.holds == 0 && self.in_flight.is_none() && self.has_content()
+    }
+
+    fn has_content(&self) -> bool {
+        !self.items.is_empty()
+            || self.watermark.is_some()
+            || self.population.is_to_be_told()
+            || self.feeds.has_news()
     }
 
     /// Keeps everything in the queue, until as many calls of [`release_hold`](Self::release_hold) have followed.
@@ -96,12 +99,12 @@ impl<K: 'static> State<K> {
 
     /// Returns whether nothing more can ever be taken out.
     pub(super) fn is_drained(&self) -> bool {
-        self.closed && self.holds == 0 && !self.is_ready()
+        self.closed && self.holds == 0 && !self.has_content()
     }
 
     /// Returns whether all is done: what has not come by now is not expected any more.
     pub(super) fn is_over(&self) -> bool {
-        self.is_drained() && self.in_flight.is_empty()
+        self.is_drained() && self.in_flight.is_none()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -215,7 +218,7 @@ impl<K: 'static> State<K> {
 
     /// The newest change to this key that is out for processing.
     pub(super) fn last_in_flight(&self, key: &ObjectKey) -> Option<&Delta<K>> {
-        self.in_flight.iter().rev().find_map(|batch| batch.last(key))
+        self.in_flight.as_ref().and_then(|batch| batch.last(key))
     }
 
     /// Counts what is queued of a key for the first list; returns whether it was not counted yet.
@@ -301,19 +304,13 @@ impl<K: 'static> State<K> {
         let initial = items.iter().filter(|pending| pending.initial).count();
         let completes_initial = self.population.taken(initial);
         let items = Arc::new(items);
-        self.in_flight.push(InFlight {
-            id,
-            items: Arc::clone(&items),
-            initial,
-            withdrawn: RevokedClaims::default(),
-            index: Arc::default(),
-        });
+        self.in_flight = Some(InFlight { id, items: Arc::clone(&items), initial, index: Arc::default() });
         // Only an empty queue leaves the consumer with the whole of a server state (I9).
         let (watermark, news) =
             if self.items.is_empty() { self.take_watermark() } else { (None, Vec::new()) };
         // What is left queued is more than what comes back of this.
         let arrivals = self.arrivals.wrapping_sub(u64::from(!self.items.is_empty()));
-        Taken { id, items, completes_initial, watermark, news, arrivals }
+        Taken { items, completes_initial, watermark, news, arrivals }
     }
 
     fn take_watermark(&mut self) -> (Option<ResourceVersion>, Vec<FeedNews>) {
@@ -331,23 +328,8 @@ impl<K: 'static> State<K> {
         taken.news.clear();
         self.watermark.clone_from(&self.newest);
         self.feeds.tell_again();
-        let mut later = self.in_flight.iter().filter(|batch| batch.id > taken.id);
-        let newer = later.find(|batch| batch.items.iter().any(|pending| pending.key == failed.key));
-        let newer = newer.map(|batch| batch.id);
-        // I9: nor do those lead to a whole server state that were taken out after it, up to one that makes up for it.
-        let without_it = taken.id + 1..newer.unwrap_or(self.next_batch);
-        for batch in self.in_flight.iter_mut().filter(|batch| without_it.contains(&batch.id)) {
-            batch.withdrawn.watermark = true;
-        }
-        // I1: behind newer changes that are being processed, the older ones have no place any more.
-        if newer.is_some() {
-            return;
-        }
-        let batch = self.in_flight.iter_mut().find(|batch| batch.id == taken.id && batch.initial > 0);
-        let initial = batch.filter(|_| failed.initial).map(|batch| batch.initial -= 1).is_some();
-        for batch in self.in_flight.iter_mut().filter(|batch| batch.id > taken.id) {
-            batch.withdrawn.completes_initial |= initial;
-        }
+        let batch = self.in_flight.as_mut().filter(|batch| failed.initial && batch.initial > 0);
+        let initial = batch.map(|batch| batch.initial -= 1).is_some();
         let queued = self.position(&failed.key);
         let queued_initial = queued.is_some_and(|position| self.items[position].initial);
         self.population.requeued(initial, queued_initial, &mut taken.completes_initial);
@@ -381,19 +363,11 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// What is no longer true of a batch.
-    pub(super) fn withdrawn(&self, id: u64) -> RevokedClaims {
-        let batch = self.in_flight.iter().find(|batch| batch.id == id);
-        batch.map_or_else(RevokedClaims::default, |batch| batch.withdrawn)
-    }
-
     /// Notes that a batch has been processed.
     pub(super) fn processed(&mut self, taken: &Taken<K>) -> Processed<K> {
-        let position = self.in_flight.iter().position(|batch| batch.id == taken.id);
-        let batch = position.map(|position| self.in_flight.remove(position));
-        let (initial, is_withdrawn) =
-            batch.as_ref().map_or((0, false), |batch| (batch.initial, batch.withdrawn.watermark));
-        let kept = if is_withdrawn { Vec::new() } else { self.feeds.processed(&taken.news) };
+        let batch = self.in_flight.take();
+        let initial = batch.as_ref().map_or(0, |batch| batch.initial);
+        let kept = self.feeds.processed(&taken.news);
         let completes_initial = self.population.processed(initial, taken.completes_initial);
         Processed { completes_initial, kept, _garbage: batch }
     }

@@ -48,7 +48,7 @@ async fn i12_a_stream_of_events_ends_when_its_informer_stops() {
     let running = Running::start(&source, InformerOptions::new());
     let mut events = running.informer.events(&HandlerOptions::default());
     let waiting_for = events.registration().waiting_for().expect("nothing has been listed");
-    assert!(waiting_for.contains("first list") && waiting_for.contains("configmaps"), "{waiting_for}");
+    assert!(waiting_for.contains("initial list") && waiting_for.contains("configmaps"), "{waiting_for}");
     match events.next().await {
         Some(Event::Added { object, is_in_initial_list: true }) => assert_eq!(value_of(&object), "1"),
         other => panic!("{other:?} instead of an initial add"),
