@@ -177,7 +177,7 @@ fn longest_waits() {
     };
     let list = |objects: &Vec<Cached<u64>>, version: u64| Replacement {
         objects: objects.clone(),
-        set_aside: Vec::new(),
+        quarantined: Vec::new(),
         complete: true,
         resource_version: version.into(),
     };

@@ -64,4 +64,4 @@ pub use reflector_store::{KnownObjects, ReflectorStore, Replacement};
 pub use resource_version::ResourceVersion;
 pub use selector::parse_selector;
 pub use uid::Uid;
-pub use watermarks::{FeedId, FeedNews, Watermarks};
+pub use watermarks::{FeedId, NamespaceProgress, Watermarks};

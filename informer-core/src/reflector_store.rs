@@ -52,7 +52,7 @@ pub struct Replacement<K> {
     /// Every object that could be taken in.
     pub objects: Vec<Cached<K>>,
     /// Keys of objects that exist but couldn't be decoded: they are not to be taken as deleted.
-    pub set_aside: Vec<ObjectKey>,
+    pub quarantined: Vec<ObjectKey>,
     /// Whether every object that exists is in one of these; if not, because one could not even be named, nothing is to
     /// be taken as deleted.
     pub complete: bool,

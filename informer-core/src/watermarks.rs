@@ -1,45 +1,44 @@
-//! [`Watermarks`]: how far a store is with each namespace, where namespaces come one by one.
+//! [`Watermarks`]: the watermark of each namespace, when each namespace has its own watch.
 //!
-//! Each has a watch of its own, so each is at a version of its own (I9); the namespace's part of the store is the
-//! server's state at that version.
+//! Each namespace's part of the store equals the server's state at the namespace's watermark (I9).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ResourceVersion;
 
-/// Names one of the feeds of a [`DeltaFifo`](crate::DeltaFifo). A namespace that is followed again is another feed.
+/// The identity of a [feed](crate::NamespaceFeed) of a queue. A namespace that is added again gets a new feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FeedId(pub(crate) u64);
 
-/// What a consumer has of a namespace with a [`Batch`](crate::Batch).
+/// The progress of one namespace with a [`Batch`](crate::Batch).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct FeedNews {
-    /// Which feed this is about.
+pub struct NamespaceProgress {
+    /// The feed of the namespace.
     pub feed: FeedId,
-    /// Its namespace.
+    /// The namespace.
     pub namespace: Arc<str>,
-    /// The version whose state the consumer has now, empty if it can't be named; `None` if the namespace has been
-    /// released, and the consumer has nothing of it any more.
+    /// The watermark of the namespace, empty if its state has no version; `None` if the namespace has been released and the
+    /// consumer has no objects of it any more.
     pub reached: Option<ResourceVersion>,
 }
 
-/// How far a store is with each namespace whose first list it has.
+/// The watermark of each namespace whose initial list has been processed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Watermarks {
     by_namespace: BTreeMap<Arc<str>, (FeedId, ResourceVersion)>,
 }
 
 impl Watermarks {
-    /// Makes news true.
-    pub fn apply(&mut self, news: &[FeedNews]) {
-        for FeedNews { feed, namespace, reached } in news {
+    /// Applies the progress of a batch.
+    pub fn apply(&mut self, progress: &[NamespaceProgress]) {
+        for NamespaceProgress { feed, namespace, reached } in progress {
             match reached {
                 Some(version) => {
                     _ = self.by_namespace.insert(Arc::clone(namespace), (*feed, version.clone()));
                 }
-                // Where it is followed again already, this was about the feed before.
+                // If the namespace has a new feed already, this is the release of the old one.
                 None if self.by_namespace.get(namespace).is_some_and(|(current, _)| current == feed) => {
                     self.by_namespace.remove(namespace);
                 }
@@ -48,24 +47,24 @@ impl Watermarks {
         }
     }
 
-    /// Returns the version whose state there is of this namespace; `None` if its first list has not been processed.
+    /// Returns the watermark of a namespace; `None` if its initial list has not been processed.
     #[must_use]
     pub fn get(&self, namespace: &str) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).map(|(_, version)| version)
     }
 
-    /// Returns the same, but only if it comes from this feed.
+    /// Returns the watermark of a namespace if it comes from this feed.
     #[must_use]
     pub fn of_feed(&self, namespace: &str, feed: FeedId) -> Option<&ResourceVersion> {
         self.by_namespace.get(namespace).filter(|(current, _)| *current == feed).map(|(_, version)| version)
     }
 
-    /// Returns each namespace and its version, in the order of the names.
+    /// Returns each namespace and its watermark, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ResourceVersion)> {
         self.by_namespace.iter().map(|(namespace, (_, version))| (&**namespace, version))
     }
 
-    /// Returns whether there is none.
+    /// Returns whether no namespace has a watermark.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_namespace.is_empty()

@@ -212,7 +212,7 @@ impl World {
             let Some((feed, told)) = &mut place.feed else { return };
             feed.replace(Replacement {
                 objects: listed,
-                set_aside: Vec::new(),
+                quarantined: Vec::new(),
                 complete: true,
                 resource_version: version.into(),
             });
@@ -229,18 +229,18 @@ impl World {
         let fails = fails.filter(|position| *position < batch.items().len());
         if let Some(position) = fails {
             batch.requeue(position);
-            assert!(batch.watermark().is_none() && batch.feed_news().is_empty(), "I9");
+            assert!(batch.watermark().is_none() && batch.namespaces().is_empty(), "I9");
         }
         for (position, pending) in batch.items().iter().enumerate() {
             if Some(position) != fails {
                 pending.deltas.iter().for_each(|delta| self.follow(delta));
             }
         }
-        self.watermarks.apply(batch.feed_news());
+        self.watermarks.apply(batch.namespaces());
         if let Some(least) = batch.watermark() {
             self.least = least.clone();
         }
-        for news in batch.feed_news() {
+        for news in batch.namespaces() {
             let of_place = |key: &ObjectKey| key.namespace() == Some(&*news.namespace);
             let place = NAMESPACES.iter().position(|name| **name == *news.namespace).expect("one of them");
             let Some(reached) = &news.reached else { continue };

@@ -124,7 +124,7 @@ impl World {
                 let objects = self.list(part, usize::MAX);
                 self.queue.replace(Replacement {
                     objects,
-                    set_aside: Vec::new(),
+                    quarantined: Vec::new(),
                     complete: true,
                     resource_version: self.version.into(),
                 });

@@ -14,7 +14,7 @@ use crate::{Change, IndexFailure, Indexer, StoreWriter};
 /// Puts what a reflector learns into a store at once, each call in one transaction.
 ///
 /// The first list can be looked up as it comes in. Once it is complete, the store equals the server's state at its
-/// watermark (I9), apart from objects that the reflector has set aside, which
+/// watermark (I9), apart from objects that the reflector has quarantined, which
 /// stay as they were known last. Resyncs are of no concern to a store. What an index function can't place is logged, and
 /// listed in [`Indexer::index_failures`].
 ///
@@ -108,9 +108,9 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for ReflectedStore<K> {
     }
 
     fn replace(&self, replacement: Replacement<K>) {
-        let Replacement { objects, mut set_aside, complete, resource_version } = replacement;
-        set_aside.sort_unstable();
-        let is_kept = |key: &ObjectKey| !complete || set_aside.binary_search(key).is_ok();
+        let Replacement { objects, mut quarantined, complete, resource_version } = replacement;
+        quarantined.sort_unstable();
+        let is_kept = |key: &ObjectKey| !complete || quarantined.binary_search(key).is_ok();
         report(self.writer().replace_but(objects, &resource_version, is_kept));
         self.synced.set();
     }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use informer_core::{Cached, FeedNews, ResourceVersion};
+use informer_core::{Cached, NamespaceProgress, ResourceVersion};
 
 use crate::index::{Applied, Computed, Logged, LoggedChange, value_panicked};
 use crate::shared::{State, WriterNotes};
@@ -72,6 +72,7 @@ impl<'a, K> PreparedTransaction<'a, K> {
     /// Commits if that has not been done, releases the write lock, and drops the objects that were replaced.
     ///
     /// Returns the objects that an index function could place before and can't place now.
+    #[must_use]
     pub fn finish(mut self) -> Vec<IndexFailure> {
         self.close()
     }
@@ -106,7 +107,7 @@ impl<K> fmt::Debug for PreparedTransaction<'_, K> {
 pub(crate) struct Transaction<'a, K> {
     changes: Vec<Change<K>>,
     watermark: Option<&'a ResourceVersion>,
-    of_namespaces: &'a [FeedNews],
+    of_namespaces: &'a [NamespaceProgress],
     /// In the order of [`WriterNotes::definitions`].
     computed: Vec<Computed>,
     /// The slot of each change, and whether the object is new there.
@@ -121,7 +122,7 @@ impl<'a, K> Transaction<'a, K> {
     pub(crate) fn new(
         changes: Vec<Change<K>>,
         watermark: Option<&'a ResourceVersion>,
-        of_namespaces: &'a [FeedNews],
+        of_namespaces: &'a [NamespaceProgress],
         computed: Vec<Computed>,
     ) -> Self {
         let slots = Vec::with_capacity(changes.len());

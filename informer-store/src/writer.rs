@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use informer_core::{Cached, FeedNews, ObjectKey, ResourceVersion, Watermarks};
+use informer_core::{Cached, NamespaceProgress, ObjectKey, ResourceVersion, Watermarks};
 
 use crate::index::{AnyIndex, Definition, Failures, Values, lasting};
 use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared, State, WriterNotes};
@@ -124,7 +124,7 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         &'a mut self,
         changes: Vec<Change<K>>,
         watermark: Option<&'a ResourceVersion>,
-        of_namespaces: &'a [FeedNews],
+        of_namespaces: &'a [NamespaceProgress],
     ) -> PreparedTransaction<'a, K> {
         loop {
             let mut failures = Failures::new();

@@ -53,7 +53,7 @@ fn i8_objects_changed_during_a_scan_drop_without_lock() {
     *known.meanwhile.lock() = Some((writer, object(2, None)));
     queue.replace(Replacement {
         objects: vec![object(3, None)],
-        set_aside: Vec::new(),
+        quarantined: Vec::new(),
         complete: true,
         resource_version: 3.into(),
     });

@@ -13,7 +13,7 @@ fn item(name: &str, version: u64) -> Cached<u64> {
 fn list(names: &[(&str, u64)], version: u64) -> Replacement<u64> {
     Replacement {
         objects: names.iter().map(|(name, version)| item(name, *version)).collect(),
-        set_aside: Vec::new(),
+        quarantined: Vec::new(),
         complete: true,
         resource_version: version.into(),
     }
@@ -66,8 +66,8 @@ fn i9_after_each_call_the_store_has_the_state_of_its_watermark() {
 fn what_a_list_sets_aside_stays_as_it_was_known_last() {
     let (store, indexer, _) = reflected();
     store.replace(list(&[("a", 1), ("b", 2), ("c", 3)], 5));
-    let set_aside = vec![ObjectKey::cluster_scoped("unknown"), ObjectKey::cluster_scoped("b")];
-    store.replace(Replacement { set_aside, ..list(&[("a", 6)], 9) });
+    let quarantined = vec![ObjectKey::cluster_scoped("unknown"), ObjectKey::cluster_scoped("b")];
+    store.replace(Replacement { quarantined, ..list(&[("a", 6)], 9) });
     assert_eq!(content(&indexer), set(&[("a", 6), ("b", 2)]), "c is gone, b exists but could not be decoded");
 }
 

@@ -54,7 +54,7 @@ mod tests {
         let manifest = std::fs::read_to_string(workspace::root().join("examples/Cargo.toml"));
         let manifest = manifest.expect("the examples have a manifest");
         let names = manifest.split("[[example]]").skip(1).filter_map(|entry| entry.split('"').nth(1));
-        let names: Vec<_> = names.filter(|name| !*name != "custom-groups").collect();
+        let names: Vec<_> = names.filter(|name| *name != "custom-groups").collect();
         assert_eq!(names, NAMES);
     }
 

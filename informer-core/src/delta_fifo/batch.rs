@@ -1,4 +1,4 @@
-//! What a consumer takes out of the queue: [`Batch`], made of [`Pending`] changes.
+//! [`Batch`]: the changes that a consumer has taken from the queue, one [`Pending`] per key.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,30 +6,30 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::in_flight::Taken;
-use crate::{Completion, Delta, Deltas, FeedNews, ObjectKey, ResourceVersion};
+use crate::{Completion, Delta, Deltas, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// The changes that one key had pending.
+/// The pending changes of one key.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Pending<K> {
     /// The key of the object that changed.
     pub key: ObjectKey,
-    /// What happened to it, oldest first; at least one.
+    /// The changes, oldest first; at least one.
     pub deltas: Deltas<K>,
     pub(super) initial: bool,
 }
 
 impl<K> Pending<K> {
-    /// Returns whether the object comes from the first list.
+    /// Returns whether the object comes from the initial list.
     #[must_use]
     #[doc(alias = "isInInitialList")]
     pub fn is_in_initial_list(&self) -> bool {
         self.initial
     }
 
-    /// The newest change.
+    /// Returns the newest change.
     pub(super) fn last(&self) -> &Delta<K> {
-        // I2: nothing is queued without a delta.
+        // I2: an entry has at least one delta.
         &self.deltas[self.deltas.len() - 1]
     }
 }
@@ -40,15 +40,14 @@ impl<K> Clone for Pending<K> {
     }
 }
 
-/// Changes taken out of a [`DeltaFifo`](crate::DeltaFifo), each key once.
+/// Changes taken from a [`DeltaFifo`](crate::DeltaFifo), one item per key.
 ///
-/// Until it is dropped, the queue counts its objects as being processed: a list that arrives meanwhile takes them into
-/// account, and the first list is only complete once the last of its objects has been processed. So drop it when its
-/// changes are in the store, and not before.
+/// The batch is in flight until it is dropped: the queue compares lists with it, and the next pop waits. Drop it after its
+/// changes have been applied to the store, and not before. If a panic drops it, its items are requeued.
 pub struct Batch<K: 'static> {
     queue: Arc<Shared<K>>,
     taken: Taken<K>,
-    /// The positions of what was put back.
+    /// The positions of requeued items.
     requeued: HashSet<usize>,
 }
 
@@ -57,9 +56,8 @@ impl<K: 'static> Shared<K> {
         self.change(|state| state.requeue(taken, position));
     }
 
-    /// Puts everything of a batch back that was not put back before.
-    fn give_back(&self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
-        self.change(|state| state.give_back(taken, requeued));
+    fn requeue_all(&self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
+        self.change(|state| state.requeue_all(taken, requeued));
     }
 
     fn processed(&self, taken: &Taken<K>) {
@@ -73,7 +71,7 @@ impl<K: 'static> Shared<K> {
         if processed.completes_initial {
             self.synced.set();
         }
-        processed.kept.iter().for_each(Completion::set);
+        processed.completed.iter().for_each(Completion::set);
         if is_over {
             self.give_up();
         }
@@ -85,19 +83,19 @@ impl<K: 'static> Batch<K> {
         Self { queue, taken, requeued: HashSet::new() }
     }
 
-    /// Returns the changes, in the order in which their keys were queued. May be empty, if there is only news of the
-    /// [`watermark`](Self::watermark).
+    /// Returns the items, in the order in which their keys were queued. There is none if only the
+    /// [`watermark`](Self::watermark) has changed.
     #[must_use]
     pub fn items(&self) -> &[Pending<K>] {
         &self.taken.items
     }
 
-    /// Puts the item at `position` back into the queue, behind all others, because it could not be processed.
+    /// Requeues the item at `position` behind all others, because it could not be processed.
     ///
-    /// If newer changes of its key are queued by now, it adds nothing to them but a deletion; if some are being
-    /// processed already, in a later batch, nothing at all. Until it comes out again and is processed, no batch has a
-    /// [`watermark`](Self::watermark), and one of the first list keeps the queue from being synced. To be called before
-    /// those two are asked for, of this batch or of one that was taken out later. Once more changes nothing.
+    /// If newer changes of its key are queued, only a deletion of the item is kept, before those changes. Until the item has
+    /// been processed, no batch has a [`watermark`](Self::watermark), and an item of the initial list keeps the queue from
+    /// being synced. Call this before [`watermark`](Self::watermark) and
+    /// [`completes_initial_list`](Self::completes_initial_list). A second call for the same item changes nothing.
     ///
     /// # Panics
     /// If there is no item at `position`.
@@ -108,15 +106,15 @@ impl<K: 'static> Batch<K> {
         }
     }
 
-    /// Returns whether all that there was to process has been put back, so that to go on at once is to go round in circles;
-    /// [`wait_for_more`](Self::wait_for_more) says what to wait for.
+    /// Returns whether the batch has items and all of them have been requeued. Then wait before the next pop, for example
+    /// with [`wait_for_more`](Self::wait_for_more), because the next batch can fail in the same way.
     #[must_use]
     pub fn is_all_requeued(&self) -> bool {
         !self.requeued.is_empty() && self.requeued.len() == self.taken.items.len()
     }
 
-    /// Returns what to wait for before the next try where all that there is to do has failed: something else is queued
-    /// than what was put back, or the queue is closed. Ready at once if that has happened since this batch was taken.
+    /// Returns a future that is ready when a change is queued that was not requeued, or when the queue is closed. It is ready
+    /// at once if that has happened since this batch was taken.
     pub fn wait_for_more(&self) -> impl Future<Output = ()> + Send + use<K>
     where
         K: Send + Sync,
@@ -124,35 +122,35 @@ impl<K: 'static> Batch<K> {
         Arc::clone(&self.queue).wait_for_more(self.taken.arrivals)
     }
 
-    /// Returns whether the first list is complete with this batch. True for one batch in the life of a queue.
+    /// Returns whether this batch completes the initial list. True for one batch in the life of a queue.
     #[must_use]
     pub fn completes_initial_list(&self) -> bool {
         self.taken.completes_initial
     }
 
-    /// Returns the resource version of the server state that the consumer has with this batch, if that has changed.
+    /// Returns the resource version that the consumer reaches with this batch, if it has changed.
     ///
-    /// Only a batch that empties the queue can have one (I9). It is empty where a list without a version has led away from
-    /// the last: the state that the consumer has then can't be named.
+    /// Only a batch that empties the queue has one (I9). It is empty after a list without a version, because the state of the
+    /// consumer has no version then.
     #[must_use]
     pub fn watermark(&self) -> Option<&ResourceVersion> {
         self.taken.watermark.as_ref()
     }
 
-    /// Returns how far the consumer is with this batch in each namespace of which there is news, where namespaces come in
-    /// one by one ([`DeltaFifo::feed`](crate::DeltaFifo::feed)): each has its own version there, and
-    /// [`watermark`](Self::watermark) is the least of them, empty as long as one has none.
+    /// Returns the version that the consumer reaches with this batch in each namespace that has a feed of its own
+    /// ([`DeltaFifo::feed`](crate::DeltaFifo::feed)), if it has changed. [`watermark`](Self::watermark) is then the minimum of
+    /// all, and empty while a namespace has no version.
     #[must_use]
-    pub fn feed_news(&self) -> &[FeedNews] {
-        &self.taken.news
+    pub fn namespaces(&self) -> &[NamespaceProgress] {
+        &self.taken.namespaces
     }
 }
 
 impl<K: 'static> Drop for Batch<K> {
     fn drop(&mut self) {
-        // A consumer that panicked may not have processed it, so the next one does.
+        // A consumer that panics has possibly not processed the items.
         if std::thread::panicking() {
-            self.queue.give_back(&mut self.taken, &self.requeued);
+            self.queue.requeue_all(&mut self.taken, &self.requeued);
         }
         self.queue.processed(&self.taken);
     }

@@ -1,32 +1,32 @@
-//! What a list or a resync has to queue, worked out while the queue is not locked.
+//! Computes the changes of a list or a resync, mostly while the queue is not locked.
 //!
-//! Both look at every object that is queued, being processed or known. That is done in slices, so that the queue's lock is
-//! held no longer than a slice takes. An object only moves on meanwhile: from the queue to a batch that is being
-//! processed, and from there to the store. So they are looked at in this order, and none is overlooked. A listed object of the
-//! version that is there already is not queued: a list costs its reader what has changed, and not what there is. client-go:
-//! `Replace` and `Resync` of `tools/cache/delta_fifo.go`, which queue everything under one lock.
+//! Both read all objects that are queued, in flight or known, in slices, so that the lock is held for one slice at a time.
+//! Meanwhile, objects only move from the queue to the batch in flight, and from there to the store. Reading in this order
+//! misses none. Unchanged objects are not queued, so a list costs the consumer only its differences. client-go: `Replace` and
+//! `Resync` of `tools/cache/delta_fifo.go`, which queue everything under one lock.
 
 use foldhash::HashMap;
 
 use super::Shared;
+use super::in_flight::InFlightItems;
 use super::list::{Listed, Scope, is_same};
 use super::state::{SLICE, State};
 use crate::{Cached, Completion, Deleted, Delta, ObjectKey};
 
-/// The newest change to each key that is queued or being processed.
-struct UnderWay<K> {
-    /// In the order in which they came in.
+/// The newest change of each key that is queued or in flight.
+struct Unprocessed<K> {
+    /// In the order of their arrival.
     newest: Vec<Delta<K>>,
     /// Positions in `newest`.
     by_key: HashMap<ObjectKey, usize>,
 }
 
-impl<K> UnderWay<K> {
+impl<K> Unprocessed<K> {
     fn new() -> Self {
         Self { newest: Vec::new(), by_key: HashMap::default() }
     }
 
-    /// Adds a change that is newer than those of its key before.
+    /// Adds a change that is newer than the earlier ones of its key.
     fn add(&mut self, delta: Delta<K>) {
         // A resync is queued only if nothing else is: then the known object is the newest.
         if matches!(delta, Delta::Sync(_)) {
@@ -45,7 +45,7 @@ impl<K> UnderWay<K> {
     }
 }
 
-/// Keeps everything in the queue until it is dropped, without holding a lock.
+/// Makes the queue keep all changes until the guard is dropped, without holding a lock.
 struct Hold<'a, K: 'static>(&'a Shared<K>);
 
 impl<'a, K: 'static> Hold<'a, K> {
@@ -62,7 +62,7 @@ impl<K: 'static> Drop for Hold<'_, K> {
             let state = self.0.state.lock();
             (state.closed, state.is_over())
         };
-        // I12: consumers wait for this instead of the lock.
+        // I12: consumers that wait for the end of the hold must be woken.
         if closed {
             self.0.wake.notify_waiters();
         }
@@ -73,7 +73,7 @@ impl<K: 'static> Drop for Hold<'_, K> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Queues of a complete list what is news, then a deletion for all that is known or under way but not in it.
+    /// Queues the differences of a complete list, then a deletion for each other object that it lacks.
     pub(super) fn replace(&self, listed: &Listed<K>) {
         let first = self.state.lock().first_list(listed.scope());
         let tombstone = |key: &ObjectKey, last| Delta::Deleted(Deleted::missed(key.clone(), last));
@@ -81,42 +81,41 @@ impl<K: 'static> Shared<K> {
         self.queue(changes, |state| state.begin_list(listed), |state| state.end_list(listed, first));
     }
 
-    /// Queues what there is of a namespace as released. Returns the promises that are to be kept at once, because there is
-    /// nothing.
+    /// Queues the release of all objects of a namespace. Returns the completions to set at once, if there are none.
     pub(super) fn release(&self, scope: &Scope) -> Vec<Completion> {
-        let nothing = Listed::nothing(scope.clone());
+        let nothing = Listed::empty(scope.clone());
         let changes = self.difference(&nothing, |key, last| {
-            // Whatever is known or under way comes with an object.
+            // Each known or unprocessed key has an object.
             let missed = |last| Delta::Deleted(Deleted::missed(key.clone(), last));
             last.map_or_else(|| missed(None), Delta::Released)
         });
-        let mut kept = None;
+        let mut completed = None;
         let release = |state: &mut State<K>| {
             let is_followed = state.feeds.is_followed(scope.id);
             if is_followed {
-                kept = state.feeds.release(scope.id);
-                state.await_feeds();
+                completed = state.feeds.release(scope.id);
+                state.check_initial_list();
             }
-            is_followed && kept.is_none()
+            is_followed && completed.is_none()
         };
         self.queue(changes, release, |_| {});
-        kept.unwrap_or_default()
+        completed.unwrap_or_default()
     }
 
-    /// Queues every known object once more, unless there is news of it anyway.
+    /// Queues a resync for every known object that has no unprocessed change.
     pub(super) fn resync(&self) {
         let Some(known) = self.known.as_deref() else { return };
         if self.state.lock().is_first_list_arriving() {
             return;
         }
-        let under_way = self.under_way();
+        let unprocessed = self.unprocessed();
         let mut quiet = Vec::new();
         let held = known.for_each_known(&mut |object| {
-            if under_way.get(object.key()).is_none() {
+            if unprocessed.get(object.key()).is_none() {
                 quiet.push(object.clone());
             }
         });
-        drop((held, under_way));
+        drop((held, unprocessed));
         self.make_room(quiet.len());
         for slice in quiet.chunks(SLICE) {
             self.change_indexed(|state| {
@@ -127,16 +126,15 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// Makes a change for which keys are looked up among the batches that are being processed.
+    /// Makes a change that looks up keys in the batch in flight. The index of a large batch is made without the lock.
     pub(super) fn change_indexed(&self, change: impl FnOnce(&mut State<K>)) {
         let mut change = Some(change);
         while change.is_some() {
-            for batch in self.state.lock().without_index() {
-                batch.make_index();
-            }
+            let without_index = self.state.lock().without_index();
+            without_index.iter().for_each(InFlightItems::make_index);
             self.change(|state| {
-                // Another large batch may have been taken out meanwhile.
-                if state.without_index().is_empty()
+                // Another large batch can have been taken meanwhile.
+                if state.without_index().is_none()
                     && let Some(change) = change.take()
                 {
                     change(state);
@@ -145,37 +143,37 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    fn under_way(&self) -> UnderWay<K> {
+    fn unprocessed(&self) -> Unprocessed<K> {
         let (mut queued, mut in_flight, mut ticket) = (Vec::new(), Vec::new(), 0);
         loop {
-            // The copies are small, and made of room that is there already.
+            // Reserved without the lock. The copies are small.
             queued.reserve(SLICE);
             if self.state.lock().collect(&mut ticket, &mut queued, &mut in_flight) {
                 break;
             }
         }
         in_flight.sort_by_key(|batch| batch.id);
-        let mut under_way = UnderWay::new();
+        let mut unprocessed = Unprocessed::new();
         for batch in &in_flight {
-            batch.items.iter().for_each(|pending| under_way.add(pending.last().clone()));
+            batch.items.iter().for_each(|pending| unprocessed.add(pending.last().clone()));
         }
-        queued.into_iter().for_each(|delta| under_way.add(delta));
-        under_way
+        queued.into_iter().for_each(|delta| unprocessed.add(delta));
+        unprocessed
     }
 
-    /// Returns what is news in a list, then the end of all that it should have and doesn't.
+    /// Returns the new and changed objects of a list, then `end` of each object that it lacks.
     fn difference(
         &self,
         listed: &Listed<K>,
         end: impl Fn(&ObjectKey, Option<Cached<K>>) -> Delta<K>,
     ) -> Vec<Delta<K>> {
-        let under_way = self.under_way();
+        let unprocessed = self.unprocessed();
         let mut missing: Vec<Delta<K>> = Vec::new();
         let mut unchanged = vec![false; listed.objects().len()];
         if let Some(known) = &self.known {
             let mut compare = |object: &Cached<K>| {
                 let key = object.key();
-                if under_way.get(key).is_some() {
+                if unprocessed.get(key).is_some() {
                     return;
                 }
                 match listed.position(key) {
@@ -190,12 +188,12 @@ impl<K: 'static> Shared<K> {
             };
             drop(held);
         }
-        let lacked = under_way.newest.iter().filter(|last| !last.is_end() && listed.lacks(last.key()));
+        let lacked = unprocessed.newest.iter().filter(|last| !last.is_end() && listed.lacks(last.key()));
         missing.extend(lacked.map(|last| end(last.key(), last.object().cloned())));
         let mut changes = Vec::with_capacity(missing.len());
         for (position, object) in listed.objects().iter().enumerate() {
             let counts = listed.position(object.key()) == Some(position);
-            let newest = under_way.get(object.key()).filter(|last| !last.is_end()).and_then(Delta::object);
+            let newest = unprocessed.get(object.key()).filter(|last| !last.is_end()).and_then(Delta::object);
             if counts && !unchanged[position] && !newest.is_some_and(|newest| is_same(newest, object)) {
                 changes.push(Delta::Replaced(object.clone()));
             }
@@ -204,7 +202,7 @@ impl<K: 'static> Shared<K> {
         changes
     }
 
-    /// Queues changes in slices; the consumer takes them out in one step. `begin` returns whether they are wanted.
+    /// Queues changes in slices; the consumer takes them in one step. Nothing is queued if `begin` returns `false`.
     fn queue(
         &self,
         changes: Vec<Delta<K>>,

@@ -1,43 +1,42 @@
-//! [`Feeds`]: the namespaces that a queue is fed from one by one, and how far each has come. No lock, no waiting.
+//! [`Feeds`]: the progress of each namespace that has its own source. No lock, no waiting.
 //!
-//! A queue that is fed as a whole has none. Each feed has its own first list, its own version, and two promises: that
-//! what it has listed is processed, and, once it is released, that nothing is left of it. Both are kept with the batch
-//! that brings the news of it, because that batch comes behind all of its changes.
+//! A queue with one source has no feeds. Each feed has its own initial list, its own version, and two completions: its
+//! initial list has been processed, and its release has been processed. Both are set with the batch that carries the feed's
+//! progress, because that batch follows all changes of the feed.
 //!
-//! A namespace that is added again while it is being released is another feed: the old one's tombstones come first, and
-//! what it may still have to say concerns it alone.
+//! A namespace that is added again while it is being released gets a new feed: the releases of the old feed come first, and
+//! later progress of the old feed does not concern the new one.
 
 use std::sync::Arc;
 
-use crate::{Completion, FeedId, FeedNews, ObjectKey, ResourceVersion};
+use crate::{Completion, FeedId, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// How far a feed has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing has come yet.
+    /// Nothing has arrived yet.
     Awaited,
-    /// Part of its first list has come.
+    /// A part of the initial list has arrived.
     Arriving,
-    /// Its first list has come.
+    /// The initial list has arrived.
     Complete,
-    /// It is released, and somebody has to be told.
+    /// The feed is released, and the consumer has not processed that.
     Released,
 }
 
-/// A namespace on its way.
 struct Feed {
     id: FeedId,
     namespace: Arc<str>,
     stage: Stage,
-    /// Whether the queue's first list is not complete without it.
-    is_of_start: bool,
-    /// Whether that is only so as long as no other has listed.
+    /// Whether the queue's initial list includes the feed.
+    is_initial: bool,
+    /// Whether the initial list can end without the feed, once another feed has listed.
     is_optional: bool,
     newest: ResourceVersion,
-    /// Whether there is something that the consumer has not been told of it.
-    is_news: bool,
+    /// Whether the next batch that empties the queue carries the progress of the feed.
+    has_progress: bool,
     synced: Completion,
-    /// To be kept when nothing is left of it: its own, and those of later feeds of its namespace that brought nothing.
+    /// To be set when the release has been processed: the feed's own completion, and those of later feeds of the namespace
+    /// that were released before they listed anything.
     released: Vec<Completion>,
 }
 
@@ -47,78 +46,78 @@ impl Feed {
     }
 }
 
-/// What can be awaited of a feed.
+/// The completions of a feed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Promises {
-    /// Its first list has been processed.
+pub(super) struct FeedCompletions {
+    /// The initial list has been processed.
     pub(super) synced: Completion,
-    /// It has been released, that has been processed, and so have those of earlier feeds of its namespace.
+    /// The release has been processed, and so have those of earlier feeds of the namespace.
     pub(super) released: Completion,
 }
 
-impl Promises {
+impl FeedCompletions {
     pub(super) fn give_up(&self) {
         self.synced.give_up();
         self.released.give_up();
     }
 }
 
-/// What the consumer is told together with the changes after which it is true.
+/// The progress that a batch carries.
 #[derive(Debug, Default)]
-pub(super) struct News {
-    /// The least of all versions, if that has changed; empty if there is none.
-    pub(super) least: Option<ResourceVersion>,
-    pub(super) of_feeds: Vec<FeedNews>,
+pub(super) struct Progress {
+    /// The minimum of all versions, if it has changed; empty if a feed has no version.
+    pub(super) minimum: Option<ResourceVersion>,
+    pub(super) namespaces: Vec<NamespaceProgress>,
 }
 
 #[derive(Default)]
 pub(super) struct Feeds {
     feeds: Vec<Feed>,
     next: u64,
-    /// Those that are added from here on are not part of the first list.
+    /// Whether feeds that are added now are no longer part of the initial list.
     has_started: bool,
-    /// The least version that the consumer was told of last,
+    /// The minimum that a batch carried last,
     announced: ResourceVersion,
-    /// and whether that was taken back.
-    is_taken_back: bool,
-    has_news: bool,
+    /// and whether it was revoked.
+    is_revoked: bool,
+    has_progress: bool,
     is_over: bool,
 }
 
 impl Feeds {
-    /// Returns whether there are none, because all comes as one.
+    /// Returns whether there are no feeds, because the queue has one source.
     pub(super) fn is_empty(&self) -> bool {
         self.feeds.is_empty()
     }
 
-    /// Returns whether there is something to tell.
+    /// Returns whether there is progress that no batch has carried.
     #[inline]
-    pub(super) fn has_news(&self) -> bool {
-        self.has_news
+    pub(super) fn has_progress(&self) -> bool {
+        self.has_progress
     }
 
-    /// Adds a feed; its promises are given up already if nobody will process what it brings.
-    pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, Promises) {
-        let (id, promises) = (FeedId(self.next), Promises::default());
+    /// Adds a feed. Its completions are given up at once if the queue is drained.
+    pub(super) fn add(&mut self, namespace: Arc<str>) -> (FeedId, FeedCompletions) {
+        let (id, completions) = (FeedId(self.next), FeedCompletions::default());
         self.next += 1;
         if self.is_over {
-            promises.give_up();
-            return (id, promises);
+            completions.give_up();
+            return (id, completions);
         }
         self.feeds.push(Feed {
             id,
             namespace,
             stage: Stage::Awaited,
-            is_of_start: !self.has_started,
+            is_initial: !self.has_started,
             is_optional: false,
             newest: ResourceVersion::empty(),
-            is_news: false,
-            synced: promises.synced.clone(),
-            released: vec![promises.released.clone()],
+            has_progress: false,
+            synced: completions.synced.clone(),
+            released: vec![completions.released.clone()],
         });
-        // Without this one, what there is is not the whole any more.
-        self.has_news |= self.is_taken_back || !self.announced.is_empty();
-        (id, promises)
+        // There is no minimum any more until this feed has listed.
+        self.has_progress |= self.is_revoked || !self.announced.is_empty();
+        (id, completions)
     }
 
     fn get(&self, id: FeedId) -> Option<&Feed> {
@@ -133,146 +132,148 @@ impl Feeds {
         self.get(id).is_some()
     }
 
-    /// Returns whether what a list of this feed brings is of its first one.
+    /// Returns whether a list of this feed that arrives now is its initial one.
     pub(super) fn is_first_list(&self, id: FeedId) -> bool {
         self.get(id).is_some_and(Feed::is_unlisted)
     }
 
-    /// Returns whether the queue's first list is not complete without this feed's.
-    pub(super) fn is_of_start(&self, id: FeedId) -> bool {
-        self.get(id).is_some_and(|feed| feed.is_of_start)
+    /// Returns whether the queue's initial list includes this feed.
+    pub(super) fn is_initial(&self, id: FeedId) -> bool {
+        self.get(id).is_some_and(|feed| feed.is_initial)
     }
 
-    /// From here on it is known which feeds make up the queue's first list.
+    /// Fixes the feeds of the queue's initial list.
     pub(super) fn start(&mut self) {
         self.has_started = true;
     }
 
-    /// Makes a feed optional for the queue's first list. Returns whether the feed is part of it and has not listed.
+    /// Makes a feed optional for the queue's initial list. Returns whether the list includes the feed and waits for it.
     pub(super) fn make_optional(&mut self, id: FeedId) -> bool {
-        let missing = self.get_mut(id).filter(|feed| feed.is_of_start && feed.is_unlisted());
+        let missing = self.get_mut(id).filter(|feed| feed.is_initial && feed.is_unlisted());
         missing.is_some_and(|feed| !std::mem::replace(&mut feed.is_optional, true))
     }
 
-    /// Returns whether the queue's first list is complete. An optional feed may be missing, unless all are.
-    pub(super) fn has_start_arrived(&self) -> bool {
-        let mut missing = self.feeds.iter().filter(|feed| feed.is_of_start && feed.is_unlisted()).peekable();
+    /// Returns whether the queue's initial list has arrived. Optional feeds can be missing, if at least one feed has listed.
+    pub(super) fn has_initial_list(&self) -> bool {
+        let mut missing = self.feeds.iter().filter(|feed| feed.is_initial && feed.is_unlisted()).peekable();
         let is_complete = missing.peek().is_none();
-        let has_listed = |feed: &Feed| feed.is_of_start && feed.stage == Stage::Complete;
+        let has_listed = |feed: &Feed| feed.is_initial && feed.stage == Stage::Complete;
         self.has_started
             && (is_complete || missing.all(|feed| feed.is_optional) && self.feeds.iter().any(has_listed))
     }
 
-    /// The queue's first list is complete: what has not listed by now is not part of it.
-    pub(super) fn end_start(&mut self) {
+    /// Ends the queue's initial list. Feeds that have not listed are not part of it any more.
+    pub(super) fn end_initial_list(&mut self) {
         for feed in self.feeds.iter_mut().filter(|feed| feed.is_unlisted()) {
-            feed.is_of_start = false;
+            feed.is_initial = false;
         }
     }
 
-    /// Part of a feed's first list has come.
-    pub(super) fn arriving(&mut self, id: FeedId) {
+    /// Records that a part of a feed's initial list has arrived.
+    pub(super) fn begin_list(&mut self, id: FeedId) {
         if let Some(feed) = self.get_mut(id).filter(|feed| feed.stage == Stage::Awaited) {
             feed.stage = Stage::Arriving;
         }
     }
 
-    /// Returns whether this object may be of a first list that has not come to its end.
+    /// Returns whether the initial list of this key's namespace has begun and has not ended.
     pub(super) fn is_arriving(&self, key: &ObjectKey) -> bool {
         let is_its = |feed: &Feed| feed.stage == Stage::Arriving && key.namespace() == Some(&*feed.namespace);
         self.feeds.iter().any(is_its)
     }
 
-    /// A list of this feed has come to its end.
-    pub(super) fn listed(&mut self, id: FeedId, resource_version: &ResourceVersion) {
+    /// Records that a list of this feed has ended.
+    pub(super) fn end_list(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         if let Some(feed) = self.get_mut(id) {
             feed.stage = Stage::Complete;
             feed.newest = resource_version.clone();
-            feed.is_news = true;
-            self.has_news = true;
+            feed.has_progress = true;
+            self.has_progress = true;
         }
     }
 
-    /// Changes of this feed lead to this version; an empty one says nothing.
+    /// Sets the version that the feed's queued changes lead to, unless it is empty.
     pub(super) fn advance(&mut self, id: FeedId, resource_version: &ResourceVersion) {
         if let Some(feed) = self.get_mut(id).filter(|_| !resource_version.is_empty()) {
             feed.newest = resource_version.clone();
-            feed.is_news = true;
-            self.has_news = true;
+            feed.has_progress = true;
+            self.has_progress = true;
         }
     }
 
-    /// Releases a feed. If nothing of it has ever come, it is gone at once: returns the promises that are kept with that.
-    /// Where an earlier feed of the namespace is not gone yet, they are kept with it, and none is returned.
+    /// Releases a feed. A feed of which nothing has arrived is removed at once, and its completions are returned. If an
+    /// earlier feed of the namespace is still being released, that feed takes the completions, and none is returned.
     pub(super) fn release(&mut self, id: FeedId) -> Option<Vec<Completion>> {
         let position = self.feeds.iter().position(|feed| feed.id == id)?;
-        // Without it, the least may be another.
-        self.has_news = true;
+        // The minimum can change.
+        self.has_progress = true;
         if self.feeds[position].stage != Stage::Awaited {
             let feed = &mut self.feeds[position];
             feed.stage = Stage::Released;
-            feed.is_news = true;
+            feed.has_progress = true;
             return None;
         }
-        let gone = self.feeds.remove(position);
-        let before = self.feeds[..position].iter_mut().rfind(|feed| feed.namespace == gone.namespace);
-        let Some(before) = before else { return Some(gone.released) };
-        before.released.extend(gone.released);
+        let removed = self.feeds.remove(position);
+        let before = self.feeds[..position].iter_mut().rfind(|feed| feed.namespace == removed.namespace);
+        let Some(before) = before else { return Some(removed.released) };
+        before.released.extend(removed.released);
         Some(Vec::new())
     }
 
-    /// The version up to which the consumer has everything, whatever the namespace; empty if there is none.
-    fn least(&self) -> ResourceVersion {
+    /// Returns the version up to which all feeds have arrived; empty if a feed has no version.
+    fn minimum(&self) -> ResourceVersion {
         let mut followed = self.feeds.iter().filter(|feed| feed.stage != Stage::Released);
         let Some(first) = followed.next() else { return ResourceVersion::empty() };
-        let least = followed.try_fold(&first.newest, |least, feed| {
-            least.compare(&feed.newest).map(|order| if order.is_gt() { &feed.newest } else { least })
+        let minimum = followed.try_fold(&first.newest, |minimum, feed| {
+            minimum.compare(&feed.newest).map(|order| if order.is_gt() { &feed.newest } else { minimum })
         });
-        least.cloned().unwrap_or_default()
+        minimum.cloned().unwrap_or_default()
     }
 
-    /// Returns what is to be told, to be called where nothing is queued any more.
-    pub(super) fn take_news(&mut self) -> News {
-        if !std::mem::take(&mut self.has_news) {
-            return News::default();
+    /// Takes the progress for a batch that empties the queue.
+    pub(super) fn take_progress(&mut self) -> Progress {
+        if !std::mem::take(&mut self.has_progress) {
+            return Progress::default();
         }
-        let least = self.least();
-        let is_new = std::mem::take(&mut self.is_taken_back) || self.announced != least;
-        self.announced.clone_from(&least);
-        let of_feeds = self.feeds.iter().filter(|feed| feed.is_news).map(|feed| FeedNews {
+        let minimum = self.minimum();
+        let is_new = std::mem::take(&mut self.is_revoked) || self.announced != minimum;
+        self.announced.clone_from(&minimum);
+        let namespaces = self.feeds.iter().filter(|feed| feed.has_progress).map(|feed| NamespaceProgress {
             feed: feed.id,
             namespace: Arc::clone(&feed.namespace),
             reached: (feed.stage != Stage::Released).then(|| feed.newest.clone()),
         });
-        let of_feeds = of_feeds.collect();
-        self.feeds.iter_mut().for_each(|feed| feed.is_news = false);
-        News { of_feeds, least: is_new.then_some(least) }
+        let namespaces = namespaces.collect();
+        self.feeds.iter_mut().for_each(|feed| feed.has_progress = false);
+        Progress { namespaces, minimum: is_new.then_some(minimum) }
     }
 
-    /// Something has been put back, so that what was told since is not true.
-    pub(super) fn tell_again(&mut self) {
+    /// Makes the next batch that empties the queue carry all progress again, because an item was requeued.
+    pub(super) fn revoke_progress(&mut self) {
         for feed in &mut self.feeds {
-            feed.is_news = matches!(feed.stage, Stage::Complete | Stage::Released);
-            self.has_news = true;
-            self.is_taken_back = true;
+            feed.has_progress = matches!(feed.stage, Stage::Complete | Stage::Released);
+            self.has_progress = true;
+            self.is_revoked = true;
         }
     }
 
-    /// What was told is true now. Returns the promises that are to be kept when the queue is not locked.
-    pub(super) fn processed(&mut self, news: &[FeedNews]) -> Vec<Completion> {
-        let mut kept = Vec::new();
-        for news in news {
-            let Some(position) = self.feeds.iter().position(|feed| feed.id == news.feed) else { continue };
-            if news.reached.is_none() {
-                kept.extend(self.feeds.remove(position).released);
+    /// Applies the progress of a processed batch. Returns the completions to set while the queue is not locked.
+    pub(super) fn processed(&mut self, namespaces: &[NamespaceProgress]) -> Vec<Completion> {
+        let mut completed = Vec::new();
+        for progress in namespaces {
+            let Some(position) = self.feeds.iter().position(|feed| feed.id == progress.feed) else {
+                continue;
+            };
+            if progress.reached.is_none() {
+                completed.extend(self.feeds.remove(position).released);
             } else if !self.feeds[position].synced.has_synced() {
-                kept.push(self.feeds[position].synced.clone());
+                completed.push(self.feeds[position].synced.clone());
             }
         }
-        kept
+        completed
     }
 
-    /// Nothing will be processed any more. Returns what is to be given up when the queue is not locked.
+    /// Ends all feeds. Returns the completions to give up while the queue is not locked.
     pub(super) fn end(&mut self) -> Vec<Completion> {
         self.is_over = true;
         self.feeds.iter().flat_map(|feed| feed.released.iter().chain([&feed.synced])).cloned().collect()

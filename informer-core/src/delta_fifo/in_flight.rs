@@ -1,4 +1,4 @@
-//! Items that were taken out of the queue and are not processed yet.
+//! The items that were taken from the queue and are not processed yet.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,19 +6,19 @@ use foldhash::HashMap;
 
 use super::Pending;
 use super::state::SLICE;
-use crate::{Completion, Delta, FeedNews, ObjectKey, ResourceVersion};
+use crate::{Completion, Delta, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// A batch that is being processed.
+/// The batch in flight.
 pub(super) struct InFlight<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
-    /// Its share of the first list.
+    /// The number of its items that belong to the initial list.
     pub(super) initial: usize,
     /// Positions by key, built on first use; for a large batch while the queue is not locked.
     pub(super) index: Arc<OnceLock<HashMap<ObjectKey, usize>>>,
 }
 
-/// A batch that is being processed, to be looked at when the queue is not locked.
+/// The items of a batch in flight, to be read while the queue is not locked.
 pub(super) struct InFlightItems<K> {
     pub(super) id: u64,
     pub(super) items: Arc<Vec<Pending<K>>>,
@@ -49,21 +49,21 @@ impl<K> InFlight<K> {
     }
 }
 
-/// What is taken out of the queue in one go.
+/// The content of a batch.
 pub(super) struct Taken<K> {
     pub(super) items: Arc<Vec<Pending<K>>>,
     pub(super) completes_initial: bool,
     pub(super) watermark: Option<ResourceVersion>,
-    pub(super) news: Vec<FeedNews>,
-    /// [`State::arrivals`] at that moment, or another number if the queue was not empty then.
+    pub(super) namespaces: Vec<NamespaceProgress>,
+    /// [`State::arrivals`] at that moment, or another number if the queue was not empty.
     pub(super) arrivals: u64,
 }
 
-/// What becomes of a batch that has been processed, to be dropped when the queue is not locked.
+/// The effects of a processed batch, to be applied and dropped while the queue is not locked.
 pub(super) struct Processed<K> {
-    /// Whether the first list now is processed to its end.
+    /// Whether the initial list has been processed now.
     pub(super) completes_initial: bool,
-    /// The promises of feeds that are kept now.
-    pub(super) kept: Vec<Completion>,
+    /// The completions of feeds to set now.
+    pub(super) completed: Vec<Completion>,
     pub(super) _garbage: Option<InFlight<K>>,
 }

@@ -1,7 +1,7 @@
-//! What a list does to the queue's content, apart from the difference between them, which is in `difference.rs`.
+//! Lists: the objects of a complete list by key, and the parts of a list that is still arriving.
 //!
-//! The newest that is known of a key is its last queued change; if there is none, the last that is being processed; and
-//! else what the store has.
+//! The newest object of a key is that of its last queued change, or else of its change in flight, or else the stored one.
+//! `difference.rs` compares a complete list with these.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use hashbrown::HashTable;
 use super::state::State;
 use crate::{Cached, Delta, FeedId, KnownObjects, ObjectKey, Replacement, ResourceVersion};
 
-/// The namespace that a list is complete for, where it isn't complete for all.
+/// The namespace of a list that covers one namespace only.
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
     pub(super) id: FeedId,
     pub(super) namespace: Arc<str>,
 }
 
-/// A complete list whose objects can be found by key; made before the queue is locked.
+/// A complete list, indexed by key before the queue is locked.
 pub(super) struct Listed<K> {
     objects: Vec<Cached<K>>,
-    /// Positions in `objects`. Where a key is listed twice, the last one counts.
+    /// Positions in `objects`. If a key is listed twice, the last object counts.
     by_key: HashTable<usize>,
-    set_aside: Vec<ObjectKey>,
+    quarantined: Vec<ObjectKey>,
     complete: bool,
     resource_version: ResourceVersion,
     scope: Option<Scope>,
@@ -30,8 +30,8 @@ pub(super) struct Listed<K> {
 
 impl<K> Listed<K> {
     pub(super) fn new(replacement: Replacement<K>, scope: Option<Scope>) -> Self {
-        let Replacement { objects, mut set_aside, complete, resource_version } = replacement;
-        set_aside.sort_unstable();
+        let Replacement { objects, mut quarantined, complete, resource_version } = replacement;
+        quarantined.sort_unstable();
         let mut by_key = HashTable::with_capacity(objects.len());
         for (position, object) in objects.iter().enumerate() {
             let same = |&other: &usize| objects[other].key() == object.key();
@@ -41,10 +41,10 @@ impl<K> Listed<K> {
                 .and_modify(|earlier| *earlier = position)
                 .or_insert(position);
         }
-        Self { objects, by_key, set_aside, complete, resource_version, scope }
+        Self { objects, by_key, quarantined, complete, resource_version, scope }
     }
 
-    /// Returns whether this list would have an object of this key, if there were one.
+    /// Returns whether an object with this key would be in the list if it existed.
     fn covers(&self, key: &ObjectKey) -> bool {
         self.scope.as_ref().is_none_or(|scope| key.namespace() == Some(&*scope.namespace))
     }
@@ -61,33 +61,35 @@ impl<K> Listed<K> {
         self.by_key.find(key.hash_value(), |&position| self.objects[position].key() == key).copied()
     }
 
-    /// A list of a namespace in which there is nothing.
-    pub(super) fn nothing(scope: Scope) -> Self {
-        let nothing = Replacement {
+    /// Returns the list of an empty namespace.
+    pub(super) fn empty(scope: Scope) -> Self {
+        let replacement = Replacement {
             objects: Vec::new(),
-            set_aside: Vec::new(),
+            quarantined: Vec::new(),
             complete: true,
             resource_version: ResourceVersion::empty(),
         };
-        Self::new(nothing, Some(scope))
+        Self::new(replacement, Some(scope))
     }
 
-    /// Returns whether nothing that is listed, or was set aside, has this key.
+    /// Returns whether the list shows that no object with this key exists: it covers the key, and the object is neither
+    /// listed nor quarantined.
     pub(super) fn lacks(&self, key: &ObjectKey) -> bool {
         self.complete
             && self.covers(key)
             && self.position(key).is_none()
-            && self.set_aside.binary_search(key).is_err()
+            && self.quarantined.binary_search(key).is_err()
     }
 }
 
-/// Whether a list is the first, and of what.
+/// Which initial list a list is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstList {
-    /// One that the queue is not synced without.
+    /// The queue's, or a part of it.
     OfQueue,
     /// That of a namespace that was added later.
     OfFeed,
+    /// A later list.
     Over,
 }
 
@@ -96,9 +98,9 @@ pub(super) fn is_same<K>(one: &Cached<K>, other: &Cached<K>) -> bool {
 }
 
 impl<K: 'static> State<K> {
-    /// Puts the objects that are known already in the place of their new copies. Returns what is not needed any more, to
-    /// be dropped when the queue is not locked. Of the first list the others are queued at once, if there is a store:
-    /// without one, nobody would know at the end of the list which of them have been handed out.
+    /// Replaces unchanged copies by the known objects, and returns the copies, to be dropped while the queue is not locked.
+    /// The other objects of an initial list are queued at once, if there are known objects. Without those, the end of the
+    /// list could not be compared with the objects that were queued before.
     pub(super) fn list_part(
         &mut self,
         objects: &mut [Cached<K>],
@@ -106,18 +108,18 @@ impl<K: 'static> State<K> {
         known: Option<&dyn KnownObjects<K>>,
     ) -> Vec<Cached<K>> {
         let first = self.first_list(scope);
-        let is_awaited = known.is_some() && first != FirstList::Over;
-        let mut superfluous = Vec::new();
+        let is_queued = known.is_some() && first != FirstList::Over;
+        let mut unused = Vec::new();
         let mut new_keys = 0;
         for object in objects {
             match self.newest(object.key(), known) {
                 Some(newest) if is_same(&newest, object) => {
-                    superfluous.push(std::mem::replace(object, newest));
+                    unused.push(std::mem::replace(object, newest));
                 }
                 newest => {
-                    // The store may have let go of it by now.
-                    superfluous.extend(newest);
-                    if is_awaited {
+                    // The store has possibly dropped it meanwhile.
+                    unused.extend(newest);
+                    if is_queued {
                         self.enqueue(Delta::Replaced(object.clone()));
                         if first == FirstList::OfQueue {
                             new_keys += usize::from(self.mark_initial(object.key()));
@@ -126,33 +128,33 @@ impl<K: 'static> State<K> {
                 }
             }
         }
-        if is_awaited {
-            self.arriving(new_keys, scope, first);
+        if is_queued {
+            self.begin_initial_list(new_keys, scope, first);
         }
-        superfluous
+        unused
     }
 
     pub(super) fn first_list(&self, scope: Option<&Scope>) -> FirstList {
         match scope {
             None if self.population.is_first_list() => FirstList::OfQueue,
             Some(scope) if !self.feeds.is_first_list(scope.id) => FirstList::Over,
-            Some(scope) if self.feeds.is_of_start(scope.id) => FirstList::OfQueue,
+            Some(scope) if self.feeds.is_initial(scope.id) => FirstList::OfQueue,
             Some(_) => FirstList::OfFeed,
             None => FirstList::Over,
         }
     }
 
-    /// Part of a first list has come.
-    fn arriving(&mut self, new_keys: usize, scope: Option<&Scope>, first: FirstList) {
+    /// Records that a part of an initial list has arrived.
+    fn begin_initial_list(&mut self, new_keys: usize, scope: Option<&Scope>, first: FirstList) {
         if let Some(scope) = scope {
-            self.feeds.arriving(scope.id);
+            self.feeds.begin_list(scope.id);
         }
         if first == FirstList::OfQueue {
             self.population.queued(new_keys, false);
         }
     }
 
-    /// What is known of a key after all that is on its way; `None` if it does not exist.
+    /// Returns the newest object of a key; `None` if there is none.
     fn newest(&self, key: &ObjectKey, known: Option<&dyn KnownObjects<K>>) -> Option<Cached<K>> {
         match self.last_queued(key).or_else(|| self.last_in_flight(key)) {
             Some(Delta::Sync(_)) | None => known?.known(key),
@@ -161,30 +163,30 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// A complete list is about to be queued. Returns whether it is wanted.
+    /// Begins to queue a complete list. Returns whether its namespace is still watched.
     pub(super) fn begin_list(&mut self, listed: &Listed<K>) -> bool {
         match &listed.scope {
             Some(scope) if !self.feeds.is_followed(scope.id) => return false,
-            Some(scope) => self.feeds.listed(scope.id, &listed.resource_version),
+            Some(scope) => self.feeds.end_list(scope.id, &listed.resource_version),
             None => self.reach(&listed.resource_version),
         }
         true
     }
 
-    /// All of a list has been queued.
+    /// Ends a list after all of its changes have been queued.
     pub(super) fn end_list(&mut self, listed: &Listed<K>, first: FirstList) {
         if first == FirstList::OfQueue {
             let not_counted = self.items.iter_mut().filter(|item| !item.initial && listed.covers(&item.key));
             let new_keys = not_counted.map(|pending| pending.initial = true).count();
             self.population.queued(new_keys, listed.scope.is_none());
-            self.await_feeds();
+            self.check_initial_list();
         }
     }
 
-    /// The queue's first list may be complete without another object.
-    pub(super) fn await_feeds(&mut self) {
-        if self.population.is_first_list() && self.feeds.has_start_arrived() {
-            self.feeds.end_start();
+    /// Ends the queue's initial list if all feeds of it have listed.
+    pub(super) fn check_initial_list(&mut self) {
+        if self.population.is_first_list() && self.feeds.has_initial_list() {
+            self.feeds.end_initial_list();
             self.population.queued(0, true);
         }
     }

@@ -1,12 +1,12 @@
-//! What several changes of one key come to while they wait: they stay in order, and two ends in a row are one.
+//! Merges the pending changes of one key: they stay in order, and two ends in a row become one.
 
 use smallvec::smallvec;
 
 use crate::{Delta, Deltas};
 
-/// Appends a change; two deletions in a row become one, and a real last state wins over a tombstone, as a deletion does
-/// over a release. Returns the one that is not needed any more.
-#[inline(never)] // Or it keeps its callers from being inlined.
+/// Appends a change. Of two deletions in a row, one with an exact last state wins; of a deletion and a release, the deletion
+/// wins. Returns the change that is not needed any more.
+#[inline(never)] // Otherwise the compiler does not inline the callers.
 pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta<K>> {
     match (deltas.last_mut(), delta) {
         (Some(Delta::Deleted(earlier)), Delta::Deleted(later)) => {
@@ -22,7 +22,7 @@ pub(super) fn append<K>(deltas: &mut Deltas<K>, delta: Delta<K>) -> Option<Delta
     }
 }
 
-/// Puts a deletion before newer changes, by the same rule as `append`.
+/// Inserts a deletion before newer changes, with the rules of `append`.
 pub(super) fn prepend<K>(deltas: &mut Deltas<K>, end: Delta<K>) -> Option<Delta<K>> {
     let newer = std::mem::replace(deltas, smallvec![end]);
     let mut superfluous = None;

@@ -1,13 +1,11 @@
 //! [`DeltaFifo`]: the queue between the reflector and the store.
 //!
-//! It holds for each key the changes that are not yet processed, and hands keys out in the order in which they were
-//! queued. client-go: `DeltaFIFO` of `tools/cache/delta_fifo.go`. Beyond it, [`DeltaFifo::pop_batch`] takes the whole
-//! backlog at once: the consumer falls behind in time, but never in work per key, and what it has after a batch is
-//! exactly one state of the server (I9).
+//! It holds the unprocessed changes of each key, and returns keys in the order in which they were queued. client-go:
+//! `DeltaFIFO` of `tools/cache/delta_fifo.go`. In addition, [`DeltaFifo::pop_batch`] takes the whole backlog at once: then
+//! each batch leads the consumer to exactly one state of the server (I9).
 //!
-//! One fact that is easy to get wrong: between being taken out and being in the store, an object is in neither. The
-//! queue remembers what is out ([`Batch`] tells it when it is done), so that a list that arrives just then misses
-//! nothing.
+//! Note: between the pop and the end of processing, an object is neither queued nor in the store. So the queue keeps the
+//! batch in flight until the [`Batch`] is dropped, and lists are compared with that batch, too.
 //!
 //! Lock order: the queue's lock, then the store's (through [`KnownObjects`]).
 
@@ -39,10 +37,10 @@ use in_flight::Taken;
 use list::Listed;
 use state::State;
 
-/// A queue of changes, at most one entry per key. Cloning gives another handle on the same queue.
+/// A queue of changes, with at most one entry per key. A clone is another handle to the same queue.
 ///
-/// Any number of producers, one consumer. Producers never wait, but for a reflector that is far ahead
-/// ([`ReflectorStore::wait_for_room`]).
+/// It has any number of producers and one consumer, who processes one [`Batch`] at a time. Producers do not wait, except
+/// for a reflector when many changes are queued ([`ReflectorStore::wait_for_room`]).
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -68,24 +66,24 @@ pub struct DeltaFifo<K: 'static> {
     shared: Arc<Shared<K>>,
 }
 
-/// As many changes may wait before a reflector is asked to wait too: enough that the consumer never runs dry, and few
-/// next to the objects of a cluster in which so many change at once.
-const ROOM: usize = if cfg!(informer_loom) { 2 } else { 10_000 };
+/// The number of queued changes at which a reflector waits. It keeps the consumer busy, and is small compared with the
+/// number of objects in a cluster that has so many changes at once.
+const MAX_DELTAS: usize = if cfg!(informer_loom) { 2 } else { 10_000 };
 
 struct Shared<K: 'static> {
     state: Mutex<State<K>>,
-    /// Wakes the consumer: there is something to take, or the queue is closed.
+    /// Wakes the consumer when a batch can be taken, or the queue is closed.
     wake: Notify,
     /// Wakes producers that wait for room.
     taken: Notify,
-    /// Wakes a consumer that waits for something other than what it has put back.
+    /// Wakes a consumer that waits for a change that it has not requeued itself.
     arrived: Notify,
     known: Option<Arc<dyn KnownObjects<K>>>,
     synced: Completion,
 }
 
 impl<K: 'static> Shared<K> {
-    /// Changes the state and tells whoever waits for what has come of it.
+    /// Changes the state and wakes the tasks that wait for the change.
     #[inline]
     fn change(&self, change: impl FnOnce(&mut State<K>)) {
         let (became_ready, became_synced, has_arrived, garbage) = {
@@ -111,14 +109,14 @@ impl<K: 'static> Shared<K> {
 
     fn is_full(&self) -> bool {
         let mut state = self.state.lock();
-        let is_full = state.deltas() >= ROOM && !state.closed;
+        let is_full = state.deltas() >= MAX_DELTAS && !state.closed;
         state.is_room_awaited |= is_full;
         is_full
     }
 
     async fn wait_for_room(self: Arc<Self>) {
         loop {
-            // Made before the look at the state, so that a change after it is not missed.
+            // Created before the check, so that no later change is missed.
             let taken = self.taken.notified();
             if !self.is_full() {
                 return;
@@ -129,7 +127,7 @@ impl<K: 'static> Shared<K> {
 
     async fn wait_for_more(self: Arc<Self>, than: u64) {
         loop {
-            // As above.
+            // Created before the check, as above.
             let arrived = self.arrived.notified();
             {
                 let mut state = self.state.lock();
@@ -142,32 +140,30 @@ impl<K: 'static> Shared<K> {
         }
     }
 
-    /// I12: nothing will be processed any more, so nobody is to wait for it.
+    /// I12: nothing will be processed any more, so all waits end.
     fn give_up(&self) {
         let of_feeds = self.state.lock().feeds.end();
         self.synced.give_up();
-        for promise in of_feeds {
-            promise.give_up();
-        }
+        of_feeds.iter().for_each(Completion::give_up);
     }
 }
 
 impl<K: 'static> Drop for Shared<K> {
     fn drop(&mut self) {
-        // Nobody can fill or empty it any more.
         self.give_up();
     }
 }
 
 impl<K: 'static> DeltaFifo<K> {
-    /// Returns an empty queue with no store behind it: a list is then handed out whole, and can only tell as deleted what
-    /// is still queued.
+    /// Returns an empty queue without known objects. Then a list queues all of its objects, and deletes only objects that
+    /// are still queued.
     #[must_use]
     pub fn new() -> Self {
         Self::with_known(None)
     }
 
-    /// Returns an empty queue before a store, whose objects count as known.
+    /// Returns an empty queue whose consumer keeps its objects in a store. A list then queues only differences, and deletes
+    /// the known objects that it lacks.
     #[must_use]
     pub fn with_known_objects(known: Arc<dyn KnownObjects<K>>) -> Self {
         Self::with_known(Some(known))
@@ -197,20 +193,22 @@ impl<K: 'static> DeltaFifo<K> {
         self.shared.change(|state| state.push(Delta::Updated(object)));
     }
 
-    /// Queues the end of an object. A second deletion in a row is merged into the first.
+    /// Queues the deletion of an object. Two deletions in a row become one.
     pub fn delete(&self, deleted: Deleted<K>) {
         self.shared.change(|state| state.push(Delta::Deleted(deleted)));
     }
 
-    /// Queues every known object that has nothing pending once more, as [`Delta::Sync`].
+    /// Queues a [`Delta::Sync`] for every known object that has no pending change.
     ///
-    /// This doesn't ask the server for anything; it is for handlers that want to look at everything again from time to
-    /// time. Does nothing without [known objects](Self::with_known_objects).
+    /// It sends no request to the server. It is for handlers that periodically process all objects again. Does nothing
+    /// without [known objects](Self::with_known_objects).
     pub fn resync(&self) {
         self.shared.resync();
     }
 
-    /// Takes out all that is queued, waiting until there is something. `None`: the queue is closed and empty.
+    /// Waits for changes and takes all of them; `None` once the queue is closed and empty.
+    ///
+    /// One batch is in flight at a time: this waits until the batch before it has been dropped.
     ///
     /// # Cancel safety
     /// Nothing is taken if the future is dropped.
@@ -219,9 +217,10 @@ impl<K: 'static> DeltaFifo<K> {
         self.pop_with(State::take_all).await
     }
 
-    /// Takes out the key that has waited longest, waiting until there is one. `None`: the queue is closed and empty.
+    /// Waits for changes and takes the oldest key; `None` once the queue is closed and empty. As with
+    /// [`pop_batch`](Self::pop_batch), one batch is in flight at a time.
     ///
-    /// The batch has one item, or none where there is only news of the [watermark](Batch::watermark).
+    /// The batch has one item, or none if only the [watermark](Batch::watermark) has changed.
     ///
     /// # Cancel safety
     /// Nothing is taken if the future is dropped.
@@ -231,13 +230,13 @@ impl<K: 'static> DeltaFifo<K> {
 
     async fn pop_with(&self, take: impl Fn(&mut State<K>) -> Taken<K>) -> Option<Batch<K>> {
         loop {
-            // Made before the look at the state, so that a change after it is not missed.
+            // Created before the check, so that no later change is missed.
             let woken = self.shared.wake.notified();
             {
                 let mut state = self.shared.state.lock();
                 if state.is_ready() {
                     let taken = take(&mut state);
-                    let makes_room = state.is_room_awaited && state.deltas() < ROOM;
+                    let makes_room = state.is_room_awaited && state.deltas() < MAX_DELTAS;
                     state.is_room_awaited &= !makes_room;
                     drop(state);
                     if makes_room {
@@ -258,8 +257,8 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Closes the queue: what is queued can still be taken, then every `pop` returns `None`, and whoever waits for
-    /// [`synced`](Self::synced) hears that it will not be. What is queued afterwards is still taken in.
+    /// Closes the queue. The queued changes can still be taken; then every `pop` returns `None`, and waits for
+    /// [`synced`](Self::synced) end with an error. Changes that are queued afterwards can still be taken, too.
     pub fn close(&self) {
         let is_over = {
             let mut state = self.shared.state.lock();
@@ -274,7 +273,7 @@ impl<K: 'static> DeltaFifo<K> {
         }
     }
 
-    /// Closes the queue, whose consumer is gone: whoever waits for what it would have processed hears that it will not be.
+    /// Closes a queue whose consumer has ended: waits for [`synced`](Self::synced) end with an error at once.
     pub fn abandon(&self) {
         self.close();
         self.shared.give_up();
@@ -286,7 +285,7 @@ impl<K: 'static> DeltaFifo<K> {
         self.shared.state.lock().closed
     }
 
-    /// Returns how many keys are queued.
+    /// Returns the number of queued keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.state.lock().len()
@@ -298,14 +297,14 @@ impl<K: 'static> DeltaFifo<K> {
         self.len() == 0
     }
 
-    /// Returns the promise that the first list has been processed to its end; kept at once where the queue is filled
-    /// by single changes instead of a list.
+    /// Returns a [`Completion`] that is set when the initial list has been processed. It is set at once if the first change
+    /// is a single one and not a list.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.shared.synced.clone()
     }
 
-    /// Returns whether the first list has been processed to its end.
+    /// Returns whether the initial list has been processed.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.shared.synced.has_synced()
@@ -322,28 +321,28 @@ impl<K: Send + Sync + 'static> ReflectorStore<K> for DeltaFifo<K> {
         });
     }
 
-    /// Before a store, objects of the first list are queued as they come; the queue is synced when all of them have been
-    /// processed, once [`replace`](Self::replace) has told where the list ends. Without a store they are queued by
-    /// `replace` alone, so that each is handed out once.
+    /// With known objects, the objects of the initial list are queued as they arrive. The queue is synced when
+    /// [`replace`](Self::replace) has ended the list and all of its objects have been processed. Without known objects, only
+    /// `replace` queues objects, so that each is queued once.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
-        let mut superfluous = Vec::new();
+        let mut unused = Vec::new();
         let known = self.shared.known.as_deref();
-        self.shared.change_indexed(|state| superfluous = state.list_part(&mut objects, None, known));
-        // I8: here, where the queue is not locked.
-        drop(superfluous);
+        self.shared.change_indexed(|state| unused = state.list_part(&mut objects, None, known));
+        // I8: objects are dropped while the queue is not locked.
+        drop(unused);
         objects
     }
 
-    /// Queues what is news, as [`Delta::Replaced`], and a deletion for each object that is queued, being processed or
-    /// known, but not listed. An object that is there already in the listed version is not queued again.
+    /// Queues a [`Delta::Replaced`] for each new or changed object, and a deletion for each object that is queued, in flight
+    /// or known and not listed. Unchanged objects are not queued.
     fn replace(&self, replacement: Replacement<K>) {
         let listed = Listed::new(replacement, None);
         self.shared.replace(&listed);
-        // I8: as above.
+        // I8: objects are dropped while the queue is not locked.
         drop(listed);
     }
 
-    /// There is no room while ten thousand changes wait.
+    /// There is no room while ten thousand changes are queued.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
         let is_full = self.shared.is_full();
         is_full.then(|| Arc::clone(&self.shared).wait_for_room().boxed())

@@ -1,6 +1,6 @@
-//! [`NamespaceFeed`]: the end of a queue at which one namespace comes in, where several do side by side.
+//! [`NamespaceFeed`]: the input of a queue for one namespace, when each namespace has its own reflector.
 //!
-//! Each is the store of a reflector of its own. What it lists is complete for its namespace, and says nothing of others.
+//! A list on a feed is complete for its namespace and says nothing about others.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,56 +9,56 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::Shared;
-use super::feeds::Promises;
+use super::feeds::FeedCompletions;
 use super::list::{Listed, Scope};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{
     Cached, Completion, Delta, DeltaFifo, FeedId, ObjectKey, ReflectorStore, Replacement, ResourceVersion,
 };
 
-/// The end of a [`DeltaFifo`] at which one namespace comes in; for the reflector of that namespace.
+/// The input of a [`DeltaFifo`] for one namespace: the [`ReflectorStore`] of that namespace's reflector.
 ///
-/// What comes in and is of another namespace is left out, and logged once: two reflectors must not tell of one object.
+/// Objects of other namespaces are ignored, and logged once, because each object must have one reflector.
 pub struct NamespaceFeed<K: 'static> {
     shared: Arc<Shared<K>>,
     scope: Scope,
-    promises: Promises,
-    has_strangers: AtomicBool,
+    completions: FeedCompletions,
+    has_logged: AtomicBool,
 }
 
 impl<K: 'static> DeltaFifo<K> {
-    /// Returns the end at which `namespace` comes in. A queue is fed either as a whole or in this way, and has one such
-    /// end per namespace at a time; where one has been [released](NamespaceFeed::release), there can be another at once.
+    /// Returns the input for `namespace`. A queue has either feeds or one source, and one feed per namespace at a time. After
+    /// a feed has been [released](NamespaceFeed::release), there can be a new one at once.
     ///
-    /// Those that are made before [`start_feeds`](Self::start_feeds) make up the first list of the queue
-    /// ([`synced`](Self::synced)); each has a [promise of its own](NamespaceFeed::synced) too.
+    /// The feeds that are created before [`start_feeds`](Self::start_feeds) form the initial list of the queue
+    /// ([`synced`](Self::synced)). Each feed also has its [own completion](NamespaceFeed::synced).
     #[must_use]
-    #[expect(clippy::missing_panics_doc, reason = "the change is made before this goes on")]
+    #[expect(clippy::missing_panics_doc, reason = "`change` calls the closure before it returns")]
     pub fn feed(&self, namespace: &str) -> NamespaceFeed<K> {
         let namespace: Arc<str> = namespace.into();
         let mut added = None;
         self.shared.change(|state| added = Some(state.feeds.add(Arc::clone(&namespace))));
-        let (id, promises) = added.expect("the change has been made");
+        let (id, completions) = added.expect("the change has been made");
         NamespaceFeed {
             shared: Arc::clone(&self.shared),
             scope: Scope { id, namespace },
-            promises,
-            has_strangers: AtomicBool::new(false),
+            completions,
+            has_logged: AtomicBool::new(false),
         }
     }
 
-    /// Says that the feeds which there are by now make up the first list; if there are none, it is complete. The queue is
-    /// not synced before.
+    /// Fixes the feeds of the initial list: those that exist now. Without feeds, the initial list is complete. The queue is
+    /// not synced before this call.
     pub fn start_feeds(&self) {
         self.shared.change(|state| {
             state.feeds.start();
-            state.await_feeds();
+            state.check_initial_list();
         });
     }
 }
 
 impl<K: 'static> NamespaceFeed<K> {
-    /// Returns what tells this feed from others, also from an earlier one of its namespace.
+    /// Returns the identity of this feed; another feed of the same namespace has another one.
     #[must_use]
     pub fn id(&self) -> FeedId {
         self.scope.id
@@ -70,47 +70,45 @@ impl<K: 'static> NamespaceFeed<K> {
         &self.scope.namespace
     }
 
-    /// Returns the promise that the namespace's first list has been processed.
+    /// Returns a [`Completion`] that is set when the initial list of the namespace has been processed.
     #[must_use]
     pub fn synced(&self) -> Completion {
-        self.promises.synced.clone()
+        self.completions.synced.clone()
     }
 
-    /// Returns the promise that the namespace has been released and nothing of it is queued or being processed; given up
-    /// if the queue is closed before.
+    /// Returns a [`Completion`] that is set when the release of the namespace has been processed. It is given up if the
+    /// queue is closed before.
     #[must_use]
     pub fn released(&self) -> Completion {
-        self.promises.released.clone()
+        self.completions.released.clone()
     }
 
-    /// Makes the namespace optional for the [first list of the queue](DeltaFifo::synced): that is complete without this
-    /// namespace, provided that another one has listed. What the namespace lists afterwards is not of the first list.
+    /// Makes the namespace optional for the [initial list of the queue](DeltaFifo::synced). That list can then end without
+    /// this namespace, once another namespace has listed; objects that this namespace lists later are not initial.
     ///
-    /// Returns whether this changed anything: not if the namespace has listed, or came after
+    /// Returns whether this has an effect: it has none if the namespace has listed, or was added after
     /// [`start_feeds`](DeltaFifo::start_feeds).
     pub fn make_optional(&self) -> bool {
         let mut is_changed = false;
         self.shared.change(|state| {
             is_changed = state.feeds.make_optional(self.scope.id);
-            state.await_feeds();
+            state.check_initial_list();
         });
         is_changed
     }
 
-    /// Ends the feed: what is known or under way of the namespace is queued as [released](Delta::Released), and what
-    /// comes from here on is left out. A second time changes nothing.
+    /// Ends the feed: queues all objects of the namespace as [released](Delta::Released), and ignores all later changes. A
+    /// second call changes nothing.
     ///
-    /// To be called when the namespace's reflector has ended.
+    /// Call this when the namespace's reflector has ended.
     pub fn release(&self) {
-        self.promises.synced.give_up();
-        for promise in self.shared.release(&self.scope) {
-            promise.set();
-        }
+        self.completions.synced.give_up();
+        self.shared.release(&self.scope).iter().for_each(Completion::set);
     }
 
     fn is_own(&self, key: &ObjectKey) -> bool {
         let is_own = key.namespace() == Some(&*self.scope.namespace);
-        if !is_own && !self.has_strangers.swap(true, Ordering::Relaxed) {
+        if !is_own && !self.has_logged.swap(true, Ordering::Relaxed) {
             tracing::error!(
                 namespace = %self.scope.namespace,
                 %key,
@@ -121,37 +119,37 @@ impl<K: 'static> NamespaceFeed<K> {
         is_own
     }
 
-    /// Takes what is not of this namespace out.
-    fn only_own<T>(&self, items: &mut Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<T> {
+    /// Removes and returns the items of other namespaces.
+    fn remove_foreign<T>(&self, items: &mut Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<T> {
         items.extract_if(.., |item| !self.is_own(key(item))).collect()
     }
 }
 
 impl<K: Send + Sync + 'static> ReflectorStore<K> for NamespaceFeed<K> {
     fn apply(&self, mut changes: Vec<Delta<K>>, resource_version: &ResourceVersion) {
-        let strangers = self.only_own(&mut changes, Delta::key);
+        let foreign = self.remove_foreign(&mut changes, Delta::key);
         self.shared.change(|state| state.apply_to_feed(self.scope.id, changes, resource_version));
-        drop(strangers);
+        drop(foreign);
     }
 
     /// As [`DeltaFifo::list_part`](ReflectorStore::list_part), for the namespace.
     fn list_part(&self, mut objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
-        let strangers = self.only_own(&mut objects, Cached::key);
-        let mut superfluous = Vec::new();
+        let foreign = self.remove_foreign(&mut objects, Cached::key);
+        let mut unused = Vec::new();
         let (scope, known) = (Some(&self.scope), self.shared.known.as_deref());
-        self.shared.change_indexed(|state| superfluous = state.list_part(&mut objects, scope, known));
-        // I8: here, where the queue is not locked.
-        drop((superfluous, strangers));
+        self.shared.change_indexed(|state| unused = state.list_part(&mut objects, scope, known));
+        // I8: objects are dropped while the queue is not locked.
+        drop((unused, foreign));
         objects
     }
 
-    /// As [`DeltaFifo::replace`](ReflectorStore::replace), for the namespace: what is known of others stays.
+    /// As [`DeltaFifo::replace`](ReflectorStore::replace), for the namespace. Objects of other namespaces stay.
     fn replace(&self, mut replacement: Replacement<K>) {
-        let strangers = self.only_own(&mut replacement.objects, Cached::key);
+        let foreign = self.remove_foreign(&mut replacement.objects, Cached::key);
         let listed = Listed::new(replacement, Some(self.scope.clone()));
         self.shared.replace(&listed);
-        // I8: as above.
-        drop((listed, strangers));
+        // I8: objects are dropped while the queue is not locked.
+        drop((listed, foreign));
     }
 
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {

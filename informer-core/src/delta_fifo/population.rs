@@ -1,22 +1,21 @@
-//! [`Population`]: how far the objects of the first list have come on their way through the queue.
+//! [`Population`]: the progress of the initial list through the queue.
 
-/// How far the first list has come.
+/// The progress of the initial list.
 ///
-/// It comes in parts. Its objects are counted while they are queued and while they are being processed. The batch that
-/// takes the last of them out is told so, and counts as one more until it is processed: so an empty list is a batch too.
+/// The list arrives in parts. Its keys are counted while they are queued and while they are in flight. The batch with the last
+/// of them announces the end of the list, and counts as one more key in flight. So an empty list has a batch, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Population {
-    /// Nothing has come in yet.
+    /// Nothing has arrived yet.
     Awaited,
-    /// On its way.
-    Coming {
-        /// Whether all of it has come into the queue.
+    Arriving {
+        /// Whether the whole list has been queued.
         arrived: bool,
-        /// So many of its keys are queued.
+        /// The number of its queued keys.
         queued: usize,
-        /// So many are being processed, the batch that was told included.
-        taken: usize,
-        /// Whether a batch has been told that it is the last.
+        /// The number of its keys in flight, plus one if the batch in flight announces the end.
+        in_flight: usize,
+        /// Whether a batch has announced the end.
         announced: bool,
     },
     Complete,
@@ -28,78 +27,78 @@ impl Population {
         self == Self::Complete
     }
 
-    /// Returns whether a batch is due that may have nothing else to say than that the first list ends with it.
+    /// Returns whether the next batch must announce the end of the list, even if it has no items.
     #[inline]
-    pub(super) fn is_to_be_told(self) -> bool {
-        matches!(self, Self::Coming { arrived: true, queued: 0, announced: false, .. })
+    pub(super) fn is_end_due(self) -> bool {
+        matches!(self, Self::Arriving { arrived: true, queued: 0, announced: false, .. })
     }
 
-    /// A queue that is filled by single changes has no first list to wait for.
+    /// Completes the population of a queue whose first change is not a list.
     #[inline]
-    pub(super) fn no_list(&mut self) {
+    pub(super) fn skip_list(&mut self) {
         if *self == Self::Awaited {
             *self = Self::Complete;
         }
     }
 
-    /// Returns whether what a list brings is of the first one.
+    /// Returns whether a list that arrives now is the initial one.
     pub(super) fn is_first_list(self) -> bool {
-        matches!(self, Self::Awaited | Self::Coming { arrived: false, .. })
+        matches!(self, Self::Awaited | Self::Arriving { arrived: false, .. })
     }
 
-    /// Returns whether part of the first list has come and its end has not.
+    /// Returns whether a part of the list has arrived, but not its end.
     pub(super) fn is_arriving(self) -> bool {
-        matches!(self, Self::Coming { arrived: false, .. })
+        matches!(self, Self::Arriving { arrived: false, .. })
     }
 
-    /// So many keys more of the first list are in the queue; `is_all` says whether nothing more of it will come.
+    /// Adds queued keys of the list. `is_all`: the list has ended.
     pub(super) fn queued(&mut self, keys: usize, is_all: bool) {
         if *self == Self::Awaited {
-            *self = Self::Coming { arrived: false, queued: 0, taken: 0, announced: false };
+            *self = Self::Arriving { arrived: false, queued: 0, in_flight: 0, announced: false };
         }
-        let Self::Coming { arrived, queued, .. } = self else { return };
+        let Self::Arriving { arrived, queued, .. } = self else { return };
         *queued += keys;
         *arrived |= is_all;
     }
 
-    /// So many of its keys are taken out; returns whether they are the last.
+    /// Moves keys from the queue to the batch in flight. Returns whether that batch announces the end.
     pub(super) fn taken(&mut self, keys: usize) -> bool {
-        let Self::Coming { arrived, queued, taken, announced } = self else { return false };
+        let Self::Arriving { arrived, queued, in_flight, announced } = self else { return false };
         *queued -= keys;
-        *taken += keys;
+        *in_flight += keys;
         let is_last = *arrived && *queued == 0 && !*announced;
         *announced |= is_last;
-        *taken += usize::from(is_last);
+        *in_flight += usize::from(is_last);
         is_last
     }
 
-    /// A key goes back from a batch into the queue, where it may be counted already. A batch that was told it is the
-    /// last no longer is.
-    pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, was_told: &mut bool) {
-        let Self::Coming { queued, taken, announced, .. } = self else { return };
+    /// Moves a key from the batch in flight back to the queue, where it is possibly counted already. The batch no longer
+    /// announces the end.
+    pub(super) fn requeued(&mut self, is_initial: bool, is_counted: bool, announces: &mut bool) {
+        let Self::Arriving { queued, in_flight, announced, .. } = self else { return };
         if !is_initial {
             return;
         }
-        *taken -= 1;
+        *in_flight -= 1;
         *queued += usize::from(!is_counted);
-        if std::mem::take(was_told) {
-            *taken -= 1;
+        if std::mem::take(announces) {
+            *in_flight -= 1;
         }
         *announced = false;
     }
 
-    /// A batch that was told it is the last, and has nothing of the first list to put back, has not been processed.
-    pub(super) fn untold(&mut self) {
-        let Self::Coming { taken, announced, .. } = self else { return };
-        *taken -= 1;
+    /// Revokes the end that a batch has announced, because the batch has not been processed.
+    pub(super) fn revoke_end(&mut self) {
+        let Self::Arriving { in_flight, announced, .. } = self else { return };
+        *in_flight -= 1;
         *announced = false;
     }
 
-    /// A batch with so many of its keys is processed; returns whether with it all of them are.
-    pub(super) fn processed(&mut self, keys: usize, was_told: bool) -> bool {
-        let Self::Coming { queued, taken, announced, .. } = self else { return false };
-        *taken -= keys + usize::from(was_told);
-        let is_complete = *announced && *queued == 0 && *taken == 0;
+    /// Removes the keys of a processed batch. Returns whether the whole list has been processed now.
+    pub(super) fn processed(&mut self, keys: usize, announced_end: bool) -> bool {
+        let Self::Arriving { queued, in_flight, announced, .. } = self else { return false };
+        *in_flight -= keys + usize::from(announced_end);
+        let is_complete = *announced && *queued == 0 && *in_flight == 0;
         if is_complete {
             *self = Self::Complete;
         }

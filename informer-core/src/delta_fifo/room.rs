@@ -1,4 +1,4 @@
-//! Room for many keys, made while the queue is not locked: a large table takes milliseconds to grow.
+//! Allocates room for many keys while the queue is not locked: growing a large table takes milliseconds.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,6 @@ use hashbrown::HashTable;
 use super::state::{SLICE, State};
 use super::{Pending, Shared};
 
-/// Room for queued keys.
 struct Tables<K> {
     items: VecDeque<Pending<K>>,
     index: HashTable<u64>,
@@ -20,8 +19,8 @@ impl<K> Tables<K> {
 }
 
 impl<K: 'static> State<K> {
-    /// Takes over larger tables that were made when the queue was not locked, unless moving what is queued would take long.
-    /// Returns the tables that are not needed, to be dropped when the queue is not locked.
+    /// Uses larger tables that were allocated without the lock, unless moving the queued keys would take long. Returns the
+    /// unused tables, to be dropped while the queue is not locked.
     fn make_room(&mut self, tables: Tables<K>) -> Tables<K> {
         if self.items.len() > SLICE || tables.items.capacity() <= self.items.capacity() {
             return tables;
@@ -40,7 +39,7 @@ impl<K: 'static> State<K> {
 }
 
 impl<K: 'static> Shared<K> {
-    /// Makes room for so many keys more, so that the tables do not grow while the queue is locked.
+    /// Makes room for further keys, so that the tables do not grow while the queue is locked.
     pub(super) fn make_room(&self, count: usize) {
         if count <= SLICE {
             return;

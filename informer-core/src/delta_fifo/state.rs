@@ -10,46 +10,45 @@ use hashbrown::hash_table::Entry;
 use smallvec::smallvec;
 
 use super::Pending;
-use super::feeds::{Feeds, News};
+use super::feeds::{Feeds, Progress};
 use super::in_flight::{InFlight, InFlightItems, Processed, Taken};
 use super::merge::{append, prepend};
 use super::population::Population;
-use crate::{Cached, Delta, FeedId, FeedNews, KnownObjects, ObjectKey, ResourceVersion};
+use crate::{Cached, Delta, FeedId, KnownObjects, NamespaceProgress, ObjectKey, ResourceVersion};
 
-/// How many keys are looked at, or queued, before others get the lock.
+/// The number of keys that are read or queued under one lock.
 pub(super) const SLICE: usize = if cfg!(informer_loom) { 1 } else { 1_024 };
 
-/// What is queued, what is out for processing, and how far the initial population has come.
+/// The queued changes, the batch in flight, and the progress of the initial list.
 pub(super) struct State<K> {
     pub(super) items: VecDeque<Pending<K>>,
     /// Ticket numbers by key. The item with ticket `n` stands at `items[n - first_ticket]`.
     pub(super) index: HashTable<u64>,
     pub(super) first_ticket: u64,
-    /// How many deltas the items have, without those that were put back: what fails again and again must not keep what
-    /// is new from coming in. So rather too few than too many.
+    /// The number of queued deltas without requeued ones. Undercounting is safe; overcounting would block producers while
+    /// items fail repeatedly.
     deltas: usize,
     /// The batch that was taken and is not processed. Its items are neither queued nor in the store, so lists check it too.
     in_flight: Option<InFlight<K>>,
     next_batch: u64,
-    /// Counts what has been queued, but for what was put back.
+    /// Counts queued deltas, without requeued ones.
     arrivals: u64,
-    /// Whether somebody waits for the next arrival.
+    /// Whether a consumer waits for the next arrival.
     pub(super) is_arrival_awaited: bool,
-    /// Whether somebody waits for room.
+    /// Whether a producer waits for room.
     pub(super) is_room_awaited: bool,
-    /// How far the server had come when the last change was queued; taken along when the queue is emptied.
+    /// The resource version after the last queued change, until a batch that empties the queue takes it.
     watermark: Option<ResourceVersion>,
-    /// The same, whether or not it has been taken along.
+    /// The same, also after a batch has taken it.
     newest: Option<ResourceVersion>,
     pub(super) population: Population,
-    /// The namespaces that come in one by one, each with a watermark of its own; none if all come as one.
+    /// The namespaces with a feed of their own; none if all objects come from one source.
     pub(super) feeds: Feeds,
-    /// What has been put out of use, to be dropped when the queue is not locked: an object's drop is its owner's code
-    /// (I8).
+    /// Unused deltas, to be dropped while the queue is not locked, because destructors of objects are user code (I8).
     pub(super) garbage: Vec<Delta<K>>,
     pub(super) closed: bool,
-    /// How many lists are being queued in slices. Until they are complete, nothing can be taken out: part of a list leads to
-    /// no state of the server (I9).
+    /// The number of lists that are being queued in slices. Until they are complete, nothing can be taken: a part of a list
+    /// is no state of the server (I9).
     holds: usize,
 }
 
@@ -75,8 +74,7 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Returns whether there is anything to take: changes, news of the watermark, or the word that the first list,
-    /// an empty one, is complete.
+    /// Returns whether a batch can be taken.
     pub(super) fn is_ready(&self) -> bool {
         self.holds == 0 && self.in_flight.is_none() && self.has_content()
     }
@@ -84,11 +82,11 @@ impl<K: 'static> State<K> {
     fn has_content(&self) -> bool {
         !self.items.is_empty()
             || self.watermark.is_some()
-            || self.population.is_to_be_told()
-            || self.feeds.has_news()
+            || self.population.is_end_due()
+            || self.feeds.has_progress()
     }
 
-    /// Keeps everything in the queue, until as many calls of [`release_hold`](Self::release_hold) have followed.
+    /// Makes the queue keep all changes until the matching call of [`release_hold`](Self::release_hold).
     pub(super) fn hold(&mut self) {
         self.holds += 1;
     }
@@ -97,12 +95,12 @@ impl<K: 'static> State<K> {
         self.holds -= 1;
     }
 
-    /// Returns whether nothing more can ever be taken out.
+    /// Returns whether no further batch will ever be taken.
     pub(super) fn is_drained(&self) -> bool {
         self.closed && self.holds == 0 && !self.has_content()
     }
 
-    /// Returns whether all is done: what has not come by now is not expected any more.
+    /// Returns whether the queue is drained and no batch is in flight.
     pub(super) fn is_over(&self) -> bool {
         self.is_drained() && self.in_flight.is_none()
     }
@@ -123,11 +121,11 @@ impl<K: 'static> State<K> {
         self.population.is_complete()
     }
 
-    /// Queues one change behind those that its key already has.
-    // Inlined, here and below: a change is too large to be moved from function to function at no cost.
+    /// Queues a change behind the pending changes of its key.
+    // Inlined, here and below: moving a change from function to function costs time.
     #[inline]
     pub(super) fn push(&mut self, delta: Delta<K>) {
-        self.population.no_list();
+        self.population.skip_list();
         self.enqueue(delta);
     }
 
@@ -179,7 +177,7 @@ impl<K: 'static> State<K> {
         self.position(key).is_some()
     }
 
-    /// Queues what a watch of one namespace has reported.
+    /// Queues the changes of one namespace's watch.
     pub(super) fn apply_to_feed(
         &mut self,
         feed: FeedId,
@@ -196,14 +194,14 @@ impl<K: 'static> State<K> {
         self.feeds.advance(feed, resource_version);
     }
 
-    /// Changes lead to this version; an empty one says nothing.
+    /// Sets the version that the queued changes lead to, unless it is empty.
     pub(super) fn advance(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() {
             self.reach(resource_version);
         }
     }
 
-    /// A list leads to this version. If it is empty, that is a state that has none, and no longer the one before (I9).
+    /// Sets the version that a list leads to. An empty version replaces the one before, because it is another state (I9).
     pub(super) fn reach(&mut self, resource_version: &ResourceVersion) {
         if !resource_version.is_empty() || self.newest.is_some() {
             self.newest = Some(resource_version.clone());
@@ -211,24 +209,24 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// The newest change to this key that is queued.
+    /// Returns the newest queued change of a key.
     pub(super) fn last_queued(&self, key: &ObjectKey) -> Option<&Delta<K>> {
         self.position(key).map(|position| self.items[position].last())
     }
 
-    /// The newest change to this key that is out for processing.
+    /// Returns the newest change of a key in flight.
     pub(super) fn last_in_flight(&self, key: &ObjectKey) -> Option<&Delta<K>> {
         self.in_flight.as_ref().and_then(|batch| batch.last(key))
     }
 
-    /// Counts what is queued of a key for the first list; returns whether it was not counted yet.
+    /// Marks a queued key as part of the initial list. Returns whether it was not marked yet.
     pub(super) fn mark_initial(&mut self, key: &ObjectKey) -> bool {
         let Some(position) = self.position(key) else { return false };
         !std::mem::replace(&mut self.items[position].initial, true)
     }
 
-    /// Copies what is queued from `ticket` on, a slice of it, and adds the batches that are being processed. Returns whether
-    /// that was all; else `ticket` says where to go on.
+    /// Copies a slice of the queue from `ticket` on, and adds the batch in flight. Returns whether that was the rest of the
+    /// queue; otherwise `ticket` is the start of the next slice.
     pub(super) fn collect(
         &self,
         ticket: &mut u64,
@@ -245,12 +243,12 @@ impl<K: 'static> State<K> {
         end == self.items.len()
     }
 
-    /// The large batches in which a key can't be found yet without a look at all of them.
-    pub(super) fn without_index(&self) -> Vec<InFlightItems<K>> {
-        self.in_flight.iter().filter(|batch| batch.is_large_without_index()).map(InFlight::items).collect()
+    /// Returns the batch in flight if it is large and has no index yet.
+    pub(super) fn without_index(&self) -> Option<InFlightItems<K>> {
+        self.in_flight.as_ref().filter(|batch| batch.is_large_without_index()).map(InFlight::items)
     }
 
-    /// Queues known objects once more, each unless there is news of it anyway, or it has gone.
+    /// Queues a resync of each of these objects that still exists and has no pending change.
     pub(super) fn resync(&mut self, objects: &[Cached<K>], known: &dyn KnownObjects<K>) {
         for key in objects.iter().map(Cached::key) {
             if self.is_queued(key) || self.last_in_flight(key).is_some() || self.feeds.is_arriving(key) {
@@ -262,29 +260,29 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Returns whether a resync has to wait, because the first list is incomplete.
+    /// Returns whether a part of the initial list has arrived.
     pub(super) fn is_first_list_arriving(&self) -> bool {
         self.feeds.is_empty() && self.population.is_arriving()
     }
 
-    /// Takes out everything.
+    /// Takes all keys.
     pub(super) fn take_all(&mut self) -> Taken<K> {
         let count = self.items.len();
-        // What comes next is likely to be about as much.
+        // The next backlog is likely to be of similar size.
         let next = VecDeque::with_capacity(count.min(1_024));
         let items = Vec::from(std::mem::replace(&mut self.items, next));
         self.first_ticket += count as u64;
         self.deltas = 0;
-        // Clearing costs as much as the table is large; one that a burst has blown up is given back instead.
+        // Clearing a table takes time proportional to its capacity, so a table that a burst has enlarged is replaced.
         if self.index.capacity() > 4 * count + 64 {
             self.index = HashTable::with_capacity(count);
         } else {
             self.index.clear();
         }
-        self.hand_out(items)
+        self.start_batch(items)
     }
 
-    /// Takes out the key that has waited longest.
+    /// Takes the oldest key.
     pub(super) fn take_one(&mut self) -> Taken<K> {
         let first = self.items.pop_front();
         if let Some(pending) = &first {
@@ -295,39 +293,39 @@ impl<K: 'static> State<K> {
             }
             self.first_ticket += 1;
         }
-        self.hand_out(first.into_iter().collect())
+        self.start_batch(first.into_iter().collect())
     }
 
-    fn hand_out(&mut self, items: Vec<Pending<K>>) -> Taken<K> {
+    fn start_batch(&mut self, items: Vec<Pending<K>>) -> Taken<K> {
         let id = self.next_batch;
         self.next_batch += 1;
         let initial = items.iter().filter(|pending| pending.initial).count();
         let completes_initial = self.population.taken(initial);
         let items = Arc::new(items);
         self.in_flight = Some(InFlight { id, items: Arc::clone(&items), initial, index: Arc::default() });
-        // Only an empty queue leaves the consumer with the whole of a server state (I9).
-        let (watermark, news) =
+        // I9: only with an empty queue does the consumer reach a state of the server.
+        let (watermark, namespaces) =
             if self.items.is_empty() { self.take_watermark() } else { (None, Vec::new()) };
-        // What is left queued is more than what comes back of this.
+        // Changes that are still queued count as later arrivals.
         let arrivals = self.arrivals.wrapping_sub(u64::from(!self.items.is_empty()));
-        Taken { items, completes_initial, watermark, news, arrivals }
+        Taken { items, completes_initial, watermark, namespaces, arrivals }
     }
 
-    fn take_watermark(&mut self) -> (Option<ResourceVersion>, Vec<FeedNews>) {
-        let News { least, of_feeds } = self.feeds.take_news();
-        (self.watermark.take().or(least), of_feeds)
+    fn take_watermark(&mut self) -> (Option<ResourceVersion>, Vec<NamespaceProgress>) {
+        let Progress { minimum, namespaces } = self.feeds.take_progress();
+        (self.watermark.take().or(minimum), namespaces)
     }
 
-    /// Puts one item of a batch back, behind what is queued; the batch no longer leads to a whole server state then.
+    /// Requeues one item of the batch in flight. The batch then leads to no state of the server.
     ///
-    /// Where its key has newer changes queued, these lead beyond it, and only a deletion is kept before them: whoever
-    /// processes them has to hear of the end of what was.
+    /// If newer changes of the key are queued, only a deletion is kept, before them: they make the other deltas obsolete, but
+    /// the consumer must not miss that the object before was deleted.
     pub(super) fn requeue(&mut self, taken: &mut Taken<K>, position: usize) {
         let failed = &taken.items[position];
         taken.watermark = None;
-        taken.news.clear();
+        taken.namespaces.clear();
         self.watermark.clone_from(&self.newest);
-        self.feeds.tell_again();
+        self.feeds.revoke_progress();
         let batch = self.in_flight.as_mut().filter(|batch| failed.initial && batch.initial > 0);
         let initial = batch.map(|batch| batch.initial -= 1).is_some();
         let queued = self.position(&failed.key);
@@ -338,7 +336,7 @@ impl<K: 'static> State<K> {
                 let newer = &mut self.items[newer];
                 newer.initial |= initial;
                 let mut ends = failed.deltas.iter().rev().filter(|delta| delta.is_end());
-                // One that was deleted must not pass for released.
+                // A deletion must not become a release.
                 let end = ends.clone().find(|delta| delta.is_deleted()).or_else(|| ends.next());
                 self.garbage.extend(end.and_then(|end| prepend(&mut newer.deltas, end.clone())));
             }
@@ -346,29 +344,29 @@ impl<K: 'static> State<K> {
         }
     }
 
-    /// Puts everything of a batch back that was not put back before, and what was said with it.
-    pub(super) fn give_back(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
+    /// Requeues all other items of a batch, and revokes its watermark and its end of the initial list.
+    pub(super) fn requeue_all(&mut self, taken: &mut Taken<K>, requeued: &HashSet<usize>) {
         for position in (0..taken.items.len()).filter(|position| !requeued.contains(position)) {
             self.requeue(taken, position);
         }
         if taken.items.is_empty() {
-            taken.news.clear();
-            self.feeds.tell_again();
+            taken.namespaces.clear();
+            self.feeds.revoke_progress();
             if taken.watermark.take().is_some() {
                 self.watermark.clone_from(&self.newest);
             }
         }
         if std::mem::take(&mut taken.completes_initial) {
-            self.population.untold();
+            self.population.revoke_end();
         }
     }
 
-    /// Notes that a batch has been processed.
+    /// Removes the batch in flight, because it has been processed.
     pub(super) fn processed(&mut self, taken: &Taken<K>) -> Processed<K> {
         let batch = self.in_flight.take();
         let initial = batch.as_ref().map_or(0, |batch| batch.initial);
-        let kept = self.feeds.processed(&taken.news);
+        let completed = self.feeds.processed(&taken.namespaces);
         let completes_initial = self.population.processed(initial, taken.completes_initial);
-        Processed { completes_initial, kept, _garbage: batch }
+        Processed { completes_initial, completed, _garbage: batch }
     }
 }

@@ -17,7 +17,7 @@ fn object(name: &str, version: u64, value: Object) -> Cached<Object> {
 }
 
 fn replacement(objects: Vec<Cached<Object>>, version: u64) -> Replacement<Object> {
-    Replacement { objects, set_aside: Vec::new(), complete: true, resource_version: version.into() }
+    Replacement { objects, quarantined: Vec::new(), complete: true, resource_version: version.into() }
 }
 
 #[derive(Default)]
@@ -242,12 +242,12 @@ fn replace_deletes_in_flight_objects_with_newest_state() {
 }
 
 #[test]
-fn i10_replace_leaves_alone_what_exists_but_was_set_aside() {
+fn i10_replace_leaves_alone_what_exists_but_was_quarantined() {
     let store = Store::with(vec![object("broken", 1, "last good")]);
     let queue = DeltaFifo::with_known_objects(store);
     queue.add(object("queued", 2, "x"));
-    let set_aside = ["broken", "queued"].map(ObjectKey::cluster_scoped).to_vec();
-    queue.replace(Replacement { objects: vec![], set_aside, complete: true, resource_version: 3.into() });
+    let quarantined = ["broken", "queued"].map(ObjectKey::cluster_scoped).to_vec();
+    queue.replace(Replacement { objects: vec![], quarantined, complete: true, resource_version: 3.into() });
     assert_eq!(drain(&queue), ["queued A:x"]);
 }
 
@@ -460,8 +460,8 @@ fn no_unchanged_list_is_held_twice() {
             assert_eq!(Arc::strong_count(&alive) as u64, known + 1, "part {part} of list {list}");
         }
         let resource_version = (list + 5_000).into();
-        let set_aside = Vec::new();
-        queue.replace(Replacement { objects: listed, set_aside, complete: true, resource_version });
+        let quarantined = Vec::new();
+        queue.replace(Replacement { objects: listed, quarantined, complete: true, resource_version });
         assert!(queue.is_empty(), "nothing is news");
         process();
     }
@@ -689,7 +689,7 @@ fn i8_an_object_may_use_the_queue_when_it_is_dropped() {
     let list = vec![copy()];
     queue.replace(Replacement {
         objects: list,
-        set_aside: vec![],
+        quarantined: vec![],
         complete: true,
         resource_version: 6.into(),
     });

@@ -135,7 +135,7 @@ fn i2_list_without_an_object_deletes_it_in_every_state() {
         });
         queue.replace(Replacement {
             objects: Vec::new(),
-            set_aside: Vec::new(),
+            quarantined: Vec::new(),
             complete: true,
             resource_version: 2.into(),
         });
@@ -160,7 +160,7 @@ fn i6_queue_syncs_when_the_initial_list_is_processed() {
         });
         queue.replace(Replacement {
             objects: vec![object("a")],
-            set_aside: Vec::new(),
+            quarantined: Vec::new(),
             complete: true,
             resource_version: 2.into(),
         });
@@ -192,7 +192,7 @@ fn i6_initial_list_in_parts_syncs_after_the_last_part() {
         let objects = queue.list_part(vec![object("a")]);
         queue.replace(Replacement {
             objects,
-            set_aside: Vec::new(),
+            quarantined: Vec::new(),
             complete: true,
             resource_version: 2.into(),
         });

@@ -46,7 +46,7 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
         drop(state);
         let Outcome { changes, events } = outcome;
         let events = EventBatch { events, completes_initial_list: batch.completes_initial_list() };
-        let mut transaction = self.writer.prepare(changes, batch.watermark(), batch.feed_news());
+        let mut transaction = self.writer.prepare(changes, batch.watermark(), batch.namespaces());
         // I3: the store changes before any handler can receive the events.
         let published = self.processor.publish(events, || transaction.commit());
         // I8: old objects are dropped, and then handlers are woken, when the store's write lock is free again.
@@ -61,7 +61,7 @@ impl<K: Send + Sync + 'static> Pipeline<K> {
             self.watermark.send_modify(|_| {});
         }
         if let Source::Namespaces(namespaces) = self.source.as_ref() {
-            namespaces.reached(batch.feed_news());
+            namespaces.reached(batch.namespaces());
         }
     }
 }

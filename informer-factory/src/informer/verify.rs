@@ -43,8 +43,8 @@ pub struct Verification {
     pub resource_version: ResourceVersion,
     /// How many objects the server had in it.
     pub objects: usize,
-    /// How many objects were left out because they are set aside (I10), so that the store can't have them as they are.
-    pub set_aside: usize,
+    /// How many objects were left out because they are quarantined (I10), so that the store can't have them as they are.
+    pub quarantined: usize,
     /// What the store had otherwise, in the order of the keys. If there is anything that the store has not put right
     /// itself meanwhile, the informer lists again; handlers hear of what comes of it.
     pub differences: Vec<Difference>,
@@ -63,7 +63,7 @@ impl Verification {
             self.resource_version = other.resource_version;
         }
         self.objects += other.objects;
-        self.set_aside += other.set_aside;
+        self.quarantined += other.quarantined;
         self.differences.extend(other.differences);
         self.differences.sort_unstable_by(|a, b| a.key().cmp(b.key()));
         self
@@ -145,7 +145,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// If anything is, it is logged, and the informer lists again at once, which puts it right; when this returns, that
     /// has been asked for, and not yet done.
     ///
-    /// Objects that are set aside (I10) are left out. Where the server has compacted the state, this waits for the store to
+    /// Objects that are quarantined (I10) are left out. Where the server has compacted the state, this waits for the store to
     /// move on, and compares that state, up to three times: a quiet resource gets a bookmark about once a minute, so that
     /// `verify` may take minutes where the server compacts often. This is a list of metadata only, if the informer's source
     /// offers that. Namespaces that are followed one by one are compared one after the other.
@@ -241,8 +241,8 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
     }
 
     async fn verify_once(&self, part: &Part<K>) -> Result<Verification, VerifyError> {
-        // Before and after: an object may come to be set aside, or cease to be, at any time.
-        let mut set_aside = set_aside(part);
+        // Before and after: an object may come to be quarantined, or cease to be, at any time.
+        let mut quarantined = quarantined(part);
         let snapshot = self.indexer.snapshot();
         let resource_version = watermark(&snapshot, part);
         if resource_version.is_empty() {
@@ -250,8 +250,8 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         }
         match list(part, &resource_version).await {
             Ok(listed) => {
-                set_aside.extend(self::set_aside(part));
-                Ok(self.conclude(part, &snapshot, listed, &set_aside))
+                quarantined.extend(self::quarantined(part));
+                Ok(self.conclude(part, &snapshot, listed, &quarantined))
             }
             Err(error) if error.is_expired() => Err(VerifyError::Expired { resource_version }),
             Err(error) => Err(error.into()),
@@ -281,18 +281,18 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         part: &Part<K>,
         snapshot: &Snapshot<K>,
         mut listed: Listed,
-        set_aside: &HashSet<ObjectKey>,
+        quarantined: &HashSet<ObjectKey>,
     ) -> Verification {
         let objects = listed.len();
-        listed.retain(|key, _| !set_aside.contains(key));
+        listed.retain(|key, _| !quarantined.contains(key));
         let stored = match &part.namespace {
             Some(namespace) => snapshot.in_namespace(namespace),
             None => snapshot.list(),
         };
-        let differences = differences(&stored, listed, set_aside);
+        let differences = differences(&stored, listed, quarantined);
         let resource_version = watermark(snapshot, part);
         let verification =
-            Verification { resource_version, objects, set_aside: set_aside.len(), differences };
+            Verification { resource_version, objects, quarantined: quarantined.len(), differences };
         if let Some(first) = verification.differences.first() {
             let (count, version) = (verification.differences.len(), &verification.resource_version);
             tracing::warn!(
@@ -326,22 +326,22 @@ fn watermark<K>(snapshot: &Snapshot<K>, part: &Part<K>) -> ResourceVersion {
     }
 }
 
-fn set_aside<K>(part: &Part<K>) -> HashSet<ObjectKey> {
-    part.status.set_aside().into_iter().filter_map(|malformed| malformed.key).collect()
+fn quarantined<K>(part: &Part<K>) -> HashSet<ObjectKey> {
+    part.status.quarantined().into_iter().filter_map(|malformed| malformed.key).collect()
 }
 
 /// Compares object by object, in the order of their keys.
 fn differences<K>(
     stored: &Objects<K>,
     mut listed: Listed,
-    set_aside: &HashSet<ObjectKey>,
+    quarantined: &HashSet<ObjectKey>,
 ) -> Vec<Difference> {
     let of_stored = |object: &Cached<K>| {
         let (key, stored) = (object.key().clone(), object.resource_version().clone());
         match listed.remove(&key) {
             Some(listed) if listed == stored => None,
             Some(listed) => Some(Difference::OtherVersion { key, stored, listed }),
-            None if set_aside.contains(&key) => None,
+            None if quarantined.contains(&key) => None,
             None => Some(Difference::Extra { key, stored }),
         }
     };

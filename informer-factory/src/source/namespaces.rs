@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use informer_core::{
-    Completion, DeltaFifo, FeedNews, ListerWatcher, NamespaceFeed, ReflectorStore, ResourceVersion,
+    Completion, DeltaFifo, ListerWatcher, NamespaceFeed, NamespaceProgress, ReflectorStore, ResourceVersion,
     Watermarks,
 };
 use informer_reflector::{Ingest, Reflector, ReflectorConfig};
@@ -321,10 +321,10 @@ impl<K: 'static> Namespaces<K> {
     }
 
     /// Tells those who wait for a namespace how far the store is with it.
-    pub(crate) fn reached(&self, news: &[FeedNews]) {
+    pub(crate) fn reached(&self, news: &[NamespaceProgress]) {
         let reached: Vec<_> = {
             let state = self.state.lock();
-            let of_member = |news: &FeedNews| {
+            let of_member = |news: &NamespaceProgress| {
                 let member = state.followed.get(&news.namespace).filter(|it| it.feed.id() == news.feed)?;
                 Some((member.watermark.clone()?, news.reached.clone()?))
             };

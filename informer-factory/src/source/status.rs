@@ -126,14 +126,14 @@ impl SourceStatus {
     /// Returns the objects that exist but can't be decoded or transformed at present (I10). What the store has of
     /// them, if anything, is an earlier version.
     #[must_use]
-    pub fn set_aside(&self) -> Vec<RejectedObject> {
-        self.reflectors().iter().flat_map(ReflectorStatus::set_aside).collect()
+    pub fn quarantined(&self) -> Vec<RejectedObject> {
+        self.reflectors().iter().flat_map(ReflectorStatus::quarantined).collect()
     }
 
-    /// Returns how many versions of objects have been set aside so far, in the namespaces that are followed now.
+    /// Returns how many versions of objects have been quarantined so far, in the namespaces that are followed now.
     #[must_use]
-    pub fn set_aside_total(&self) -> u64 {
-        self.reflectors().iter().map(ReflectorStatus::set_aside_total).sum()
+    pub fn quarantined_total(&self) -> u64 {
+        self.reflectors().iter().map(ReflectorStatus::quarantined_total).sum()
     }
 
     fn reflectors(&self) -> Vec<ReflectorStatus> {

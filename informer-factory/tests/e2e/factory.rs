@@ -100,7 +100,7 @@ async fn config_maps_and_nodes_are_watched_as_dynamic_objects() {
     patch(&server, "old", json!({ "data": { "step": "1" } })).await;
     agree(&maps, async || versions(&server, &ListParams::default()).await).await;
     assert_eq!(by_step.get("1").iter().map(Cached::name).collect::<Vec<_>>(), ["old"]);
-    assert!(nodes.has_synced() && nodes.status().set_aside().is_empty());
+    assert!(nodes.has_synced() && nodes.status().quarantined().is_empty());
     factory.shutdown().await;
 }
 

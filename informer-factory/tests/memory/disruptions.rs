@@ -91,12 +91,12 @@ async fn i10_untransformable_listed_object_comes_when_valid() {
     let running = Running::start(&source, choosy()).synced().await;
     let (_registration, mut heard) = listen(&running.informer, &HandlerOptions::new());
     assert_eq!(heard.next().await, "+b=1!");
-    let aside = running.informer.status().set_aside();
+    let aside = running.informer.status().quarantined();
     assert_eq!(aside.iter().map(|object| object.key.clone()).collect::<Vec<_>>(), [Some(key("a"))]);
     assert!(aside[0].error.contains("bad value"), "{}", aside[0].error);
     running.reach(&update(&source, "a", "2")).await;
     assert_eq!(heard.next().await, "+a=2");
-    assert!(running.informer.status().set_aside().is_empty());
+    assert!(running.informer.status().quarantined().is_empty());
     running.stop().await;
 }
 
@@ -119,6 +119,6 @@ async fn i10_untransformable_update_keeps_the_old_object() {
     assert_eq!((stored().as_deref(), source.list_count()), (Some("1"), 2));
     running.reach(&source.delete(&key("a")).expect("it exists")).await;
     assert_eq!(heard.next().await, "-a=1", "the last good state");
-    assert!(running.informer.status().set_aside().is_empty());
+    assert!(running.informer.status().quarantined().is_empty());
     running.stop().await;
 }

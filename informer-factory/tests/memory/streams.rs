@@ -136,7 +136,7 @@ async fn i10_failed_transform_of_a_streamed_object_delays_nothing() {
     });
     let running = Running::start(&source, options).synced().await;
     assert_eq!(running.informer.indexer().len(), 1);
-    assert_eq!(running.informer.status().set_aside().len(), 1);
+    assert_eq!(running.informer.status().quarantined().len(), 1);
     assert_eq!(calls.load(Ordering::Relaxed), 2, "once for each");
     running.reach(&update(&source, "a", "2")).await;
     assert_eq!(running.informer.indexer().len(), 2);

@@ -125,7 +125,7 @@ async fn verify_of_a_compacted_state_waits_for_the_next_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_objects_that_are_set_aside_are_no_differences() {
+async fn i10_objects_that_are_quarantined_are_no_differences() {
     let source = source();
     create(&source, "good", "1");
     create(&source, "bad", "refused");
@@ -140,7 +140,7 @@ async fn i10_objects_that_are_set_aside_are_no_differences() {
     running.reach(&last).await;
     let verification = running.informer.verify().await.expect("it is synced");
     assert!(verification.is_equal(), "{verification:?}");
-    assert_eq!((verification.objects, verification.set_aside), (2, 2));
+    assert_eq!((verification.objects, verification.quarantined), (2, 2));
     running.stop().await;
 }
 

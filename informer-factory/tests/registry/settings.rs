@@ -92,7 +92,7 @@ async fn metadata_of_every_type_is_transformed_before_the_type_is() {
     synced(&factory).await;
     assert!(metadata_of(&metadata, |pod| &pod.metadata).annotations.is_none());
     assert_eq!(crate::keys(&pods), ["shop/db", "shop/web"]);
-    let aside = pods.status().set_aside();
+    let aside = pods.status().quarantined();
     assert!(aside.len() == 1 && aside[0].error.contains("not from there"), "{aside:?}");
     factory.shutdown().await;
 }

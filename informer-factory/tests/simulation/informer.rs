@@ -166,7 +166,7 @@ impl Informer {
         Some(recorder)
     }
 
-    /// I9: checks that the store is the state of the server at its watermark, but for what is set aside.
+    /// I9: checks that the store is the state of the server at its watermark, but for what is quarantined.
     pub(crate) fn check_store(&self) {
         if !self.shared.has_synced() {
             return;
@@ -208,16 +208,16 @@ impl Informer {
         }
     }
 
-    /// I10: checks that what is set aside is what can't be taken in, and nothing else. To be called when all is quiet.
-    pub(crate) fn check_set_aside(&self) {
-        let aside = self.shared.status().set_aside();
+    /// I10: checks that what is quarantined is what can't be taken in, and nothing else. To be called when all is quiet.
+    pub(crate) fn check_quarantined(&self) {
+        let aside = self.shared.status().quarantined();
         let is_aside = |key: &str| {
             aside.iter().any(|malformed| malformed.key.as_ref().is_some_and(|aside| aside.as_str() == key))
         };
         for (key, sight) in self.truth.at(&self.scope, u64::MAX) {
             let should = sight == Sight::SetAside;
             if should != is_aside(&key) {
-                let text = format!("I10: {}: set aside is {}, should be {should}", self.name, !should);
+                let text = format!("I10: {}: quarantined is {}, should be {should}", self.name, !should);
                 self.history.violation(Some(&key), text);
             }
         }

@@ -225,7 +225,7 @@ impl World {
         self.all_hear_of("a/last", PROMPT).await;
         for informer in &self.informers {
             informer.check_store();
-            informer.check_set_aside();
+            informer.check_quarantined();
             self.check_handlers(informer).await;
         }
         recovery

@@ -163,7 +163,7 @@ async fn i10_undecodable_pod_does_not_stop_the_stream() {
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("it syncs");
     assert_eq!(pods.indexer().len(), 1);
-    let aside = pods.status().set_aside();
+    let aside = pods.status().quarantined();
     assert_eq!(aside[0].key, Some(ObjectKey::namespaced("shop", "broken")));
 
     let mut worse = pod("good", "n1");
@@ -171,14 +171,14 @@ async fn i10_undecodable_pod_does_not_stop_the_stream() {
     let worse = simulator.update(&worse).expect("it exists");
     assert_eq!(pods.wait_until(&worse.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(pods.indexer().get_by_key("shop/good").and_then(|pod| node_of(&pod)).as_deref(), Some("n1"));
-    assert_eq!((pods.status().set_aside().len(), pods.status().set_aside_total()), (2, 2));
+    assert_eq!((pods.status().quarantined().len(), pods.status().quarantined_total()), (2, 2));
 
     let healed = simulator.update(&pod("broken", "n9")).expect("it exists");
     assert_eq!(pods.wait_until(&healed.resource_version().into(), PATIENCE).await, WaitOutcome::Reached);
     assert_eq!(pods.indexer().get_by_key("shop/broken").and_then(|pod| node_of(&pod)).as_deref(), Some("n9"));
     simulator.delete::<Pod>("shop/good").expect("it exists");
     within(async {
-        while !pods.status().set_aside().is_empty() {
+        while !pods.status().quarantined().is_empty() {
             tokio::task::yield_now().await;
         }
     })

@@ -123,11 +123,11 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     /// Hands on a complete list, as one step (I9).
     pub(super) fn hand_on(&mut self, listing: Listing<K>, resource_version: ResourceVersion) {
-        let (received, set_aside) = (listing.received(), listing.all_set_aside().clone());
+        let (received, quarantined) = (listing.received(), listing.all_quarantined().clone());
         // The store first: what the status says has been handed on has been.
         self.store.replace(listing.into_replacement(resource_version.clone()));
         self.reporter.synced_to(&resource_version);
-        self.reporter.only_set_aside(&set_aside);
+        self.reporter.only_quarantined(&quarantined);
         self.reporter.listed(received);
         self.history.unavailable = false;
         self.history.is_partly_known = false;
@@ -226,7 +226,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         for item in items {
             match item.and_then(|object| self.intake.take(object)) {
                 Ok(object) => objects.push(object),
-                Err(malformed) => self.set_aside_listed(&malformed, listing),
+                Err(malformed) => self.quarantine_listed(&malformed, listing),
             }
         }
         self.hand_on_part(objects, listing);

@@ -19,7 +19,7 @@ pub(super) struct Listing<K> {
     /// it is deleted.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
-    set_aside: BTreeSet<ObjectKey>,
+    quarantined: BTreeSet<ObjectKey>,
     /// How many objects that can't be taken in have no readable name either.
     nameless: usize,
     received: usize,
@@ -32,7 +32,7 @@ impl<K> Listing<K> {
             check_at: MIN_CHECKED,
             changes: BTreeMap::new(),
             has_changes: false,
-            set_aside: BTreeSet::new(),
+            quarantined: BTreeSet::new(),
             nameless: 0,
             received: 0,
         }
@@ -50,7 +50,7 @@ impl<K> Listing<K> {
             return;
         }
         for object in objects {
-            self.set_aside.remove(object.key());
+            self.quarantined.remove(object.key());
             self.changes.insert(object.key().clone(), Some(object));
         }
     }
@@ -96,22 +96,22 @@ impl<K> Listing<K> {
     /// The object is gone, although it may have come before.
     pub(super) fn remove(&mut self, key: ObjectKey) {
         self.has_changes = true;
-        self.set_aside.remove(&key);
+        self.quarantined.remove(&key);
         self.changes.insert(key, None);
     }
 
     /// I10: an object exists that can't be taken in. An earlier version of it that could stays.
-    pub(super) fn set_aside(&mut self, malformed: &RejectedObject) {
+    pub(super) fn quarantine(&mut self, malformed: &RejectedObject) {
         self.received += 1;
         match &malformed.key {
-            Some(key) => _ = self.set_aside.insert(key.clone()),
+            Some(key) => _ = self.quarantined.insert(key.clone()),
             None => self.nameless += 1,
         }
     }
 
     /// Which objects exist that could not be taken in.
-    pub(super) fn all_set_aside(&self) -> &BTreeSet<ObjectKey> {
-        &self.set_aside
+    pub(super) fn all_quarantined(&self) -> &BTreeSet<ObjectKey> {
+        &self.quarantined
     }
 
     pub(super) fn into_replacement(mut self, resource_version: ResourceVersion) -> Replacement<K> {
@@ -122,7 +122,7 @@ impl<K> Listing<K> {
         Replacement {
             objects: self.objects,
             complete: self.nameless == 0,
-            set_aside: self.set_aside.into_iter().collect(),
+            quarantined: self.quarantined.into_iter().collect(),
             resource_version,
         }
     }

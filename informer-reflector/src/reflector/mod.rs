@@ -4,7 +4,7 @@
 //! from there; a watch that ends is opened again where it ended, and only where that can't be (the version has expired) or doesn't help is
 //! there another list. What is different from client-go: after an error it watches again before it lists again, its
 //! waits start over only after a watch has lived for ten seconds, no request is waited for endlessly, and what can't be decoded
-//! is set aside instead of lost.
+//! is quarantined instead of lost.
 
 mod backoff;
 mod config;
@@ -164,7 +164,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// arriving object, without a lock. A version that is listed again is another arriving object. Default: none.
     ///
     /// If the function fails or panics, or changes name, namespace, UID or resource version, the object is quarantined: the cached
-    /// version, if any, stays, and [`ReflectorStatus::set_aside`] lists the object.
+    /// version, if any, stays, and [`ReflectorStatus::quarantined`] lists the object.
     #[doc(alias = "SetTransform")]
     #[must_use]
     pub fn transform<E: fmt::Display>(

@@ -18,8 +18,8 @@ pub(super) struct Reporter {
     logged: Option<Cause>,
     /// Whether a connection has broken off since a watch last settled or the server was unavailable.
     was_interrupted: bool,
-    /// Whether anything is set aside. Mostly nothing is, which saves taking the lock.
-    has_set_aside: bool,
+    /// Whether anything is quarantined. Mostly nothing is, which saves taking the lock.
+    has_quarantined: bool,
     throttle: Throttle,
     /// The time of the first line about an expired version within a minute, and the number of these lines.
     expired: (Option<Instant>, u32),
@@ -39,7 +39,7 @@ impl Reporter {
             health: sender,
             logged: None,
             was_interrupted: false,
-            has_set_aside: false,
+            has_quarantined: false,
             throttle: Throttle::default(),
             expired: (None, 0),
             list_began: None,
@@ -140,16 +140,18 @@ impl Reporter {
     }
 
     /// An object could not be taken in.
-    pub(super) fn set_aside(&mut self, malformed: &RejectedObject) {
-        self.has_set_aside |= malformed.key.is_some();
+    pub(super) fn quarantine(&mut self, malformed: &RejectedObject) {
+        self.has_quarantined |= malformed.key.is_some();
         // Logged once the lock is free, because a subscriber may look at the status.
         let is_news = {
             let mut notes = self.status.notes.lock();
-            let earlier =
-                malformed.key.as_ref().and_then(|key| notes.set_aside.insert(key.clone(), malformed.clone()));
+            let earlier = malformed
+                .key
+                .as_ref()
+                .and_then(|key| notes.quarantined.insert(key.clone(), malformed.clone()));
             // A watch, another list, or another try at one brings the same version again.
             let is_known = earlier.as_ref().is_some_and(|earlier| is_same(earlier, malformed));
-            notes.set_aside_total += u64::from(!is_known);
+            notes.quarantined_total += u64::from(!is_known);
             !is_known && earlier.is_none_or(|earlier| cause(&earlier.error) != cause(&malformed.error))
         };
         if !is_news || !self.throttle.allows(&self.status.description) {
@@ -158,32 +160,32 @@ impl Reporter {
         let RejectedObject { key, resource_version, error } = malformed;
         let key = key.as_ref().map_or_else(|| "(no readable name)".to_owned(), ObjectKey::to_string);
         let resource = &self.status.description;
-        tracing::warn!(%resource, key, %resource_version, error, "object is set aside");
+        tracing::warn!(%resource, key, %resource_version, error, "object is quarantined");
     }
 
-    /// Good news of an object, or its end: it is not set aside any more.
+    /// Good news of an object, or its end: it is not quarantined any more.
     pub(super) fn taken_in(&mut self, key: &ObjectKey) {
-        if !self.has_set_aside {
+        if !self.has_quarantined {
             return;
         }
-        let was_set_aside = {
+        let was_quarantined = {
             let mut notes = self.status.notes.lock();
-            let was_set_aside = notes.set_aside.remove(key).is_some();
-            self.has_set_aside = !notes.set_aside.is_empty();
-            was_set_aside
+            let was_quarantined = notes.quarantined.remove(key).is_some();
+            self.has_quarantined = !notes.quarantined.is_empty();
+            was_quarantined
         };
-        if was_set_aside {
+        if was_quarantined {
             self.log_return(key);
         }
     }
 
-    /// A list says which objects exist: those that it could not take in are set aside, and no others.
-    pub(super) fn only_set_aside(&mut self, listed: &BTreeSet<ObjectKey>) {
+    /// A list says which objects exist: those that it could not take in are quarantined, and no others.
+    pub(super) fn only_quarantined(&mut self, listed: &BTreeSet<ObjectKey>) {
         let returned: Vec<_> = {
             let mut notes = self.status.notes.lock();
             let returned =
-                notes.set_aside.extract_if(|key, _| !listed.contains(key)).map(|(key, _)| key).collect();
-            self.has_set_aside = !notes.set_aside.is_empty();
+                notes.quarantined.extract_if(|key, _| !listed.contains(key)).map(|(key, _)| key).collect();
+            self.has_quarantined = !notes.quarantined.is_empty();
             returned
         };
         for key in &returned {
@@ -193,7 +195,7 @@ impl Reporter {
 
     fn log_return(&mut self, key: &ObjectKey) {
         if self.throttle.allows(&self.status.description) {
-            tracing::info!(resource = %self.status.description, %key, "object is no longer set aside");
+            tracing::info!(resource = %self.status.description, %key, "object is no longer quarantined");
         }
     }
 }
@@ -249,7 +251,7 @@ impl Throttle {
             let suppressed = std::mem::take(self).suppressed;
             self.began = Some(now);
             if suppressed > 0 {
-                tracing::warn!(resource, suppressed, "more lines about objects that are or were set aside");
+                tracing::warn!(resource, suppressed, "more lines about objects that are or were quarantined");
             }
         }
         if self.logged == MAX_OBJECT_LINES {
@@ -260,7 +262,7 @@ impl Throttle {
         if self.logged == MAX_OBJECT_LINES {
             tracing::warn!(
                 resource,
-                "no more than ten lines a minute about objects that are set aside are logged"
+                "no more than ten lines a minute about objects that are quarantined are logged"
             );
         }
         true

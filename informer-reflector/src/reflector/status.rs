@@ -116,8 +116,8 @@ pub struct ReflectorStatus {
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) last_sync_resource_version: ResourceVersion,
-    pub(super) set_aside: HashMap<ObjectKey, RejectedObject>,
-    pub(super) set_aside_total: u64,
+    pub(super) quarantined: HashMap<ObjectKey, RejectedObject>,
+    pub(super) quarantined_total: u64,
 }
 
 impl ReflectorStatus {
@@ -161,14 +161,14 @@ impl ReflectorStatus {
     /// Returns the objects that exist but can't be decoded or transformed at present (I10). What the store has of
     /// them, if anything, is an earlier version.
     #[must_use]
-    pub fn set_aside(&self) -> Vec<RejectedObject> {
-        self.notes.lock().set_aside.values().cloned().collect()
+    pub fn quarantined(&self) -> Vec<RejectedObject> {
+        self.notes.lock().quarantined.values().cloned().collect()
     }
 
-    /// Returns how many versions of objects have been set aside so far.
+    /// Returns how many versions of objects have been quarantined so far.
     #[must_use]
-    pub fn set_aside_total(&self) -> u64 {
-        self.notes.lock().set_aside_total
+    pub fn quarantined_total(&self) -> u64 {
+        self.notes.lock().quarantined_total
     }
 }
 

@@ -241,7 +241,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => match self.intake.take(object) {
                     Ok(object) => objects.push(object),
-                    Err(malformed) => self.set_aside_listed(&malformed, listing),
+                    Err(malformed) => self.quarantine_listed(&malformed, listing),
                 },
                 WatchEvent::Deleted(object) => match ObjectKey::of(&*object) {
                     Ok(key) => listing.remove(key),
@@ -271,11 +271,11 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         listing: &mut Listing<K>,
     ) -> Result<(), NoStream> {
         match (kind, object.key.clone()) {
-            (RejectedKind::Changed, _) => self.set_aside_listed(&object, listing),
+            (RejectedKind::Changed, _) => self.quarantine_listed(&object, listing),
             (RejectedKind::Deleted, Some(key)) => listing.remove(key),
             // I10: what happened to which object is not known; a list in pages says what is true.
             (RejectedKind::Deleted | RejectedKind::Unknown, _) => {
-                self.reporter.set_aside(&object);
+                self.reporter.quarantine(&object);
                 return Err(unsupported(object.error));
             }
         }
@@ -293,9 +293,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 
     /// I10: it shows in the status at once, and the list doesn't take it for deleted.
-    pub(super) fn set_aside_listed(&mut self, malformed: &RejectedObject, listing: &mut Listing<K>) {
-        self.reporter.set_aside(malformed);
-        listing.set_aside(malformed);
+    pub(super) fn quarantine_listed(&mut self, malformed: &RejectedObject, listing: &mut Listing<K>) {
+        self.reporter.quarantine(malformed);
+        listing.quarantine(malformed);
     }
 }
 

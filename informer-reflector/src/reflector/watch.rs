@@ -339,14 +339,14 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Ok(Some(delta))
     }
 
-    /// I10: an object that can't be taken in is set aside; that it is gone is news all the same.
+    /// I10: an object that can't be taken in is quarantined; that it is gone is news all the same.
     fn take_malformed(
         &mut self,
         kind: RejectedKind,
         object: RejectedObject,
     ) -> Result<Option<Delta<K>>, Ending> {
         let Some(key) = object.key.clone().filter(|_| kind != RejectedKind::Unknown) else {
-            self.reporter.set_aside(&object);
+            self.reporter.quarantine(&object);
             return Err(Ending::Unattributable(object.error));
         };
         if kind == RejectedKind::Deleted {
@@ -355,7 +355,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             return Ok(Some(Delta::Deleted(Deleted::missed(key, None))));
         }
         self.advance_unless_initial(&object.resource_version);
-        self.reporter.set_aside(&object);
+        self.reporter.quarantine(&object);
         Ok(None)
     }
 

@@ -23,7 +23,7 @@ fn list_that_is_no_json_is_reported_and_retried() {
                 At::List,
                 ok(b"{\"items\":[{\"metadata\":{\"name\":\"\xff\"}}]}"),
                 "live",
-                "object is set aside",
+                "object is quarantined",
             ),
             case(
                 "half a list",
@@ -32,7 +32,7 @@ fn list_that_is_no_json_is_reported_and_retried() {
                 "broke off",
                 FAILED,
             ),
-            case("100,000 brackets", At::List, ok(nested), "live", "object is set aside"),
+            case("100,000 brackets", At::List, ok(nested), "live", "object is quarantined"),
             case("a list and more", At::List, ok(list("9", "", &[]) + "SECRET"), NOT_UNDERSTOOD, FAILED),
         ],
     );

@@ -6,7 +6,7 @@ use crate::meter::Meter;
 use crate::server::*;
 
 const FAILED: &str = "list or watch failed";
-const SET_ASIDE: &str = "object is set aside";
+const QUARANTINED: &str = "object is quarantined";
 
 fn items(items: &str) -> Vec<u8> {
     ok(format!(
@@ -58,29 +58,29 @@ fn list_of_something_else_is_refused() {
 }
 
 #[test]
-fn item_of_the_wrong_type_is_set_aside_and_the_list_goes_on() {
+fn item_of_the_wrong_type_is_quarantined_and_the_list_goes_on() {
     let meter = Meter::start();
     survive(
         &meter,
         vec![
-            case("null among items", At::List, items("[null]"), "live", SET_ASIDE),
-            case("a number among items", At::List, items("[7]"), "live", SET_ASIDE),
-            case("no metadata", At::List, items("[{}]"), "live", SET_ASIDE),
-            case("no name", At::List, items(r#"[{"metadata":{"namespace":"shop"}}]"#), "live", SET_ASIDE),
-            case("an empty name", At::List, items(r#"[{"metadata":{"name":""}}]"#), "live", SET_ASIDE),
+            case("null among items", At::List, items("[null]"), "live", QUARANTINED),
+            case("a number among items", At::List, items("[7]"), "live", QUARANTINED),
+            case("no metadata", At::List, items("[{}]"), "live", QUARANTINED),
+            case("no name", At::List, items(r#"[{"metadata":{"namespace":"shop"}}]"#), "live", QUARANTINED),
+            case("an empty name", At::List, items(r#"[{"metadata":{"name":""}}]"#), "live", QUARANTINED),
             case(
                 "a name that is a number",
                 At::List,
                 items(r#"[{"metadata":{"name":7}}]"#),
                 "live",
-                SET_ASIDE,
+                QUARANTINED,
             ),
             case(
                 "data that is a list",
                 At::List,
                 items(r#"[{"metadata":{"name":"a"},"data":["SECRET"]}]"#),
                 "live",
-                SET_ASIDE,
+                QUARANTINED,
             ),
         ],
     );
@@ -113,7 +113,7 @@ fn event_of_the_wrong_type_is_reported() {
                 "Pod",
                 FAILED,
             ),
-            case("data that is a list", At::Watch, changed(bad_data), "live", SET_ASIDE),
+            case("data that is a list", At::Watch, changed(bad_data), "live", QUARANTINED),
             case(
                 "an error that is no status",
                 At::Watch,

@@ -88,7 +88,7 @@ async fn i8_what_is_called_on_failures_may_look_at_the_status() {
     let looks = Arc::clone(&status);
     let config = ReflectorConfig::new().on_failure(move |_| {
         let status = looks.lock().clone().expect("it is set before the run");
-        _ = (status.health(), status.set_aside(), status.last_sync_resource_version());
+        _ = (status.health(), status.quarantined(), status.last_sync_resource_version());
     });
     let mut run = Run::with(vec![Line::ListFails(failure(500, "InternalError")), page(vec![], "7")], config);
     *status.lock() = Some(run.status.clone());

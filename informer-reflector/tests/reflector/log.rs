@@ -45,7 +45,7 @@ impl tracing::Subscriber for Log {
     fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
-        _ = self.status.lock().as_ref().map(ReflectorStatus::set_aside);
+        _ = self.status.lock().as_ref().map(ReflectorStatus::quarantined);
         let mut line = Message::default();
         event.record(&mut line);
         self.lines.lock().push(line.0);

@@ -158,7 +158,7 @@ impl ReflectorStore<ConfigMap> for Notes {
 
     fn replace(&self, replacement: Replacement<ConfigMap>) {
         let keys: Vec<_> = replacement.objects.iter().map(|object| object.key().to_string()).collect();
-        let aside: Vec<_> = replacement.set_aside.iter().map(|key| format!("!{key}")).collect();
+        let aside: Vec<_> = replacement.quarantined.iter().map(|key| format!("!{key}")).collect();
         let more = if replacement.complete { "" } else { " and more" };
         let listed = [keys, aside].concat().join(" ");
         _ = self.0.send(format!("[{listed}{more}]@{}", replacement.resource_version));

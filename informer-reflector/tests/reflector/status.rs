@@ -81,11 +81,11 @@ async fn i8_a_log_subscriber_may_look_at_the_status() {
     run.expect_notes(&["[!a !b and more]@7", "+a@8"]).await;
     let lines = log.lines.lock();
     assert_eq!(lines.len(), 4, "{lines:?}");
-    assert!(lines[3].starts_with("object is no longer set aside") && lines[3].contains("key=a"), "{lines:?}");
+    assert!(lines[3].starts_with("object is no longer quarantined") && lines[3].contains("key=a"), "{lines:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn set_aside_version_is_counted_and_logged_once() {
+async fn quarantined_version_is_counted_and_logged_once() {
     let (events, line) = watch();
     let again = RejectedObject {
         error: "data: expected a map (line 1, column 99)".into(),
@@ -98,14 +98,14 @@ async fn set_aside_version_is_counted_and_logged_once() {
     let malformed = WatchEvent::RejectedObject { kind: RejectedKind::Changed, object: again };
     send(&events, vec![malformed, error(410, "Expired")]);
     run.expect_requests(&["list 0 500", "watch 7", "list 8 all", "watch 8"]).await;
-    assert_eq!(run.status.set_aside_total(), 1);
+    assert_eq!(run.status.quarantined_total(), 1);
     let lines = log.lines.lock();
-    let about_objects = lines.iter().filter(|line| line.starts_with("object is set aside"));
+    let about_objects = lines.iter().filter(|line| line.starts_with("object is quarantined"));
     assert_eq!(about_objects.count(), 1, "{lines:#?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_set_aside_objects_are_logged_in_few_lines() {
+async fn many_quarantined_objects_are_logged_in_few_lines() {
     let (events, line) = watch();
     let nameless = (0..5_000).map(|_| Err(malformed(None, "")));
     let named = (0..5_000).map(|n: u32| Err(malformed(Some(&n.to_string()), "1")));

@@ -370,13 +370,13 @@ async fn i10_undecodable_object_of_a_stream_is_not_deleted() {
     ]]);
     let mut run = Run::streaming(vec![line]);
     run.health(|health| matches!(health, Health::Syncing { received: 4, .. })).await;
-    assert_eq!(run.status.set_aside().len(), 3);
+    assert_eq!(run.status.quarantined().len(), 3);
     let healed = modified("c", "7");
     let gone = malformed_event(RejectedKind::Deleted, Some("d"), "8");
     let nameless = malformed_event(RejectedKind::Changed, None, "");
     send(&events, vec![healed, gone, nameless, end("9")]);
     run.expect_notes(&["[a c !b and more]@9"]).await;
-    assert_eq!(run.status.set_aside(), [malformed(Some("b"), "4")]);
+    assert_eq!(run.status.quarantined(), [malformed(Some("b"), "4")]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -387,7 +387,7 @@ async fn i10_object_undecodable_before_the_end_stays_quarantined() {
     let (_events, line) = stream_of(vec![vec![added("a", "3"), modified("a", "4"), change, end("9")]]);
     let mut run = Run::streaming(vec![line]);
     run.expect_notes(&["[a !a]@9"]).await;
-    assert_eq!(run.status.set_aside(), [spoilt]);
+    assert_eq!(run.status.quarantined(), [spoilt]);
 }
 
 #[tokio::test(start_paused = true)]

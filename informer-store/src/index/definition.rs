@@ -136,7 +136,7 @@ impl<K, V: IndexValue> AnyIndex<K> for Definition<K, V> {
         for (position, change) in changes.iter().enumerate() {
             rows.push(match change {
                 Change::Put(object) => self.call(object).unwrap_or_else(|error| {
-                    // I10: set aside, with what is known of it.
+                    // I10: quarantined, with what is known of it.
                     let failure = IndexFailure {
                         index: self.name.clone(),
                         key: object.key().clone(),

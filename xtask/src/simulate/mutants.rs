@@ -110,7 +110,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "an object that cannot be decoded is skipped silently",
         file: "informer-reflector/src/reflector/watch.rs",
-        text: "        self.reporter.set_aside(&object);\n        Ok(None)\n",
+        text: "        self.reporter.quarantine(&object);\n        Ok(None)\n",
         becomes: "        Ok(None)\n",
     },
     Mutant {

@@ -11,19 +11,19 @@ async fn i10_undecodable_object_returns_with_a_good_version() {
     let (events, line) = watch();
     let mut run = Run::new(vec![page(vec![item("a", "1"), Err(malformed(Some("b"), "2"))], "7"), line]);
     run.expect_notes(&["[a !b]@7"]).await;
-    assert_eq!(run.status.set_aside(), [malformed(Some("b"), "2")]);
+    assert_eq!(run.status.quarantined(), [malformed(Some("b"), "2")]);
     let object = malformed(Some("a"), "8");
     send(&events, vec![WatchEvent::RejectedObject { kind: RejectedKind::Changed, object }]);
     run.expect_notes(&["@8"]).await;
     send(&events, vec![WatchEvent::Modified(named("b", "9").into())]);
     // The watch goes on, and what comes after counts from there.
     run.expect_notes(&["~b@9"]).await;
-    assert_eq!(run.status.set_aside(), [malformed(Some("a"), "8")]);
+    assert_eq!(run.status.quarantined(), [malformed(Some("a"), "8")]);
     let object = malformed(Some("a"), "10");
     send(&events, vec![WatchEvent::RejectedObject { kind: RejectedKind::Deleted, object }]);
     run.expect_notes(&["?a@10"]).await;
-    assert!(run.status.set_aside().is_empty());
-    assert_eq!(run.status.set_aside_total(), 2);
+    assert!(run.status.quarantined().is_empty());
+    assert_eq!(run.status.quarantined_total(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +60,7 @@ async fn i10_a_transform_that_fails_or_panics_sets_the_object_aside() {
     run.expect_notes(&["[good !bad !uglier !ugly]@7"]).await;
     send(&events, vec![WatchEvent::Deleted(named("bad", "8").into())]);
     run.expect_notes(&["?bad@8"]).await;
-    let mut errors: Vec<_> = run.status.set_aside().into_iter().map(|object| object.error).collect();
+    let mut errors: Vec<_> = run.status.quarantined().into_iter().map(|object| object.error).collect();
     errors.sort();
     assert_eq!(errors, ["the transform panicked: no message", "the transform panicked: told to"]);
 }
@@ -83,7 +83,7 @@ async fn i10_transform_that_changes_identity_quarantines_the_object() {
     let mut run = Run::transforming(Script::new(vec![page(items.into(), "7"), watch().1]), transform);
     run.expect_notes(&["[same !name !namespace !no-name !uid !version]@7"]).await;
     run.expect_requests(&["list 0 500", "watch 7"]).await;
-    for malformed in run.status.set_aside() {
+    for malformed in run.status.quarantined() {
         let name = malformed.key.expect("the key from before").to_string();
         let field = match name.as_str() {
             "uid" => "metadata.uid",
@@ -95,7 +95,7 @@ async fn i10_transform_that_changes_identity_quarantines_the_object() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_after_a_list_only_what_it_could_not_take_in_is_set_aside() {
+async fn i10_list_keeps_only_its_own_quarantined_objects() {
     let bad = |name| Err(malformed(Some(name), "2"));
     let (events, line) = watch();
     let lines = vec![
@@ -106,10 +106,10 @@ async fn i10_after_a_list_only_what_it_could_not_take_in_is_set_aside() {
     ];
     let mut run = Run::new(lines);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
-    assert_eq!(run.status.set_aside().len(), 3);
+    assert_eq!(run.status.quarantined().len(), 3);
     send(&events, vec![error(410, "Expired")]);
     run.expect_requests(&["list 7 all", "watch 9"]).await;
-    assert_eq!(run.status.set_aside(), [malformed(Some("still"), "2")]);
+    assert_eq!(run.status.quarantined(), [malformed(Some("still"), "2")]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,7 +123,7 @@ async fn i10_items_of_a_list_that_failed_are_not_counted_twice() {
     ];
     let mut run = Run::new(lines);
     run.expect_requests(&["list 0 500", "list newest 500 from t1", "list 0 all", "watch 9"]).await;
-    assert_eq!(run.status.set_aside_total(), 1);
+    assert_eq!(run.status.quarantined_total(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,5 +131,5 @@ async fn i10_what_a_list_cannot_take_in_shows_before_its_end() {
     let mut run = Run::new(vec![Line::HalfPage(vec![item("a", "1"), Err(malformed(Some("b"), "2"))])]);
     run.expect_requests(&["list 0 500"]).await;
     run.health(|health| matches!(health, Health::Syncing { received: 2, .. })).await;
-    assert_eq!(run.status.set_aside(), [malformed(Some("b"), "2")]);
+    assert_eq!(run.status.quarantined(), [malformed(Some("b"), "2")]);
 }
