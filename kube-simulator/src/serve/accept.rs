@@ -1,4 +1,4 @@
-//! Content negotiation: which of the client's offers is met, in the form and encoding that it asks for.
+//! Content negotiation: selects the first `Accept` offer that the server supports, in its form and encoding.
 //!
 //! Follows `NegotiateMediaTypeOptions` of the API server (`pkg/endpoints/handlers/negotiation`), with its parser of
 //! `Accept` headers: offers are sorted by `q`, but those with a `*` come behind those without.
@@ -12,25 +12,25 @@ use crate::resource::ResourceKind;
 use crate::shape::Form;
 use crate::status::{self, Refusal};
 
-/// What a client gets.
+/// The form and encoding of a response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Accepted {
     pub(super) form: Form,
     pub(super) encoding: Encoding,
-    /// Whether it asked for the metadata of a list.
+    /// Whether the client requested the metadata of a list.
     of_list: bool,
 }
 
-/// What can be had at an address.
+/// The forms and encodings that a path supports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Endpoint {
-    /// Whether whole objects can be had in protobuf.
+    /// Whether whole objects are available in protobuf.
     pub(super) protobuf: bool,
     pub(super) cbor: bool,
-    /// Whether objects can be had in other forms than their own.
+    /// Whether other forms than whole objects are available.
     pub(super) forms: bool,
-    /// Whether an offer must name a media type, or be `*/*`: `application/*` is not looked at where Go types are served,
-    /// if there is no other offer.
+    /// Whether an offer must name a media type, or be `*/*`. A path of Go types ignores `application/*` if
+    /// there is no other offer.
     pub(super) exact: bool,
 }
 
@@ -41,7 +41,7 @@ struct Offer<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
-/// Picks form and encoding of the response: the best offer that can be met.
+/// Selects form and encoding of the response: the best offer that the server supports.
 pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result<Accepted, Refusal> {
     let offers = offers(&request.headers);
     let encodings = Encoding::served(endpoint.cbor);
@@ -58,7 +58,7 @@ pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result
     Ok(found)
 }
 
-/// Returns whether JSON is to be indented: the parameter `pretty` says it, or else the program that asks.
+/// Returns whether to indent JSON: the parameter `pretty` decides, or else the `User-Agent`.
 fn is_for_people(request: &RecordedRequest) -> bool {
     if let Some(said) = request.parameter("pretty").filter(|said| !said.is_empty()) {
         return ["1", "t", "T", "TRUE", "true", "True"].contains(&said.as_str());
@@ -67,19 +67,19 @@ fn is_for_people(request: &RecordedRequest) -> bool {
     ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| agent.starts_with(known))
 }
 
-/// Picks the encoding of a refusal, which has no other form than its own.
+/// Selects the encoding of an error, which has only one form.
 pub(super) fn encoding_of_refusals(request: &RecordedRequest, cbor: bool) -> Encoding {
     let endpoint = Endpoint { protobuf: true, cbor, forms: false, exact: false };
     negotiate(request, endpoint).map_or(Encoding::Json, |accepted| accepted.encoding)
 }
 
-/// Lists the media types that are sent and taken.
+/// Lists the media types that the server sends and accepts.
 pub(super) fn media_types(cbor: bool) -> String {
     let all: Vec<&str> = Encoding::served(cbor).iter().map(|encoding| encoding.media_type()).collect();
     all.join(", ")
 }
 
-/// Tells in which version, if any, a client wants all discovery documents at once.
+/// Returns the version of aggregated discovery that the client requests, if any.
 pub(super) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> {
     let offers = offers(headers);
     let first = offers.iter().find(|offer| offer.is_json())?;
@@ -89,7 +89,7 @@ pub(super) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> 
     ["v2", "v2beta1"].into_iter().find(|known| *known == version)
 }
 
-/// Returns whether a client wants the old `OpenAPI` document in protobuf, for which there is a schema by Gnostic.
+/// Returns whether a client requests the OpenAPI v2 document in protobuf (with Gnostic's schema).
 pub(super) fn wants_gnostic(headers: &HeaderMap) -> bool {
     let prefix = "application/com.github.proto-openapi.spec.v2";
     offers(headers).first().is_some_and(|offer| offer.media_type.starts_with(prefix))
@@ -104,13 +104,13 @@ pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     encodings.split(',').any(|encoding| encoding.split(';').next().unwrap_or_default().trim() == "gzip")
 }
 
-/// Reads the offers, best first.
+/// Returns the offers, best first.
 fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
     let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let accept = if accept.is_empty() { "*/*" } else { accept };
     let mut offers: Vec<Offer<'_>> = accept.split(',').map(Offer::parse).collect();
-    // What comes before what is no order, so it depends on the algorithm what comes out: this is that of the real server,
-    // for as many offers as anyone makes.
+    // Go's sort algorithm decides the result, because the comparison is not a strict order. This is Go's
+    // insertion sort, which it uses for short lists.
     for next in 1..offers.len() {
         let mut place = next;
         while place > 0 && offers[place].comes_before(&offers[place - 1]) {
@@ -122,7 +122,7 @@ fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
 }
 
 impl Accepted {
-    /// JSON, for what is there in nothing else.
+    /// Returns JSON, for documents without another encoding.
     pub(super) fn json(request: &RecordedRequest) -> Self {
         let offers = offers(&request.headers);
         let offer = offers.iter().find(|offer| offer.is_json());
@@ -132,20 +132,20 @@ impl Accepted {
         Self { form: Form::Full, encoding, of_list: false }
     }
 
-    /// Refuses what can't be had in a stream.
+    /// Returns an error for an encoding that cannot be streamed.
     pub(super) fn check_stream(self, cbor: bool) -> Result<(), Refusal> {
         if self.encoding.stream_media_type().is_some() {
             return Ok(());
         }
         let streams = Encoding::served(cbor).iter().filter_map(|encoding| match encoding {
-            // In lists of what there is, the real server says so of JSON, too.
+            // In lists of supported types, the real server names this parameter for JSON too.
             Encoding::Json | Encoding::Indented => Some("application/json;stream=watch"),
             other => other.stream_media_type(),
         });
         Err(status::not_acceptable(&streams.collect::<Vec<_>>().join(", ")))
     }
 
-    /// Refuses metadata of a list to who asks for that of one object, and the other way round.
+    /// Returns an error if the client requests list metadata for one object, or object metadata for a list.
     pub(super) fn check_plurality(self, kind: &ResourceKind, is_list: bool) -> Result<(), Refusal> {
         let go_type = if is_list { format!("{}List", kind.go_type()) } else { kind.go_type() };
         let (form, why) = match (self.of_list, is_list) {
@@ -184,7 +184,7 @@ impl<'a> Offer<'a> {
         self.parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// Says what the client gets by this offer in an encoding, if it can be met so.
+    /// Returns the response form for this offer in an encoding, if the server supports it.
     fn meet(&self, encoding: Encoding, endpoint: Endpoint) -> Option<Accepted> {
         let takes_any = matches!(self.media_type, "*/*" | "application/*");
         let streams = match self.parameter("stream") {

@@ -1,4 +1,4 @@
-//! A request whose body has been read, and what handlers ask of it.
+//! A request whose body has been read, with parsers for its body and options.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::{cbor, protobuf};
 
 pub(super) struct Call {
     pub(super) server: Arc<Server>,
-    /// How far the API server that was asked knows of what is stored.
+    /// The resource version that the receiving API server has reached.
     pub(super) revision: Revision,
     pub(super) recorded: Arc<RecordedRequest>,
     pub(super) accepted: Accepted,
-    /// Whether the events of a watch are to be pieces of their own.
+    /// Whether each watch event is a separate piece of the body.
     pub(super) one_by_one: bool,
     pub(super) body: Bytes,
 }
@@ -46,7 +46,7 @@ impl Call {
             "application/yaml" => {
                 serde_saphyr::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
             }
-            // What isn't known of its kind can't be read.
+            // Only known kinds can be decoded.
             protobuf::MEDIA_TYPE => protobuf::read(&self.body).ok_or_else(|| self.unsupported()),
             cbor::MEDIA_TYPE if self.takes_cbor() => cbor::read(&self.body).ok_or_else(|| {
                 status::bad_request(format!("the body is not the CBOR of an object (must be of type {kind})"))
@@ -69,7 +69,7 @@ impl Call {
         Patch::parse(kind, self.content_type(), &self.body, self.takes_cbor())
     }
 
-    /// Returns the shape in which the client wants objects of a resource.
+    /// Returns the shape in which the client requests objects of a resource.
     pub(super) fn shape(&self, served: &Served) -> Result<Shape, Refusal> {
         let text = self.recorded.parameter("includeObject").unwrap_or_default();
         let include = Include::parse(&text).ok_or_else(|| {
@@ -82,8 +82,8 @@ impl Call {
         Ok(Shape::new(form, encoding, served, include, self.server.clock))
     }
 
-    /// Refuses a field manager that can't be one, and a dry run of anything but all stages, in the name of the write's
-    /// options.
+    /// Returns an error for an invalid field manager or an unsupported `dryRun` value. `options` is the type
+    /// name in the error.
     pub(super) fn check_options(&self, options: &str) -> Result<(), Refusal> {
         let errors = manager::check(&self.recorded.parameter("fieldManager").unwrap_or_default());
         if !errors.is_empty() {
@@ -95,7 +95,7 @@ impl Call {
         }
     }
 
-    /// Begins a write.
+    /// Creates the writer for this request.
     pub(super) fn writer<'a>(&'a self, served: &'a Served, namespace: Option<&'a str>) -> Writer<'a> {
         let options = WriteOptions {
             dry_run: self.recorded.parameter("dryRun").is_some_and(|value| value == "All"),
@@ -109,7 +109,7 @@ impl Call {
         accept::takes_gzip(&self.recorded.headers)
     }
 
-    /// Names who writes: the `fieldManager` of the request, or the program that sends it.
+    /// Returns the field manager: the `fieldManager` parameter, or a name from the `User-Agent`.
     fn manager(&self) -> String {
         let named = self.recorded.parameter("fieldManager").filter(|name| !name.is_empty());
         named.unwrap_or_else(|| manager::of_user_agent(header(&self.recorded.headers, USER_AGENT)))
@@ -119,7 +119,7 @@ impl Call {
         self.server.settings.habits.cbor
     }
 
-    /// Refuses a body in an encoding that is not understood.
+    /// Returns the error for a body in an unsupported encoding.
     fn unsupported(&self) -> Refusal {
         status::unsupported_media_type(&accept::media_types(self.takes_cbor()))
     }

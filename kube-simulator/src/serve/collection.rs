@@ -1,4 +1,4 @@
-//! Requests to collections: list, watch, create, and delete of all that match.
+//! Requests to collections: list, watch, create, and deletecollection.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::status::{self, Refusal};
 use crate::watch::{self, Framing, Opening};
 use crate::writes::Guard;
 
-/// Tells a watch from a list before the options have been checked.
+/// Returns whether a query requests a watch. The options have not been checked yet.
 pub(super) fn asks_to_watch(query: &str) -> bool {
     ListOptions::parse(query).is_ok_and(|options| options.watch)
 }
@@ -32,7 +32,7 @@ pub(super) async fn answer(
         Verb::Create | Verb::DeleteCollection if served.kind.namespaced && namespace.is_none() => {
             Err(status::method_not_allowed())
         }
-        // It would empty a cluster.
+        // Deleting all namespaces would empty the cluster.
         Verb::DeleteCollection if served.kind.is_namespace() => Err(status::method_not_allowed()),
         Verb::Create => create(call, served, namespace),
         Verb::DeleteCollection => delete(call, served, namespace).await,
@@ -55,7 +55,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
     call.accepted.check_stream(server.settings.habits.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
-        // What is not in the watch cache comes from etcd, which is never behind.
+        // Without a watch cache, etcd answers, which is never behind.
         revision: if served.kind.is_cached() { &call.revision } else { &server.revision }.clone(),
         registry: server.watches.clone(),
         request: call.recorded.clone(),
@@ -81,7 +81,7 @@ fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpR
     Ok(unchecked::warn(response, warnings, &served.kind, created.object()))
 }
 
-/// Deletes what matches, object by object: others may write in between, as on a real server.
+/// Deletes the matching objects one by one. Other writes can happen in between, as on a real server.
 async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     let delete_options = call.delete_options()?;
     let options = ListOptions::parse(&call.recorded.query)?;
@@ -89,7 +89,7 @@ async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result
     let found = list::list(source(call, served), &filter, &options).await?;
     let mut deleted = Vec::new();
     for object in found.objects {
-        // What someone else has deleted in the meantime is not there to be deleted.
+        // Another client may have deleted the object in the meantime.
         let mut writer = call.writer(served, object.namespace());
         writer.options.dry_run |= delete_options.is_dry_run();
         if let Ok(outcome) = writer.delete(object.name(), &delete_options) {

@@ -1,4 +1,4 @@
-//! Requests for what tells clients what there is, and for their rights.
+//! Requests for discovery and OpenAPI documents, and for reviews of rights.
 
 use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Method, StatusCode};
@@ -53,13 +53,12 @@ pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, R
     Ok(found.map_or_else(respond::page_not_found, |found| respond::value(StatusCode::OK, encoding, &found)))
 }
 
-/// Answers a review: everyone may do everything.
+/// Answers a review: every action is allowed.
 pub(super) fn review(call: &Call, review: &Review) -> Result<HttpResponse, Refusal> {
     if call.recorded.method != Method::POST {
         return Err(status::method_not_allowed());
     }
-    // The answer does not depend on the question, so it may as well be one that can't be read here: kubectl asks in
-    // protobuf.
+    // The answer does not depend on the body, so an undecodable body is ignored: kubectl sends protobuf.
     let question = call.object("Review").unwrap_or_default();
     Ok(respond::value(StatusCode::CREATED, call.accepted.encoding, &review.grant(Value::Object(question))))
 }
@@ -79,7 +78,7 @@ fn aggregated(call: &Call, document: &Document, version: &'static str) -> HttpRe
     response
 }
 
-/// Tags a document with a hash of its content, by which clients tell whether they have it.
+/// Adds an `ETag` with a hash of the content, so that clients can use their cached copy.
 fn tagged(document: &Value, hash: &str) -> HttpResponse {
     let mut response = respond::value(StatusCode::OK, Encoding::Json, document);
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", hash)) {

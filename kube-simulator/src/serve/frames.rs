@@ -1,6 +1,6 @@
-//! [`Frames`]: how far the client of an HTTP/2 connection is within a frame or a block of headers.
+//! [`Frames`]: tracks whether an HTTP/2 client is in the middle of a frame or a header block.
 
-/// The bytes that an HTTP/2 connection begins with.
+/// The connection preface of HTTP/2.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const HEADER: usize = 9;
@@ -10,22 +10,22 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 
-/// The flag of the last frame of a block of headers.
+/// The flag on the last frame of a header block.
 const END_HEADERS: u8 = 4;
 
 /// The frames that have arrived since the preface.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     header: [u8; HEADER],
-    /// The bytes of the header that have arrived.
+    /// The number of header bytes that have arrived.
     header_length: usize,
-    /// The bytes of the payload that have not arrived.
+    /// The number of payload bytes that have not arrived.
     missing: usize,
-    /// The frame is about a body.
+    /// Whether the current frame is a `DATA` frame.
     is_data: bool,
-    /// A block of headers has begun and not ended.
+    /// Whether a header block is incomplete.
     is_block_open: bool,
-    /// A frame has arrived: the client's settings.
+    /// Whether the client's settings, its first frame, have arrived.
     has_settings: bool,
 }
 
@@ -58,7 +58,7 @@ impl Frames {
         self.has_settings = true;
     }
 
-    /// Whether the client has to send more before the server can go on.
+    /// Returns whether the server needs more bytes from the client to continue.
     pub(super) fn is_within(&self) -> bool {
         let is_within_frame = self.header_length > 0 || (self.missing > 0 && !self.is_data);
         !self.has_settings || is_within_frame || self.is_block_open

@@ -1,15 +1,15 @@
-//! [`Goaways`]: when clients are told to leave their connections, though the server goes on.
+//! [`Goaways`]: asks clients to move to another connection while the server keeps running.
 
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-/// Tells connections that no more requests are to come over them.
+/// Signals connections that they accept no more requests.
 #[derive(Debug)]
 pub(crate) struct Goaways {
-    /// How likely a request over HTTP/2 is to be the last of its connection.
+    /// The probability that an HTTP/2 request is the last of its connection.
     chance: f64,
     random: Mutex<fastrand::Rng>,
-    /// Cancelled when everybody is to leave; a new one is made then.
+    /// Cancelled to close all connections, and then replaced.
     everybody: Mutex<CancellationToken>,
 }
 
@@ -19,17 +19,17 @@ impl Goaways {
         Self { chance, random, everybody: Mutex::default() }
     }
 
-    /// The token of a new connection, to be cancelled when it is to be left.
+    /// Returns the token of a new connection. It is cancelled when clients must leave the connection.
     pub(super) fn new_connection(&self) -> CancellationToken {
         self.everybody.lock().child_token()
     }
 
-    /// Draws whether a request is the last of its connection.
+    /// Decides at random whether a request is the last of its connection.
     pub(super) fn draw(&self) -> bool {
         self.random.lock().f64() < self.chance
     }
 
-    /// Has everybody leave; what comes later may stay.
+    /// Closes all current connections. Later connections are not affected.
     pub(crate) fn to_all(&self) {
         std::mem::take(&mut *self.everybody.lock()).cancel();
     }

@@ -1,4 +1,4 @@
-//! Compressed bodies, for clients that take them.
+//! Compressed bodies, for clients that accept them.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
 
-/// Smaller bodies are not worth the work; in bytes, as in the real server.
+/// Minimum size of a compressed body, in bytes, as in the real server.
 pub(super) const THRESHOLD: usize = 128 * 1024;
 
 /// Compresses pieces into one gzip stream.
@@ -30,7 +30,7 @@ pub(super) fn one_stream(
     .boxed()
 }
 
-/// Compresses each piece on its own, so that clients have it whole when it arrives: one gzip member after another.
+/// Compresses each piece into its own gzip member, so that a client can decode each piece when it arrives.
 pub(super) fn member_by_member(
     pieces: BoxStream<'static, std::io::Result<Bytes>>,
 ) -> BoxStream<'static, std::io::Result<Bytes>> {

@@ -1,8 +1,8 @@
 //! [`HeadLimit`]: a connection whose client has limited time to send the head of a request.
 //!
-//! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds. Between requests a
-//! connection may be silent for as long as the client likes. On HTTP/2, the limit is for a frame that is not about a body, and
-//! for a block of headers. Go has no such limit there, and closes the connection when it has had no request for 90 seconds.
+//! Counterpart: `ReadHeaderTimeout` of Go's `http.Server`, which kube-apiserver sets to 32 seconds. Idle time
+//! between requests is not limited. On HTTP/2, the limit applies to header blocks and to all frames except
+//! `DATA`. There, Go has only an idle timeout of 90 seconds.
 
 use std::io;
 use std::pin::Pin;
@@ -19,41 +19,41 @@ use super::frames::{Frames, PREFACE};
 /// Maximum time from the first byte of a head to its last; that of the first head begins with the connection.
 pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 
-/// The head of a request is arriving, or the first one is awaited.
+/// The head of a request is arriving, or the connection waits for the first head.
 const READING: u8 = 0;
-/// No request is under way.
+/// No request is in progress.
 const IDLE: u8 = 1;
 /// A request is being answered; its body may be arriving.
 const BUSY: u8 = 2;
-/// There are no more heads to wait for.
+/// No more heads follow.
 const UNLIMITED: u8 = 3;
 
-/// What a connection is doing. Clones are about the same connection.
+/// The state of a connection. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Progress(Arc<AtomicU8>);
 
-/// A stream that fails to read when the head of a request takes too long.
+/// A stream whose reads fail when the head of a request takes too long.
 #[derive(Debug)]
 pub(super) struct HeadLimit<S> {
     stream: S,
     progress: Progress,
     deadline: Pin<Box<Sleep>>,
-    /// What has arrived, once the client speaks HTTP/2.
+    /// The received frames, once the client uses HTTP/2.
     frames: Option<Frames>,
 }
 
 impl Progress {
-    /// Notes that a head has arrived.
+    /// Records that a head has arrived.
     pub(super) fn begin_request(&self) {
         self.advance(BUSY);
     }
 
-    /// Notes that the response to the last request is there.
+    /// Records that the response to the last request is ready.
     pub(super) fn end_request(&self) {
         self.advance(IDLE);
     }
 
-    /// Notes that the rest of the connection is no HTTP/1.1.
+    /// Records that the rest of the connection is not HTTP/1.1.
     pub(super) fn lift_limit(&self) {
         self.advance(UNLIMITED);
     }

@@ -1,5 +1,5 @@
-//! The socket side: accepts connections on a loopback port and serves HTTP/1.1 or HTTP/2 on each, over TLS if the builder
-//! says so, and a WebSocket where a watch is asked for in one.
+//! The socket side: accepts connections on a loopback port, with TLS if configured. It serves HTTP/1.1,
+//! HTTP/2, and watches over WebSockets.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,10 +26,10 @@ use super::websocket;
 /// How long a stopping server waits for clients that are slow to read their last response.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long the port rests after a connection could not be accepted.
+/// The pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How many requests may be under way at a time over one connection of HTTP/2, as in the real server.
+/// Maximum number of concurrent requests on one HTTP/2 connection, as in the real server.
 const STREAMS: u32 = 100;
 
 /// The tasks that serve a simulator's port.
@@ -50,14 +50,14 @@ impl Listener {
         Ok(Self { address, tasks })
     }
 
-    /// Waits until the port is closed and no connection is left.
+    /// Waits until the port is closed and all connections have ended.
     pub(crate) async fn stopped(self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
 }
 
-/// What the connections of a port have in common.
+/// The state that all connections of a port share.
 #[derive(Clone)]
 struct Port {
     service: Service,
@@ -76,7 +76,8 @@ impl Port {
                 Ok((stream, _)) => {
                     self.tasks.spawn(self.clone().greet(stream));
                 }
-                // Out of file descriptors, or a client that gave up: the next one may fare better.
+                // The process is out of file descriptors, or the client has disconnected. The next connection
+                // may succeed.
                 Err(error) => {
                     tracing::warn!(%error, "could not accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -85,9 +86,9 @@ impl Port {
         }
     }
 
-    /// Serves a connection, once its client has said how it wants to be served.
+    /// Serves a connection, once the protocol is negotiated.
     async fn greet(self, stream: TcpStream) {
-        // Watch events are small and must not wait for one another.
+        // Watch events are small; Nagle's algorithm would delay them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "could not set TCP_NODELAY");
         }
@@ -114,14 +115,14 @@ impl Port {
         let mut is_leaving = false;
         let outcome = loop {
             tokio::select! {
-                // First, so that what has come already is not taken for nothing.
+                // Polled first, so that bytes that have already arrived are read.
                 biased;
                 outcome = connection.as_mut() => break outcome,
                 () = self.stop.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     break timeout(GRACE, connection).await.unwrap_or(Ok(()));
                 }
-                // What is under way goes on, for as long as it takes.
+                // Requests in progress continue without a time limit.
                 () = leave.cancelled(), if !is_leaving => {
                     is_leaving = true;
                     connection.as_mut().graceful_shutdown();
@@ -138,7 +139,7 @@ impl Port {
 #[derive(Clone)]
 struct Asked {
     port: Port,
-    /// Tells the client to send no more of them: `GOAWAY` on HTTP/2.
+    /// Stops further requests on this connection: `GOAWAY` on HTTP/2.
     leave: CancellationToken,
     progress: Progress,
 }
@@ -155,7 +156,7 @@ impl Asked {
             progress.lift_limit();
             port.tasks.spawn(within_grace(conversation.hold(), port.stop));
         }
-        // As in Go: what the header says on HTTP/1.1, HTTP/2 has a frame for.
+        // As in Go, HTTP/2 sends `GOAWAY` in place of the `Connection` header.
         if is_http_2 && (response.headers_mut().remove(CONNECTION).is_some() || is_last) {
             leave.cancel();
         }
@@ -163,7 +164,7 @@ impl Asked {
     }
 }
 
-/// Runs what HTTP/2 has for each request among the port's tasks.
+/// An executor that adds hyper's HTTP/2 tasks to the tasks of the port.
 #[derive(Clone)]
 struct Tracked(TaskTracker);
 
@@ -173,7 +174,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tracked {
     }
 }
 
-/// Lets a conversation come to its end, which it does soon after the server stops if its client reads.
+/// Runs a WebSocket watch to its end. After the server stops, the watch has [`GRACE`] to end.
 async fn within_grace(conversation: impl Future<Output = ()>, stop: CancellationToken) {
     let mut conversation = std::pin::pin!(conversation);
     tokio::select! {

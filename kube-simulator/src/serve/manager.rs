@@ -1,4 +1,4 @@
-//! Field managers: which names clients may give themselves, and which name a program has that gives none.
+//! Field managers: which names are valid, and the default name from the `User-Agent`.
 //!
 //! Counterparts: `ValidateFieldManager` in `k8s.io/apimachinery`, and `prefixFromUserAgent` in `k8s.io/apiserver`.
 
@@ -7,7 +7,7 @@ use crate::status::FieldError;
 /// Maximum length of a name in bytes.
 const MAX_LENGTH: usize = 128;
 
-/// Returns what is wrong with a name; an empty one counts as absent.
+/// Returns the errors of a name; an empty name counts as absent.
 pub(super) fn check(name: &str) -> Vec<FieldError> {
     if name.len() > MAX_LENGTH {
         return vec![FieldError::too_long("fieldManager", MAX_LENGTH)];
@@ -20,7 +20,7 @@ pub(super) fn check(name: &str) -> Vec<FieldError> {
     unprintable.map(error).collect()
 }
 
-/// Names a program by its `User-Agent`: what is before the first slash, as far as it may be part of a name.
+/// Returns the default name for a `User-Agent`: the printable characters before the first slash.
 pub(super) fn of_user_agent(agent: &str) -> String {
     let mut name = String::new();
     for character in agent.split('/').next().unwrap_or_default().chars().filter(|next| is_printable(*next)) {
@@ -34,7 +34,7 @@ pub(super) fn of_user_agent(agent: &str) -> String {
 
 /// Returns whether Go's `unicode.IsPrint` holds.
 fn is_printable(character: char) -> bool {
-    // Behind another character, only quotes, backslashes and what can't be printed are escaped.
+    // After another character, only quotes, backslashes and unprintable characters are escaped.
     let escaped = format!("a{character}").escape_debug().count() > 2;
     !escaped || matches!(character, '"' | '\'' | '\\')
 }

@@ -1,7 +1,6 @@
-//! `/metrics`: what a server counts of itself, in Prometheus' text format.
+//! `/metrics`, in Prometheus' text format.
 //!
-//! Of a real server's hundreds of metrics there is the one that its clients can do something about: how often somebody read
-//! a watch too slowly (`pkg/storage/cacher/metrics`).
+//! It has one of the real server's metrics: how many slow watches were ended (`pkg/storage/cacher/metrics`).
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +14,7 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=un
 
 const TERMINATED: &str = "apiserver_terminated_watchers_total";
 
-/// Answers with the watches that were ended because they were read too slowly, by group and resource.
+/// Returns the number of watches that were ended because clients read too slowly, by group and resource.
 pub(super) fn answer(terminated: &BTreeMap<(String, String), u64>) -> HttpResponse {
     let mut response = respond::text(StatusCode::OK, text(terminated));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(TEXT_FORMAT));
@@ -24,10 +23,10 @@ pub(super) fn answer(terminated: &BTreeMap<(String, String), u64>) -> HttpRespon
 
 fn text(terminated: &BTreeMap<(String, String), u64>) -> String {
     let mut text = String::new();
-    // A metric is not there before there is something to count.
+    // A metric without samples is omitted.
     if !terminated.is_empty() {
         let help = "[ALPHA] Counter of watchers closed due to unresponsiveness broken by resource type.";
-        // A string can always be written to.
+        // Writing to a string does not fail.
         let _ = writeln!(text, "# HELP {TERMINATED} {help}\n# TYPE {TERMINATED} counter");
     }
     for ((group, resource), count) in terminated {

@@ -1,10 +1,10 @@
-//! `Tls` in a build without the feature `tls`: there is none, and so nothing to do for one.
+//! `Tls` without the feature `tls`: an empty type.
 
 use std::io;
 
 use tokio::net::TcpStream;
 
-/// How connections are secured: not at all.
+/// The TLS settings. Without the feature there are none.
 #[derive(Clone, Debug)]
 pub(crate) enum Tls {}
 

@@ -13,7 +13,7 @@ use crate::request::Verb;
 use crate::status::{self, FieldError, Refusal};
 use crate::writes::{Outcome, Part, Patch, Rescale, Writer};
 
-/// The object that a request is about.
+/// The target object of a request.
 pub(super) struct Target<'a> {
     pub(super) served: &'a Served,
     pub(super) namespace: Option<&'a str>,
@@ -56,7 +56,7 @@ async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> 
     let version = ListOptions::version_of_get(&call.recorded.query)?;
     let (table, key) = (&target.served.table, target.served.kind.key(target.namespace, target.name));
     let found = match version {
-        // Where there is no watch cache, or it is not ready, etcd answers.
+        // Without a watch cache, or while it is not ready, etcd answers.
         Some(version) if !target.served.kind.is_cached() || call.revision.watch_cache().check().is_err() => {
             call.revision.check_stored(version)?;
             table.get(&key)
@@ -92,7 +92,7 @@ fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, R
     written(call, target, &outcome, warnings)
 }
 
-/// Parses a patch, if its options are good ones.
+/// Parses a patch and checks its options.
 fn checked_patch(call: &Call, target: &Target<'_>) -> Result<Patch, Refusal> {
     call.check_options("PatchOptions")?;
     let patch = call.patch(&target.served.kind)?;

@@ -21,18 +21,18 @@ use crate::shape::Shape;
 
 pub(super) type HttpResponse = Response<ResponseBody>;
 
-/// In the extensions of a response: its body is the events of a watch.
+/// A response extension that marks the body as watch events.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Events {
     /// Whether they are text.
     pub(super) text: bool,
 }
 
-/// List bodies in JSON are built and sent in pieces of about this size, so that none is ever held twice. In other
-/// encodings they are built first: where they don't say their length at their beginning, few are large.
+/// Approximate piece size of JSON list bodies, which are encoded piece by piece to save memory. In other
+/// encodings, the list is encoded as a whole first: some begin with their length, and few are large.
 const PIECE: usize = 128 * 1024;
 
-/// Answers with a body of this media type.
+/// Builds a response with this media type.
 pub(super) fn typed(code: StatusCode, media_type: &'static str, body: ResponseBody) -> HttpResponse {
     let mut response = Response::new(body);
     *response.status_mut() = code;
@@ -41,7 +41,7 @@ pub(super) fn typed(code: StatusCode, media_type: &'static str, body: ResponseBo
     response
 }
 
-/// Answers with a document that has been encoded.
+/// Builds a response with an encoded document.
 pub(super) fn whole(
     code: StatusCode,
     encoding: Encoding,
@@ -74,7 +74,7 @@ pub(super) fn status(status: &Status, encoding: Encoding) -> HttpResponse {
     response
 }
 
-/// Answers that something was done that has no object to show.
+/// Returns the `Success` status of an operation without a result object.
 pub(super) fn done(code: StatusCode, encoding: Encoding) -> HttpResponse {
     let mut done = Status::success();
     done.metadata = Some(ListMeta::default());
@@ -86,13 +86,13 @@ pub(super) fn value(code: StatusCode, encoding: Encoding, value: &Value) -> Http
     whole(code, encoding, encoding.document(value.to_string().into_bytes()).into_owned(), false)
 }
 
-/// Says, as every answer does that flow control has let through, how it has classified the request.
+/// Adds the flow control headers, as on each response that has passed flow control.
 pub(super) fn classified(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().extend(flow_control());
     response
 }
 
-/// Answers a path that leads nowhere, which a real server does in plain text.
+/// Returns the plain-text 404 of an unknown path.
 pub(super) fn page_not_found() -> HttpResponse {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
@@ -116,20 +116,20 @@ pub(super) fn watch(
     response
 }
 
-/// Maximum length of all warnings of an answer, in characters, unless they are shortened.
+/// Maximum total length of the warnings of a response, in characters. Longer warnings are shortened.
 const MAX_WARNINGS: usize = 4 * 1024;
 
-/// Maximum length of a warning in an answer whose warnings are shortened, in characters.
+/// Maximum length of a shortened warning, in characters.
 const MAX_SHORTENED: usize = 256;
 
-/// Has an HTTP/1.1 connection closed behind a response.
+/// Closes an HTTP/1.1 connection after a response.
 pub(super) fn closing(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-/// Sends warnings along, which kubectl prints. If all of them would be too long, each is shortened, and those that come
-/// behind the limit are left out, as in the real server's `WithWarningRecorder`.
+/// Adds warning headers, which kubectl prints. If their total is too long, each warning is shortened, and
+/// warnings over the limit are dropped, as in the real server's `WithWarningRecorder`.
 pub(super) fn with_warnings(mut response: HttpResponse, warnings: &[String]) -> HttpResponse {
     let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
     let longest = if all > MAX_WARNINGS { MAX_SHORTENED } else { MAX_WARNINGS };
@@ -200,7 +200,7 @@ fn list_metadata(list: &List) -> Value {
     metadata
 }
 
-/// Writes the items of a list and what closes it.
+/// Writes the items and the end of a list.
 struct ListWriter {
     shape: Shape,
     objects: std::vec::IntoIter<std::sync::Arc<Object>>,
@@ -209,7 +209,7 @@ struct ListWriter {
 }
 
 impl ListWriter {
-    /// Fills one piece, and tells whether it was the last. Behind that there are only empty ones.
+    /// Fills one piece, and returns whether it was the last. Later pieces are empty.
     fn fill(&mut self, buffer: &mut BytesMut) -> bool {
         if self.closed {
             return true;

@@ -1,4 +1,4 @@
-//! What a URL path is about.
+//! Parses URL paths.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,29 +25,29 @@ pub(super) enum Route {
         facet: Subresource,
     },
     Document(Document),
-    /// A question about rights, which is asked by creating it.
+    /// A review of rights, which clients create.
     Review(&'static Review),
     Version,
     Metrics,
     Health(Health),
-    /// Nothing, within a group of the server's own.
+    /// An unknown path in a built-in group.
     Missing,
-    /// Nothing at all.
+    /// Any other unknown path.
     Unknown,
 }
 
-/// What is asked of the server's health.
+/// The health checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
-    /// Whether it runs.
+    /// Whether the server runs (`/livez`).
     Alive,
-    /// Whether it is to be sent requests, which one that is about to go is not.
+    /// Whether the server accepts requests (`/readyz`). A server that is shutting down does not.
     Ready,
-    /// Of what makes up the latter, that it is not about to go.
+    /// The part of readiness that fails during shutdown.
     NotShuttingDown,
 }
 
-/// The side of an object that a path shows.
+/// A subresource of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subresource {
     Whole,
@@ -61,7 +61,7 @@ pub(super) enum Subresource {
     Finalize,
 }
 
-/// What tells clients what there is.
+/// A discovery, OpenAPI or similar document.
 #[derive(Clone, Debug)]
 pub(super) enum Document {
     Paths,
@@ -70,7 +70,7 @@ pub(super) enum Document {
     Group(String),
     /// The resources of a group and version, by its path.
     Resources(String),
-    /// The old form, for all versions of all groups.
+    /// `OpenAPI` version 2: one document for all groups and versions.
     OpenApiV2,
     OpenApiIndex,
     OpenApi(String),
@@ -78,7 +78,7 @@ pub(super) enum Document {
 
 /// Finds the target of a path.
 pub(super) fn route(server: &Server, path: &str) -> Route {
-    // Split first and decode then: an encoded slash is part of a name.
+    // Decoding comes after splitting: an encoded slash is part of a name.
     let decode = |segment| percent_decode_str(segment).decode_utf8_lossy();
     let decoded: Vec<Cow<'_, str>> = path.trim_matches('/').split('/').map(decode).collect();
     let segments: Vec<&str> = decoded.iter().map(AsRef::as_ref).collect();
@@ -102,8 +102,8 @@ pub(super) fn route(server: &Server, path: &str) -> Route {
     found.unwrap_or_else(|| nothing(server, &segments))
 }
 
-/// Tells a path within a group of the server's own, which answers for itself, from one that nobody answers for. The groups
-/// of custom resources count as the latter.
+/// Distinguishes an unknown path in a built-in group from other unknown paths. Groups of custom resources
+/// count as the latter.
 fn nothing(server: &Server, segments: &[&str]) -> Route {
     let group = match segments {
         ["api", ..] => "",
@@ -114,7 +114,7 @@ fn nothing(server: &Server, segments: &[&str]) -> Route {
     if server.catalogue.all().iter().any(is_its_own) { Route::Missing } else { Route::Unknown }
 }
 
-/// Finds the target of the segments behind group and version.
+/// Finds the target of the segments after group and version.
 fn within(server: &Server, prefix: &str, segments: &[&str]) -> Option<Route> {
     let served = |plural: &str| server.catalogue.at(&format!("/{prefix}/{plural}"));
     let namespaced = |plural: &str| served(plural).filter(|served| served.kind.namespaced);
@@ -127,7 +127,7 @@ fn within(server: &Server, prefix: &str, segments: &[&str]) -> Option<Route> {
     }
     match segments {
         [] => Some(Route::Document(Document::Resources(prefix.to_owned()))),
-        // A namespace's own subresource looks like a collection within it.
+        // A subresource of a namespace looks like a collection in the namespace.
         ["namespaces", name, subresource @ ("status" | "finalize")] => {
             object(served("namespaces")?, None, name, &[subresource])
         }
@@ -162,7 +162,7 @@ fn object(served: Arc<Served>, namespace: Option<String>, name: &str, subresourc
 }
 
 impl Route {
-    /// Names the request in the words of Kubernetes.
+    /// Returns the Kubernetes verb of the request.
     pub(super) fn verb(&self, method: &Method, watch: bool) -> Verb {
         match (self, method) {
             (Self::Collection { .. }, &Method::GET) if watch => Verb::Watch,

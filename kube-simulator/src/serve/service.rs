@@ -28,31 +28,31 @@ use crate::server::Server;
 use crate::status::{self, Refusal};
 use crate::storage::Revision;
 
-/// The largest request body that the server reads, in bytes.
+/// Maximum size of a request body, in bytes.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
 
-/// Maximum time for the body of a request to arrive, as a real server's `--request-timeout`.
+/// Maximum time for the body of a request to arrive, like the real server's `--request-timeout`.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What `/version` answers.
+/// The response to `/version`.
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulated","gitCommit":"","gitTreeState":"clean","buildDate":"2026-01-01T00:00:00Z","goVersion":"","compiler":"","platform":"linux/amd64"}"#;
 
-/// What health checks are made up of, the last in `/readyz` only. A real server has many more.
+/// The health checks; the last one is in `/readyz` only. A real server has many more.
 const HEALTH_CHECKS: [&str; 4] = ["ping", "log", "etcd", "shutdown"];
 
-/// In the extensions of a request: the body of a watch is to come event by event, as messages go out.
+/// A request extension: the watch sends each event as a separate message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OneByOne;
 
 /// A simulator's API as a [`tower::Service`], for clients in the same process.
 ///
-/// `kube::Client::new(simulator.service(), "default")` makes a client that needs no socket, and so works with
-/// tokio's paused time. Calling the service must happen within a tokio runtime. It opens no WebSocket: there is no
-/// connection to hand over.
+/// `kube::Client::new(simulator.service(), "default")` creates a client without a socket, which works with
+/// tokio's paused time. Call the service within a tokio runtime. It does not support WebSockets, because it
+/// has no connection to upgrade.
 #[derive(Clone, Debug)]
 pub struct Service {
     pub(super) server: Arc<Server>,
-    /// How far this API server knows of what is stored.
+    /// The resource version that this API server has reached.
     revision: Revision,
 }
 
@@ -62,7 +62,7 @@ impl Service {
         Self { server, revision }
     }
 
-    /// Another API server in front of the same storage.
+    /// Creates another API server on the same storage.
     pub(crate) fn of_replica(server: Arc<Server>, revision: Revision) -> Self {
         Self { server, revision }
     }
@@ -75,7 +75,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     type Response = Response<ResponseBody>;
-    /// Only where a test has the server [refuse](crate::Fault::refuse).
+    /// Occurs only if a test makes the server [refuse](crate::Fault::refuse) a request.
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 
@@ -88,7 +88,7 @@ where
     }
 }
 
-/// Records a request and answers it, unless a fault applies to it.
+/// Records and answers a request, unless a fault applies.
 async fn receive<B>(service: Service, request: Request<B>) -> io::Result<HttpResponse>
 where
     B: Body,
@@ -118,7 +118,7 @@ where
     }
 }
 
-/// A request whose body has not been read, and who it was sent to.
+/// A request whose body has not been read, with the server that received it.
 struct Asked {
     server: Arc<Server>,
     revision: Revision,
@@ -144,7 +144,7 @@ where
     }
     let body = match read(body).await {
         Ok(body) => body,
-        // What else of it may come is not waited for.
+        // The server does not wait for the rest of the body.
         Err(refusal) => return respond::closing(refused(&refusal)),
     };
     let accepted = match &route {
@@ -152,7 +152,7 @@ where
         Route::Object { served, facet, .. } => {
             accept::negotiate(&recorded, endpoint(&served.kind, Some(*facet), cbor))
         }
-        // What is no object is there in JSON only.
+        // Documents are available in JSON only.
         _ if accept::takes_json(&recorded.headers) => Ok(Accepted::json(&recorded)),
         Route::Version
         | Route::Metrics
@@ -171,9 +171,9 @@ where
     respond::classified(answered.unwrap_or_else(|refusal| refused(&refusal)))
 }
 
-/// Says what can be had of a kind, or of a side of its objects.
+/// Returns the forms and encodings of a kind, or of a subresource.
 fn endpoint(kind: &ResourceKind, facet: Option<Subresource>, cbor: bool) -> Endpoint {
-    // What scales is the same for all kinds.
+    // `Scale` is the same for all kinds.
     let protobuf = facet == Some(Subresource::Scale) || Encoding::Protobuf.knows(kind);
     Endpoint { protobuf, cbor, forms: true, exact: kind.is_built_in() }
 }
@@ -181,7 +181,7 @@ fn endpoint(kind: &ResourceKind, facet: Option<Subresource>, cbor: bool) -> Endp
 async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
     match route {
         Route::Version if call.recorded.method != Method::GET => Err(status::method_not_allowed()),
-        // Always for people, as is the list of paths.
+        // Always indented, like the list of paths.
         Route::Version => {
             Ok(respond::whole(StatusCode::OK, Encoding::Json, indent(VERSION.as_bytes()), false))
         }
@@ -202,7 +202,7 @@ async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
 }
 
 fn health_of(call: &Call, asked: Health) -> HttpResponse {
-    // Other API servers stay.
+    // Other API servers keep running.
     let is_leaving = call.server.is_shutting_down() && !call.revision.is_of_replica();
     match asked {
         Health::Ready if is_leaving => respond::text(
@@ -220,7 +220,7 @@ fn health_of(call: &Call, asked: Health) -> HttpResponse {
     }
 }
 
-/// Lists what makes up a health check.
+/// Returns the verbose output of a health check.
 fn verbose(request: &RecordedRequest) -> String {
     let name = request.path.trim_matches('/');
     let excluded: Vec<String> = request.parameters("exclude");
@@ -233,7 +233,7 @@ fn verbose(request: &RecordedRequest) -> String {
     format!("{lines}{name} check passed\n")
 }
 
-/// Reads the body of a request, if it is neither too large nor too slow.
+/// Reads the body of a request, or returns an error if it is too large or too slow.
 async fn read<B>(body: B) -> Result<Bytes, Refusal>
 where
     B: Body,

@@ -1,4 +1,4 @@
-//! [`Tls`]: a certificate for loopback, and the handshake with it, over which clients say whether they speak HTTP/2.
+//! [`Tls`]: a certificate for loopback, and the TLS handshake, which also selects HTTP/1.1 or HTTP/2.
 
 use std::io;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// What the certificate is for.
+/// The subject names of the certificate.
 const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
 
-/// How connections are secured. Clones have the same certificate.
+/// The TLS settings. Clones share the certificate.
 #[derive(Clone)]
 pub(crate) struct Tls {
     acceptor: TlsAcceptor,
@@ -23,7 +23,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Makes a certificate, which is its own authority.
+    /// Creates a self-signed certificate.
     pub(crate) fn new() -> io::Result<Self> {
         let made = generate_simple_self_signed(NAMES.map(str::to_owned)).map_err(io::Error::other)?;
         let CertifiedKey { cert, signing_key } = made;
@@ -39,12 +39,12 @@ impl Tls {
         Ok(Self { acceptor, certificate: cert.der().clone(), pem: cert.pem().into() })
     }
 
-    /// The certificate, in DER.
+    /// Returns the certificate in DER.
     pub(crate) fn der(&self) -> &[u8] {
         &self.certificate
     }
 
-    /// The certificate, in PEM.
+    /// Returns the certificate in PEM.
     pub(crate) fn pem(&self) -> &str {
         &self.pem
     }

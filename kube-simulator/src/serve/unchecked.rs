@@ -1,7 +1,6 @@
-//! Warnings about what a real server would have refused, or may have refused, and the simulator has not looked at: rules
-//! of the schemas of custom resources, and what workloads can't do without.
-//!
-//! Other built-in kinds get no warning: they are never checked, and a warning on each write would say nothing.
+//! Warnings about rules that a real server enforces and the simulator does not check: schemas of custom
+//! resources, and required fields of workloads. Other built-in kinds get no warning: they are never checked,
+//! so a warning on each write would carry no information.
 
 use serde_json::Value;
 
@@ -10,11 +9,11 @@ use crate::object::Object;
 use crate::resource::ResourceKind;
 use crate::schema;
 
-/// Kinds without which a cluster does nothing, and with which, if they are not whole, controllers do harm.
+/// Workload kinds. Incomplete objects of these kinds make controllers do harm.
 const WORKLOADS: [&str; 7] =
     ["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"];
 
-/// Adds warnings to the response to a write that has been accepted.
+/// Adds warnings to the response to a successful write.
 pub(super) fn warn(
     response: HttpResponse,
     mut warnings: Vec<String>,
@@ -29,7 +28,7 @@ pub(super) fn warn(
     respond::with_warnings(response, &warnings)
 }
 
-/// Returns what a workload lacks.
+/// Returns the missing required fields of a workload.
 fn of_workload(kind: &str, object: &Value) -> Vec<String> {
     let spec = &object["spec"];
     let pod = match kind {
@@ -53,7 +52,7 @@ fn of_workload(kind: &str, object: &Value) -> Vec<String> {
     warnings
 }
 
-/// Returns whether there are wanted labels, and all are among the others.
+/// Returns whether `wanted` is an object and `labels` contains all of its entries.
 fn matches_labels(wanted: &Value, labels: &Value) -> bool {
     wanted.as_object().is_some_and(|wanted| wanted.iter().all(|(name, value)| labels[name] == *value))
 }

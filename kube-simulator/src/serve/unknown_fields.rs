@@ -1,6 +1,5 @@
-//! `fieldValidation`: what becomes of fields that the schema of a custom resource does not know.
-//!
-//! The simulator has no schemas of built-in kinds, so it can't tell their unknown fields and keeps them.
+//! `fieldValidation`: unknown fields in custom resources. Unknown fields of built-in kinds are kept, because
+//! the simulator has no schemas for them.
 
 use serde_json::Value;
 
@@ -10,7 +9,7 @@ use crate::schema;
 use crate::status::{self, Refusal};
 use crate::writes::Body;
 
-/// Refuses a body with unknown fields if the client is strict, or gives the warnings to send along.
+/// Returns the warnings about unknown fields, or an error if validation is strict.
 pub(super) fn judge(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
     let wanted = call.recorded.parameter("fieldValidation").unwrap_or_default();
     let strict = match wanted.as_str() {

@@ -1,9 +1,9 @@
-//! A watch over a WebSocket, as browsers and Java clients open it: each event is a message, text for JSON and binary
-//! for the rest.
+//! A watch over a WebSocket, as browsers and Java clients open it: each event is a message, text for JSON and
+//! binary otherwise.
 //!
-//! The rules are those of the real server's handler (`golang.org/x/net/websocket`): a client says its origin, names one
-//! subprotocol at most, which it gets, and what it sends is not looked at. A watch that is refused is refused before, with
-//! the same answers as any other. Faults and injections count and replace the bytes of events, not of frames.
+//! The rules are those of the real server's handler (`golang.org/x/net/websocket`). The client sends its
+//! origin and at most one subprotocol; its messages are ignored. Errors before the upgrade are ordinary
+//! responses. Faults and injections count and replace the bytes of events, not of frames.
 
 use std::io;
 
@@ -30,14 +30,14 @@ use super::body::ResponseBody;
 use super::respond::{self, Events, HttpResponse};
 use super::service::{OneByOne, Service};
 
-/// A watch that is to go on in messages, once its connection has been handed over.
+/// A watch that continues as messages after the connection is upgraded.
 pub(super) struct Conversation {
     upgrade: OnUpgrade,
     events: ResponseBody,
     text: bool,
 }
 
-/// Answers a request; with a conversation, if it has asked for one and may have it.
+/// Answers a request. The conversation is present if the client has requested a WebSocket successfully.
 pub(super) async fn answer(
     mut service: Service,
     mut request: Request<Incoming>,
@@ -59,7 +59,7 @@ pub(super) async fn answer(
 }
 
 impl Conversation {
-    /// Sends the events until they or the client end.
+    /// Sends the events until the stream ends or the client disconnects.
     pub(super) async fn hold(mut self) {
         let upgraded = match self.upgrade.await {
             Ok(upgraded) => TokioIo::new(upgraded),
@@ -74,7 +74,7 @@ impl Conversation {
                         Ok(bytes) if !bytes.is_empty() => socket.send(message(bytes, self.text)).await,
                         _ => Ok(()),
                     },
-                    // The connection breaks off.
+                    // A fault breaks the connection off.
                     Some(Err(_)) => return,
                     None => {
                         let farewell = CloseFrame { code: CloseCode::Normal, reason: "".into() };
@@ -95,7 +95,7 @@ impl Conversation {
     }
 }
 
-/// Makes a message of an event, which a fault may have cut within a character.
+/// Converts an event to a message. A fault may have cut the event within a UTF-8 character.
 fn message(event: Bytes, text: bool) -> Message {
     let kind = if text { Data::Text } else { Data::Binary };
     Message::Frame(Frame::message(event, OpCode::Data(kind), true))
@@ -106,7 +106,7 @@ fn is_asked_for(headers: &HeaderMap) -> bool {
     upgrade && value(headers, &CONNECTION).to_ascii_lowercase().contains("upgrade")
 }
 
-/// Returns the response that hands the connection over, or why there is none.
+/// Returns the upgrade response, or the error.
 fn shake_hands(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'static str)> {
     let key = value(headers, &SEC_WEBSOCKET_KEY);
     if key.is_empty() {
@@ -126,7 +126,7 @@ fn shake_hands(headers: &HeaderMap) -> Result<HttpResponse, (StatusCode, &'stati
     let mut switch = Response::new(ResponseBody::whole(Bytes::new()));
     *switch.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let mut say = |name: HeaderName, text: &str| {
-        // All of it came from a header, or is base64.
+        // All characters come from a header or are base64.
         switch.headers_mut().extend(HeaderValue::from_str(text).ok().map(|value| (name, value)));
     };
     say(UPGRADE, "websocket");

@@ -1,5 +1,5 @@
-//! What is said to an object that a client wants to store: all have metadata that follow rules, custom resources have
-//! schemas, and their definitions rules of their own.
+//! Admission: checks and completes objects before they are stored. All objects have rules for metadata, custom
+//! resources have schemas, and custom resource definitions have their own rules.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -11,7 +11,7 @@ use crate::resource::ResourceKind;
 use crate::schema;
 use crate::status::{self, FieldError, Refusal};
 
-/// Prunes, fills in and checks an object.
+/// Prunes and validates an object and applies defaults.
 pub(super) fn admit(kind: &ResourceKind, body: &mut Body) -> Result<(), Refusal> {
     limits::check_depth(body)?;
     let mut errors = metadata::check(body);
@@ -53,7 +53,7 @@ fn admit_definition(body: &mut Body) -> Vec<FieldError> {
     Definition::read(&Value::Object(body.clone())).err().into_iter().collect()
 }
 
-/// Takes what a secret says in plain text over into its data, and gives it a type.
+/// Moves a secret's `stringData` into `data`, and sets its default type.
 fn encode_secret(body: &mut Body) {
     if let Some(Value::Object(plain)) = body.remove("stringData") {
         let data = object_mut(body, "data");

@@ -1,4 +1,4 @@
-//! Server-side apply: who may, on what, and what becomes of conflicts.
+//! Server-side apply: checks of the configuration, and conflicts.
 
 use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
@@ -13,7 +13,7 @@ use crate::ownership::{self, Conflict, Manager, Operation};
 use crate::resource::ResourceKind;
 use crate::status::{self, FieldError, Refusal};
 
-/// Applies a configuration to an object, which is created if there is none.
+/// Applies a configuration to an object, and creates the object if it is missing.
 pub(super) fn apply(
     writer: &Writer<'_>,
     name: &str,
@@ -30,7 +30,7 @@ pub(super) fn apply(
             if part == Part::Status {
                 return Err(status::not_found(kind, name));
             }
-            // What is there already has its name; what is new has to say it.
+            // An existing object has its name; a configuration for a new object must contain it.
             check_name(configuration, name)?;
             if let Some(uid) = metadata_str(configuration, "uid") {
                 let why = format!(
@@ -56,7 +56,7 @@ pub(super) fn apply(
     })
 }
 
-/// Checks a configuration for an object of a kind, and returns the part of it that counts.
+/// Checks a configuration and returns its relevant part.
 pub(super) fn check(
     kind: &ResourceKind,
     writer: &Writer<'_>,
@@ -78,7 +78,7 @@ pub(super) fn check(
     metadata.entry("name").or_insert_with(|| name.into());
     check_name(&applied, name)?;
     check_duplicates(kind, &format!("{namespace}/{name}"), &applied)?;
-    // What the other side of the object says does not count, and is not owned.
+    // Fields outside the written part are ignored and not owned.
     match part {
         Part::Status => {
             applied
@@ -91,7 +91,7 @@ pub(super) fn check(
     Ok(applied)
 }
 
-/// Unlike other writes, a configuration has to say what it is.
+/// Checks that a configuration has `apiVersion` and `kind`, which other writes can omit.
 fn check_says_type(applied: &Body) -> Result<(), Refusal> {
     let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -102,7 +102,7 @@ fn check_says_type(applied: &Body) -> Result<(), Refusal> {
     Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }
 
-/// Refuses a configuration whose keyed lists or sets have an element twice, which could not be owned.
+/// Returns an error if a keyed list or set contains an element twice, because such elements cannot be owned.
 fn check_duplicates(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
     let what = match ownership::duplicates(kind, applied).as_slice() {
         [] => return Ok(()),
@@ -133,7 +133,7 @@ pub(super) fn conflict(kind: &ResourceKind, name: &str, conflicts: &[Conflict]) 
     refusal
 }
 
-/// Lists the conflicts, by manager if there are several.
+/// Lists the conflicts, grouped by manager if there are several.
 fn describe(conflicts: &[Conflict]) -> String {
     if let [one] = conflicts {
         return format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.field);

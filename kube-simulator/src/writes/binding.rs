@@ -1,4 +1,4 @@
-//! What schedulers ask of pods: bindings.
+//! Bindings, which schedulers create to assign pods to nodes.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::{Outcome, Writer, object_mut};
 use crate::resource::ResourceKind;
 use crate::status::{self, Refusal};
 
-/// Puts a pod on a node, once.
+/// Assigns a pod to a node. A pod can be bound only once.
 pub(super) fn bind(writer: &Writer<'_>, name: &str, binding: &Value) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     let node = binding["target"]["name"].as_str().filter(|node| !node.is_empty());
@@ -36,7 +36,7 @@ pub(super) fn bind(writer: &Writer<'_>, name: &str, binding: &Value) -> Result<O
         }
         let mut after = before.clone();
         object_mut(&mut after, "spec").insert("nodeName".to_owned(), node.into());
-        // The status goes along with the rest here, so it is written as the server itself does: in one step.
+        // The server writes spec and status in one step here.
         let scheduled = json!({ "type": "PodScheduled", "status": "True", "lastTransitionTime": now });
         let status = object_mut(&mut after, "status");
         let conditions = status.entry("conditions").or_insert_with(|| json!([]));

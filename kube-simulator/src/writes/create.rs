@@ -14,15 +14,15 @@ use crate::ownership;
 use crate::resource::ResourceKind;
 use crate::status::{self, FieldError, Refusal};
 
-/// The longest generated name; the prefix is cut to leave room for the suffix.
+/// Maximum length of a generated name. A longer prefix is shortened.
 const LONGEST_GENERATED_NAME: usize = 63;
 
-/// Whose write it is.
+/// The source of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// A client's, over HTTP: the server alone decides on UID, creation time, generation and first status.
+    /// A client, over HTTP. The server alone sets UID, creation time, generation and first status.
     Client,
-    /// The test's own: what it gives is stored, and only what it leaves out is filled in.
+    /// The test itself. Its values are stored, and only missing fields are filled in.
     Trusted,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn create(writer: &Writer<'_>, mut body: Body, guard: Guard) -> Resul
     })
 }
 
-/// Refuses what etcd does not take as a new object. A dry run does not come to that.
+/// Returns an error if etcd would reject the new object. A dry run does not reach etcd.
 pub(super) fn check_storable(body: &Body) -> Result<(), Refusal> {
     if metadata_str(body, "resourceVersion").is_some_and(|version| version != "0") {
         return Err(status::internal("resourceVersion should not be set on objects to be created"));
@@ -78,9 +78,10 @@ fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard
     Ok(name)
 }
 
-/// Refuses names that can't be path segments, and of clients, where the kind is strict, those that are no DNS names.
+/// Returns an error if the name cannot be a path segment, or if a client's name is not the DNS name that the kind
+/// requires.
 fn check_name(kind: &ResourceKind, name: &str, guard: Guard) -> Result<(), Refusal> {
-    // Roles and what binds them may be called `system:something`.
+    // Names of roles and role bindings can be like `system:something`.
     let is_strict = guard == Guard::Client && kind.group != "rbac.authorization.k8s.io";
     let wrong = match name {
         _ if is_strict => naming::subdomain(name),
@@ -96,8 +97,8 @@ fn check_name(kind: &ResourceKind, name: &str, guard: Guard) -> Result<(), Refus
     Err(status::invalid(&kind.group, &kind.kind, name, wrong.iter().map(error).collect()))
 }
 
-/// Makes of a client's body, whose type and name are settled, a new object: without what only the server decides, and
-/// with what the server and the schema add.
+/// Converts a client's body with known type and name into a new object. Removes fields that only the server sets, and
+/// adds the fields of the server and the schema.
 pub(super) fn prepare(
     kind: &ResourceKind,
     body: &mut Body,
@@ -107,7 +108,7 @@ pub(super) fn prepare(
     if guard == Guard::Client {
         settle_status(kind, body);
         if kind.is_built_in() && kind.scale.is_some() {
-            // The only default of a built-in spec that `/scale` can't do without.
+            // `/scale` needs this default of a built-in spec, and no other.
             object_mut(body, "spec").entry("replicas").or_insert_with(|| 1.into());
         }
         if kind.is_namespace() {
@@ -119,7 +120,7 @@ pub(super) fn prepare(
             object_mut(metadata, "labels").insert("kubernetes.io/metadata.name".to_owned(), name);
         }
         drop_empty(metadata);
-        // A generation that nobody counts is the client's own.
+        // For kinds without a counted generation, the client sets it.
         if kind.counts_generations {
             metadata.remove("generation");
         }
@@ -139,8 +140,8 @@ pub(super) fn prepare(
     admission::admit(kind, body)
 }
 
-/// A client can't choose the first status of a kind with a status subresource, but for nodes: a kubelet registers with
-/// what it has.
+/// Sets the first status of a kind with a status subresource. Only for nodes, the client's status is kept, because a
+/// kubelet registers with its status.
 fn settle_status(kind: &ResourceKind, body: &mut Body) {
     let is_given = body.get("status").is_some_and(|status| !status.is_null());
     if !kind.status_subresource || kind.takes_first_status && is_given {
@@ -152,7 +153,7 @@ fn settle_status(kind: &ResourceKind, body: &mut Body) {
     }
 }
 
-/// Returns what is not there yet.
+/// Fills in missing metadata.
 fn fill_in(kind: &ResourceKind, metadata: &mut Map<String, Value>, stamp: &Stamp) {
     let absent = |value: Option<&Value>| value.is_none_or(Value::is_null);
     if absent(metadata.get("uid")) {

@@ -1,8 +1,7 @@
 //! Deleting objects.
 //!
-//! A delete takes effect at once unless something holds the object back: a finalizer, the client's wish that dependants
-//! go first, the content of a namespace or of a custom resource definition, or a kubelet. Then the object is marked,
-//! and goes when what held it back is done.
+//! An object is removed at once unless a finalizer, foreground deletion, the content of a namespace or definition, or
+//! a kubelet blocks the removal. A blocked object is marked, and removed when nothing blocks it any more.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -21,28 +20,28 @@ use crate::status::{self, FieldError, Refusal};
 /// The finalizer of an owner that waits for its dependants.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
-/// The finalizer of an owner whose dependants are to stay.
+/// The finalizer of an owner whose dependants are orphaned.
 pub(crate) const ORPHAN: &str = "orphan";
 
 /// The finalizer of a custom resource definition that is being deleted.
 pub(crate) const CUSTOM_RESOURCES: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// What the options of a delete are called in refusals.
+/// The name of the delete options in errors.
 const OPTIONS: &str = "DeleteOptions";
 
-/// What a client may ask of a delete, in its body or query.
+/// The options of a delete, from its body or query.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct DeleteOptions {
     preconditions: Preconditions,
     pub(crate) dry_run: Vec<String>,
     pub(crate) propagation_policy: Option<Propagation>,
-    /// The old way of saying `Orphan`.
+    /// The deprecated form of `Orphan`.
     pub(crate) orphan_dependents: Option<bool>,
     pub(crate) grace_period_seconds: Option<i64>,
 }
 
-/// What is to become of the objects that the deleted one owns.
+/// The effect of a delete on dependants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) enum Propagation {
     Background,
@@ -73,7 +72,7 @@ struct Preconditions {
 }
 
 impl DeleteOptions {
-    /// Parses the body of a delete, or where there is none, its query.
+    /// Parses the body of a delete, or its query if the body is empty.
     pub(crate) fn parse(body: &[u8], query: &str) -> Result<Self, Refusal> {
         if body.is_empty() { Self::from_query(query) } else { Self::from_body(body) }
     }
@@ -120,7 +119,7 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    /// Refuses to be told in the old way and in the new one what is to become of dependants.
+    /// Returns an error if both the deprecated and the current option set the policy for dependants.
     fn check_one_policy(&self) -> Result<(), Refusal> {
         match (self.propagation_policy, self.orphan_dependents) {
             (Some(policy), Some(_)) => {
@@ -132,22 +131,22 @@ impl DeleteOptions {
         }
     }
 
-    /// Returns whether nothing is to be deleted.
+    /// Returns whether the delete is a dry run.
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run.iter().any(|stage| stage == "All")
     }
 
-    /// Deletes with this policy.
+    /// Returns options with this policy.
     pub(crate) fn propagating(policy: Propagation) -> Self {
         Self { propagation_policy: Some(policy), ..Self::default() }
     }
 
-    /// Refuses to delete another object, or another version of it, than the client means.
+    /// Returns an error if UID or version preconditions do not match the object.
     pub(super) fn check(&self, kind: &ResourceKind, old: &Object) -> Result<(), Refusal> {
         self.preconditions.check(kind, old)
     }
 
-    /// The same, whatever version the object has by now.
+    /// Removes the version precondition.
     pub(super) fn of_any_version(mut self) -> Self {
         self.preconditions.resource_version = None;
         self
@@ -200,7 +199,7 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
     })
 }
 
-/// Adds and removes the finalizers that follow from the client's wishes and from the kind.
+/// Sets the finalizers that the options and the kind require.
 fn hold(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
     let mut held: Vec<String> = finalizers(body).into_iter().map(str::to_owned).collect();
     let wanted = match options.policy() {
@@ -223,29 +222,29 @@ fn hold(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
     }
 }
 
-/// A namespace is marked first, whatever it holds, and then kept until its spec has no finalizers left; the namespace
-/// controller takes its own off when nothing is in it.
+/// Returns whether a namespace must wait. It is marked first, and kept until its spec has no finalizers. The
+/// namespace controller removes its finalizer when the namespace is empty.
 fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
     let controlled = writer.server.settings.habits.controllers;
     writer.served.kind.is_namespace() && (!is_marked || controlled || !spec_finalizers(body).is_empty())
 }
 
-/// When an object that is being deleted is to have ended.
+/// The deletion time and grace period of an object that is being deleted.
 struct Ending {
-    /// None leaves what was said before.
+    /// `None` keeps the previous time.
     at: Option<Timestamp>,
     /// Counted from the first delete.
     seconds: i64,
-    /// Whether it is somebody else's turn to end it.
+    /// Whether another component must end the object.
     waits: bool,
-    /// Whether the object is marked with it before it goes, even if it goes at once.
+    /// Whether the object is marked before it is removed, even if it is removed at once.
     is_told: bool,
 }
 
 impl Ending {
-    /// Returns what a delete makes of an object's ending; none if that stays as it is, because it is no later than what the
-    /// delete asks for (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`).
+    /// Returns the ending that a delete causes. `None` keeps the current one, which is not later than the requested
+    /// one (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`).
     fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
         let wanted = options.grace_period_seconds.map(positive);
         let Some(marked) = metadata_str(body, "deletionTimestamp") else {
@@ -263,13 +262,13 @@ impl Ending {
         }
         let wanted = wanted.filter(|seconds| *seconds < running)?;
         let earlier = later(end, wanted.saturating_sub(running));
-        // Where all the time is over already, only that is left which a kubelet needs to see it.
+        // If the time has already passed, at most one second is left, so that a kubelet still sees the deletion.
         let seconds = if earlier < now { wanted.min(1) } else { wanted };
         Some(Self { at: Some(earlier.max(now)), seconds, waits: wanted > 0, is_told: true })
     }
 }
 
-/// Less than no time at all counts as a second.
+/// Replaces a negative number of seconds by 1.
 fn positive(seconds: i64) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
@@ -279,13 +278,13 @@ fn later(time: Timestamp, seconds: i64) -> Timestamp {
     moved.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
-/// Returns whether objects of the kind end in two steps, as pods do if the builder asks for it.
+/// Returns whether objects of the kind end in two steps: pods do, if the builder enables it.
 fn ends_gracefully(writer: &Writer<'_>) -> bool {
     let kind = &writer.served.kind;
     writer.server.settings.habits.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
-/// Returns how many seconds the object is given to end. Only scheduled pods are, and only if the builder asks for it.
+/// Returns the grace period in seconds. Only scheduled pods have one, and only if the builder enables it.
 fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
     let spec = body.get("spec");
     let is_scheduled =

@@ -1,7 +1,7 @@
-//! What drains ask of pods: evictions, which are deletes that spend what disruption budgets allow.
+//! Evictions, which drains create: deletes that disruption budgets limit.
 //!
-//! The rules and their wording are those of `pkg/registry/core/pod/storage/eviction.go`. The API server itself takes an
-//! eviction off the budget, so that of two at once not both are let through; the controller only counts anew later.
+//! The rules and messages are those of `pkg/registry/core/pod/storage/eviction.go`. The API server itself subtracts
+//! an eviction from the budget, so that two concurrent evictions cannot both use the last disruption.
 
 use http::StatusCode;
 use kube::core::response::{StatusCause, StatusDetails};
@@ -16,13 +16,13 @@ use crate::object::Object;
 use crate::selector::LabelSelector;
 use crate::status::{self, Refusal};
 
-/// Who writes the status of a budget when a pod is evicted.
+/// The field manager that writes the status of a budget when a pod is evicted.
 const API_SERVER: &str = "kube-apiserver";
 
-/// How many evictions may be noted down that the controller has not seen yet.
+/// Maximum number of recorded evictions that the controller has not processed yet.
 const MAX_NOTED: usize = 2_000;
 
-/// Deletes a pod unless its disruption budget forbids it, and takes it off what that allows.
+/// Deletes a pod unless its disruption budget forbids it, and subtracts it from the budget.
 pub(super) fn evict(writer: &Writer<'_>, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
     let options = delete_options(eviction)?;
     let dry_run = writer.options.dry_run || options.is_dry_run();
@@ -46,13 +46,13 @@ fn delete_options(eviction: &Value) -> Result<DeleteOptions, Refusal> {
     }
 }
 
-/// Returns whether nobody is disrupted by the end of a pod: it has none to serve yet, or has ended already.
+/// Returns whether the pod has not started, has finished, or is being deleted. Its eviction disrupts nothing.
 fn ends_anyway(pod: &Object) -> bool {
     let body = Value::Object(pod.decode());
     pod.terminating || matches!(body["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"))
 }
 
-/// Takes the eviction of a pod off its budget, if it has one, or refuses it.
+/// Subtracts the eviction of a pod from its budget, if there is one, or returns an error.
 fn spend(writer: &Writer<'_>, pod: &Object) -> Result<(), Refusal> {
     let (Some(budgets), Some(namespace)) =
         (writer.server.catalogue.at("/apis/policy/v1/poddisruptionbudgets"), writer.namespace)
@@ -72,7 +72,7 @@ fn spend(writer: &Writer<'_>, pod: &Object) -> Result<(), Refusal> {
     }
 }
 
-/// Returns whether a budget is about a pod: one without selector is about none, one with an empty selector about all.
+/// Returns whether a budget selects a pod. A missing selector selects no pods, and an empty selector selects all.
 fn covers(budget: &Value, pod: &Object) -> bool {
     let selector = &budget["spec"]["selector"];
     let parsed = LabelSelector::parse(&selector_text(selector));
@@ -99,8 +99,8 @@ fn spend_of(writer: &Writer<'_>, budgets: &Served, budget: &Object, pod: &Object
     })
 }
 
-/// Returns whether a pod may go because it is not ready: it is none of those that the budget counts on, if those are enough
-/// or if the budget says so.
+/// Returns whether an unready pod can be evicted without using the budget: enough pods are healthy, or the budget
+/// always allows it.
 fn needs_no_budget(budget: &Body, pod: &Object) -> bool {
     let pod = Value::Object(pod.decode());
     let conditions = pod["status"]["conditions"].as_array();
@@ -117,7 +117,7 @@ fn number(budget: &Body, field: &str) -> i64 {
     budget.get("status").and_then(|status| status.get(field)?.as_i64()).unwrap_or(0)
 }
 
-/// Refuses an eviction for which there is nothing left in a budget.
+/// Returns an error if a budget allows no disruption.
 fn check(budget: &Body, name: &str) -> Result<(), Refusal> {
     let generation = budget.get("metadata").and_then(|metadata| metadata.get("generation")?.as_i64());
     if number(budget, "observedGeneration") < generation.unwrap_or(0) {
@@ -161,7 +161,7 @@ fn why_exhausted(budget: &Body, name: &str) -> String {
     }
 }
 
-/// Takes a disruption off a budget, and notes down for its controller which pod that is for.
+/// Subtracts a disruption from a budget, and records the pod for the controller.
 fn take_one(budget: &mut Body, pod: &str, now: &str) {
     let left = number(budget, "disruptionsAllowed") - 1;
     let observed = number(budget, "observedGeneration");
@@ -181,7 +181,7 @@ fn take_one(budget: &mut Body, pod: &str, now: &str) {
     }
 }
 
-/// Says on a pod why it goes, before it does.
+/// Sets the `DisruptionTarget` condition on a pod before it is deleted.
 fn note_eviction(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -> Result<(), Refusal> {
     let now = writer.server.now();
     let key = writer.key(name);
@@ -203,7 +203,7 @@ fn note_eviction(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -> Re
     })
 }
 
-/// Sets a condition; one that said the same already goes on since when it did.
+/// Sets a condition. If its status does not change, its transition time is kept.
 fn set_condition(status: &mut Body, mut condition: Value) {
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     let Value::Array(conditions) = conditions else {

@@ -1,4 +1,4 @@
-//! Checks that a body is what its URL says it is.
+//! Checks that a body matches its URL.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use crate::object::Object;
 use crate::resource::ResourceKind;
 use crate::status::{self, FieldError, Refusal};
 
-/// Checks `apiVersion` and `kind`, which a body may leave out, settles the namespace, and converts the body into the version
-/// in which it is stored.
+/// Checks `apiVersion` and `kind`, which a body can omit, sets the namespace, and converts the body to the stored
+/// version.
 pub(super) fn check_type_and_namespace(
     kind: &ResourceKind,
     namespace: Option<&str>,
@@ -23,7 +23,7 @@ pub(super) fn check_type_and_namespace(
     Ok(())
 }
 
-/// Checks that a body that is to replace an object bears that object's name.
+/// Checks that the name in the body is the name in the URL.
 pub(super) fn check_name(body: &Body, name: &str) -> Result<(), Refusal> {
     let Some(given) = metadata_str(body, "name") else {
         return Err(status::bad_request(format!(
@@ -38,7 +38,7 @@ pub(super) fn check_name(body: &Body, name: &str) -> Result<(), Refusal> {
     )))
 }
 
-/// Refuses to give an object another UID by a patch.
+/// Returns an error if a patch changes the UID.
 pub(super) fn check_same_uid(kind: &ResourceKind, old: &Object, after: &Body) -> Result<(), Refusal> {
     match metadata_str(after, "uid") {
         Some(uid) if uid != &*old.uid => {
@@ -69,7 +69,7 @@ fn check_type(kind: &ResourceKind, body: &Body) -> Result<(), Refusal> {
     Err(status::invalid(&kind.group, given, name, vec![error]))
 }
 
-/// The refusal of an object of another type than the path's, for kinds that the server has a type for.
+/// Returns the error for an object of another type than the path's, for kinds with a Go type.
 fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal {
     let version = api_version.rsplit('/').next().unwrap_or(api_version);
     let why = if api_version == kind.api_version() {
@@ -81,7 +81,7 @@ fn another_type(kind: &ResourceKind, api_version: &str, given: &str) -> Refusal 
     status::bad_request(message)
 }
 
-/// Says that the server has no type for a kind.
+/// Returns the message that the server has no type for a kind.
 pub(super) fn no_kind(kind: &str, api_version: &str) -> String {
     format!(
         "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""

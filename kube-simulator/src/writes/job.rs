@@ -1,4 +1,4 @@
-//! What a real server adds to a new Job, without which a Job controller can't tell its pods.
+//! The labels and selector that a real server adds to a new Job. A Job controller finds its pods by them.
 //!
 //! Counterpart: `generateSelector` in `k8s.io/kubernetes/pkg/registry/batch/job`.
 
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{Body, metadata_str, object_mut};
 
-/// The labels of a Job's pods that carry its name and its UID, in their old and new spelling.
+/// The labels of a Job's pods for its name, in their old and new form.
 const NAME_LABELS: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
 
-/// Has a Job select its pods by its UID, unless it says that it selects them by itself.
+/// Makes a Job select its pods by its UID, unless it has a manual selector.
 pub(super) fn select_by_uid(job: &mut Body) {
     let is_manual = job.get("spec").and_then(|spec| spec.get("manualSelector")) == Some(&Value::Bool(true));
     if is_manual {

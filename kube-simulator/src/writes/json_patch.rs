@@ -15,7 +15,7 @@ const MAX_OPERATIONS: usize = 10_000;
 /// Maximum number of bytes that all copies of one patch add together.
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 
-/// Applies a patch to a document. A refused patch leaves the document half changed.
+/// Applies a patch to a document. A failed patch leaves the document partly changed.
 pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<(), Refusal> {
     if patch.len() > MAX_OPERATIONS {
         let operations = patch.len();
@@ -39,7 +39,7 @@ pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<()
     Ok(())
 }
 
-/// Refuses an operation that nests values too deeply.
+/// Returns an error if an operation nests values too deeply.
 ///
 /// Each operation is checked before it is applied, because dropping a value of unlimited depth overflows the stack.
 fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refusal> {
@@ -47,7 +47,7 @@ fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refus
         PatchOperation::Add(add) => (&add.path, Some(&add.value)),
         PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value)),
         PatchOperation::Copy(copy) => (&copy.path, document.pointer(copy.from.as_str())),
-        // A move to a place that is no deeper than the old one adds no depth.
+        // A move to a place that is not deeper adds no depth.
         PatchOperation::Move(moved) if moved.path.count() > moved.from.count() => {
             (&moved.path, document.pointer(moved.from.as_str()))
         }
@@ -56,7 +56,7 @@ fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refus
     if path.count() + value.map_or(0, limits::depth) > MAX_DEPTH { Err(limits::too_deep()) } else { Ok(()) }
 }
 
-/// The refusal of a patch that does not fit the object. The real server does not say more.
+/// Returns the error for a patch that does not apply to the object. The real server gives no details either.
 pub(super) fn rejected() -> Refusal {
     let message = "the server rejected our request due to an error in our request";
     status::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)

@@ -7,16 +7,16 @@ use crate::status::{self, Refusal};
 
 /// Maximum nesting of an object, in levels.
 ///
-/// A real server takes 10,000 levels. Objects are stored as JSON here, which is parsed with a limit of 128 levels, and
-/// the account of who owns their fields is nested a few levels deeper than they are.
+/// A real server accepts 10,000 levels. Objects are stored as JSON here, which is parsed with a limit of 128 levels,
+/// and `managedFields` is nested a few levels deeper than the fields.
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// Maximum size of an object's JSON, in bytes: etcd's default `--max-request-bytes`.
 const MAX_STORED: usize = 1536 * 1024;
 
-/// Refuses an object that is nested too deeply to be stored.
+/// Returns an error if an object is nested too deeply to be stored.
 ///
-/// `metadata.managedFields` does not count: it is nested as deeply as what it describes, plus a few levels.
+/// `metadata.managedFields` does not count: its depth follows from the fields that it describes.
 pub(super) fn check_depth(body: &Body) -> Result<(), Refusal> {
     let fields = body.iter().flat_map(|(name, value)| match value {
         Value::Object(metadata) if name == "metadata" => {
@@ -28,9 +28,9 @@ pub(super) fn check_depth(body: &Body) -> Result<(), Refusal> {
     if deepest >= MAX_DEPTH { Err(too_deep()) } else { Ok(()) }
 }
 
-/// Refuses an object that is too large for etcd.
+/// Returns an error if an object is too large for etcd.
 ///
-/// `metadata.managedFields` does not count: a real server drops it where the object does not fit with it.
+/// `metadata.managedFields` does not count: a real server drops it if the object is too large with it.
 pub(super) fn check_size(body: &Body) -> Result<(), Refusal> {
     let size = |(name, value): (&String, &Value)| match value {
         Value::Object(metadata) if name == "metadata" => metadata
@@ -60,7 +60,7 @@ pub(super) fn depth(value: &Value) -> usize {
     1 + inner.unwrap_or(0)
 }
 
-/// Returns the length of a value's JSON in bytes, without counting what is escaped twice.
+/// Returns the length of a value's JSON in bytes. Some escaped characters are counted as one byte less.
 pub(super) fn json_size(value: &Value) -> usize {
     match value {
         Value::Null => 4,

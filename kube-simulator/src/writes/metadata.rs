@@ -1,6 +1,6 @@
-//! What the metadata of an object must be, whatever its kind: labels, annotations, finalizers and owners.
+//! Validation of metadata for all kinds: labels, annotations, finalizers and owners.
 //!
-//! The rules and their wording are those of `k8s.io/apimachinery/pkg/api/validation`.
+//! The rules and messages are those of `k8s.io/apimachinery/pkg/api/validation`.
 
 use serde_json::Value;
 
@@ -8,13 +8,13 @@ use super::{Body, finalizers};
 use crate::naming;
 use crate::status::{FieldError, FieldErrors};
 
-/// Finalizers that may go without a domain, because the server itself sets them.
+/// Finalizers that need no domain, because the server itself sets them.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "foregroundDeletion", "orphan"];
 
-/// Maximum length of all annotations together, keys included, in bytes.
+/// Maximum total length of all annotations, including keys, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// Returns all that is wrong with an object's metadata.
+/// Returns all errors in an object's metadata.
 pub(super) fn check(body: &Body) -> Vec<FieldError> {
     let Some(metadata) = body.get("metadata") else {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! What the server makes of a write: the rules between a client's body and a stored version.
+//! Writes: the rules that turn a client's body into a stored version.
 //!
-//! A [`Writer`] is one write with its circumstances. Each of its methods changes one object under its table's lock, and
-//! then lets [`controllers`](crate::controllers) do what follows from that.
+//! A [`Writer`] is one write with its context. Each of its methods changes one object under its table's lock. Then
+//! [`controllers`](crate::controllers) apply the consequences.
 
 mod admission;
 mod apply;
@@ -40,28 +40,28 @@ use crate::ownership::{Manager, Operation};
 use crate::server::Server;
 use crate::status::Refusal;
 
-/// A JSON object on its way into the store.
+/// A JSON object before it is stored.
 pub(crate) type Body = Map<String, Value>;
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The object as it is stored now (or would be, in a dry run). There was none before.
+    /// The new object as it is stored (or would be, in a dry run).
     Created(Arc<Object>),
     /// The object as it is stored now (or would be, in a dry run).
     Stored(Arc<Object>),
-    /// The object's last version; it is gone.
+    /// The last version of the removed object.
     Removed(Arc<Object>),
 }
 
-/// How a client wants its write to be taken. The default is that of the test's own writes.
+/// The options of a write. The default is that of the test's own writes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteOptions {
-    /// Whether nothing is to be stored.
+    /// Whether the write is a dry run.
     pub(crate) dry_run: bool,
-    /// Who owns the fields that are written; none keeps no account of it.
+    /// The owner of the written fields. With `None`, ownership is not recorded.
     pub(crate) manager: Option<String>,
-    /// Whether applying takes fields over that others own.
+    /// Whether apply takes over fields that others own.
     pub(crate) force: bool,
 }
 
@@ -85,7 +85,7 @@ impl Writer<'_> {
         self.settled(update::update(self, name, body, part))
     }
 
-    /// Stores what the test gives in the place of what there was before.
+    /// Replaces an object without the rules for clients.
     pub(crate) fn update_verbatim(&self, body: Body) -> Result<Outcome, Refusal> {
         self.settled(update::update_verbatim(self, body))
     }
@@ -100,18 +100,18 @@ impl Writer<'_> {
         self.settled(delete::delete(self, name, options))
     }
 
-    /// Returns what `/scale` shows of an object.
+    /// Returns the `Scale` of an object.
     pub(crate) fn scale(&self, name: &str) -> Result<Value, Refusal> {
         scale::get(self, name)
     }
 
-    /// Sets the replicas of an object through `/scale`, and gives what that shows then.
+    /// Sets the replicas of an object through `/scale`, and returns the new `Scale`.
     pub(crate) fn rescale(&self, name: &str, change: Rescale<'_>) -> Result<Value, Refusal> {
         let outcome = self.settled(scale::set(self, name, change))?;
         scale::get_from(&self.served.kind, &outcome.into_object())
     }
 
-    /// Puts a pod on a node.
+    /// Assigns a pod to a node.
     pub(crate) fn bind(&self, name: &str, binding: &Value) -> Result<Outcome, Refusal> {
         self.settled(binding::bind(self, name, binding))
     }
@@ -162,12 +162,12 @@ impl Outcome {
     }
 }
 
-/// Borrows `metadata`, making it an empty object if it is none.
+/// Borrows `metadata`, and replaces it by an empty object if it is not an object.
 pub(crate) fn metadata_mut(body: &mut Body) -> &mut Body {
     object_mut(body, "metadata")
 }
 
-/// Borrows a field, making it an empty object if it is none.
+/// Borrows a field, and replaces it by an empty object if it is not an object.
 pub(crate) fn object_mut<'b>(body: &'b mut Body, field: &str) -> &'b mut Body {
     let found = body.entry(field).or_insert_with(|| Value::Object(Map::new()));
     if !found.is_object() {
@@ -179,7 +179,7 @@ pub(crate) fn object_mut<'b>(body: &'b mut Body, field: &str) -> &'b mut Body {
     }
 }
 
-/// Drops empty labels, annotations and lists from `metadata`: to the server they are as good as none.
+/// Removes empty labels, annotations and lists from `metadata`, as the server does.
 fn drop_empty(metadata: &mut Body) {
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         let is_empty = match metadata.get(field) {
@@ -205,7 +205,7 @@ pub(crate) fn finalizers(body: &Body) -> Vec<&str> {
     listed.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Sets the finalizers of an object; none at all is not an empty list, but no field.
+/// Sets the finalizers of an object. An empty list removes the field.
 pub(crate) fn set_finalizers(body: &mut Body, finalizers: Vec<String>) {
     let metadata = metadata_mut(body);
     if finalizers.is_empty() {

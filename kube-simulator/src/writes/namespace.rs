@@ -1,11 +1,11 @@
-//! What a namespace says to objects that are to be created in it, and what holds it back when it is deleted.
+//! Checks of a namespace when objects are created in it, and its own finalizers.
 
 use serde_json::Value;
 
 use super::{Body, Writer, metadata_str, object_mut};
 use crate::status::{self, Refusal};
 
-/// Refuses to create objects in a namespace that is being deleted, or that has to exist and does not.
+/// Returns an error if the namespace is being deleted, or is required and missing.
 pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal> {
     let (Some(name), Some(namespaces)) = (writer.namespace, writer.server.catalogue.at("/api/v1/namespaces"))
     else {
@@ -24,16 +24,16 @@ pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal
     }
 }
 
-/// The finalizer, in the spec of each namespace, of the controller that empties those that are deleted.
+/// The finalizer of the namespace controller, in the spec of each namespace.
 const CONTROLLER: &str = "kubernetes";
 
-/// Returns the finalizers in the spec of a namespace, which has those in its metadata as well.
+/// Returns the finalizers in the spec of a namespace. It can have others in its metadata.
 pub(crate) fn spec_finalizers(namespace: &Body) -> Vec<String> {
     let listed = namespace.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
     listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Sets the finalizers in the spec of a namespace; none at all is not an empty list, but no field.
+/// Sets the finalizers in the spec of a namespace. An empty list removes the field.
 pub(super) fn set_spec_finalizers(namespace: &mut Body, finalizers: Vec<String>) {
     let spec = object_mut(namespace, "spec");
     if finalizers.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn set_spec_finalizers(namespace: &mut Body, finalizers: Vec<String>)
     }
 }
 
-/// Returns a new namespace the finalizer that all have.
+/// Adds the finalizer of the namespace controller.
 pub(super) fn hold(namespace: &mut Body) {
     let mut held = spec_finalizers(namespace);
     if !held.iter().any(|finalizer| finalizer == CONTROLLER) {
@@ -52,7 +52,7 @@ pub(super) fn hold(namespace: &mut Body) {
     set_spec_finalizers(namespace, held);
 }
 
-/// Takes that finalizer off a namespace, and says whether it was there.
+/// Removes the finalizer of the namespace controller, and returns whether it was present.
 pub(crate) fn release(namespace: &mut Body) -> bool {
     let mut held = spec_finalizers(namespace);
     let before = held.len();

@@ -21,13 +21,13 @@ const JSON: &str = "application/json-patch+json";
 pub(crate) enum Patch {
     Merge(Value),
     Strategic(Body),
-    /// A configuration to apply.
+    /// A configuration for server-side apply.
     Apply(Body),
     Json(::json_patch::Patch),
 }
 
 impl Patch {
-    /// Parses a patch by its media type, in CBOR only where the server speaks it.
+    /// Parses a patch by its media type. CBOR is accepted only if the server supports it.
     pub(crate) fn parse(
         kind: &ResourceKind,
         content_type: &str,
@@ -78,7 +78,7 @@ impl Patch {
     }
 }
 
-/// Changes an object by a patch.
+/// Applies a patch to an object.
 pub(super) fn patch(writer: &Writer<'_>, name: &str, patch: &Patch, part: Part) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     if let Patch::Apply(configuration) = patch {

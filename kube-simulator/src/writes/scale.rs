@@ -19,14 +19,14 @@ pub(crate) enum Rescale<'a> {
     Patch(&'a Patch),
 }
 
-/// Returns what `/scale` shows of an object.
+/// Returns the `Scale` of an object.
 pub(super) fn get(writer: &Writer<'_>, name: &str) -> Result<Value, Refusal> {
     let found = writer.served.table.get(&writer.key(name));
     let object = found.ok_or_else(|| status::not_found(&writer.served.kind, name))?;
     get_from(&writer.served.kind, &object)
 }
 
-/// Returns what `/scale` shows of a version of an object.
+/// Returns the `Scale` of a version of an object.
 pub(super) fn get_from(kind: &ResourceKind, object: &Object) -> Result<Value, Refusal> {
     Ok(show(paths(kind)?, &Value::Object(object.decode())))
 }
@@ -58,7 +58,7 @@ pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Resul
     })
 }
 
-/// Applies a `Scale`: the manager owns the replicas of the object, wherever its kind keeps them.
+/// Applies a `Scale`. The manager owns the replicas field of the object.
 fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     let path = &paths(kind)?.spec_replicas;
@@ -79,7 +79,7 @@ fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcom
         let mut after =
             applied.map_err(|conflicts| apply::conflict(kind, name, &of_scale(kind, conflicts)))?;
         if at(&Value::Object(after.clone()), path).is_none() {
-            // In Go, a number is never absent.
+            // In Go, the number is 0 if it is absent.
             set_at(&mut after, path, 0.into());
         }
         take_version(&scale, &mut after);
@@ -87,7 +87,7 @@ fn apply(writer: &Writer<'_>, name: &str, configuration: &Body) -> Result<Outcom
     })
 }
 
-/// Describes conflicts about an object's replicas as those about its `Scale`.
+/// Converts conflicts about an object's replicas to conflicts about its `Scale`.
 fn of_scale(kind: &ResourceKind, mut conflicts: Vec<Conflict>) -> Vec<Conflict> {
     let version = format!(" using {}", kind.api_version());
     for conflict in &mut conflicts {
@@ -108,19 +108,19 @@ fn check_replicas(name: &str, replicas: &Value) -> Result<(), Refusal> {
     Err(status::invalid("autoscaling", "Scale", name, vec![error]))
 }
 
-/// Takes the version over from which a `Scale` was made.
+/// Copies the resource version of a `Scale` to the object, as a precondition.
 fn take_version(scale: &Body, object: &mut Body) {
     if let Some(version) = scale.get("metadata").and_then(|metadata| metadata.get("resourceVersion")) {
         metadata_mut(object).insert("resourceVersion".to_owned(), version.clone());
     }
 }
 
-/// Writes a label selector as text; what is text already stays as it is.
+/// Converts a label selector to text. Text is returned unchanged.
 pub(crate) fn selector_text(selector: &Value) -> String {
     if let Some(text) = selector.as_str() {
         return text.to_owned();
     }
-    // A replication controller has plain labels in the place of a selector.
+    // A replication controller has a map of labels instead of a selector.
     let labels = if selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some() {
         &selector["matchLabels"]
     } else {

@@ -1,11 +1,11 @@
-//! What the server adds of its own to new objects: a UID, the time, and a suffix for generated names.
+//! The values that the server generates for new objects: UID, time, and a suffix for names.
 
 use jiff::Timestamp;
 
-/// The characters of generated names; the server leaves out vowels and look-alikes so that no word comes out.
+/// The characters of generated names. Vowels and look-alikes are excluded to avoid words.
 const NAME_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The server's own contribution to one write.
+/// The generated values of one write.
 #[derive(Clone, Debug)]
 pub(crate) struct Stamp {
     pub(crate) uid: String,
@@ -19,7 +19,7 @@ impl Stamp {
     }
 }
 
-/// Returns a time as the API writes it, in whole seconds.
+/// Formats a time as the API does, in whole seconds.
 pub(crate) fn in_seconds(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }

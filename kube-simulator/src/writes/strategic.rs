@@ -1,7 +1,7 @@
-//! Strategic merge patches: merge patches that know which lists are merged by key, with directives.
+//! Strategic merge patches, with directives and lists that are merged by key.
 //!
-//! Counterpart: apimachinery's `strategicpatch`. Which lists have keys is in [`ListKind`]; of several keys the first
-//! counts here, as in Go's `patchMergeKey`.
+//! Counterpart: apimachinery's `strategicpatch`. [`ListKind`] has the keys of lists. If a list has several keys, only
+//! the first is used, as in Go's `patchMergeKey`.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -126,7 +126,7 @@ fn merge_list(
     Ok(())
 }
 
-/// Puts the elements that `order` names into its order, on the places that they have together; all others stay.
+/// Sorts the elements that `order` names, within the positions that they occupy. Other elements stay in place.
 fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     let name = |element: &Value| match list {
         ListKind::Map(keys) => keys.first().and_then(|key| element.get(key)).map(Value::to_string),
@@ -147,7 +147,7 @@ fn reorder(list: &ListKind, elements: &mut [Value], order: &[Value]) {
     }
 }
 
-/// Returns what a patch says of something that is not there yet.
+/// Returns the value of a patch for a missing field, without directives and nulls.
 fn plain(patch: Body) -> Body {
     let kept = patch.into_iter().filter(|(name, value)| !name.starts_with('$') && !value.is_null());
     kept.map(|(name, value)| (name, without_directives(value))).collect::<Map<_, _>>()
@@ -171,7 +171,7 @@ fn bad(why: &str) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    //! What patches of each form make of a pod.
+    //! The effects of each form of patch on a pod.
 
     use serde_json::{Value, json};
 

@@ -18,22 +18,22 @@ use crate::resource::ResourceKind;
 use crate::status::{self, FieldError, Refusal};
 use crate::storage::Transaction;
 
-/// Metadata that only the server changes.
+/// Metadata that clients cannot change.
 const SERVER_OWNED: [&str; 6] =
     ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
 /// The part of an object that a write may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Everything but the status, for kinds that have a status subresource; else everything.
+    /// Everything; for kinds that have a status subresource, everything except the status.
     Main,
-    /// The status; for most built-in kinds labels and annotations as well.
+    /// The status; for most built-in kinds, labels and annotations too.
     Status,
-    /// As `Main`, through `/scale`.
+    /// Like `Main`, through `/scale`.
     Scale,
-    /// As `Main`, and the finalizers in the spec of a namespace, which other writes leave alone.
+    /// Like `Main`, and the finalizers in the spec of a namespace, which other writes do not change.
     Finalizers,
-    /// Everything, as the server itself writes.
+    /// Everything. The server itself writes like this.
     Whole,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn update(
     })
 }
 
-/// Creates an object that was to be replaced and is not there.
+/// Creates the object of a PUT if it is missing.
 fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Outcome, Refusal> {
     if let Some(uid) = metadata_str(&body, "uid") {
         let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
@@ -73,8 +73,8 @@ fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Out
     create::create(writer, body, Guard::Client)
 }
 
-/// Stores what the test gives, whatever there was before. A stale `resourceVersion` is refused, and an object that
-/// is being deleted goes when its last finalizer does.
+/// Replaces or creates an object without the rules for clients. A stale `resourceVersion` is an error. An object that
+/// is being deleted is removed with its last finalizer.
 pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     check_type_and_namespace(kind, writer.namespace, &mut body)?;
@@ -91,11 +91,11 @@ pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Out
     })
 }
 
-/// Returns whether an object is being deleted and nothing holds it back any more.
+/// Returns whether an object is being deleted and nothing blocks its removal.
 fn goes_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
     let metadata = body.get("metadata");
     let grace = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64());
-    // The controller looks for itself whether a namespace can go, but for one that is let go by somebody else.
+    // The controller checks whether a namespace is empty, unless the write removes spec finalizers.
     let is_controlled = writer.server.settings.habits.controllers && part != Part::Finalizers;
     let waits_for_content =
         writer.served.kind.is_namespace() && (is_controlled || !spec_finalizers(body).is_empty());
@@ -105,7 +105,7 @@ fn goes_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
         && !waits_for_content
 }
 
-/// Fills in UID and creation time from the old version where the new one leaves them out.
+/// Copies a missing UID and creation time from the old version.
 fn keep_identity(old: &Object, body: &mut Body) {
     let given = metadata_mut(body);
     let missing: Vec<_> =
@@ -123,18 +123,18 @@ fn keep_identity(old: &Object, body: &mut Body) {
 pub(super) struct Change {
     pub(super) after: Body,
     pub(super) part: Part,
-    /// Whether `after` says already who owns what.
+    /// Whether `after` already has its final `managedFields`.
     pub(super) owners_settled: bool,
 }
 
 impl Change {
-    /// A change whose manager owns what is different.
+    /// Creates a change whose manager owns the changed fields.
     pub(super) fn new(after: Body, part: Part) -> Self {
         Self { after, part, owners_settled: false }
     }
 }
 
-/// Puts `after` in the place of `old`, whose content is `before`, under the rules for clients.
+/// Replaces `old`, whose content is `before`, by `after`, under the rules for clients.
 pub(super) fn replace(
     transaction: &mut Transaction<'_>,
     writer: &Writer<'_>,
@@ -169,7 +169,7 @@ pub(super) fn replace(
         ownership::note_write(kind, before, &mut after, &writer.manager(part, &now));
     }
     if after == *before {
-        // The server does not store an update that changes nothing: no event, no new resource version.
+        // The server does not store an unchanged object: there is no event and no new resource version.
         return Ok(Outcome::Stored(old.clone()));
     }
     count_generation(kind, before, &mut after, part);
@@ -190,7 +190,7 @@ pub(super) fn replace(
     Ok(Outcome::Stored(transaction.put(&old.key, after)))
 }
 
-/// Refuses a write that marks an object for deletion by itself, or holds one back anew that is to go.
+/// Returns an error if a write sets the deletion timestamp, or adds finalizers to an object that is being deleted.
 fn check_deletion(kind: &ResourceKind, name: &str, before: &Body, after: &Body) -> Result<(), Refusal> {
     let refuse = |error| Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
     let marked = metadata_str(before, "deletionTimestamp");
@@ -213,7 +213,7 @@ fn check_deletion(kind: &ResourceKind, name: &str, before: &Body, after: &Body) 
     refuse(FieldError::forbidden("metadata.finalizers", &why))
 }
 
-/// Refuses a write that was made from another version, or for another object of the same name.
+/// Returns an error if the resource version or UID differs from that of the stored object.
 fn check_preconditions(kind: &ResourceKind, old: &Object, after: &Body) -> Result<(), Refusal> {
     let given = metadata_str(after, "resourceVersion").map(parse_uint).transpose();
     let given = given.map_err(status::internal)?.unwrap_or(0);
@@ -223,7 +223,7 @@ fn check_preconditions(kind: &ResourceKind, old: &Object, after: &Body) -> Resul
     check_uid(kind, old, metadata_str(after, "uid"))
 }
 
-/// Refuses what is meant for another object of the same name.
+/// Returns an error if the wanted UID differs.
 pub(super) fn check_uid(kind: &ResourceKind, old: &Object, wanted: Option<&str>) -> Result<(), Refusal> {
     match wanted {
         Some(uid) if uid != old.uid.as_ref() => Err(status::conflict(
@@ -259,7 +259,7 @@ fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> B
             copy_or_remove(given, metadata, field);
         }
     }
-    // Who owns what has been settled for the whole object.
+    // Ownership was computed for the whole object.
     let given = metadata_mut(&mut after).remove("managedFields");
     if let Some(given) = given {
         metadata_mut(&mut kept).insert("managedFields".to_owned(), given);
@@ -268,7 +268,7 @@ fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> B
 }
 
 fn keep_server_owned(before: &Body, after: &mut Body) {
-    // A client may have written in another version than the one that is stored.
+    // The client may have used another API version than the stored one.
     copy_or_remove(before, after, "kind");
     copy_or_remove(before, after, "apiVersion");
     let Some(Value::Object(old)) = before.get("metadata") else {
@@ -281,8 +281,8 @@ fn keep_server_owned(before: &Body, after: &mut Body) {
     copy_or_remove(old, metadata, "resourceVersion");
 }
 
-/// Counts the change of anything but the metadata, and for some kinds of a part of that. A status that has a path of its
-/// own does not count.
+/// Increments the generation if anything but the metadata has changed; some kinds also count part of the metadata. A
+/// status with its own path does not count.
 fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
     if !kind.counts_generations || part == Part::Status {
         return;
