@@ -1,5 +1,5 @@
-//! `#[informer(...)]` as it is written: every value with its place in the source, so that a mistake is reported there.
-//! What the values mean is settled in `model.rs`.
+//! Parses `#[informer(...)]`. Every value keeps its span, so that errors point at it.
+//! `model.rs` interprets the values.
 
 use proc_macro2::Span;
 use syn::meta::ParseNestedMeta;
@@ -9,7 +9,7 @@ use syn::{Attribute, Expr, LitStr, Path, Result, Token, Type};
 
 use crate::mistake::{mistake, nearest};
 
-/// Every name that `#[informer(...)]` knows.
+/// The names that `#[informer(...)]` accepts.
 const NAMES: [&str; 16] = [
     "accessor",
     "beside",
@@ -29,10 +29,10 @@ const NAMES: [&str; 16] = [
     "version",
 ];
 
-/// Every name that `index(...)` knows.
+/// The names that `index(...)` accepts.
 const INDEX_NAMES: [&str; 4] = ["name", "path", "value", "with"];
 
-/// The attributes of one derive; each `None` where it isn't given.
+/// The attributes of one derive; absent attributes are `None`.
 #[derive(Default)]
 pub(crate) struct Attributes {
     pub(crate) group: Option<LitStr>,
@@ -53,9 +53,9 @@ pub(crate) struct Attributes {
     pub(crate) indices: Vec<IndexAttribute>,
 }
 
-/// `index(...)`.
+/// One `index(...)` attribute.
 pub(crate) struct IndexAttribute {
-    /// Of the word `index`.
+    /// The span of the word `index`.
     pub(crate) span: Span,
     pub(crate) name: Option<LitStr>,
     pub(crate) path: Option<LitStr>,
@@ -138,7 +138,7 @@ impl IndexAttribute {
     }
 }
 
-/// Takes a value in, unless there is one.
+/// Stores a value in `place`. Fails if `place` already has one.
 fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Result<()> {
     if place.is_some() {
         let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
@@ -158,7 +158,7 @@ fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
     value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
 }
 
-/// Reads `= something` that is Rust, and not text.
+/// Reads `= something`, where the value is Rust code and not a string literal.
 fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
     let form = || format!("write `{} = {example}`", name_of(&meta.path));
     if !meta.input.peek(Token![=]) {
@@ -176,7 +176,7 @@ fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
     value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
 }
 
-/// Reads a word that stands alone.
+/// Reads a name without a value.
 fn flag(meta: &ParseNestedMeta<'_>) -> Result<Span> {
     if meta.input.is_empty() || meta.input.peek(Token![,]) {
         return Ok(meta.path.span());

@@ -1,7 +1,7 @@
-//! `index(...)`: which values an object has, by a path through its fields or by a function.
+//! `index(...)`: index values from a path of fields or from a function.
 //!
-//! The fact people get wrong: a path names Rust's fields (`spec.node_name`), not those of the JSON (`spec.nodeName`).
-//! `prune(...)` is the other way round, as what it names may have no field at all.
+//! Note: a path names Rust fields (`spec.node_name`), and `prune(...)` names JSON fields (`spec.nodeName`), because
+//! pruned fields need not exist in the Rust type.
 
 use proc_macro2::{Ident, Span};
 use syn::{Expr, LitStr, Result, Type};
@@ -10,10 +10,10 @@ use crate::attributes::IndexAttribute;
 use crate::mistake::{Mistakes, mistake};
 use crate::names::ident;
 
-/// What the store calls its own indices.
+/// The names of the store's own indices.
 const TAKEN: [&str; 2] = ["namespace", "labels"];
 
-/// The methods of `SharedIndexInformer`, which would be found in place of an index's.
+/// The methods of `SharedIndexInformer`, which would hide an index method of the same name.
 const METHODS: [&str; 32] = [
     "add_async_event_handler",
     "add_async_event_handler_with",
@@ -51,20 +51,20 @@ const METHODS: [&str; 32] = [
 
 /// An index.
 pub(crate) struct Index {
-    /// The method that looks a value up; also the name of the index in the store.
+    /// The lookup method; also the name of the index in the store.
     pub(crate) name: Ident,
     /// The method that returns the handle.
     pub(crate) handle: Ident,
     pub(crate) values: Values,
-    /// Where the values are described in the source.
+    /// The span of `path` or `with`.
     pub(crate) span: Span,
     /// The type of the values; `None` for `String`.
     pub(crate) value: Option<Type>,
-    /// The description in the documentation.
+    /// The description in the generated documentation.
     pub(crate) description: String,
 }
 
-/// How the values of an object are found.
+/// The source of an object's index values.
 pub(crate) enum Values {
     Path(Vec<Segment>),
     With(Expr),
@@ -73,11 +73,11 @@ pub(crate) enum Values {
 /// One step of a path.
 pub(crate) struct Segment {
     pub(crate) field: Ident,
-    /// `["app"]` after it: the entry of a map.
+    /// The map entry that follows the field, as in `["app"]`.
     pub(crate) key: Option<String>,
 }
 
-/// Checks all indices; those that are well-formed are returned, though others may not be.
+/// Checks all indices and returns the valid ones.
 pub(crate) fn indices(attributes: Vec<IndexAttribute>, mistakes: &mut Mistakes) -> Vec<Index> {
     let mut indices: Vec<Index> = Vec::new();
     for attribute in attributes {
@@ -131,7 +131,7 @@ impl Index {
     }
 }
 
-/// The name of the method that returns the handle.
+/// Returns the name of the method that returns the handle.
 fn handle_name(name: &str) -> String {
     format!("{name}_index")
 }
@@ -162,7 +162,7 @@ fn method_name(name: &LitStr) -> Result<Ident> {
     })
 }
 
-/// Splits `spec.labels["app"].name` into its steps.
+/// Splits `spec.labels["app"].name` into its segments.
 fn segments(path: &LitStr) -> Result<Vec<Segment>> {
     const FORM: &str = "write field names joined by dots, as in `spec.image`, \
                         or `metadata.labels[\"app\"]` for an entry of a map";
@@ -197,7 +197,7 @@ fn segments(path: &LitStr) -> Result<Vec<Segment>> {
     }
 }
 
-/// A field, which may be called like a keyword.
+/// Parses a field name, as a raw identifier if the name is a keyword.
 fn field(name: &str, span: Span) -> Option<Ident> {
     let is_keyword = ["self", "Self", "super", "crate", "_"].contains(&name);
     let raw = || if is_keyword { None } else { syn::parse_str::<Ident>(&format!("r#{name}")).ok() };

@@ -1,4 +1,4 @@
-//! [`Model`]: what a derive is asked for, checked. Every mistake that can be seen from the attributes is found here.
+//! [`Model`]: the checked input of a derive. All errors that depend only on the attributes are found here.
 
 use std::time::Duration;
 
@@ -15,45 +15,45 @@ use crate::names;
 use crate::place::Place;
 use crate::prune;
 
-/// All there is to know for writing the code.
+/// The input of code generation.
 pub(crate) struct Model {
     pub(crate) vis: Visibility,
-    /// The type that informers are for.
+    /// The type of the informers' objects.
     pub(crate) object: Ident,
     /// The path of informer-factory.
     pub(crate) door: Path,
-    /// What `kube::Resource` is to say of the type, where the derive implements it.
+    /// The data for `kube::Resource`, if the derive implements that trait.
     pub(crate) view: Option<View>,
-    /// Where the accessors are; `None` where the user names no group.
+    /// The place of the accessors; `None` if the user names no group.
     pub(crate) place: Option<Place>,
     pub(crate) prune: Vec<String>,
     pub(crate) default_resync: Option<Duration>,
     pub(crate) indices: Vec<Index>,
 }
 
-/// A type that has only the fields that its user named.
+/// A slim view: a type with only the fields that its user declares.
 pub(crate) struct View {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
-    /// Where the type of its field `metadata` stands.
+    /// The span of the type of the field `metadata`.
     pub(crate) metadata: Span,
 }
 
-/// The names of a resource, checked.
+/// The checked names of a resource.
 pub(crate) struct Identity {
     pub(crate) group: LitStr,
     pub(crate) version: LitStr,
-    /// The accessor, where the user gives none.
+    /// The default name of the accessor.
     pub(crate) accessor: String,
-    /// Where the name of the type stands, after which it is called then.
+    /// The span of the type's name, for errors about the default accessor.
     pub(crate) object: Span,
 }
 
 impl Model {
-    /// Reads an item; `None` if kube's own derive will report what is wrong with it.
+    /// Reads an item. Returns `None` if kube's own derive reports the error.
     pub(crate) fn read(input: &DeriveInput) -> Result<Option<Self>> {
         let attributes = Attributes::read(&input.attrs)?;
         let of_kube = KubeAttribute::exists(&input.attrs);
@@ -99,7 +99,7 @@ impl Model {
     }
 }
 
-/// Refuses what can't be an object.
+/// Rejects items that cannot be objects.
 fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
     const FORM: &str = "`#[derive(Informer)]` is for structs with named fields";
     let kind = match &input.data {
@@ -119,7 +119,7 @@ fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what `#[kube(...)]` says already: two answers to one question would sooner or later differ.
+/// Rejects attributes that `#[kube(...)]` already sets, because the two could differ.
 fn said_twice(attributes: &Attributes, mistakes: &mut Mistakes) {
     let texts = [
         ("group", attributes.group.as_ref()),
@@ -140,7 +140,7 @@ fn said_twice(attributes: &Attributes, mistakes: &mut Mistakes) {
     }
 }
 
-/// Refuses what says where an accessor is, beside what says that there is none.
+/// Rejects attributes that describe an accessor, if `no_accessor` is set.
 fn without_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
     if attributes.no_accessor.is_none() {
         return;
@@ -157,7 +157,7 @@ fn without_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
     }
 }
 
-/// A type that implements `kube::Resource` itself: the names are only those of the accessors.
+/// Checks a type that implements `kube::Resource` itself. Its names only determine the accessors.
 fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes) -> Option<Identity> {
     for (name, span) in [("namespaced", attributes.namespaced), ("cluster", attributes.cluster)] {
         if let Some(span) = span {
@@ -189,7 +189,7 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
     Some(Identity { group: group?, version: version?, accessor, object: object.span() })
 }
 
-/// A slim view: what the resource is, is said here and nowhere else.
+/// Checks a slim view. Only its own attributes describe the resource.
 fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -> Option<(View, Identity)> {
     let missing: Vec<&str> = [
         ("group", attributes.group.is_none()),
@@ -219,7 +219,7 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
         None => names::pluralized(&kind.value().to_lowercase()),
     };
     let object = input.ident.unraw().to_string();
-    // A view is one of several types for one kind, so its accessor is called after the type.
+    // One kind can have several views, so a view's accessor is named after the type.
     let accessor = if object == kind.value() {
         names::kind_accessor(&object, &plural)
     } else {
@@ -251,7 +251,7 @@ fn scope(attributes: &Attributes, item: Span) -> Result<bool> {
     }
 }
 
-/// Where the type of the field `metadata` stands.
+/// Returns the span of the type of the field `metadata`.
 fn metadata(input: &DeriveInput) -> Result<Span> {
     if let Data::Struct(data) = &input.data {
         let field =
@@ -296,7 +296,7 @@ fn duration(text: &LitStr) -> Result<Duration> {
     }
 }
 
-/// `a`, `b` and `c`.
+/// Formats names as `a`, `b` and `c`.
 fn listed(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {

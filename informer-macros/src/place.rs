@@ -1,7 +1,7 @@
-//! [`Place`]: where a kind's accessor is found, `factory.stable().v1().cron_tabs()`, and who brings the way to it.
+//! [`Place`]: the place of a kind's accessor, as in `factory.stable().v1().cron_tabs()`.
 //!
-//! The fact people get wrong: a derive doesn't see other derives. If two of them brought a method `stable` each, no call
-//! of it could tell which is meant. So one kind *opens* its group, and the others say which one that is.
+//! A derive cannot see other derives, and two derives that both define a method `stable` would make every call of it
+//! ambiguous. So one kind *opens* its group, and the others name that kind.
 
 use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path, Result};
@@ -11,7 +11,7 @@ use crate::mistake::mistake;
 use crate::model::Identity;
 use crate::names;
 
-/// The methods of the factory, which would be found in place of a group's.
+/// The methods of the factory, which would hide a group accessor of the same name.
 const METHODS: [&str; 24] = [
     "add_namespace",
     "borrow",
@@ -39,33 +39,33 @@ const METHODS: [&str; 24] = [
     "with_labels",
 ];
 
-/// Where the accessor of a kind is.
+/// The place of a kind's accessor.
 pub(crate) struct Place {
     pub(crate) group: String,
     pub(crate) version: String,
-    /// `stable`
+    /// For example `stable`.
     pub(crate) group_accessor: Ident,
-    /// `v1`
+    /// For example `v1`.
     pub(crate) version_accessor: Ident,
-    /// `cron_tabs`
+    /// For example `cron_tabs`.
     pub(crate) accessor: Ident,
     pub(crate) way: Way,
 }
 
-/// Who brings the accessors of the group and of the version.
+/// Which kind defines the accessors of the group and of the version.
 pub(crate) enum Way {
-    /// This kind brings both.
+    /// This kind defines both.
     Opens,
-    /// This other kind, of the same group and version.
+    /// Another kind of the same group and version defines both.
     Beside(Path),
-    /// This kind brings the version's, in the group that another has opened.
+    /// This kind defines the version's accessor, in the group that another kind opens.
     GroupOf(Path),
-    /// The factory itself.
+    /// The factory defines both.
     BuiltIn,
 }
 
 impl Place {
-    /// Finds the place; a mistake if there is none, or more than one.
+    /// Determines the place. Fails if the attributes allow none or more than one.
     pub(crate) fn new(identity: &Identity, attributes: &Attributes) -> Result<Self> {
         let group = identity.group.value();
         let way = way(&group, attributes)?;
@@ -102,7 +102,7 @@ impl Place {
         Ok(Self { group, version, group_accessor, version_accessor, accessor, way })
     }
 
-    /// `GROUPS::CoreV1`: the types of a built-in group and its version.
+    /// Returns the names of the types for a built-in group and its version: `Core` and `CoreV1`.
     pub(crate) fn built_in_types(&self) -> [Ident; 2] {
         let group = names::capitalized(&names::group_accessor(&self.group));
         let version = group.clone() + &names::capitalized(&self.version);
@@ -129,7 +129,7 @@ fn way(group: &str, attributes: &Attributes) -> Result<Way> {
     }
 }
 
-/// Checks an accessor that is to be found beside those of the factory itself, which would be found before it.
+/// Checks an accessor in a built-in version. The factory's own accessors would hide one of the same name.
 fn beside_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);
@@ -151,7 +151,7 @@ fn beside_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) ->
     Ok(())
 }
 
-/// Checks what a group is to be called.
+/// Checks the name of a group's accessor.
 fn group_accessor(name: &str, span: Span, group: &str, is_given: bool) -> Result<Ident> {
     let example = names::snake(&group.replace(['.', '-'], "_"));
     let remedy = if is_given {

@@ -1,10 +1,10 @@
-//! `prune(...)`: paths of JSON fields, checked as informer-reflector's `PrunePaths` does when the program runs.
+//! `prune(...)`: paths of JSON fields, checked like `PrunePaths` of informer-reflector checks them at run time.
 
 use syn::{LitStr, Result};
 
 use crate::mistake::{Mistakes, mistake};
 
-/// Checks all paths.
+/// Checks all paths and returns the valid ones.
 pub(crate) fn paths(texts: &[LitStr], mistakes: &mut Mistakes) -> Vec<String> {
     texts.iter().filter_map(|text| mistakes.take(path(text))).collect()
 }
