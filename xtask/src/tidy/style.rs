@@ -3,17 +3,16 @@
 use super::Finding;
 use super::sources::{Source, code, comment};
 
-/// How long a file may be.
+/// Maximum number of lines of a file.
 const MAX_LINES: usize = 400;
 
 /// Maximum length of a test's name.
 const MAX_TEST_NAME: usize = 60;
 
-/// Whoever says this in the first lines of a file did not write it by hand.
+/// The mark of generated files, in one of their first lines.
 const GENERATED: &str = "@generated";
 
-/// Text that must not be in code, and what to do instead. Put together here so that this file
-/// does not contain it.
+/// Forbidden text in code, and the remedy. The texts are assembled here, so that this file does not contain them.
 const FORBIDDEN: [(&str, &str); 4] = [
     (
         concat!("thread", "::sleep"),
@@ -59,7 +58,7 @@ fn is_generated(source: &Source) -> bool {
     source.text.lines().take(5).any(|line| line.contains(GENERATED))
 }
 
-/// A name of a test is read in reports. It is `<subject>_<condition>_<outcome>`, not a sentence.
+/// Finds names of tests that are too long for reports. The form is `<subject>_<condition>_<outcome>`.
 fn long_test_names(source: &Source) -> Vec<Finding> {
     let name = |line: &str| {
         let after = code(line).split_once("fn ")?.1;
@@ -71,7 +70,7 @@ fn long_test_names(source: &Source) -> Vec<Finding> {
     long.map(|(number, _)| Finding::new(&source.path, number, remedy.clone())).collect()
 }
 
-/// Tests that sleep in real time are slow where they pass and fail on slow machines.
+/// Finds tests that sleep in real time: they are slow, and they fail on slow machines.
 fn sleeping_tests(source: &Source) -> Vec<Finding> {
     let paused = ["start_paused", "time::pause("].iter().any(|text| source.text.contains(text));
     if paused {
@@ -89,7 +88,7 @@ fn sleeping_tests(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Callers put futures into `select!`: what dropping one half-way loses must be written down.
+/// Finds public async functions without a section on cancel safety. Callers use such futures in `select!`.
 fn unsafe_to_cancel(source: &Source) -> Vec<Finding> {
     if !source.is_library() {
         return Vec::new();
