@@ -1,4 +1,4 @@
-//! What the cache counts, and when it stops to.
+//! Tests of the cache: which pods count, and until when.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn request(cpu: u128) -> Resources {
     Resources { cpu, memory: 10, pods: 1 }
 }
 
-/// Two nodes of the same size, on the first of which there is a pod.
+/// Two nodes of equal size, with a pod on the first.
 fn cache() -> Cache {
     let mut cache = Cache::default();
     cache.set_node("a", ROOM);

@@ -1,5 +1,5 @@
-//! Selectors: what is understood means the same when it is written out and read again, and selects the same in an
-//! informer's store as on a server.
+//! Selectors: formatting and parsing a selector keeps its meaning, and it selects the same objects in an informer's store
+//! and on a server.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -39,6 +39,6 @@ fuzz_target!(|input: &[u8]| {
         let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         selector.matches(&labels.collect::<BTreeMap<_, _>>())
     });
-    // A page has two.
+    // A page has two objects.
     assert!(selected.map(|(name, _)| *name).take(2).eq(listed.iter().map(String::as_str)));
 });

@@ -1,5 +1,5 @@
-//! The program of `cargo xtask definitions`: installs Gateway API's definitions, given as files, on the server of
-//! `$KUBECONFIG`, which is thrown away afterwards, and follows each of its kinds with generated types and accessors.
+//! The program of `cargo xtask definitions`. It installs Gateway API's definition files on the temporary server of
+//! `$KUBECONFIG`, and watches each of its kinds with generated types and accessors.
 
 mod groups;
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::groups::CustomGroups as _;
 use crate::groups::gateway_v1::{Gateway, GatewayClass, HttpRoute, ReferenceGrant};
 
-/// Long enough for anything that is going to happen at all.
+/// Timeout of each wait; a working program never reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 type Failure = Box<dyn Error>;

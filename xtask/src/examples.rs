@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The examples that end by themselves and take no server address. `custom-groups` has its own step.
+/// The examples that end by themselves and run on either server. `custom-groups` has its own step.
 const NAMES: [&str; 14] = [
     "custom_resource",
     "dynamic",
