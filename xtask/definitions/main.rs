@@ -97,7 +97,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Creates an object of which the words are those of its users, and finds it in the store.
+/// Creates an object from JSON, and checks that the store contains it.
 async fn created<K>(informer: &SharedIndexInformer<K>, api: Api<K>, mut object: Value) -> Result<(), Failure>
 where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Serialize,
@@ -118,7 +118,7 @@ where
     Ok(())
 }
 
-/// Installs the definitions in the files that the command line names, and waits until their kinds are served.
+/// Installs the definition files of the command line, and waits until their kinds are served.
 async fn install(client: &Client) -> Result<usize, Failure> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let mut names = Vec::new();

@@ -167,8 +167,8 @@ fn cache_root() -> anyhow::Result<PathBuf> {
     std::path::absolute(&root).with_context(|| format!("{} has no path", root.display()))
 }
 
-/// Returns a hash of everything that determines the programs: the module's files, the Go version, the platform, and this
-/// file.
+/// Returns a hash of everything that determines the programs: the module's files, the Go version, the platform, KWOK's
+/// version, and the linker flags.
 fn fingerprint(module: &Path) -> anyhow::Result<String> {
     let output = go(module).args(["env", "GOVERSION", "GOOS", "GOARCH"]).output().context(NO_GO)?;
     if !output.status.success() {
