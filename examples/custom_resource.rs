@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("{} runs restic", tab.key());
     }
     for failure in cron_tabs.indexer().index_failures() {
-        println!("not in every index: {failure}");
+        println!("index failure: {failure}");
     }
 
     let patch = Patch::Merge(json!({ "spec": { "image": "borg" } }));

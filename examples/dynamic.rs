@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         server.create::<ConfigMap>(object).await?;
     }
     let name = std::env::args().nth(1).unwrap_or_else(|| "v1/configmaps".to_owned());
-    let resource = parse(&name).ok_or("write version/resource or group/version/resource")?;
+    let resource = parse(&name).ok_or("expected version/resource or group/version/resource")?;
 
     let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
     // A resource that the server lacks, or cannot list and watch, is an error.

@@ -64,11 +64,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         println!("{node}: {phases:?}");
     }
-    println!(
-        "{} pods wait to be run, of {} images",
-        by_phase.count(&Phase::Waiting),
-        by_image.values().len()
-    );
+    println!("{} pending pods with {} images", by_phase.count(&Phase::Waiting), by_image.values().len());
 
     // Pods that share an image with this pod.
     if let Some(pod) = snapshot.list().iter().next() {

@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let running = tokio::spawn(task.run(shutdown.clone()));
     maps.synced().wait().await?;
     handler.synced().wait().await?;
-    assert_eq!(maps.indexer().len(), 1, "the other is of another tier");
+    assert_eq!(maps.indexer().len(), 1, "the other one has another tier");
 
     let labels = json!({ "tier": "front" });
     let written =
@@ -62,7 +62,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     shutdown.cancel();
     running.await?;
-    println!("it has stopped: {:?}", maps.stopped().await);
+    println!("the informer has stopped: {:?}", maps.stopped().await);
     drop((handler, maps));
     server.shutdown().await
 }

@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .run(reconcile, |_, _, _| Action::requeue(Duration::from_secs(1)), Arc::new(context))
         .for_each(async |outcome| {
             if let Err(error) = outcome {
-                println!("it is tried again: {error}");
+                println!("reconciling failed, retrying: {error}");
             }
         });
     let controller = tokio::spawn(controller);

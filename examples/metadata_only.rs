@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for name in ["password", "certificate"] {
         let labels = json!({ "tier": "back" });
         let metadata = json!({ "name": name, "labels": labels, "ownerReferences": [reference] });
-        let secret = json!({ "metadata": metadata, "stringData": { "value": "nobody here sees it" } });
+        let secret = json!({ "metadata": metadata, "stringData": { "value": "not visible here" } });
         let written = server.create::<Secret>(secret).await?;
         let version = written.metadata.resource_version.as_deref().into();
         assert_eq!(secrets.wait_until(&version, Duration::from_secs(60)).await, WaitOutcome::Reached);

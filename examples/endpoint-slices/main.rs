@@ -66,7 +66,7 @@ async fn run(workload: &Workload, changes: usize) -> Result<(), Failure> {
 
     let first = Controller::start(client.clone(), namespace)?;
     let made = witness.made(workload.services / 2).await?;
-    println!("killed with {made} slices made for {} services", workload.services);
+    println!("killed the controller after {made} slices for {} services", workload.services);
     first.kill();
 
     // The next controller finds the first half of the changes in its initial lists, and receives the rest as events.
@@ -85,7 +85,7 @@ async fn run(workload: &Workload, changes: usize) -> Result<(), Failure> {
         stats.succeeded, stats.failed, stats.parked
     );
     println!(
-        "{} endpoints of {} services are as full lists of services and pods have it",
+        "{} endpoints of {} services agree with full lists of services and pods",
         endpoints.values().map(Vec::len).sum::<usize>(),
         endpoints.len()
     );

@@ -70,8 +70,7 @@ impl Witness {
         let actual = self.actual().await?;
         let names = expected.keys().chain(actual.keys());
         let differ: BTreeSet<_> = names.filter(|name| expected.get(*name) != actual.get(*name)).collect();
-        Err(format!("after {PATIENCE:?} these services have other endpoints than they should: {differ:?}")
-            .into())
+        Err(format!("after {PATIENCE:?} these services have wrong endpoints: {differ:?}").into())
     }
 
     pub(crate) async fn end(self) {
@@ -104,7 +103,7 @@ impl Witness {
         let ours = ListParams::default().labels(&format!("{MANAGED_BY}={MANAGER}"));
         let mut actual = Endpoints::new();
         for slice in api.list(&ours).await? {
-            let service = slices::service_key(&slice).ok_or("a slice is of no service")?;
+            let service = slices::service_key(&slice).ok_or("a slice has no service")?;
             for endpoint in slice.endpoints.into_iter().flatten() {
                 let pod = endpoint.target_ref.and_then(|pod| pod.name).unwrap_or_default();
                 let address = endpoint.addresses.into_iter().next().unwrap_or_default();

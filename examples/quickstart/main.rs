@@ -124,7 +124,7 @@ async fn follow(report: &mut Report, lines: &mut Lines, by_node: &Index<Pod, Str
 /// Looks up the pods of the first node that has pods.
 fn pods_of_one_node(by_node: &Index<Pod, String>) -> String {
     let Some(node) = by_node.values().into_iter().min() else {
-        return "no pod is on any node".to_owned();
+        return "no pod has a node".to_owned();
     };
     // The result is a view of one state of the store: the objects are not copied and do not change.
     let pods = by_node.get(&node);

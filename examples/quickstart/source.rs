@@ -36,7 +36,9 @@ impl Source {
         } else if args.in_cluster {
             let config = Config::incluster();
             (
-                config.map_err(|error| format!("this does not run in a cluster: {}", with_causes(&error)))?,
+                config.map_err(|error| {
+                    format!("this program does not run in a cluster: {}", with_causes(&error))
+                })?,
                 None,
             )
         } else {
@@ -45,7 +47,7 @@ impl Source {
         };
         let address = config.cluster_url.to_string();
         let client = informer_factory::connect(config, ConfigExt::rustls_https_connector_with_connector)
-            .map_err(|error| format!("can't make a client for {address}: {}", with_causes(&error)))?;
+            .map_err(|error| format!("cannot create a client for {address}: {}", with_causes(&error)))?;
         Ok(Self { client, address, simulation })
     }
 
@@ -93,7 +95,7 @@ async fn from_kubeconfig(path: Option<&Path>) -> Result<Config, String> {
         }
         None => (Config::from_kubeconfig(&options).await, "$KUBECONFIG or ~/.kube/config".to_owned()),
     };
-    config.map_err(|error| format!("can't use the kubeconfig ({name}): {}", with_causes(&error)))
+    config.map_err(|error| format!("cannot use the kubeconfig ({name}): {}", with_causes(&error)))
 }
 
 /// Formats an error and its causes in one line. Skips causes that the error already contains, and the source excerpt of

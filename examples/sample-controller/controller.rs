@@ -73,7 +73,7 @@ pub(crate) async fn run(
     match end {
         LeadershipEnd::NeverLed => Ok(()),
         LeadershipEnd::Finished(synced) => Ok(synced?),
-        LeadershipEnd::Lost(_) => Err("the lease is lost; the next process is to begin anew".into()),
+        LeadershipEnd::Lost(_) => Err("the lease is lost; restart this process".into()),
     }
 }
 
@@ -93,7 +93,7 @@ impl FooController {
             available_replicas: deployment.as_ref().map_or(0, available),
             problem: deployment
                 .is_none()
-                .then(|| "the Deployment of this name is not of this Foo".to_owned()),
+                .then(|| "another object owns the Deployment of this name".to_owned()),
         };
         self.say(&foo, status, request.writes()).await?;
         Ok(Reconciled::Done)
@@ -185,7 +185,7 @@ impl FooController {
         }
         let (type_, reason, note) = match &status.problem {
             Some(problem) => (EventType::Warning, "NameTaken", problem.clone()),
-            None => (EventType::Normal, "Synced", "Foo is as it should be".to_owned()),
+            None => (EventType::Normal, "Synced", "the Deployment is in its desired state".to_owned()),
         };
         let is_news =
             before.problem != status.problem || before.observed_generation != status.observed_generation;

@@ -122,17 +122,18 @@ impl World {
         let spec = Patch::Merge(json!({ "spec": { "replicas": 3 } }));
         foos.patch("foo-1", &PatchParams::default(), &spec).await?;
         processes.push(self.controller("three")?);
-        until("all but one Foo as wanted", async || self.are_right(1..FOOS - 1).await).await?;
+        until("all Foos except one in their desired state", async || self.are_right(1..FOOS - 1).await)
+            .await?;
         let last = FOOS - 1..FOOS;
-        until("an event that says why the last is not", async || {
+        until("an event with the reason for the last Foo", async || {
             self.have_event("NameTaken", last.clone()).await
         })
         .await?;
         self.api::<Deployment>().delete(&intruder.name_any(), &DeleteParams::background()).await?;
-        until("all Foos as wanted", async || self.are_right(1..FOOS).await).await?;
-        until("events that say so", async || self.have_event("Synced", 1..FOOS).await).await?;
+        until("all Foos in their desired state", async || self.are_right(1..FOOS).await).await?;
+        until("events of synced Foos", async || self.have_event("Synced", 1..FOOS).await).await?;
         let leader = self.lease().await?;
-        println!("all {} Foos are as wanted; {} leads, the lease has changed hands", FOOS - 1, leader.0);
+        println!("all {} Foos are in their desired state; {} is the new leader", FOOS - 1, leader.0);
         assert!(leader.1 > 0 && leader.0 != killed, "{leader:?}");
         Ok(())
     }
@@ -162,12 +163,12 @@ impl World {
             }
             Ok::<_, Failure>(())
         };
-        timeout(PATIENCE, first).await.map_err(|_| "in vain waited for the first Deployments")??;
+        timeout(PATIENCE, first).await.map_err(|_| "timed out waiting for the first Deployments")??;
         let killed = processes.swap_remove(place).name;
         // One Deployment does not belong to a Foo.
         let made = self.api::<Deployment>().list(&ListParams::default()).await?.items.len() - 1;
-        println!("{killed} was killed when {made} of {FOOS} Deployments were made");
-        assert!(made < FOOS - 1, "it was not in the midst of its work");
+        println!("{killed} was killed after {made} of {FOOS} Deployments were created");
+        assert!(made < FOOS - 1, "the leader had completed its work");
         factory.shutdown().await;
         Ok(killed)
     }
@@ -259,5 +260,5 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool, Failure>
         }
         Ok(())
     };
-    timeout(PATIENCE, asking).await.map_err(|_| format!("in vain waited for {what}"))?
+    timeout(PATIENCE, asking).await.map_err(|_| format!("timed out waiting for {what}"))?
 }

@@ -72,7 +72,7 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
 
     let first = Scheduler::start(client.clone(), namespace).await?;
     let bound = witness.bound(pods / 2).await?;
-    println!("killed with {bound} of {pods} pods bound, {:?}", first.desk.counts);
+    println!("killed the scheduler after {bound} of {pods} pods were bound, {:?}", first.desk.counts);
     first.kill();
 
     // The second scheduler starts without the state of the first, from lists.
@@ -91,12 +91,12 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
     second.shutdown().await;
     let moved = witness.end().await;
     ensure((recount.pods, recount.waiting) == (pods, 0), "every pod has a node")?;
-    ensure(bound == pods + gone.len() && moved.is_empty(), "and was bound once, for good")?;
-    ensure(recount.overfull().is_empty(), "no node has more than fits")?;
+    ensure(bound == pods + gone.len() && moved.is_empty(), "each pod was bound once and did not move")?;
+    ensure(recount.overfull().is_empty(), "no node has more pods than fit")?;
     println!("the sums of {} nodes equal a recount, {:.1?} in all", recount.sums.len(), began.elapsed());
     Ok(())
 }
 
 fn ensure(holds: bool, what: &str) -> Result<(), Box<dyn Error>> {
-    if holds { Ok(()) } else { Err(format!("this does not hold: {what}").into()) }
+    if holds { Ok(()) } else { Err(format!("check failed: {what}").into()) }
 }

@@ -18,7 +18,7 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D, parts: u128) -> Result<u128,
     let text = String::deserialize(deserializer)?;
     parse(&text, parts).map(u128::from).ok_or_else(|| {
         D::Error::custom(format!(
-            "`{text}` is no quantity from 0 up; it should look like `2`, `250m` or `128Mi`"
+            "invalid quantity `{text}`: expected a value of 0 or more, such as `2`, `250m` or `128Mi`"
         ))
     })
 }

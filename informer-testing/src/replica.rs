@@ -105,7 +105,7 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Replica<K> {
     fn on_add(&self, object: &Cached<K>, _is_in_initial_list: bool) {
         self.note(|copy| {
             if copy.objects.insert(object.key().clone(), object.clone()).is_some() {
-                copy.violation("add", object.key(), "it was there already");
+                copy.violation("add", object.key(), "the object already existed");
             }
         });
     }
@@ -113,14 +113,14 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Replica<K> {
     fn on_update(&self, old: &Cached<K>, new: &Cached<K>) {
         self.note(|copy| {
             match copy.objects.insert(new.key().clone(), new.clone()) {
-                None => copy.violation("update", new.key(), "it was not there"),
+                None => copy.violation("update", new.key(), "the object did not exist"),
                 Some(before) if before.resource_version() != old.resource_version() => {
-                    copy.violation("update", new.key(), "it does not start from what was told before");
+                    copy.violation("update", new.key(), "the old object is not that of the last event");
                 }
                 Some(_) => {}
             }
             if old.resource_version().is_newer_than(new.resource_version()) {
-                copy.violation("update", new.key(), "its version goes back");
+                copy.violation("update", new.key(), "the version goes back");
             }
         });
     }
@@ -128,16 +128,16 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Replica<K> {
     fn on_delete(&self, object: &Deleted<K>) {
         self.note(|copy| {
             if copy.objects.remove(object.key()).is_none() {
-                copy.violation("delete", object.key(), "it was not there");
+                copy.violation("delete", object.key(), "the object did not exist");
             }
         });
     }
 
     fn on_release(&self, object: &Cached<K>) {
         self.note(|copy| match copy.objects.remove(object.key()) {
-            None => copy.violation("release", object.key(), "it was not there"),
+            None => copy.violation("release", object.key(), "the object did not exist"),
             Some(before) if before.resource_version() != object.resource_version() => {
-                copy.violation("release", object.key(), "it is not in the state that was told before");
+                copy.violation("release", object.key(), "the object is not that of the last event");
             }
             Some(_) => {}
         });

@@ -27,8 +27,8 @@ pub(crate) fn build(package: &str, name: &str, signals: &Signals) -> anyhow::Res
         .stdin(Stdio::null());
     if !process::run(&mut command, signals, || Ok(()))?.success() {
         bail!(
-            "`go build` failed, see its message above; it needs Go 1.26 or newer and reach of a Go module proxy. \
-             `cargo xtask bench --without-go` measures ours alone"
+            "`go build` failed, see its message above; it needs Go 1.26 or newer and access to a Go module proxy. \
+             `cargo xtask bench --without-go` measures only our side"
         );
     }
     Ok(Some(path))

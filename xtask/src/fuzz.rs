@@ -79,7 +79,7 @@ fn host() -> anyhow::Result<String> {
     let output = std::process::Command::new(rustc).arg("-vV").output().context("cannot start `rustc`")?;
     let text = String::from_utf8(output.stdout).context("the output of `rustc -vV` is not UTF-8")?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("`rustc -vV` names no host")
+    host.map(str::to_owned).context("`rustc -vV` printed no host")
 }
 
 /// Runs one target.
@@ -100,7 +100,7 @@ fn fuzz(target: &str, programs: &Path, seconds: u64, signals: &Signals) -> anyho
     let status = process::run(&mut command, signals, || Ok(()))?;
     if !status.success() {
         bail!(
-            "`{target}` has found something, written to {}; make a test of it, and mend it",
+            "`{target}` found an input that fails, in {}; write a test with it, and fix the bug",
             failing.display()
         );
     }

@@ -73,7 +73,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<PartialObjectMet
     }
 
     async fn watch(&self, _: WatchOptions) -> Result<WatchStream<PartialObjectMeta>, ListWatchError> {
-        Err(ListWatchError::Protocol("one object can be listed, and not watched".to_owned()))
+        Err(ListWatchError::Protocol("a watch of a single object is not supported".to_owned()))
     }
 }
 

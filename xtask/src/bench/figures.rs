@@ -66,7 +66,7 @@ impl Figures {
             if estimates.is_file() {
                 let text = std::fs::read_to_string(&estimates)?;
                 let Estimates { median } = serde_json::from_str(&text)
-                    .with_context(|| format!("{} is not as expected", estimates.display()))?;
+                    .with_context(|| format!("{} has an unexpected format", estimates.display()))?;
                 let figure = Figure::Nanoseconds(median.point_estimate);
                 self.by_case.entry(case).or_default().push(figure);
             } else if path.is_dir() && group.is_empty() {

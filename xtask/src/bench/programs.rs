@@ -81,7 +81,9 @@ impl ClientGo {
     pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Self>> {
         let path = client_go::build(".", "clientgobench", signals)?;
         if path.is_none() {
-            eprintln!("there is no Go here, so client-go is not measured; Go 1.26 or newer would do");
+            eprintln!(
+                "Go is not installed; skipping the measurements of client-go, which need Go 1.26 or newer"
+            );
         }
         Ok(path.map(|path| Self { path }))
     }
@@ -114,5 +116,5 @@ fn output_of(command: &mut Command, signals: &Signals) -> anyhow::Result<String>
     if !status.success() {
         bail!("`{}` failed ({status}); see its message above", command.get_program().to_string_lossy());
     }
-    std::fs::read_to_string(file.path()).context("a benchmark printed something that is not text")
+    std::fs::read_to_string(file.path()).context("the output of a benchmark is not UTF-8")
 }

@@ -50,7 +50,7 @@ impl Client {
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Value> {
         let (status, body) = self.request("GET", path, "")?;
         if status != 200 {
-            bail!("GET {path} was answered with {status}: {body}");
+            bail!("GET {path} failed with status {status}: {body}");
         }
         serde_json::from_str(&body).with_context(|| format!("GET {path} did not return JSON"))
     }
@@ -59,7 +59,7 @@ impl Client {
     pub(crate) fn create(&self, path: &str, object: &Value) -> anyhow::Result<()> {
         let (status, body) = self.request("POST", path, &object.to_string())?;
         if status != 201 {
-            bail!("POST {path} was answered with {status}: {body}");
+            bail!("POST {path} failed with status {status}: {body}");
         }
         Ok(())
     }
@@ -94,7 +94,7 @@ impl Client {
 }
 
 fn parse(response: &str) -> anyhow::Result<Response> {
-    let (head, body) = response.split_once("\r\n\r\n").context("the response has no end of its headers")?;
+    let (head, body) = response.split_once("\r\n\r\n").context("the response has incomplete headers")?;
     let status = head.split(' ').nth(1).unwrap_or_default();
     let status = status.parse().with_context(|| format!("the response has no status code: {head}"))?;
     Ok((status, body.to_owned()))

@@ -27,8 +27,8 @@ const CACHE: &str = "INFORMER_CONTROLPLANE_CACHE";
 const LOCK_POLL: Duration = Duration::from_millis(200);
 
 /// The error if Go is not installed.
-const NO_GO: &str = "no etcd and kube-apiserver to start: neither is KUBEBUILDER_ASSETS set nor is \
-    there a `go` to build them with. Install Go 1.26 or newer (https://go.dev/doc/install), or set \
+const NO_GO: &str = "no programs for etcd and kube-apiserver: KUBEBUILDER_ASSETS is not set, and Go, which \
+    builds them, is not installed. Install Go 1.26 or newer (https://go.dev/doc/install), or set \
     KUBEBUILDER_ASSETS to the folder that `setup-envtest use -p path` prints";
 
 /// Returns the folder of the programs `names`, after building missing ones.
@@ -174,7 +174,7 @@ fn fingerprint(module: &Path) -> anyhow::Result<String> {
     if !output.status.success() {
         bail!(
             "the installed Go cannot build the control plane; install Go 1.26 or newer, or set \
-             GOTOOLCHAIN=auto to have it fetched: {}",
+             GOTOOLCHAIN=auto to download it: {}",
             String::from_utf8_lossy(&output.stderr).trim()
         );
     }

@@ -44,7 +44,7 @@ impl Programs {
     /// Returns the path of the program `name`.
     pub(crate) fn path(&self, name: &str) -> anyhow::Result<&Path> {
         let path = self.paths.get(name);
-        let path = path.with_context(|| format!("{name} was not among the needed programs"))?;
+        let path = path.with_context(|| format!("{name} is not among the needed programs"))?;
         Ok(path)
     }
 

@@ -158,8 +158,8 @@ impl Mutant {
         let original = fs::read_to_string(&path).with_context(|| format!("cannot read {}", self.file))?;
         if original.matches(self.text).count() != 1 {
             bail!(
-                "`{}` can't be put in: {} does not have once what is to be changed there; adapt \
-                 xtask/src/simulate/mutants.rs to it",
+                "cannot plant the bug `{}`: {} must contain the replaced text exactly once; adapt \
+                 xtask/src/simulate/mutants.rs",
                 self.name,
                 self.file
             );
@@ -180,7 +180,7 @@ impl Mutant {
         let outcome = process::run(in_copy(super::tests(args), copy).args(["--", "i9_"]), signals, || {
             hung = began.elapsed() > LONGEST;
             if hung {
-                bail!("it hangs");
+                bail!("the simulation hangs");
             }
             Ok(())
         });

@@ -42,7 +42,7 @@ const LAYERS: [Layer; 5] = [
         name: "informer-macros",
         never: &["informer-core", "informer-factory", "informer-reflector", "informer-store", "kube-core"],
         not_directly: &[],
-        because: "what it generates must name nothing but the front door",
+        because: "generated code must use only informer-factory",
     },
     Layer {
         name: "kube-simulator",

@@ -14,10 +14,7 @@ const GENERATED: &str = "@generated";
 
 /// Forbidden text in code, and the remedy. The texts are assembled here, so that this file does not contain them.
 const FORBIDDEN: [(&str, &str); 4] = [
-    (
-        concat!("thread", "::sleep"),
-        "wait for what is waited for (a channel, a condition), not for time to pass",
-    ),
+    (concat!("thread", "::sleep"), "wait for an event (a channel, a condition), and not for time to pass"),
     (concat!("todo", "!("), "write the missing code, or return an error"),
     (concat!("unimplemented", "!("), "write the missing code, or return an error"),
     (concat!("```", "ignore"), "make the example compile: `no_run`, or hidden `#` lines"),
@@ -30,7 +27,7 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
         findings.push(Finding::new(&source.path, line, remedy));
     };
     if !source.text.starts_with("//! ") {
-        found(1, "open the file with a `//!` line on what it is for");
+        found(1, "begin the file with a `//!` line that describes its content");
     }
     let count = source.text.lines().count();
     if count > MAX_LINES && !source.is_test_file() && !is_generated(source) {
