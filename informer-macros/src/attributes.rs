@@ -142,7 +142,7 @@ impl IndexAttribute {
 fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Result<()> {
     if place.is_some() {
         let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
-        return Err(meta.error(format!("`{name}` is given twice; take one out")));
+        return Err(meta.error(format!("`{name}` is given twice; remove one of them")));
     }
     *place = Some(value);
     Ok(())
@@ -181,16 +181,16 @@ fn flag(meta: &ParseNestedMeta<'_>) -> Result<Span> {
     if meta.input.is_empty() || meta.input.peek(Token![,]) {
         return Ok(meta.path.span());
     }
-    Err(meta.error(format!("`{}` stands alone; write it without a value", name_of(&meta.path))))
+    Err(meta.error(format!("`{}` takes no value; remove the value", name_of(&meta.path))))
 }
 
 fn unknown(meta: &ParseNestedMeta<'_>, place: &str, names: &[&str]) -> syn::Error {
     let name = name_of(&meta.path);
     let remedy = match nearest(&name, names) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are: {}", names.join(", ")),
+        None => format!("expected one of: {}", names.join(", ")),
     };
-    meta.error(format!("{place} knows no `{name}`; {remedy}"))
+    meta.error(format!("unknown attribute `{name}` in {place}; {remedy}"))
 }
 
 fn name_of(path: &Path) -> String {

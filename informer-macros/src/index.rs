@@ -102,7 +102,7 @@ impl Index {
         let Some(name) = name else {
             return Err(mistake(
                 span,
-                "the index has no name; add `name = \"by_image\"`, and there will be a method of it",
+                "the index has no name; add a name for its method, such as `name = \"by_image\"`",
             ));
         };
         let name = method_name(&name)?;
@@ -117,13 +117,12 @@ impl Index {
                 (Values::With(with), span, "what a function says".to_owned())
             }
             (None, None) => {
-                let message = "nothing says which values an object has; \
+                let message = "the index has no source of values; \
                                add `path = \"spec.image\"` or `with = function`";
                 return Err(mistake(span, message));
             }
             (Some(path), Some(_)) => {
-                let message =
-                    "an index has its values from a path or from a function; take out `path` or `with`";
+                let message = "`path` conflicts with `with`; remove one of them";
                 return Err(mistake(path.span(), message));
             }
         };
@@ -141,7 +140,7 @@ fn method_name(name: &LitStr) -> Result<Ident> {
     if TAKEN.contains(&text.as_str()) {
         return Err(mistake(
             name.span(),
-            format!("`{text}` is an index of the store's own; choose another name"),
+            format!("`{text}` is a built-in index of the store; choose another name"),
         ));
     }
     for method in [text.clone(), handle_name(&text)] {
@@ -157,7 +156,7 @@ fn method_name(name: &LitStr) -> Result<Ident> {
     ident(&text, name.span()).filter(|_| plain).ok_or_else(|| {
         mistake(
             name.span(),
-            format!("an index's name becomes a method, and \"{text}\" can't; write one like `by_image`"),
+            format!("\"{text}\" is not a valid method name; choose an index name such as `by_image`"),
         )
     })
 }
@@ -174,7 +173,7 @@ fn segments(path: &LitStr) -> Result<Vec<Segment>> {
         let end = rest.find(['.', '[']).unwrap_or(rest.len());
         let (name, mut after) = rest.split_at(end);
         if name.contains(['(', ')', '*']) {
-            return Err(wrong("it can only name fields; use `with = function` for anything else"));
+            return Err(wrong("a path can only name fields; use `with = function` for other expressions"));
         }
         let field = field(name, path.span()).ok_or_else(|| wrong(FORM))?;
         let mut key = None;
@@ -182,7 +181,7 @@ fn segments(path: &LitStr) -> Result<Vec<Segment>> {
             let Some((name, behind)) = bracketed.strip_prefix('"').and_then(|key| key.split_once("\"]"))
             else {
                 return Err(wrong(
-                    "all items of a list are taken; leave the brackets out, or name a map's entry as in `[\"app\"]`",
+                    "a path covers all items of a list; remove the brackets, or name a map's entry as in `[\"app\"]`",
                 ));
             };
             key = Some(name.to_owned());

@@ -113,7 +113,7 @@ fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
         return Err(mistake(input.ident.span(), format!("{FORM}; {kind}")));
     }
     if let Some(parameter) = input.generics.params.first() {
-        let message = "an informer is of one type; derive it on a type without parameters";
+        let message = "generic types are not supported; derive `Informer` on a type without parameters";
         return Err(mistake(parameter.span(), message));
     }
     Ok(())
@@ -135,7 +135,8 @@ fn said_twice(attributes: &Attributes, mistakes: &mut Mistakes) {
     ];
     let flags = flags.into_iter().filter_map(|(name, span)| Some((name, span?)));
     for (name, span) in texts.chain(flags) {
-        let message = format!("`#[kube(...)]` says what the resource is; take `{name}` out here");
+        let message =
+            format!("`{name}` conflicts with `#[kube(...)]`, which defines the resource; remove `{name}`");
         mistakes.add(mistake(span, message));
     }
 }
@@ -152,7 +153,7 @@ fn without_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
         ("group_of", attributes.group_of.as_ref().map(Spanned::span)),
     ];
     for (name, span) in places.into_iter().filter_map(|(name, span)| Some((name, span?))) {
-        let message = format!("`no_accessor` leaves nothing to be placed; take it out, or `{name}`");
+        let message = format!("`no_accessor` conflicts with `{name}`; remove one of them");
         mistakes.add(mistake(span, message));
     }
 }
@@ -161,7 +162,8 @@ fn without_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
 fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes) -> Option<Identity> {
     for (name, span) in [("namespaced", attributes.namespaced), ("cluster", attributes.cluster)] {
         if let Some(span) = span {
-            let message = format!("the type's own `kube::Resource` says its scope; take `{name}` out");
+            let message =
+                format!("`{name}` conflicts with `own_resource`, which defines the scope; remove `{name}`");
             mistakes.add(mistake(span, message));
         }
     }
@@ -170,7 +172,7 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
         (None, None) => return None,
         (Some(one), None) | (None, Some(one)) => {
             let message = "the accessor needs `group` and `version`; add the other, \
-                           or take this one out to have no accessor";
+                           or remove this one for a type without an accessor";
             mistakes.add(mistake(one.span(), message));
             return None;
         }
@@ -201,7 +203,7 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
     .collect();
     if !missing.is_empty() {
         let message = format!(
-            "`#[informer(...)]` must say which resource this is; add {}, as in `{}`",
+            "`#[informer(...)]` must identify the resource; add {}, as in `{}`",
             listed(&missing),
             r#"group = "", version = "v1", kind = "Pod", namespaced"#,
         );
@@ -241,12 +243,11 @@ fn scope(attributes: &Attributes, item: Span) -> Result<bool> {
         (Some(_), None) => Ok(true),
         (None, Some(_)) => Ok(false),
         (None, None) => {
-            let message = "`#[informer(...)]` must say where objects live; add `namespaced`, \
-                           or `cluster` if they are in no namespace";
+            let message = "`#[informer(...)]` must set the scope; add `namespaced` or `cluster`";
             Err(mistake(item, message))
         }
         (Some(_), Some(cluster)) => {
-            Err(mistake(cluster, "a resource is `namespaced` or of the whole `cluster`; take one out"))
+            Err(mistake(cluster, "`namespaced` conflicts with `cluster`; remove one of them"))
         }
     }
 }
@@ -260,25 +261,26 @@ fn metadata(input: &DeriveInput) -> Result<Span> {
             return Ok(field.ty.span());
         }
     }
-    let message = "a view needs to know whose it is; add the field `metadata: ObjectMeta`, of k8s-openapi, \
+    let message = "a view needs object metadata; add the field `metadata: ObjectMeta`, of k8s-openapi, \
                    or `own_resource` if the type implements `kube::Resource` itself";
     Err(mistake(input.ident.span(), message))
 }
 
 const GROUP: &str =
-    "a group is a domain in lower case, as in `stable.example.com`, or \"\" for the core group";
-const VERSION: &str = "a version is like `v1`, `v1beta1` or `v2alpha3`";
-const KIND: &str = "a kind is in CamelCase, as in `CronTab`";
-const PLURAL: &str = "a plural is in lower case, as in `crontabs`, with at most 63 letters, digits and `-`";
+    "expected a DNS domain in lower case, such as `stable.example.com`, or \"\" for the core group";
+const VERSION: &str = "expected a version such as `v1`, `v1beta1` or `v2alpha3`";
+const KIND: &str = "expected a kind in CamelCase, such as `CronTab`";
+const PLURAL: &str =
+    "expected a plural in lower case, such as `crontabs`, with at most 63 letters, digits and `-`";
 
 fn check(text: &LitStr, is_right: fn(&str) -> bool, form: &str, mistakes: &mut Mistakes) -> Option<LitStr> {
     if is_right(&text.value()) {
         return Some(text.clone());
     }
     let message = if text.value().is_empty() {
-        format!("this is empty; {form}")
+        format!("invalid empty value: {form}")
     } else {
-        format!("\"{}\" won't do; {form}", text.value())
+        format!("invalid value \"{}\": {form}", text.value())
     };
     mistakes.add(mistake(text.span(), message));
     None
@@ -289,7 +291,7 @@ fn duration(text: &LitStr) -> Result<Duration> {
     match humantime::parse_duration(&text.value()) {
         Ok(duration) if duration.is_zero() => Err(mistake(
             text.span(),
-            "a resync can't be due all the time; take `default_resync` out for none",
+            "a resync period cannot be zero; remove `default_resync` to use the factory's period",
         )),
         Ok(duration) => Ok(duration),
         Err(_) => Err(mistake(text.span(), format!("\"{}\" is not a duration; {FORM}", text.value()))),

@@ -75,7 +75,7 @@ impl Place {
                 group_accessor(&names::group_accessor(&group), identity.group.span(), &group, false)?
             }
             (_, Some(given)) => {
-                let message = "the group is opened elsewhere, and called there; take `group_accessor` out";
+                let message = "`group_accessor` is only for the kind that opens the group; remove it";
                 return Err(mistake(given.span(), message));
             }
             (_, None) => Ident::new("opened_elsewhere", Span::call_site()),
@@ -87,9 +87,7 @@ impl Place {
         let accessor = names::ident(&text, span).filter(|_| text != "factory").ok_or_else(|| {
             mistake(
                 span,
-                format!(
-                    "`{text}` can't be an accessor; add `accessor = \"cron_tabs\"`, with a name of yours"
-                ),
+                format!("`{text}` is not a valid accessor; choose a name such as `accessor = \"cron_tabs\"`"),
             )
         })?;
         let version = identity.version.value();
@@ -97,7 +95,10 @@ impl Place {
             beside_built_in(&group, &identity.version, &text, span)?;
         }
         let Some(version_accessor) = names::ident(&version, identity.version.span()) else {
-            return Err(mistake(identity.version.span(), "a version is like `v1`, `v1beta1` or `v2alpha3`"));
+            return Err(mistake(
+                identity.version.span(),
+                "expected a version such as `v1`, `v1beta1` or `v2alpha3`",
+            ));
         };
         Ok(Self { group, version, group_accessor, version_accessor, accessor, way })
     }
@@ -116,12 +117,12 @@ fn way(group: &str, attributes: &Attributes) -> Result<Way> {
         (None, None) if built_in => Ok(Way::BuiltIn),
         (None, None) => Ok(Way::Opens),
         (Some(_), Some(other)) => {
-            let message =
-                "`beside` is for a kind of the same version, `group_of` for one of another; take one out";
+            let message = "`beside` is for a kind of the same version, `group_of` for one of another; \
+                           remove one of them";
             Err(mistake(syn::spanned::Spanned::span(other), message))
         }
         (Some(other), None) | (None, Some(other)) if built_in => {
-            let message = "the factory itself has the accessors of this group; take this out";
+            let message = "the factory already has the accessors of this group; remove this attribute";
             Err(mistake(syn::spanned::Spanned::span(other), message))
         }
         (Some(other), None) => Ok(Way::Beside(other.clone())),
@@ -136,15 +137,15 @@ fn beside_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) ->
     if !versions.contains(&text.as_str()) {
         let message = format!(
             "the factory's `{of_group}()` has {}, and no `{text}`; \
-             add `group_accessor = \"other_{of_group}\"`, or a name of yours, to have accessors apart from these",
+             add a separate group accessor, such as `group_accessor = \"other_{of_group}\"`",
             versions.join(", "),
         );
         return Err(mistake(version.span(), message));
     }
     if names::is_built_in_accessor(group, &text, accessor) {
         let message = format!(
-            "the factory's `{of_group}().{text}()` has `{accessor}` already, for the whole kind; \
-             write `accessor = \"slim_{accessor}\"`, or a name of yours",
+            "the factory's `{of_group}().{text}()` already has `{accessor}`, for the whole kind; \
+             choose another name, such as `accessor = \"slim_{accessor}\"`",
         );
         return Err(mistake(span, message));
     }
@@ -157,14 +158,15 @@ fn group_accessor(name: &str, span: Span, group: &str, is_given: bool) -> Result
     let remedy = if is_given {
         "choose another name".to_owned()
     } else {
-        format!("add `group_accessor = \"{example}\"`, or a shorter name of yours")
+        format!("choose another name, such as `group_accessor = \"{example}\"`")
     };
     if let Some(own) = names::built_in_behind(name) {
         let own = if own.is_empty() { "the core group" } else { own };
-        return Err(mistake(span, format!("the factory's `{name}` is that of {own}; {remedy}")));
+        return Err(mistake(span, format!("the factory's `{name}` is the accessor of {own}; {remedy}")));
     }
     if METHODS.contains(&name) {
         return Err(mistake(span, format!("the factory has a method `{name}` already; {remedy}")));
     }
-    names::ident(name, span).ok_or_else(|| mistake(span, format!("`{name}` can't be a method; {remedy}")))
+    names::ident(name, span)
+        .ok_or_else(|| mistake(span, format!("`{name}` is not a valid method name; {remedy}")))
 }

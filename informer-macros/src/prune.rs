@@ -32,7 +32,7 @@ fn path(text: &LitStr) -> Result<String> {
     if let ["metadata", name, ..] = names.as_slice()
         && read.contains(name)
     {
-        let message = format!("\"{path}\" can't be pruned: the library reads it; take it out");
+        let message = format!("\"{path}\" can't be pruned: the library reads it; remove it");
         return Err(mistake(text.span(), message));
     }
     Ok(path)

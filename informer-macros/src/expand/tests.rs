@@ -60,7 +60,10 @@ fn what_kube_says_is_not_said_again() {
         #[informer(cluster)]
         struct ThingSpec {}
     });
-    assert_eq!(message, "`#[kube(...)]` says what the resource is; take `cluster` out here");
+    assert_eq!(
+        message,
+        "`cluster` conflicts with `#[kube(...)]`, which defines the resource; remove `cluster`"
+    );
 }
 
 #[test]
