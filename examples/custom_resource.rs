@@ -1,4 +1,4 @@
-//! `#[derive(Informer)]` on a custom resource: its accessor on the factory, and a method for each of its indices.
+//! `#[derive(Informer)]` on a custom resource: an accessor on the factory, and a method for each index.
 //!
 //! ```text
 //! cargo run --example custom_resource
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use server::Server;
 
-/// A job that is run again and again. kube's derive makes the type `CronTab` of it, ours makes its informers.
+/// A job that runs periodically. kube's derive generates the type `CronTab` from it; ours generates its informers.
 #[derive(CustomResource, Informer, Deserialize, Serialize, Clone, Debug, JsonSchema)]
 #[kube(group = "stable.example.com", version = "v1", kind = "CronTab", namespaced)]
 #[informer(
@@ -32,7 +32,7 @@ struct CronTabSpec {
     schedule: String,
 }
 
-/// An index function may fail; the object is then in the store, and its error among `index_failures`.
+/// Index functions can fail. The object is stored anyway, and its error is in `index_failures`.
 fn schedules(tab: &CronTab) -> Result<Option<String>, String> {
     let schedule = &tab.spec.schedule;
     match schedule.split_whitespace().count() {
@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     definitions.create(&PostParams::default(), &CronTab::crd()).await?;
 
-    // An informer can be there before its resource is served; it says so, and begins as soon as it is.
+    // An informer can start before its resource is served. It reports that state, and lists once the resource exists.
     let factory = SharedInformerFactory::builder(client.clone()).namespace(&server.namespace).build();
     let cron_tabs = factory.stable().v1().cron_tabs();
     let handler = cron_tabs.add_handlers(|handlers| {
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ] {
         let spec = CronTabSpec { image: image.to_owned(), schedule: schedule.to_owned() };
         let written: CronTab = server.create(CronTab::new(name, spec)).await?;
-        // What was written is in the store, and in its indices, once it has come that far.
+        // Wait until the store and its indices contain the write.
         let outcome = cron_tabs.wait_for_write(&written, Duration::from_secs(60)).await;
         assert_eq!(outcome, WaitOutcome::Reached);
     }
@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("{} runs restic", tab.key());
     }
     for failure in cron_tabs.indexer().index_failures() {
-        println!("not in every index: {failure}");
+        println!("index failure: {failure}");
     }
 
     let patch = Patch::Merge(json!({ "spec": { "image": "borg" } }));

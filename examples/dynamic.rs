@@ -1,4 +1,4 @@
-//! Resources that a program knows only by name when it runs: dynamic objects, found by asking the server.
+//! Resources whose names are known only at run time: dynamic objects, found through discovery.
 //!
 //! ```text
 //! cargo run --example dynamic -- apps/v1/deployments
@@ -14,7 +14,7 @@ use kube::core::{DynamicObject, GroupVersionResource};
 use serde_json::json;
 use server::Server;
 
-/// `apps/v1/deployments`, or `v1/configmaps` for the core group.
+/// Parses `apps/v1/deployments`, or `v1/configmaps` for the core group.
 fn parse(text: &str) -> Option<GroupVersionResource> {
     let parts: Vec<_> = text.split('/').collect();
     match parts[..] {
@@ -32,12 +32,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         server.create::<ConfigMap>(object).await?;
     }
     let name = std::env::args().nth(1).unwrap_or_else(|| "v1/configmaps".to_owned());
-    let resource = parse(&name).ok_or("write version/resource or group/version/resource")?;
+    let resource = parse(&name).ok_or("expected version/resource or group/version/resource")?;
 
     let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
-    // What the server doesn't have, or can't list and watch, is an error that says so.
+    // A resource that the server lacks, or cannot list and watch, is an error.
     let objects = factory.for_resource(&resource).await?;
-    // An index looks into the tree of JSON values that a dynamic object is.
+    // A dynamic object is a tree of JSON values, which an index function can read.
     let by_size = objects.add_index("size", |object: &DynamicObject| {
         object.data.pointer("/data/size").and_then(|size| size.as_str()).map(str::to_owned)
     })?;

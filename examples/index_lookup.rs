@@ -1,5 +1,4 @@
-//! Looking objects up by what is in them: indices with values of any type, typed handles, and several queries on one
-//! state of the store.
+//! Lookups by content: indices with values of any type, typed handles, and several queries on one state of the store.
 //!
 //! ```text
 //! cargo run --example index_lookup
@@ -16,7 +15,7 @@ use informer_factory::SharedInformerFactory;
 use k8s_openapi::api::core::v1::Pod;
 use server::Server;
 
-/// A value of an index may be of any type that can be hashed and compared.
+/// Index values can be of any type that can be hashed and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Phase {
     Waiting,
@@ -51,10 +50,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.start();
     factory.wait_for_cache_sync().await?;
 
-    // Indices can be added later, too.
+    // Indices can also be added later.
     let by_image = pods.add_index("image", images_of)?;
 
-    // Each query sees one state of the store. For several on one state there is a snapshot.
+    // Each query sees one state of the store. A snapshot gives several queries the same state.
     let snapshot = pods.indexer().snapshot();
     let mut nodes = by_node.values();
     nodes.sort_unstable();
@@ -65,13 +64,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         println!("{node}: {phases:?}");
     }
-    println!(
-        "{} pods wait to be run, of {} images",
-        by_phase.count(&Phase::Waiting),
-        by_image.values().len()
-    );
+    println!("{} pending pods with {} images", by_phase.count(&Phase::Waiting), by_image.values().len());
 
-    // What shares an image with some pod.
+    // Pods that share an image with this pod.
     if let Some(pod) = snapshot.list().iter().next() {
         println!("{} pods run an image of {}", by_image.sharing(pod)?.len(), pod.key());
     }

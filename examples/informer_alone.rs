@@ -1,4 +1,4 @@
-//! An informer without the factory: made over a source of one's own choice, and run by whoever made it.
+//! An informer without the factory: the program chooses its source and runs it.
 //!
 //! ```text
 //! cargo run --example informer_alone
@@ -29,11 +29,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
             .await?;
     }
 
-    // The source: one namespace, one selector, without a field that the program does not use.
+    // The source: one namespace, one selector, and one pruned field.
     let source = KubeListWatch::<ConfigMap>::namespaced(server.client.clone(), &server.namespace)
         .label_selector("tier=front")
         .prune(PrunePaths::default().and("metadata.annotations")?);
-    // The settings, and a function that changes each object before it is stored.
+    // The settings, and a transform that changes each object before it is stored.
     let options = InformerOptions::new()
         .reflector(ReflectorConfig::new().page_size(100))
         .verify_every(Duration::from_secs(3600))
@@ -44,25 +44,25 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (maps, task) = SharedIndexInformer::new(Arc::new(source), options);
     let handler = maps.add_handlers(|handlers| handlers.on_add(|map, _| println!("+ {}", map.key())));
 
-    // The task is the informer's work. It can run anywhere, and ends after this.
+    // The task does the informer's work. It can run anywhere, and ends after cancellation.
     let shutdown = CancellationToken::new();
     let running = tokio::spawn(task.run(shutdown.clone()));
     maps.synced().wait().await?;
     handler.synced().wait().await?;
-    assert_eq!(maps.indexer().len(), 1, "the other is of another tier");
+    assert_eq!(maps.indexer().len(), 1, "the other one has another tier");
 
     let labels = json!({ "tier": "front" });
     let written =
         server.create::<ConfigMap>(json!({ "metadata": { "name": "cache", "labels": labels } })).await?;
     assert_eq!(maps.wait_for_write(&written, Duration::from_secs(60)).await, WaitOutcome::Reached);
-    // What the informer doesn't follow is not waited for.
+    // The wait ends at once for an object outside the informer's scope.
     let elsewhere = server.create::<ConfigMap>(json!({ "metadata": { "name": "queue" } })).await?;
     assert_eq!(maps.wait_for_write(&elsewhere, Duration::from_secs(60)).await, WaitOutcome::NotCovered);
     println!("{} config maps of the front tier", maps.indexer().len());
 
     shutdown.cancel();
     running.await?;
-    println!("it has stopped: {:?}", maps.stopped().await);
+    println!("the informer has stopped: {:?}", maps.stopped().await);
     drop((handler, maps));
     server.shutdown().await
 }

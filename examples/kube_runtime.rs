@@ -1,5 +1,5 @@
-//! A controller written with kube-runtime, whose objects come from informers: the kind that it reconciles from one, and
-//! the kinds that it owns from others, so that the process has one watch and one copy of each.
+//! A controller written with kube-runtime, whose objects come from informers: one for the reconciled kind, and others for
+//! the owned kinds. So the process has one watch and one copy of each kind.
 //!
 //! ```text
 //! cargo run --example kube_runtime
@@ -24,21 +24,21 @@ use serde_json::json;
 use server::Server;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// What reconciling needs.
+/// The shared state of reconcile calls.
 struct Context {
     client: Client,
     secrets: StoreReader<Secret>,
     done: UnboundedSender<()>,
 }
 
-/// Makes a secret for every config map that asks for one.
+/// Creates a secret for every config map that requests one.
 async fn reconcile(map: Arc<ConfigMap>, context: Arc<Context>) -> Result<Action, kube::Error> {
     if !map.labels().contains_key("wants-secret") {
         return Ok(Action::await_change());
     }
     let (name, namespace) = (map.name_any(), map.namespace().unwrap_or_default());
     if context.secrets.get(&ObjectRef::new(&name).within(&namespace)).is_some() {
-        // Nobody listens any more when the program ends.
+        // Sending fails only when the program ends.
         _ = context.done.send(());
         return Ok(Action::await_change());
     }
@@ -51,7 +51,7 @@ async fn reconcile(map: Arc<ConfigMap>, context: Arc<Context>) -> Result<Action,
     });
     let secrets = Api::<Secret>::namespaced(context.client.clone(), &namespace);
     secrets.patch(&name, &PatchParams::apply("kube-runtime-example"), &Patch::Apply(secret)).await?;
-    // The secret comes back over the informer, which has this called again.
+    // The secret arrives through its informer and triggers another call.
     Ok(Action::requeue(Duration::from_secs(60)))
 }
 
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.start();
     factory.wait_for_cache_sync().await?;
 
-    // As with `watcher(api, config)`, but that nothing more is asked of the server.
+    // Equivalent to `watcher(api, config)`, without further requests to the server.
     let (reader, writer) = reflector::store();
     let objects = watcher_events(&maps).reflect(writer).touched_objects();
     let owned = watcher_events(&secrets).touched_objects();
@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .run(reconcile, |_, _, _| Action::requeue(Duration::from_secs(1)), Arc::new(context))
         .for_each(async |outcome| {
             if let Err(error) = outcome {
-                println!("it is tried again: {error}");
+                println!("reconciling failed, retrying: {error}");
             }
         });
     let controller = tokio::spawn(controller);
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     assert!(names.iter().any(|key| key.name() == "web"));
 
     controller.abort();
-    // It was aborted, which is no news.
+    // The result is always the error of the abort.
     _ = controller.await;
     factory.shutdown().await;
     drop((maps, secrets, factory));

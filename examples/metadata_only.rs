@@ -1,5 +1,5 @@
-//! Informers of nothing but metadata: for programs that look at labels, owners and versions, at a fraction of the memory,
-//! and without ever holding what is in a Secret.
+//! Metadata-only informers, for programs that read labels, owners and versions. They need a fraction of the memory, and
+//! never hold the data of a Secret.
 //!
 //! ```text
 //! cargo run --example metadata_only
@@ -16,7 +16,7 @@ use kube::core::PartialObjectMeta;
 use serde_json::json;
 use server::Server;
 
-/// Who owns an object, by UID.
+/// Returns the UIDs of an object's owners.
 fn owners(object: &PartialObjectMeta<Secret>) -> Vec<String> {
     let owners = object.metadata.owner_references.iter().flatten();
     owners.map(|owner| owner.uid.clone()).collect()
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let reference = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": uid });
 
     let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
-    // The type says which kind; the server is asked for the metadata of it only.
+    // The type selects the kind; the server sends only its metadata.
     let secrets = factory.metadata().of::<Secret>();
     let by_owner = secrets.add_index("owner", owners)?;
     factory.start();
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for name in ["password", "certificate"] {
         let labels = json!({ "tier": "back" });
         let metadata = json!({ "name": name, "labels": labels, "ownerReferences": [reference] });
-        let secret = json!({ "metadata": metadata, "stringData": { "value": "nobody here sees it" } });
+        let secret = json!({ "metadata": metadata, "stringData": { "value": "not visible here" } });
         let written = server.create::<Secret>(secret).await?;
         let version = written.metadata.resource_version.as_deref().into();
         assert_eq!(secrets.wait_until(&version, Duration::from_secs(60)).await, WaitOutcome::Reached);

@@ -1,5 +1,5 @@
-//! Informers of several namespaces, which come and go while they run: for a program that may see some namespaces, and not
-//! all of the cluster.
+//! Informers of several namespaces, which are added and removed at run time: for a program that has access to some
+//! namespaces, and not to the whole cluster.
 //!
 //! ```text
 //! cargo run --example multi_namespace
@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let there = serde_json::from_value(json!({ "metadata": { "name": "there" } }))?;
     Api::<ConfigMap>::namespaced(client.clone(), &other).create(&PostParams::default(), &there).await?;
 
-    // Each namespace has a list and a watch of its own; store, indices and handlers are one.
+    // Each namespace has its own list and watch. They share the store, the indices and the handlers.
     let factory = SharedInformerFactory::builder(client.clone()).namespaces([&server.namespace])?.build();
     let maps = factory.core().v1().config_maps();
     let (tell, mut released) = unbounded_channel();
@@ -37,10 +37,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         handlers
             .on_add(|map, _| println!("+ {}", map.key()))
             .on_delete(|map| println!("- {}", map.key()))
-            // It is still there; this informer only doesn't follow it any more. What a delete has to clean up stays.
+            // The object still exists outside the informer's scope, so do not clean up as for a delete.
             .on_release(move |map| {
                 println!("released {}", map.key());
-                // Nobody listens any more when it is over.
+                // Sending fails only when the program ends.
                 _ = tell.send(map.key().clone());
             })
     });
@@ -48,14 +48,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.wait_for_cache_sync().await?;
     assert!(maps.lister().namespace(&other).get("there").is_none());
 
-    // A promise for each informer of the factory.
+    // One promise for each informer of the factory.
     for promise in factory.add_namespace(&other)? {
         promise.wait().await?;
     }
     assert!(maps.lister().namespace(&other).get("there").is_some());
     println!("following {:?}", maps.namespaces());
 
-    // What was just written is waited for in its own namespace; the other need not have had any news.
+    // The wait covers only the namespace of the write; other namespaces can be behind.
     let written = server.create::<ConfigMap>(json!({ "metadata": { "name": "later" } })).await?;
     assert_eq!(maps.wait_for_write(&written, Duration::from_secs(60)).await, WaitOutcome::Reached);
 

@@ -1,5 +1,5 @@
-//! Several handlers on one informer, each with resyncs of its own: every object handed out again from time to time, from
-//! the store, with nothing asked of the server.
+//! Several handlers on one informer, each with its own resync period. A resync delivers every stored object again, without
+//! a request to the server.
 //!
 //! ```text
 //! cargo run --example own_resync
@@ -18,7 +18,7 @@ use serde_json::json;
 use server::Server;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// A handler that counts what it is handed out again, and says when it is.
+/// Returns a handler that counts resyncs, and sends a message for each.
 fn counting(count: &Arc<AtomicUsize>, tell: Option<UnboundedSender<()>>) -> Handlers<ConfigMap> {
     let count = Arc::clone(count);
     Handlers::<ConfigMap>::new().on_update(move |old, new| {
@@ -26,7 +26,7 @@ fn counting(count: &Arc<AtomicUsize>, tell: Option<UnboundedSender<()>>) -> Hand
         if old.resource_version() == new.resource_version() {
             count.fetch_add(1, Ordering::Relaxed);
             if let Some(tell) = &tell {
-                // Nobody listens any more when it is over.
+                // Sending fails only when the program ends.
                 _ = tell.send(());
             }
         }
@@ -38,8 +38,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::start().await?;
     server.create::<ConfigMap>(json!({ "metadata": { "name": "a" } })).await?;
 
-    // Most handlers need no resync: the watch tells of every change, and what went wrong is for a work queue to retry.
-    // It is for state elsewhere that can go astray on its own.
+    // Most handlers need no resync: the watch reports every change, and a work queue retries failures. Resyncs are for
+    // external state that can change on its own.
     let factory = SharedInformerFactory::builder(server.client.clone())
         .namespace(&server.namespace)
         .default_resync(Duration::from_secs(3600))
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             counting(&often, Some(tell)),
             &with("often", Resync::Every(Duration::from_secs(1))),
         ),
-        // Periods are rounded up to a multiple of the shortest that anybody has asked for.
+        // Periods are rounded up to a multiple of the shortest requested period.
         maps.add_event_handler_with(
             counting(&rarely, None),
             &with("rarely", Resync::Every(Duration::from_secs(2))),
@@ -64,7 +64,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     factory.start();
     factory.wait_for_cache_sync().await?;
 
-    // Until the busiest has been told three times of each object.
+    // Until the handler with the shortest period has received three resyncs of each object.
     for _ in 0..3 * maps.indexer().len() {
         resyncs.recv().await.ok_or("the informer runs")?;
     }

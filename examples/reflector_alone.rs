@@ -1,4 +1,4 @@
-//! The reflector alone: a local copy to look things up in, with no queue, no handlers and no informer.
+//! The reflector alone: a local copy for lookups, without queue, handlers or informer.
 //!
 //! ```text
 //! cargo run --example reflector_alone
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let reflected = Arc::new(ReflectedStore::new(writer));
     let synced = reflected.synced();
 
-    // It lists and watches, resumes and backs off, and puts what it learns into the store.
+    // The reflector lists, watches, resumes and backs off, and writes the objects to the store.
     let source = KubeListWatch::<ConfigMap>::namespaced(server.client.clone(), &server.namespace);
     let config = ReflectorConfig::new().on_failure(|failure| println!("{failure:?}"));
     let reflector = Reflector::new(Arc::new(source), reflected, config);
@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("front: {}", map.key());
     }
     assert_eq!(by_tier.count("front"), 2);
-    // In a real cluster there may be others in the namespace, such as the authorities' certificate.
+    // A real cluster can have other config maps in the namespace, such as the cluster's CA certificate.
     let ours = Lister::new(maps.clone()).namespace(&server.namespace).list(&selector()?);
     assert_eq!(ours.len(), 3);
 

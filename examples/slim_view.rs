@@ -15,14 +15,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use server::Server;
 
-/// Where a pod runs and what it asks for. The decoder steps over everything else, so this is what a pod costs here.
+/// The node and the requests of a pod. The decoder skips all other fields, so they use no memory.
 #[derive(Informer, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Pod", namespaced)]
 #[informer(
     index(name = "by_node", path = "spec.node_name"),
     index(name = "by_image", path = "spec.containers.image")
 )]
-// Of the metadata, too, not everything is needed.
+// Metadata can be pruned too.
 #[informer(prune("metadata.annotations"))]
 struct PodPlacement {
     metadata: ObjectMeta,
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     pods::create(&server, 5, 30).await?;
 
     let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
-    // The accessor is called after the type; `pods()` is that of the whole kind.
+    // The accessor is named after the type; `pods()` returns the informer of whole pods.
     let placements = factory.core().v1().pod_placements();
     factory.start();
     factory.wait_for_cache_sync().await?;

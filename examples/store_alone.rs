@@ -1,4 +1,4 @@
-//! The store alone, as a cache with secondary indices: no API server, no Kubernetes types, no async.
+//! The store alone, as a cache with secondary indices, without API server, Kubernetes types or async.
 //!
 //! ```text
 //! cargo run --example store_alone
@@ -10,7 +10,7 @@ use std::time::Duration;
 use informer_factory::informer_store::{Change, ExpirationCache, store};
 use informer_factory::{Cached, ObjectKey, ResourceVersion, Uid};
 
-/// Anything can be stored.
+/// Objects can be of any type.
 #[derive(Clone, Debug)]
 struct Book {
     title: &'static str,
@@ -18,15 +18,15 @@ struct Book {
     year: u16,
 }
 
-/// A key is a text, which may have a namespace: `shelf/number`.
+/// Creates an object with the key `shelf/number`. A key is a name with an optional namespace.
 fn shelved(shelf: &str, number: &str, book: Book) -> Cached<Book> {
     Cached::from_parts(ObjectKey::namespaced(shelf, number), ResourceVersion::empty(), Uid::default(), book)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The two halves: there is one writer, and any number of readers.
+    // A store has one writer and any number of readers.
     let (mut writer, books) = store::<Book>();
-    // Values of an index have types, and an object may have several.
+    // Index values are typed, and an object can have several.
     let by_author = books.add_index("author", |book: &Book| book.authors.clone())?;
     let by_decade = books.add_index("decade", |book: &Book| [book.year / 10 * 10])?;
 
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Book { title: "Mort", authors: vec!["Pratchett"], year: 1987 },
         Book { title: "The C Programming Language", authors: vec!["Kernighan", "Ritchie"], year: 1978 },
     ];
-    // What belongs together is changed in one step, objects and indices.
+    // A transaction changes objects and indices in one step.
     writer.transaction(
         vec![
             Change::Put(shelved("fiction", "1", book)),
@@ -50,13 +50,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(by_author.get("Pratchett").len(), 2);
     assert_eq!(books.in_namespace("computing").len(), 1);
 
-    // A snapshot is one state for as many questions as one has, and hinders nobody.
+    // A snapshot keeps one state for any number of queries, and blocks no writer.
     let before = books.snapshot();
     writer.remove(&ObjectKey::namespaced("fiction", "2"));
     assert_eq!((before.len(), books.len()), (3, 2));
     assert_eq!((by_decade.get_in(&before, &1980).len(), by_decade.get(&1980).len()), (1, 0));
 
-    // An index function may fail. The object is stored all the same, and the failure is there to be seen.
+    // Index functions can fail. The object is stored anyway, and the failure is listed.
     books.try_add_index("initial", |book: &Book| match book.title.chars().next() {
         Some('T') => Err("titles are sorted without their article"),
         initial => Ok(initial),
@@ -66,7 +66,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     assert_eq!(books.index_failures().len(), 1);
 
-    // For what nobody tells of when it changes there is a cache that forgets.
+    // For sources without change notifications there is a cache whose objects expire.
     let fresh = ExpirationCache::<Book>::new(Duration::from_secs(60));
     fresh.put(shelved("fiction", "3", Book { title: "Stardust", authors: vec!["Gaiman"], year: 1999 }));
     assert!(fresh.get(&ObjectKey::namespaced("fiction", "3")).is_some());

@@ -1,9 +1,8 @@
 //! Informers of custom resources whose types and accessors are generated.
 //!
-//! `groups` was written by `cargo xtask codegen --crd examples/custom-groups/crds/*.yaml --out
-//! examples/custom-groups/groups`. There is an index for each field that a definition calls selectable. A program with such
-//! a folder needs informer-factory, kube with its feature `derive`, k8s-openapi, serde and `serde_json`, which kube's
-//! derive asks for.
+//! `cargo xtask codegen --crd examples/custom-groups/crds/*.yaml --out examples/custom-groups/groups` wrote `groups`. Each
+//! selectable field of a definition has an index. A program with such a folder needs informer-factory, kube with its
+//! feature `derive`, k8s-openapi, serde, and `serde_json`, which kube's derive requires.
 
 mod groups;
 
@@ -56,9 +55,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let databases = factory.data().v1().databases();
     let backups = factory.data().v1().backups();
     let firewalls = factory.networking_example().v1().firewalls();
-    // In an older version the same kind is another type, and has an informer of its own.
+    // Each version of a kind is a separate type with its own informer.
     let old_databases = factory.data().v1beta1().databases();
-    // Kubernetes' own group of that name is still there.
+    // The accessor of Kubernetes' own group does not conflict with generated ones.
     let pods = factory.core().v1().pods();
     let by_tier =
         zones.add_index("tier", |zone: &Zone| zone.spec.tier.as_ref().map(|tier| format!("{tier:?}")))?;
@@ -87,7 +86,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One object of each kind, in the words of the generated types.
+/// Creates one object of each kind from the generated types.
 async fn create(client: &Client) -> Result<(), Box<dyn Error>> {
     let default = PostParams::default();
     let spec = CronTabSpec { schedule: "0 3 * * *".into(), image: "backup".into(), ..CronTabSpec::default() };

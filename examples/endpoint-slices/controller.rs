@@ -1,8 +1,8 @@
-//! [`Controller`]: keeps the slices of each service as they should be.
+//! [`Controller`]: keeps the endpoint slices of each service up to date.
 //!
-//! A change of a pod has to bring the services that select it, and there are more services than one wants to look at each
-//! time. So services are indexed by one pair of label and value of their selectors, and a pod looks up its own labels. That
-//! brings all that select it, and perhaps some that don't; which it is, the call for the service finds out.
+//! A change of a pod must reconcile the services that select the pod. To avoid checking every service, services are
+//! indexed by one label of their selectors, and a pod looks up its own labels. The result can contain services that do
+//! not select the pod; their reconcile calls change nothing.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::views::{PodEndpoint, PodEndpointInformers};
 /// A namespace, and a label with its value.
 type Label = (String, String, String);
 
-/// A controller that runs: all that a process of its own would have, so that dropping it is what killing such a process is.
+/// A running controller with its own client and caches. Dropping it has the effect of killing its process.
 pub(crate) struct Controller {
     monitor: RunnerMonitor,
     running: JoinSet<Result<(), Failure>>,
@@ -33,7 +33,7 @@ pub(crate) struct Controller {
     factory: SharedInformerFactory,
 }
 
-/// What a call works with.
+/// The shared state of reconcile calls.
 struct Desk {
     client: Client,
     services: SharedIndexInformer<Service>,
@@ -52,7 +52,7 @@ impl Controller {
 
         let selecting = services.add_index("selecting", selected_label)?;
         let slices_of = slices.add_index("service", slices::service_key)?;
-        // For the way back, from a service to its pods.
+        // For the lookup from a service to its pods.
         pods.indexer().add_label_index()?;
 
         let runner = ControllerRunner::new(Workqueue::builder().name("endpoint-slices").build())
@@ -76,7 +76,7 @@ impl Controller {
         &self.monitor
     }
 
-    /// Ends it in the midst of what it does: requests are given up where they are, and nothing is put in order.
+    /// Stops the controller at once: requests in flight are dropped, and nothing is cleaned up.
     pub(crate) fn kill(self) {
         drop(self);
     }
@@ -117,7 +117,7 @@ impl Desk {
             let (name, by_default) = (name(slice), DeleteParams::default());
             let deletion = api.delete(&name, &by_default);
             match request.writes().track_deletion(&self.slices, slice, deletion).await {
-                // The garbage collector may be quicker.
+                // The garbage collector has already deleted it.
                 Err(kube::Error::Api(status)) if status.is_not_found() => {}
                 answer => drop(answer?),
             }
@@ -135,7 +135,7 @@ impl Desk {
     }
 }
 
-/// One label is enough to be found by: whoever has all that a service selects by has this one.
+/// Returns one label of the selector. A selected pod has all labels of the selector, so one is enough for the index.
 fn selected_label(service: &Service) -> Option<Label> {
     let (label, value) = slices::selector(service).into_iter().next()?;
     Some((service.metadata.namespace.clone()?, label, value))

@@ -1,6 +1,6 @@
-//! A controller of endpoint slices, as in Kubernetes: the addresses of the pods that a service selects. Pods find their
-//! services through one index, services their pods through another. In the midst of it the controller is killed, and another
-//! goes on.
+//! A controller of endpoint slices, as in Kubernetes: the addresses of the pods that a service selects. One index leads
+//! from pods to services, another from services to pods. The controller is killed during its work, and a second one
+//! continues.
 //!
 //! ```text
 //! cargo run --example endpoint-slices
@@ -27,18 +27,18 @@ use workload::Workload;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// Keeps the endpoint slices of services, kills the controller in the midst of it, and compares with full lists in the end.
+/// Keeps the endpoint slices of services, kills the controller during its work, and compares the result with full lists
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many pods there are
+    /// Number of pods
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..))]
     pods: u16,
 
-    /// How many services there are
+    /// Number of services
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u16).range(2..))]
     services: u16,
 
-    /// How much happens to them
+    /// Number of changes
     #[arg(long, default_value_t = 400)]
     changes: usize,
 }
@@ -66,10 +66,10 @@ async fn run(workload: &Workload, changes: usize) -> Result<(), Failure> {
 
     let first = Controller::start(client.clone(), namespace)?;
     let made = witness.made(workload.services / 2).await?;
-    println!("killed with {made} slices made for {} services", workload.services);
+    println!("killed the controller after {made} slices for {} services", workload.services);
     first.kill();
 
-    // What happens while there is no controller the next one finds; what happens after that it is told.
+    // The next controller finds the first half of the changes in its initial lists, and receives the rest as events.
     for step in 0..changes / 2 {
         workload.change(step).await?;
     }
@@ -85,7 +85,7 @@ async fn run(workload: &Workload, changes: usize) -> Result<(), Failure> {
         stats.succeeded, stats.failed, stats.parked
     );
     println!(
-        "{} endpoints of {} services are as full lists of services and pods have it",
+        "{} endpoints of {} services agree with full lists of services and pods",
         endpoints.values().map(Vec::len).sum::<usize>(),
         endpoints.len()
     );

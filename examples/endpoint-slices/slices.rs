@@ -1,8 +1,8 @@
-//! What the slices of a service should be: no request and no cache, only what follows from the service and its pods.
+//! Computes the slices of a service from the service and its pods, without requests or caches.
 //!
-//! Kubernetes: `staging/src/k8s.io/endpointslice/reconciler.go`, which fills slices up with as few writes as it can; here
-//! pods are in order, and a slice has the next hundred. Ports that have a name in the pod are left out, since this view of
-//! pods has no containers; and so are pods that are not ready.
+//! Kubernetes: `staging/src/k8s.io/endpointslice/reconciler.go`, which minimizes the number of writes. Here, pods are
+//! sorted, and each slice has the next hundred. Pods that are not ready are left out. So are named ports, because this
+//! view of pods has no containers.
 
 use std::collections::BTreeMap;
 
@@ -15,28 +15,28 @@ use kube::Resource;
 
 use crate::views::PodEndpoint;
 
-/// Says in a slice whose it is. The cluster's own controller leaves those of others alone.
+/// The label that names the controller of a slice. The cluster's own controller ignores slices of others.
 pub(crate) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 pub(crate) const MANAGER: &str = "endpoint-slices-example";
 
-/// Says in a slice of which service it is.
+/// The label that names the service of a slice.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// How many endpoints a slice has at most, as in Kubernetes.
+/// Maximum number of endpoints in a slice, as in Kubernetes.
 const MOST: usize = 100;
 
-/// Returns the pairs of label and value that a pod of the service has; none, if its endpoints are somebody else's concern.
+/// Returns the service's selector, which is empty if something else manages the endpoints.
 pub(crate) fn selector(service: &Service) -> BTreeMap<String, String> {
     service.spec.as_ref().and_then(|spec| spec.selector.clone()).unwrap_or_default()
 }
 
-/// Returns the key of the service that a slice belongs to.
+/// Returns the key of a slice's service.
 pub(crate) fn service_key(slice: &EndpointSlice) -> Option<ObjectKey> {
     let service = slice.metadata.labels.as_ref()?.get(SERVICE_NAME)?;
     Some(ObjectKey::new(slice.metadata.namespace.as_deref(), service))
 }
 
-/// Returns the slices that a service should have, with all of `pods` that are ready.
+/// Returns the slices that a service should have, with all ready `pods`.
 pub(crate) fn desired<'a>(
     service: &Service,
     pods: impl IntoIterator<Item = &'a PodEndpoint>,
@@ -50,7 +50,7 @@ pub(crate) fn desired<'a>(
     endpoints.chunks(MOST).enumerate().map(slice).collect()
 }
 
-/// Returns whether a slice is as it should be.
+/// Returns whether a slice equals the desired one.
 pub(crate) fn is_same(slice: &EndpointSlice, desired: &EndpointSlice) -> bool {
     let what = |slice: &EndpointSlice| (service_key(slice), slice.endpoints.clone(), slice.ports.clone());
     what(slice) == what(desired)
@@ -66,7 +66,7 @@ fn slice(service: &Service, n: usize, endpoints: Vec<Endpoint>, ports: Vec<Endpo
             name: Some(format!("{name}-example-{n}")),
             namespace: service.metadata.namespace.clone(),
             labels: Some(labels.map(|(label, value)| (label.to_owned(), value.to_owned())).into()),
-            // With the service the garbage collector takes its slices away.
+            // The garbage collector deletes the slices of a deleted service.
             owner_references: service.controller_owner_ref(&()).map(|owner| vec![owner]),
             ..ObjectMeta::default()
         },

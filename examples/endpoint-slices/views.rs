@@ -1,4 +1,4 @@
-//! What has to be known of a pod: its labels, its address, and whether it is ready.
+//! A view of pods with only labels, address and readiness.
 
 use informer_factory::Informer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -30,7 +30,7 @@ struct Condition {
 }
 
 impl PodEndpoint {
-    /// Returns where it can be reached, if it is ready to be.
+    /// Returns the pod's address if the pod is ready.
     pub(crate) fn ready_address(&self) -> Option<&str> {
         let is_ready = |condition: &Condition| condition.kind == "Ready" && condition.status == "True";
         let is_ready =

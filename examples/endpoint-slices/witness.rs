@@ -1,4 +1,4 @@
-//! [`Witness`]: compares the slices that there are with those that there should be, by plain lists of the server's.
+//! [`Witness`]: compares existing slices with expected ones, which it computes from plain lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,17 +15,16 @@ use crate::Failure;
 use crate::slices::{self, MANAGED_BY, MANAGER};
 use crate::views::PodEndpoint;
 
-/// The pods of each service in order, each with its address, and as often as it is there. Services without any are not in
-/// it.
+/// The sorted pods of each service with their addresses, with repetitions. Services without pods are left out.
 pub(crate) type Endpoints = BTreeMap<String, Vec<(String, String)>>;
 
-/// Long enough for anything that is going to happen at all.
+/// Timeout of each wait; a working program never reaches it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Witness {
     client: Client,
     namespace: String,
-    /// How many slices have been made since it started; told at each change of any.
+    /// Number of slices created since the start; updated at each change of a slice.
     made: watch::Receiver<usize>,
     handler: HandlerRegistration,
     factory: SharedInformerFactory,
@@ -48,13 +47,12 @@ impl Witness {
         Ok(Self { client, namespace: namespace.to_owned(), made, handler, factory })
     }
 
-    /// Waits until so many slices have been made.
+    /// Waits until `count` slices have been created.
     pub(crate) async fn made(&mut self, count: usize) -> Result<usize, Failure> {
         Ok(*timeout(PATIENCE, self.made.wait_for(|made| *made >= count)).await??)
     }
 
-    /// Waits until all slices are as they should be, and returns what is in them. Services and pods must not change
-    /// meanwhile.
+    /// Waits until all slices are as expected, and returns their content. Services and pods must not change meanwhile.
     pub(crate) async fn settled(&mut self) -> Result<Endpoints, Failure> {
         let expected = self.expected().await?;
         let settled = async {
@@ -72,8 +70,7 @@ impl Witness {
         let actual = self.actual().await?;
         let names = expected.keys().chain(actual.keys());
         let differ: BTreeSet<_> = names.filter(|name| expected.get(*name) != actual.get(*name)).collect();
-        Err(format!("after {PATIENCE:?} these services have other endpoints than they should: {differ:?}")
-            .into())
+        Err(format!("after {PATIENCE:?} these services have wrong endpoints: {differ:?}").into())
     }
 
     pub(crate) async fn end(self) {
@@ -81,7 +78,7 @@ impl Witness {
         self.factory.shutdown().await;
     }
 
-    /// Looks at each pod for each service.
+    /// Computes the expected content by checking each pod for each service.
     async fn expected(&self) -> Result<Endpoints, Failure> {
         let services = Api::<Service>::namespaced(self.client.clone(), &self.namespace);
         let pods = Api::<PodEndpoint>::namespaced(self.client.clone(), &self.namespace);
@@ -106,7 +103,7 @@ impl Witness {
         let ours = ListParams::default().labels(&format!("{MANAGED_BY}={MANAGER}"));
         let mut actual = Endpoints::new();
         for slice in api.list(&ours).await? {
-            let service = slices::service_key(&slice).ok_or("a slice is of no service")?;
+            let service = slices::service_key(&slice).ok_or("a slice has no service")?;
             for endpoint in slice.endpoints.into_iter().flatten() {
                 let pod = endpoint.target_ref.and_then(|pod| pod.name).unwrap_or_default();
                 let address = endpoint.addresses.into_iter().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Services and pods, and what happens to them. Nobody runs the pods: their addresses and conditions are written from here.
+//! Services, pods, and changes to them. The pods do not run: this module writes their addresses and conditions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 
-/// How many requests are under way at a time.
+/// Maximum number of concurrent requests.
 const AT_A_TIME: usize = 8;
 
 #[derive(Clone)]
@@ -20,7 +20,7 @@ pub(crate) struct Workload {
     pub(crate) namespace: String,
     pub(crate) pods: usize,
     pub(crate) services: usize,
-    /// So that no address comes again.
+    /// Counts addresses, so that no address is used twice.
     pub(crate) addresses: Arc<AtomicU32>,
 }
 
@@ -35,7 +35,7 @@ impl Workload {
         Ok(())
     }
 
-    /// The `step`th thing to happen; with the same numbers always the same.
+    /// Makes change number `step`. Equal numbers give equal changes.
     pub(crate) async fn change(&self, step: usize) -> Result<(), Failure> {
         let (pod, service) = (step * 7919 % self.pods, step * 31 % self.services);
         let (pod_name, service_name) = (format!("pod-{pod}"), format!("service-{service}"));
@@ -67,7 +67,7 @@ impl Workload {
     }
 
     async fn create_service(&self, n: usize) -> Result<(), Failure> {
-        // Every other one is only for the pods of one tier, so that a pod is in several.
+        // Half of the services select only one tier, so that a pod belongs to several services.
         let selector = if n.is_multiple_of(2) {
             json!({ "app": app(n / 2) })
         } else {
@@ -106,7 +106,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Pods need it on a real server, where a controller makes it before long.
+    /// Creates the service account that pods need. On a real server a controller creates it, with a delay.
     async fn ensure_service_account(&self) -> Result<(), Failure> {
         let account = serde_json::from_value(json!({ "metadata": { "name": "default" } }))?;
         match self.api::<ServiceAccount>().create(&PostParams::default(), &account).await {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use clap::Parser;
 
-/// Keeps a local, live copy of a cluster's nodes and pods, and shows what happens to them.
+/// Keeps a local, live copy of a cluster's nodes and pods, and prints their changes.
 ///
-/// Without --kubeconfig or --in-cluster it brings a cluster of its own: a simulated API server in this process, which
-/// is talked to over HTTP like any other. A real cluster is only read.
+/// Without --kubeconfig or --in-cluster, the program starts a simulated API server in this process and connects to it
+/// over HTTP. On a real cluster, the program only reads.
 #[derive(Debug, Parser)]
 #[command(name = "quickstart")]
 pub(crate) struct Args {
-    /// End after this long, for example 10s; exit code 1 if something has not synced by then [default: at Ctrl-C]
+    /// End after this time, for example 10s; exit code 1 if an informer has not synced by then [default: at Ctrl-C]
     #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) run_for: Option<Duration>,
 
@@ -20,19 +20,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATH", num_args = 0..=1, conflicts_with_all = ["in_cluster", "pods", "nodes", "rate"])]
     pub(crate) kubeconfig: Option<Option<PathBuf>>,
 
-    /// Use the cluster that this runs in, with the service account of its pod
+    /// Use the cluster of this pod, with the pod's service account
     #[arg(long, conflicts_with_all = ["pods", "nodes", "rate"])]
     pub(crate) in_cluster: bool,
 
-    /// How many pods the simulated cluster has
+    /// Number of pods in the simulated cluster
     #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
     pub(crate) pods: u32,
 
-    /// How many nodes the simulated cluster has
+    /// Number of nodes in the simulated cluster
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) nodes: u32,
 
-    /// How many changes a second the simulated cluster sees
+    /// Changes per second in the simulated cluster
     #[arg(long, value_name = "CHANGES", default_value_t = 20, value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) rate: u32,
 }

@@ -1,14 +1,14 @@
-//! What is worth saying about a pod or a node, in a few words.
+//! Short descriptions of pods and nodes.
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, NodeCondition, Pod, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// An object about which something can be said.
+/// An object with a short description.
 pub(crate) trait Describe {
-    /// Where it is, with a space before; empty if that is nowhere.
+    /// Returns the location with a leading space, or an empty text if there is none.
     fn place(&self) -> String;
 
-    /// What is different from an earlier version.
+    /// Describes the differences from an earlier version.
     fn changes_since(&self, old: &Self) -> String;
 }
 
@@ -79,7 +79,7 @@ fn difference(what: &str, old: &str, new: &str) -> Option<String> {
     (old != new).then(|| format!("{what} {old} → {new}"))
 }
 
-/// Puts the changes in words; if none of them tells anything, names the first part of the object that is different.
+/// Joins the described changes; if there are none, names the first part of the object that differs.
 fn words(changes: &[String], parts: &[(&str, bool)]) -> String {
     if changes.is_empty() {
         let part = parts.iter().find(|(_, differs)| *differs).map_or("metadata", |(part, _)| part);
@@ -92,7 +92,7 @@ fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("none")
 }
 
-/// How many containers of how many are ready, as kubectl has it.
+/// Returns the ready and total numbers of containers, in kubectl's format.
 fn ready(pod: &Pod) -> String {
     let all = pod.spec.as_ref().map_or(0, |spec| spec.containers.len());
     format!("{}/{all}", containers(pod).iter().filter(|container| container.ready).count())

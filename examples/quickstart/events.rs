@@ -1,4 +1,4 @@
-//! The handler: it counts every event, and writes a readable number of them as lines.
+//! The handler: counts every event, and prints some of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,13 +10,13 @@ use tokio::time::{Interval, interval};
 
 use crate::describe::Describe;
 
-/// How many events are shown in a second; more than that nobody can read.
+/// Maximum number of printed events per second, so that the output stays readable.
 const LINES_PER_SECOND: u64 = 10;
 
-/// Returns a handler and the lines that it writes.
+/// Returns a handler and its output lines.
 ///
-/// A handler is called on the async runtime and must not block, as writing to a terminal can. So it puts its lines into
-/// a channel, and the main loop writes them.
+/// Handlers run on the async runtime and must not block, but writing to a terminal can block. So the handler sends its
+/// lines to a channel, and the main loop writes them.
 pub(crate) fn printer() -> (Printer, Lines) {
     let (sender, receiver) = unbounded_channel();
     let tally = Arc::<Tally>::default();
@@ -24,17 +24,17 @@ pub(crate) fn printer() -> (Printer, Lines) {
     (printer, Lines { tally, lines: receiver, seconds: interval(Duration::from_secs(1)) })
 }
 
-/// How many events there have been.
+/// Counters of events.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) added: AtomicU64,
     pub(crate) updated: AtomicU64,
     pub(crate) deleted: AtomicU64,
-    /// Those of the present second.
+    /// Events in the current second.
     this_second: AtomicU64,
 }
 
-/// Handles the events of any kind of object that it can describe.
+/// Handles the events of any kind of object with a description.
 #[derive(Clone, Debug)]
 pub(crate) struct Printer {
     tally: Arc<Tally>,
@@ -42,15 +42,15 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// Counts the events; see [`Tally`].
+    /// Returns the counters; see [`Tally`].
     pub(crate) fn tally(&self) -> Arc<Tally> {
         Arc::clone(&self.tally)
     }
 
-    /// Sends a line, if there have not been too many in this second.
+    /// Sends a line, up to the limit per second.
     fn print(&self, line: impl FnOnce() -> String) {
         if self.tally.this_second.fetch_add(1, Ordering::Relaxed) < LINES_PER_SECOND {
-            // If nobody reads any more the program is about to end.
+            // Sending fails only when the program ends.
             _ = self.lines.send(line());
         }
     }
@@ -58,7 +58,7 @@ impl Printer {
 
 impl<K: Describe + 'static> EventHandler<K> for Printer {
     fn on_add(&self, object: &Cached<K>, is_in_initial_list: bool) {
-        // What existed before is no news.
+        // Objects of the initial list are not printed.
         if !is_in_initial_list {
             self.tally.added.fetch_add(1, Ordering::Relaxed);
             self.print(|| format!("+ {}{}", object.key(), object.place()));
@@ -77,7 +77,7 @@ impl<K: Describe + 'static> EventHandler<K> for Printer {
     }
 }
 
-/// The lines of a [`Printer`].
+/// The output lines of a [`Printer`].
 #[derive(Debug)]
 pub(crate) struct Lines {
     tally: Arc<Tally>,
@@ -86,7 +86,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Waits for the next line. Nothing is lost if the future is dropped.
+    /// Waits for the next line. Cancel safe: dropping the future loses no line.
     pub(crate) async fn next(&mut self) -> String {
         loop {
             tokio::select! {

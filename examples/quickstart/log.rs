@@ -1,4 +1,4 @@
-//! What the informers have to say about trouble, on stderr.
+//! Prints the log of the informers on stderr.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -8,9 +8,9 @@ use tracing_subscriber::fmt::layer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Writes to stderr what the informers warn of, and when all is well again; above the progress bars if there are any.
+/// Prints warnings of the informers and their recoveries to stderr, above the progress bars if there are any.
 ///
-/// kube's own errors are left out: the informers report each of them once, with the resource that it concerns.
+/// kube's own errors are left out, because the informers report each of them once, with its resource.
 pub(crate) fn to_stderr(bars: &MultiProgress) {
     let crates = ["informer_core", "informer_store", "informer_reflector", "informer_factory"];
     let ours = Targets::new().with_targets(crates.map(|name| (name, LevelFilter::INFO)));
@@ -24,7 +24,7 @@ pub(crate) fn to_stderr(bars: &MultiProgress) {
     tracing_subscriber::registry().with(ours).with(lines).init();
 }
 
-/// Takes the bars off the screen for as long as it writes.
+/// A writer that hides the bars while it writes.
 struct AboveBars(MultiProgress);
 
 impl Write for AboveBars {

@@ -46,18 +46,18 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     let bars = MultiProgress::new();
     log::to_stderr(&bars);
 
-    // Connect. All that informers need is a kube client.
+    // Connect. Informers need only a kube client.
     let source = Source::connect(args).await?;
 
-    // A factory has one informer per resource: whoever asks for the same resource gets the same informer.
+    // A factory has one informer per resource: all requests for a resource return the same informer.
     let factory = SharedInformerFactory::new(source.client.clone());
     let nodes = factory.core().v1().nodes();
     let pods = factory.core().v1().pods();
 
-    // An index finds objects by what is in them, here pods by the node they run on.
+    // An index finds objects by their content, here pods by their node.
     let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
 
-    // Handlers hear of every change, for as long as their registrations are kept.
+    // Handlers receive every change while their registrations exist.
     let (printer, mut lines) = events::printer();
     let tally = printer.tally();
     let handlers = [
@@ -65,11 +65,11 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
         pods.add_event_handler_with(printer, &HandlerOptions::new().name("pods")),
     ];
 
-    // From here on the stores follow the server, until the factory is shut down.
+    // Start the informers. The stores follow the server until the factory is shut down.
     factory.start();
     let mut report = Report { started: Instant::now(), nodes, pods, handlers, tally, printed: String::new() };
 
-    // Work until Ctrl-C or until the time is up. Here that is to wait for the first lists, and then to print.
+    // Work until Ctrl-C or until the time is up: wait for the initial lists, then print events.
     let outcome = tokio::select! {
         closed = async {
             report.print_source(&source)?;
@@ -78,11 +78,11 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
             follow(&mut report, &mut lines, &by_node).await
         } => unless_closed(closed),
         interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Into::into),
-        // What has not synced by now is an error that says why.
+        // An informer that has not synced by now is an error that contains the reason.
         () = time_is_up(args.run_for) => factory.wait_for_cache_sync_within(Duration::ZERO).await.map_err(Into::into),
     };
 
-    // Stop: nothing of the informers runs on after this. The stores can still be read.
+    // Stop all tasks of the informers. The stores remain readable.
     factory.shutdown().await;
     drop(factory);
     source.shutdown().await?;
@@ -90,7 +90,7 @@ async fn run(args: &Args) -> Result<(), Box<dyn Error>> {
     outcome
 }
 
-/// Waits until the stores have the first lists; but not for one that may never come, such as a forbidden one.
+/// Waits until the stores have the initial lists, but not for a list that may never complete, such as a forbidden one.
 async fn wait_for_first_lists(
     factory: &SharedInformerFactory,
     report: &Report,
@@ -109,7 +109,7 @@ async fn wait_for_first_lists(
     }
 }
 
-/// Prints events as they come, and every other second the state of affairs. Ends only if nobody reads it any more.
+/// Prints events as they arrive, and a report every two seconds. Ends only if writing fails.
 async fn follow(report: &mut Report, lines: &mut Lines, by_node: &Index<Pod, String>) -> io::Result<()> {
     let period = Duration::from_secs(2);
     let mut every_other_second = interval_at(Instant::now() + period, period);
@@ -121,12 +121,12 @@ async fn follow(report: &mut Report, lines: &mut Lines, by_node: &Index<Pod, Str
     }
 }
 
-/// Looks up the pods of the first node that has any.
+/// Looks up the pods of the first node that has pods.
 fn pods_of_one_node(by_node: &Index<Pod, String>) -> String {
     let Some(node) = by_node.values().into_iter().min() else {
-        return "no pod is on any node".to_owned();
+        return "no pod has a node".to_owned();
     };
-    // The answer is a view on one state of the store: nothing is copied, and nothing moves while it is read.
+    // The result is a view of one state of the store: the objects are not copied and do not change.
     let pods = by_node.get(&node);
     let mut some: Vec<_> = pods.iter().take(2).map(|pod| pod.key().as_str()).collect();
     if pods.len() > some.len() {
@@ -142,7 +142,7 @@ async fn time_is_up(run_for: Option<Duration>) {
     }
 }
 
-/// Takes it as a good end if the reader of the output has had enough, as in `quickstart | head`.
+/// Treats a closed output as success, as in `quickstart | head`.
 fn unless_closed(written: io::Result<()>) -> Result<(), Box<dyn Error>> {
     written
         .or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error.into()) })

@@ -1,4 +1,4 @@
-//! Progress bars for the first lists.
+//! Progress bars for the initial lists.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
@@ -9,15 +9,14 @@ use kube::api::{Api, ListParams};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
-/// How often a bar is brought up to date.
+/// Update interval of the bars.
 const REFRESH: Duration = Duration::from_millis(20);
 
-/// After how long without anything new a list is left to itself.
+/// Time without progress after which a bar is removed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Shows how the first list of an informer arrives, until it is there, or until the informer is in trouble or has
-/// nothing more to show: it goes on trying then, but nobody can say for how long. Draws nothing if stderr is not a
-/// terminal.
+/// Shows the progress of an informer's initial list. Returns when the list is complete, when the informer reports a
+/// failure, or when nothing more arrives; the informer continues in each case. Draws nothing if stderr is not a terminal.
 pub(crate) async fn first_list<K>(
     name: &'static str,
     informer: &SharedIndexInformer<K>,
@@ -47,7 +46,7 @@ pub(crate) async fn first_list<K>(
             bar.set_style(style("{msg:<6} [{bar:40}] {human_pos} of {human_len}"));
             bar.set_length(total);
         }
-        // Knowing the total is not the end of it.
+        // Only the other branch ends the `select!`.
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -57,9 +56,9 @@ pub(crate) async fn first_list<K>(
     bar.finish_and_clear();
 }
 
-/// Asks the server how many objects there are: for the metadata of one of them, and how many remain.
+/// Returns the number of objects, from a list of metadata with limit 1 and its remaining item count.
 ///
-/// `None` if it doesn't say. An error needs no word here, because the informer meets it too.
+/// Returns `None` if the server does not report the count. Errors are ignored, because the informer reports them.
 async fn count<K>(client: Client) -> Option<u64>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,

@@ -1,4 +1,4 @@
-//! The state of affairs: what is in the stores, what has happened so far, and how the handlers fare.
+//! Reports on the stores, the events so far, and the handlers.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -19,18 +19,18 @@ pub(crate) struct Report {
     pub(crate) pods: SharedIndexInformer<Pod>,
     pub(crate) handlers: [HandlerRegistration; 2],
     pub(crate) tally: Arc<Tally>,
-    /// The last block, which is not printed again while nothing changes.
+    /// The last report, to avoid printing it again without changes.
     pub(crate) printed: String,
 }
 
 impl Report {
-    /// Says where the objects come from.
+    /// Prints the source of the objects.
     pub(crate) fn print_source(&self, source: &Source) -> io::Result<()> {
         let (nodes, pods) = (self.nodes.status().description(), self.pods.status().description());
         writeln!(io::stdout(), "watching {nodes} and {pods} of {source}")
     }
 
-    /// Says what has synced, and what has not.
+    /// Prints which informers have synced.
     pub(crate) fn print_synced(&self) -> io::Result<()> {
         let (nodes, pods) = (self.nodes.indexer().len(), self.pods.indexer().len());
         let seconds = self.started.elapsed().as_secs_f64();
@@ -44,7 +44,7 @@ impl Report {
         writeln!(io::stdout(), "{line}")
     }
 
-    /// Prints the state of affairs, unless nothing has changed since the last time.
+    /// Prints a report, unless it equals the last one.
     pub(crate) fn print_block(&mut self, look_up: &str) -> io::Result<()> {
         let handlers = self.handlers.each_ref().map(|handler| {
             let stats = handler.stats();
@@ -66,7 +66,7 @@ impl Report {
         Ok(())
     }
 
-    /// Prints what there was in the end.
+    /// Prints the final counts.
     pub(crate) fn print_summary(&self) -> io::Result<()> {
         let (nodes, pods) = (self.nodes.indexer().len(), self.pods.indexer().len());
         let (nodes, pods) = (HumanCount(nodes as u64), HumanCount(pods as u64));
@@ -81,7 +81,7 @@ impl Report {
     }
 }
 
-/// How many objects there are and how current they are; or what keeps them from being there.
+/// Describes the number of objects and their age, or the reason why the informer has not synced.
 fn state<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> String {
     let health = informer.health();
     if !informer.has_synced() {

@@ -1,4 +1,4 @@
-//! Where the objects come from: a simulated API server in this process, or a real cluster.
+//! The source of the objects: a simulated API server in this process, or a real cluster.
 
 use std::error::Error;
 use std::fmt;
@@ -13,14 +13,14 @@ use tokio::task::JoinHandle;
 
 use crate::args::Args;
 
-/// An API server to talk to.
+/// An API server and a client for it.
 pub(crate) struct Source {
     pub(crate) client: Client,
     address: String,
     simulation: Option<Simulation>,
 }
 
-/// A simulated cluster, and the task that keeps changing it.
+/// A simulated cluster, and the task that changes it.
 struct Simulation {
     simulator: Simulator,
     stop: oneshot::Sender<()>,
@@ -28,15 +28,17 @@ struct Simulation {
 }
 
 impl Source {
-    /// Makes a client for the server that the command line asks for; for a simulated one starts it first. Nothing is
-    /// sent to a real server yet.
+    /// Creates a client for the server on the command line, and starts the server if it is simulated. Sends nothing to a
+    /// real server.
     pub(crate) async fn connect(args: &Args) -> Result<Self, Box<dyn Error>> {
         let (config, simulation) = if let Some(path) = &args.kubeconfig {
             (from_kubeconfig(path.as_deref()).await?, None)
         } else if args.in_cluster {
             let config = Config::incluster();
             (
-                config.map_err(|error| format!("this does not run in a cluster: {}", with_causes(&error)))?,
+                config.map_err(|error| {
+                    format!("this program does not run in a cluster: {}", with_causes(&error))
+                })?,
                 None,
             )
         } else {
@@ -45,13 +47,13 @@ impl Source {
         };
         let address = config.cluster_url.to_string();
         let client = informer_factory::connect(config, ConfigExt::rustls_https_connector_with_connector)
-            .map_err(|error| format!("can't make a client for {address}: {}", with_causes(&error)))?;
+            .map_err(|error| format!("cannot create a client for {address}: {}", with_causes(&error)))?;
         Ok(Self { client, address, simulation })
     }
 
-    /// Stops what this program has started itself.
+    /// Stops the simulated server, if there is one.
     pub(crate) async fn shutdown(self) -> Result<(), Box<dyn Error>> {
-        // The client goes first, and its open connections with it, so that the simulator need not wait for them.
+        // Dropping the client closes its connections, so that the simulator need not wait for them.
         drop(self.client);
         if let Some(Simulation { simulator, stop, churn }) = self.simulation {
             drop(stop);
@@ -73,7 +75,7 @@ impl Simulation {
         };
         let cluster = simulator.populate(&spec)?;
         let (stop, stopped) = oneshot::channel();
-        // The churn ends when `stop` is dropped, which is an error to the receiver, and the end all the same.
+        // The churn ends when `stop` is dropped; the error of the receiver is expected.
         let stopped = async move { _ = stopped.await };
         let churn = tokio::spawn(cluster.churn(args.rate.into()).run_until(stopped));
         Ok(Self { simulator, stop, churn })
@@ -93,11 +95,11 @@ async fn from_kubeconfig(path: Option<&Path>) -> Result<Config, String> {
         }
         None => (Config::from_kubeconfig(&options).await, "$KUBECONFIG or ~/.kube/config".to_owned()),
     };
-    config.map_err(|error| format!("can't use the kubeconfig ({name}): {}", with_causes(&error)))
+    config.map_err(|error| format!("cannot use the kubeconfig ({name}): {}", with_causes(&error)))
 }
 
-/// Writes an error and what caused it in one line. Many errors repeat their cause already, and those of the YAML parser
-/// draw a picture below it.
+/// Formats an error and its causes in one line. Skips causes that the error already contains, and the source excerpt of
+/// YAML errors.
 fn with_causes(error: &dyn Error) -> String {
     let first_line = |error: &dyn Error| error.to_string().lines().next().unwrap_or_default().to_owned();
     let mut text = first_line(error);

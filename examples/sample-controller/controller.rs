@@ -1,7 +1,7 @@
-//! [`FooController`]: gives each `Foo` its Deployment, says in the status how that is, and cleans up after it.
+//! [`FooController`]: creates the Deployment of each `Foo`, reports its state in the status, and cleans up after it.
 //!
-//! Whatever it does may be the last that it does, so each step can be done again: the finalizer comes before the entry
-//! that it is for, and the status, which says that all is done, comes last.
+//! The process can be killed after any step, so each step can be repeated. The finalizer is added before its entry in the
+//! directory, and the status is written last, because it reports that all steps are done.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Failure;
 use crate::foo::{Foo, FooIndices, FooInformers, FooStatus};
 
-/// A map of all `Foo`s by name. No owner reference would take an entry out of it, so there is a finalizer for that.
+/// A map of all `Foo`s by name. The garbage collector cannot remove single entries, so each `Foo` has a finalizer.
 pub(crate) const DIRECTORY: &str = "foo-directory";
 const FINALIZER: &str = "sample.example.com/directory";
 
@@ -34,7 +34,7 @@ pub(crate) struct FooController {
     events: Recorder,
 }
 
-/// Follows a namespace, and does the work in it whenever elected: a warm standby until then.
+/// Watches a namespace, and reconciles while this process leads. Until then it is a warm standby.
 pub(crate) async fn run(
     client: Client,
     namespace: &str,
@@ -49,7 +49,7 @@ pub(crate) async fn run(
         .workers(4)
         .watches(&foos, own_key)
         .watches(&deployments, controller_key::<Foo, Deployment>)
-        // Also one that is in a Foo's way, or no longer.
+        // Includes Deployments that conflict with a Foo's, also after the conflict has ended.
         .watches(&deployments, keys_in_index(&foos.by_deployment_index(), name));
     factory.start();
     match shutdown.run_until_cancelled(factory.wait_for_cache_sync()).await {
@@ -73,7 +73,7 @@ pub(crate) async fn run(
     match end {
         LeadershipEnd::NeverLed => Ok(()),
         LeadershipEnd::Finished(synced) => Ok(synced?),
-        LeadershipEnd::Lost(_) => Err("the lease is lost; the next process is to begin anew".into()),
+        LeadershipEnd::Lost(_) => Err("the lease is lost; restart this process".into()),
     }
 }
 
@@ -93,7 +93,7 @@ impl FooController {
             available_replicas: deployment.as_ref().map_or(0, available),
             problem: deployment
                 .is_none()
-                .then(|| "the Deployment of this name is not of this Foo".to_owned()),
+                .then(|| "another object owns the Deployment of this name".to_owned()),
         };
         self.say(&foo, status, request.writes()).await?;
         Ok(Reconciled::Done)
@@ -114,7 +114,7 @@ impl FooController {
         Ok(())
     }
 
-    /// What it owns is the garbage collector's; what it has entered is not.
+    /// Removes the entry in the directory. The garbage collector deletes owned objects.
     async fn clean_up(
         &self,
         foo: &Cached<Foo>,
@@ -130,7 +130,7 @@ impl FooController {
         Ok(Reconciled::Done)
     }
 
-    /// With the version that the list was read in: refused if somebody has changed it since.
+    /// Writes the finalizers with the resource version of the cached object: fails if the object has changed since.
     async fn set_finalizers(
         &self,
         foo: &Cached<Foo>,
@@ -145,7 +145,7 @@ impl FooController {
         Ok(())
     }
 
-    /// Returns the Deployment as wanted; nothing if there is one of this name that is not the Foo's.
+    /// Returns the Deployment in its desired state; `None` if another object already has its name.
     async fn ensure_deployment(
         &self,
         foo: &Cached<Foo>,
@@ -172,7 +172,7 @@ impl FooController {
         Ok(Some(writes.track(&self.deployments, &*deployment, patch).await?))
     }
 
-    /// Writes the status if it is another, and before that tells of it where somebody looks for what has happened.
+    /// Writes the status if it has changed, after an event for users.
     async fn say(
         &self,
         foo: &Cached<Foo>,
@@ -185,7 +185,7 @@ impl FooController {
         }
         let (type_, reason, note) = match &status.problem {
             Some(problem) => (EventType::Warning, "NameTaken", problem.clone()),
-            None => (EventType::Normal, "Synced", "Foo is as it should be".to_owned()),
+            None => (EventType::Normal, "Synced", "the Deployment is in its desired state".to_owned()),
         };
         let is_news =
             before.problem != status.problem || before.observed_generation != status.observed_generation;

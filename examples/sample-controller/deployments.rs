@@ -1,4 +1,4 @@
-//! Plays the Deployment controller where there is none: says that all replicas are there. It is a controller, too.
+//! A controller that replaces the Deployment controller where there is none: it reports all replicas as ready.
 
 use informer_controller::{ControllerRunner, ReconcileRequest, Reconciled, Workqueue, own_key};
 use informer_factory::{SharedIndexInformer, SharedInformerFactory};

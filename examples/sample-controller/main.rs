@@ -1,7 +1,7 @@
-//! The sample-controller of Kubernetes: a `Foo` stands for a Deployment, which the controller makes and keeps.
+//! The sample-controller of Kubernetes: the controller creates and maintains a Deployment for each `Foo`.
 //!
-//! With status, events, owner references, a finalizer, and leader election between two processes. By itself it shows all
-//! that: it starts an API server and two controllers, and kills the one that leads in the midst of its work.
+//! It uses status, events, owner references, a finalizer, and leader election between two processes. By default it runs a
+//! scenario: it starts an API server and two controllers, and kills the leader during its work.
 //!
 //! ```text
 //! cargo run --example sample-controller
@@ -28,10 +28,10 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// Names a kubeconfig of a cluster in which all this may be done, as `cargo xtask e2e` does.
+/// The variable with the kubeconfig of a test cluster, as in `cargo xtask e2e`.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// By what the lease is called.
+/// The name of the lease.
 const LEASE: &str = "foo-controller";
 
 #[derive(Parser)]
@@ -42,17 +42,17 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Role {
-    /// Controls the `Foo`s of a namespace, while it leads.
+    /// Control the `Foo`s of a namespace while this process leads
     Controller {
         #[arg(long, default_value = "default")]
         namespace: String,
-        /// By which the lease says who leads; default: the host's name, and random digits.
+        /// The identity in the lease; default: the host's name and random digits
         #[arg(long)]
         identity: Option<String>,
-        /// The API server; default: what the kubeconfig says.
+        /// The API server; default: that of the kubeconfig
         #[arg(long)]
         url: Option<String>,
-        /// Ends when its input does, as it does when the process is gone that has started it.
+        /// End when the input ends, as it does when the parent process ends
         #[arg(long)]
         until_input_ends: bool,
     },
@@ -64,7 +64,7 @@ async fn main() -> Result<(), Failure> {
     match Args::parse().role {
         Some(Role::Controller { namespace, identity, url, until_input_ends }) => {
             let client = connect(url.as_deref()).await?;
-            // So that the scenario need not wait long for the lease of a leader that was killed.
+            // Short times, so that the scenario does not wait long for the lease of a killed leader.
             let election = LeaderElectionConfig::new(&namespace, LEASE)
                 .lease_duration(Duration::from_secs(4))
                 .renew_deadline(Duration::from_secs(3))
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Failure> {
     }
 }
 
-/// Returns what is cancelled by Ctrl-C, or at the end of the input.
+/// Returns a token that is cancelled by Ctrl-C or at the end of the input.
 fn shutdown(until_input_ends: bool) -> CancellationToken {
     let shutdown = CancellationToken::new();
     let stop = shutdown.clone();

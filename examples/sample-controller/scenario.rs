@@ -1,4 +1,4 @@
-//! The scenario: two controllers, of which the one that leads is killed in the midst of its work.
+//! The scenario: two controller processes, of which the leader is killed during its work.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,12 +23,12 @@ use crate::controller::{DIRECTORY, available};
 use crate::foo::{Foo, FooSpec};
 use crate::{Failure, LEASE, deployments};
 
-/// How many there are, and with how many Deployments the first leader is killed: so few of so many that it is still at
-/// work when the signal comes.
+/// The number of `Foo`s, and the number of Deployments at which the first leader is killed. The difference is large, so
+/// that the leader is still at work when the signal arrives.
 const FOOS: usize = 100;
 const KILLED_AT: usize = 8;
 
-/// Long enough for anything that is going to happen at all.
+/// Timeout of each wait; a working program never reaches it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) async fn run(client: &Client, url: Option<&str>) -> Result<(), Failure> {
@@ -61,11 +61,11 @@ pub(crate) async fn run(client: &Client, url: Option<&str>) -> Result<(), Failur
 struct World {
     client: Client,
     namespace: String,
-    /// Of the simulator, if there is one.
+    /// The URL of the simulator, if the scenario uses one.
     url: Option<String>,
 }
 
-/// A controller in a process of its own. It is killed when it is dropped.
+/// A controller process. Dropping it kills the process.
 struct Process {
     name: &'static str,
     child: Child,
@@ -103,12 +103,12 @@ impl World {
         Ok(Process { name, child: command.spawn()? })
     }
 
-    /// Kills the leader in the midst of its work, and sees to it that in the end all is as if nobody had been killed.
+    /// Kills the leader during its work, and checks that the final state is complete.
     async fn play(&self) -> Result<(), Failure> {
         let (foos, params) = (self.api::<Foo>(), PostParams::default());
         let directory = serde_json::from_value(json!({ "metadata": { "name": DIRECTORY } }))?;
         self.api::<ConfigMap>().create(&params, &directory).await?;
-        // The last Foo finds its Deployment's name taken.
+        // The name of the last Foo's Deployment is already used.
         let intruder = deployment(&foo(FOOS - 1).spec.deployment_name)?;
         self.api::<Deployment>().create(&params, &intruder).await?;
         for n in 0..FOOS {
@@ -117,27 +117,28 @@ impl World {
         let mut processes = vec![self.controller("one")?, self.controller("two")?];
         let killed = self.kill_leader(&mut processes).await?;
 
-        // Nobody leads now. What changes meanwhile is seen to by the next.
+        // There is no leader now. The next leader handles the changes of this time.
         foos.delete("foo-0", &DeleteParams::default()).await?;
         let spec = Patch::Merge(json!({ "spec": { "replicas": 3 } }));
         foos.patch("foo-1", &PatchParams::default(), &spec).await?;
         processes.push(self.controller("three")?);
-        until("all but one Foo as wanted", async || self.are_right(1..FOOS - 1).await).await?;
+        until("all Foos except one in their desired state", async || self.are_right(1..FOOS - 1).await)
+            .await?;
         let last = FOOS - 1..FOOS;
-        until("an event that says why the last is not", async || {
+        until("an event with the reason for the last Foo", async || {
             self.have_event("NameTaken", last.clone()).await
         })
         .await?;
         self.api::<Deployment>().delete(&intruder.name_any(), &DeleteParams::background()).await?;
-        until("all Foos as wanted", async || self.are_right(1..FOOS).await).await?;
-        until("events that say so", async || self.have_event("Synced", 1..FOOS).await).await?;
+        until("all Foos in their desired state", async || self.are_right(1..FOOS).await).await?;
+        until("events of synced Foos", async || self.have_event("Synced", 1..FOOS).await).await?;
         let leader = self.lease().await?;
-        println!("all {} Foos are as wanted; {} leads, the lease has changed hands", FOOS - 1, leader.0);
+        println!("all {} Foos are in their desired state; {} is the new leader", FOOS - 1, leader.0);
         assert!(leader.1 > 0 && leader.0 != killed, "{leader:?}");
         Ok(())
     }
 
-    /// Kills the process that leads when some Deployments are made. Returns its name.
+    /// Kills the leader process once some Deployments exist. Returns its name.
     async fn kill_leader(&self, processes: &mut Vec<Process>) -> Result<&'static str, Failure> {
         let factory = SharedInformerFactory::builder(self.client.clone()).namespace(&self.namespace).build();
         let (tell, mut made) = unbounded_channel();
@@ -155,30 +156,30 @@ impl World {
         })
         .await?;
         let place = processes.iter().position(|process| process.name == leader).ok_or("nobody leads")?;
-        // The leader goes on meanwhile: from the last of these on nothing is asked any more.
+        // The leader continues during this loop. The kill follows the last Deployment without another request.
         let first = async {
             for _ in 0..=KILLED_AT {
                 made.recv().await.ok_or("the informer runs")?;
             }
             Ok::<_, Failure>(())
         };
-        timeout(PATIENCE, first).await.map_err(|_| "in vain waited for the first Deployments")??;
+        timeout(PATIENCE, first).await.map_err(|_| "timed out waiting for the first Deployments")??;
         let killed = processes.swap_remove(place).name;
-        // One is not of a Foo.
+        // One Deployment does not belong to a Foo.
         let made = self.api::<Deployment>().list(&ListParams::default()).await?.items.len() - 1;
-        println!("{killed} was killed when {made} of {FOOS} Deployments were made");
-        assert!(made < FOOS - 1, "it was not in the midst of its work");
+        println!("{killed} was killed after {made} of {FOOS} Deployments were created");
+        assert!(made < FOOS - 1, "the leader had completed its work");
         factory.shutdown().await;
         Ok(killed)
     }
 
-    /// Returns who holds the lease, if anybody, and how often it has changed hands.
+    /// Returns the holder of the lease, or an empty name, and the number of transitions.
     async fn lease(&self) -> Result<(String, i32), Failure> {
         let spec = self.api::<Lease>().get_opt(LEASE).await?.and_then(|lease| lease.spec).unwrap_or_default();
         Ok((spec.holder_identity.unwrap_or_default(), spec.lease_transitions.unwrap_or_default()))
     }
 
-    /// Returns whether these Foos, and no others, have what they should.
+    /// Returns whether exactly these Foos are in their desired state.
     async fn are_right(&self, numbers: Range<usize>) -> Result<bool, Failure> {
         let all = ListParams::default();
         let directory = self.api::<ConfigMap>().get(DIRECTORY).await?.data.unwrap_or_default();
@@ -211,20 +212,20 @@ impl World {
         Ok(right.count() == numbers.len() && is_gone && (is_collected || !self.collects_garbage().await?))
     }
 
-    /// Returns whether somebody deletes what was owned: the simulator does, and the controller manager, which gives each
-    /// namespace its account, too.
+    /// Returns whether the server collects garbage. The simulator does, and so does a controller manager, which also
+    /// creates the service account of each namespace.
     async fn collects_garbage(&self) -> Result<bool, Failure> {
         Ok(self.url.is_some() || self.api::<ServiceAccount>().get_opt("default").await?.is_some())
     }
 
-    /// Returns whether somebody runs what a Deployment asks for: this scenario does on the simulator, and a cluster that has
-    /// controllers and nodes.
+    /// Returns whether the pods of Deployments become ready. The scenario plays the Deployment controller on the
+    /// simulator; a real cluster needs controllers and nodes.
     async fn runs_pods(&self) -> Result<bool, Failure> {
         let nodes = Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?.items;
         Ok(self.url.is_some() || !nodes.is_empty() && self.collects_garbage().await?)
     }
 
-    /// Returns whether there is an event with this reason of each of these Foos.
+    /// Returns whether each of these Foos has an event with this reason.
     async fn have_event(&self, reason: &str, mut numbers: Range<usize>) -> Result<bool, Failure> {
         let events = self.api::<Event>().list(&ListParams::default()).await?.items;
         let with_reason = events.iter().filter(|event| event.reason.as_deref() == Some(reason));
@@ -239,7 +240,7 @@ fn foo(number: usize) -> Foo {
     Foo::new(&format!("foo-{number}"), spec)
 }
 
-/// A Deployment that belongs to nobody.
+/// Returns a Deployment without an owner.
 fn deployment(name: &str) -> Result<Deployment, serde_json::Error> {
     let labels = json!({ "app": "intruder" });
     let pod = json!({ "containers": [{ "name": "main", "image": "nginx" }] });
@@ -250,7 +251,7 @@ fn deployment(name: &str) -> Result<Deployment, serde_json::Error> {
     }))
 }
 
-/// Asks again and again: other processes do the work, and what they write is nowhere but on the server.
+/// Polls a condition, because other processes do the work and only the server has their results.
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool, Failure>) -> Result<(), Failure> {
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
     let asking = async {
@@ -259,5 +260,5 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool, Failure>
         }
         Ok(())
     };
-    timeout(PATIENCE, asking).await.map_err(|_| format!("in vain waited for {what}"))?
+    timeout(PATIENCE, asking).await.map_err(|_| format!("timed out waiting for {what}"))?
 }

@@ -1,7 +1,7 @@
-//! The loop of a scheduler: takes a pod, finds a node, and binds the one to the other.
+//! The scheduling loop: takes a pod, finds a node, and binds the pod to the node.
 //!
-//! A decision is made under the cache's lock, one at a time; requests are sent after that, many at a time. kube-scheduler:
-//! the scheduling cycle and the binding cycle of `pkg/scheduler/schedule_one.go`.
+//! Decisions are made one at a time, under the cache's lock. The requests follow concurrently, without the lock.
+//! kube-scheduler: the scheduling cycle and the binding cycle of `pkg/scheduler/schedule_one.go`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::cache::Choice;
 use crate::scheduler::{Desk, NAME};
 use crate::views::PodDemand;
 
-/// How long a pod that has been bound is assumed to be where the watch doesn't say that it is.
+/// How long a bound pod is assumed to be on its node before the watch confirms it.
 const ASSUMED_FOR: Duration = Duration::from_secs(30);
 
-/// A pod that has no place yet.
+/// The error for a pod that fits on no node.
 struct Unplaced;
 
-/// Finds places for one pod after the other.
+/// Finds nodes for pods, one after the other.
 pub(crate) async fn work(desk: Arc<Desk>) {
     while let Some(item) = desk.queue.get().await {
         match place(&desk, item.key()).await {
@@ -34,7 +34,7 @@ pub(crate) async fn work(desk: Arc<Desk>) {
     }
 }
 
-/// Takes back what has been assumed for too long.
+/// Removes assumed pods whose deadline has passed.
 pub(crate) async fn expire(desk: Arc<Desk>) {
     let mut seconds = interval(Duration::from_secs(1));
     loop {
@@ -47,7 +47,7 @@ pub(crate) async fn expire(desk: Arc<Desk>) {
 }
 
 async fn place(desk: &Desk, key: &ObjectKey) -> Result<(), Unplaced> {
-    // The key may have been queued for a state that is over.
+    // The queued key can be outdated.
     let Some(pod) = desk.pods.get(key).filter(|pod| pod.waits_for(NAME)) else { return Ok(()) };
     let choice = desk.cache().assume(key, pod.uid(), pod.request());
     let node = match choice {
@@ -62,13 +62,13 @@ async fn place(desk: &Desk, key: &ObjectKey) -> Result<(), Unplaced> {
     if let Err(kube::Error::Api(status)) = &answer
         && (400..500).contains(&status.code)
     {
-        // Nothing has been done. Where that is because the pod is bound or gone, the watch says so before long, and
-        // then there is nothing to be done.
+        // The server rejected the binding. If the pod is already bound or deleted, the watch reports that, and nothing
+        // else is to do.
         desk.counts.count_refused();
         desk.cache().forget(key, pod.uid());
         return Err(Unplaced);
     }
-    // Without an answer, too: it may have been done. If not, the pod is looked at again when the time is over.
+    // Without an answer, the outcome is unknown: the pod may be bound. If not, it is queued again after the deadline.
     match answer {
         Ok(()) => desk.counts.count_bound(),
         Err(_) => desk.counts.count_unanswered(),
@@ -79,7 +79,7 @@ async fn place(desk: &Desk, key: &ObjectKey) -> Result<(), Unplaced> {
 
 async fn bind(desk: &Desk, pod: &Cached<PodDemand>, node: &str) -> Result<(), kube::Error> {
     let api = Api::<Pod>::namespaced(desk.client.clone(), pod.namespace().unwrap_or_default());
-    // With the UID, so that a new pod of this name isn't put where the old one was to be.
+    // With the UID, so that a new pod of the same name is not bound to the old pod's node.
     let binding = json!({
         "apiVersion": "v1",
         "kind": "Binding",

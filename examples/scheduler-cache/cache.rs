@@ -1,8 +1,8 @@
-//! [`Cache`]: what pods take of each node, as the watch tells it, and as it has been decided and not told yet.
+//! [`Cache`]: the resources that pods use on each node, from the watch and from decisions that it has not confirmed yet.
 //!
-//! kube-scheduler: `pkg/scheduler/backend/cache/cache.go`. What people get wrong: between a decision and the watch's word of
-//! it there are more decisions, so what was decided counts at once; such a pod is *assumed*. Where no word comes, that ends
-//! after a while. There is no lock, no clock and no I/O in here.
+//! kube-scheduler: `pkg/scheduler/backend/cache/cache.go`. A decision counts at once, because further decisions are made
+//! before the watch confirms it; such a pod is *assumed*. Without confirmation, the assumption expires. The cache has no
+//! lock, no clock and no I/O.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,7 +19,7 @@ pub(crate) struct Cache {
 
 #[derive(Debug, Default)]
 struct Node {
-    /// `None`: pods are on it, but the node itself isn't known, not yet or no longer.
+    /// `None` if the cache has pods on the node and not the node itself.
     allocatable: Option<Resources>,
     used: Resources,
 }
@@ -34,32 +34,32 @@ struct Placed {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// It is being bound.
+    /// The binding request is in flight.
     Assumed,
-    /// It has been bound, perhaps, and the watch should say so until then.
+    /// The pod may be bound; the watch should confirm it until then.
     AssumedUntil(Instant),
-    /// The watch has said so.
+    /// The watch has confirmed the binding.
     Confirmed,
 }
 
-/// What came of looking for a place.
+/// The result of a scheduling decision.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// This node; the pod is assumed to be there from now on.
+    /// The pod is assumed to be on this node.
     Node(String),
-    /// It has a place.
+    /// The pod already has a node.
     AlreadyPlaced,
-    /// No node has enough left.
+    /// No node has enough resources left.
     NoRoom,
 }
 
 impl Cache {
-    /// Takes note of a node, or of what it has now.
+    /// Adds a node, or updates its resources.
     pub(crate) fn set_node(&mut self, name: &str, allocatable: Resources) {
         self.nodes.entry(name.to_owned()).or_default().allocatable = Some(allocatable);
     }
 
-    /// Takes note that a node is gone. What is said to be on it counts until its pods are gone, too.
+    /// Removes a node. Its pods count until they are removed too.
     pub(crate) fn remove_node(&mut self, name: &str) {
         if let Some(node) = self.nodes.get_mut(name) {
             node.allocatable = None;
@@ -67,9 +67,9 @@ impl Cache {
         self.tidy(name);
     }
 
-    /// Takes note of a pod as the watch tells it, on a node or on none.
+    /// Records a pod from the watch, with or without a node.
     pub(crate) fn observe(&mut self, key: &ObjectKey, uid: &Uid, request: Resources, node: Option<&str>) {
-        // An assumed pod stays where it is: the watch may be late.
+        // An assumed pod keeps its node, because the watch can be behind.
         let is_another = self.pods.get(key).is_some_and(|placed| placed.uid != *uid);
         if node.is_some() || is_another {
             self.take_out(key);
@@ -79,14 +79,14 @@ impl Cache {
         }
     }
 
-    /// Takes note that a pod is gone, or has ended.
+    /// Removes a pod that is deleted or has ended.
     pub(crate) fn remove(&mut self, key: &ObjectKey, uid: Option<&Uid>) {
         if self.pods.get(key).is_some_and(|placed| uid.is_none_or(|uid| placed.uid == *uid)) {
             self.take_out(key);
         }
     }
 
-    /// Chooses the node that will have most left of what is scarcest on it, and assumes that the pod is there.
+    /// Chooses the node on which the scarcest resource will have most left, and assumes the pod there.
     pub(crate) fn assume(&mut self, key: &ObjectKey, uid: &Uid, request: Resources) -> Choice {
         if self.pods.contains_key(key) {
             return Choice::AlreadyPlaced;
@@ -101,16 +101,16 @@ impl Cache {
         Choice::Node(node)
     }
 
-    /// Returns an assumed pod until `deadline` to be told of by the watch: it has been bound, or nobody knows.
+    /// Sets the deadline for the watch to confirm an assumed pod that is bound or whose outcome is unknown.
     pub(crate) fn expect_until(&mut self, key: &ObjectKey, uid: &Uid, deadline: Instant) {
         let placed = self.pods.get_mut(key).filter(|placed| placed.uid == *uid);
-        // The watch may have been quicker than the answer.
+        // The watch can confirm the pod before the response arrives.
         if let Some(placed) = placed.filter(|placed| placed.standing == Standing::Assumed) {
             placed.standing = Standing::AssumedUntil(deadline);
         }
     }
 
-    /// Forgets an assumed pod that could not be bound.
+    /// Removes an assumed pod that could not be bound.
     pub(crate) fn forget(&mut self, key: &ObjectKey, uid: &Uid) {
         let placed = self.pods.get(key).filter(|placed| placed.uid == *uid);
         if placed.is_some_and(|placed| placed.standing != Standing::Confirmed) {
@@ -118,7 +118,7 @@ impl Cache {
         }
     }
 
-    /// Forgets assumed pods of which the watch has said nothing in time, and returns them.
+    /// Removes assumed pods that the watch has not confirmed in time, and returns their keys.
     pub(crate) fn expire(&mut self, now: Instant) -> Vec<ObjectKey> {
         let is_over = |placed: &Placed| matches!(placed.standing, Standing::AssumedUntil(end) if end <= now);
         let over = self.pods.iter().filter(|(_, placed)| is_over(placed));
@@ -129,12 +129,12 @@ impl Cache {
         over
     }
 
-    /// Returns how many pods are assumed.
+    /// Returns the number of assumed pods.
     pub(crate) fn assumed(&self) -> usize {
         self.pods.values().filter(|placed| placed.standing != Standing::Confirmed).count()
     }
 
-    /// Returns what is taken of each node that is known.
+    /// Returns the used resources of each known node.
     pub(crate) fn sums(&self) -> BTreeMap<String, Resources> {
         let known = self.nodes.iter().filter(|(_, node)| node.allocatable.is_some());
         known.map(|(name, node)| (name.clone(), node.used)).collect()
@@ -153,7 +153,7 @@ impl Cache {
         self.tidy(&placed.node);
     }
 
-    /// Forgets a node of which nothing is known and on which nothing is.
+    /// Removes an unknown node without pods.
     fn tidy(&mut self, name: &str) {
         let is_idle = |node: &Node| node.allocatable.is_none() && node.used == Resources::default();
         if self.nodes.get(name).is_some_and(is_idle) {

@@ -1,4 +1,4 @@
-//! What the cache counts, and when it stops to.
+//! Tests of the cache: which pods count, and until when.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn request(cpu: u128) -> Resources {
     Resources { cpu, memory: 10, pods: 1 }
 }
 
-/// Two nodes of the same size, on the first of which there is a pod.
+/// Two nodes of equal size, with a pod on the first.
 fn cache() -> Cache {
     let mut cache = Cache::default();
     cache.set_node("a", ROOM);
@@ -54,13 +54,13 @@ fn the_word_of_the_watch_takes_the_place_of_an_assumption() {
     cache.assume(&key("p"), &"p".into(), request(400));
     assert_eq!(cache.assume(&key("p"), &"p".into(), request(400)), Choice::AlreadyPlaced);
     cache.observe(&key("p"), &"p".into(), request(400), None);
-    assert_eq!(cache.sums()["b"], request(400), "the watch is late");
+    assert_eq!(cache.sums()["b"], request(400), "the watch has not confirmed it");
     cache.observe(&key("p"), &"p".into(), request(400), Some("a"));
     assert_eq!(cache.assumed(), 0);
     assert_eq!(cache.sums()["b"], Resources::default());
-    assert_eq!(cache.sums()["a"].cpu, 700, "it is where somebody else has put it");
+    assert_eq!(cache.sums()["a"].cpu, 700, "another scheduler has bound it here");
     cache.forget(&key("p"), &"p".into());
-    assert_eq!(cache.sums()["a"].cpu, 700, "what the watch has said stays");
+    assert_eq!(cache.sums()["a"].cpu, 700, "confirmed pods do not expire");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn an_assumption_that_nobody_confirms_ends_with_its_deadline() {
     let mut cache = cache();
     cache.assume(&key("p"), &"p".into(), request(400));
     let now = Instant::now();
-    assert!(cache.expire(now + Duration::from_secs(3600)).is_empty(), "it is still being bound");
+    assert!(cache.expire(now + Duration::from_secs(3600)).is_empty(), "its binding is in flight");
     cache.expect_until(&key("p"), &"p".into(), now + Duration::from_secs(30));
     assert!(cache.expire(now + Duration::from_secs(29)).is_empty());
     assert_eq!(cache.expire(now + Duration::from_secs(30)), [key("p")]);

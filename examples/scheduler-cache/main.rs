@@ -1,5 +1,5 @@
-//! A scheduler's cache, as in kube-scheduler: what pods take of each node, kept by the handlers of two informers, and a loop
-//! that puts pods on the nodes with most room. In the midst of it the scheduler is killed, and another goes on.
+//! A scheduler's cache, as in kube-scheduler: the handlers of two informers maintain the used resources of each node, and a
+//! loop binds pods to the nodes with most room. The scheduler is killed during its work, and a second one continues.
 //!
 //! ```text
 //! cargo run --example scheduler-cache
@@ -29,14 +29,14 @@ use tokio::time::Instant;
 use witness::Witness;
 use workload::Workload;
 
-/// Puts pods on nodes, kills the scheduler in the midst of it, and compares its sums with a recount in the end.
+/// Binds pods to nodes, kills the scheduler during its work, and compares its sums with a recount
 #[derive(Debug, Parser)]
 struct Args {
-    /// How many pods there are at a time, 50 to a node at most.
+    /// Number of pods that exist at a time, at most 50 per node
     #[arg(long, default_value_t = 10_000)]
     pods: usize,
 
-    /// How many nodes there are [default: one for 50 pods]
+    /// Number of nodes [default: one for 50 pods]
     #[arg(long)]
     nodes: Option<usize>,
 }
@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::start().await?;
     let workload = Workload { client: server.client.clone(), namespace: server.namespace.clone() };
     let outcome = run(&workload, pods, nodes).await;
-    // Also when it has failed: nodes don't go with the namespace.
+    // Also after a failure, because nodes are not deleted with the namespace.
     let removed = workload.remove_nodes().await;
     drop(workload);
     outcome?;
@@ -61,7 +61,7 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
     let (client, namespace) = (&workload.client, workload.namespace.as_str());
     let began = Instant::now();
     let mut witness = Witness::start(client.clone(), namespace).await?;
-    // Some nodes come later; there is room enough on the others for all that comes before.
+    // Some nodes are added later; the first ones have enough room for all pods until then.
     let first_nodes = (nodes * 3).div_ceil(4);
     workload.ensure_service_account().await?;
     workload.add_nodes(0..first_nodes).await?;
@@ -72,14 +72,14 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
 
     let first = Scheduler::start(client.clone(), namespace).await?;
     let bound = witness.bound(pods / 2).await?;
-    println!("killed with {bound} of {pods} pods bound, {:?}", first.desk.counts);
+    println!("killed the scheduler after {bound} of {pods} pods were bound, {:?}", first.desk.counts);
     first.kill();
 
-    // The next knows nothing of the first, and finds what there is.
+    // The second scheduler starts without the state of the first, from lists.
     let second = Scheduler::start(client.clone(), namespace).await?;
     create.await??;
     workload.add_nodes(first_nodes..nodes).await?;
-    // Some pods go, and others come for them.
+    // Replace some pods by new ones.
     let gone = witness.every(20);
     workload.delete_pods(&gone).await?;
     workload.add_pods(pods..pods + gone.len()).await?;
@@ -91,12 +91,12 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
     second.shutdown().await;
     let moved = witness.end().await;
     ensure((recount.pods, recount.waiting) == (pods, 0), "every pod has a node")?;
-    ensure(bound == pods + gone.len() && moved.is_empty(), "and was bound once, for good")?;
-    ensure(recount.overfull().is_empty(), "no node has more than fits")?;
+    ensure(bound == pods + gone.len() && moved.is_empty(), "each pod was bound once and did not move")?;
+    ensure(recount.overfull().is_empty(), "no node has more pods than fit")?;
     println!("the sums of {} nodes equal a recount, {:.1?} in all", recount.sums.len(), began.elapsed());
     Ok(())
 }
 
 fn ensure(holds: bool, what: &str) -> Result<(), Box<dyn Error>> {
-    if holds { Ok(()) } else { Err(format!("this does not hold: {what}").into()) }
+    if holds { Ok(()) } else { Err(format!("check failed: {what}").into()) }
 }

@@ -1,5 +1,5 @@
-//! Kubernetes' quantities, in every form that the API server writes: `2`, `0.5`, `250m`, `100n`, `128Mi`, `1G`, `12e6`.
-//! What isn't a whole unit is rounded up, as in Go's `Quantity.Value`.
+//! Parses Kubernetes quantities in every form that the API server writes: `2`, `0.5`, `250m`, `100n`, `128Mi`, `1G`,
+//! `12e6`. Fractions are rounded up, as in Go's `Quantity.Value`.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -18,12 +18,12 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D, parts: u128) -> Result<u128,
     let text = String::deserialize(deserializer)?;
     parse(&text, parts).map(u128::from).ok_or_else(|| {
         D::Error::custom(format!(
-            "`{text}` is no quantity from 0 up; it should look like `2`, `250m` or `128Mi`"
+            "invalid quantity `{text}`: expected a value of 0 or more, such as `2`, `250m` or `128Mi`"
         ))
     })
 }
 
-/// Counts a quantity in units of which `parts` make one.
+/// Parses a quantity, in units of 1/`parts`.
 fn parse(text: &str, parts: u128) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
@@ -35,7 +35,7 @@ fn parse(text: &str, parts: u128) -> Option<u64> {
     counted.try_into().ok()
 }
 
-/// What a suffix multiplies by, and what it divides by.
+/// Returns the multiplier and the divisor of a suffix.
 fn scale(suffix: &str) -> Option<(u128, u128)> {
     let power = |base: u128, exponent| base.checked_pow(exponent);
     Some(match suffix {

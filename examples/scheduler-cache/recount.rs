@@ -1,4 +1,4 @@
-//! [`Recount`]: what pods take of each node by a plain list of the server's, with no informer in between.
+//! [`Recount`]: the used resources of each node from plain lists, without an informer.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,7 +17,7 @@ use crate::views::{NodeRoom, PodDemand};
 pub(crate) struct Recount {
     allocatable: BTreeMap<String, Resources>,
     pub(crate) sums: BTreeMap<String, Resources>,
-    /// Pods of the namespace, and how many of them have no node.
+    /// Number of pods in the namespace, and of those without a node.
     pub(crate) pods: usize,
     pub(crate) waiting: usize,
 }
@@ -43,18 +43,18 @@ impl Recount {
         Ok(Self { pods: here().count(), waiting, allocatable, sums })
     }
 
-    /// Returns the nodes that have more than fits.
+    /// Returns the nodes with more pods than fit.
     pub(crate) fn overfull(&self) -> Vec<&str> {
         let over = self.sums.iter().filter(|(name, sum)| sum.left_of(self.allocatable[*name]).is_none());
         over.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Waits until a scheduler's cache says the same, with nothing assumed any more. Nothing changes meanwhile, so
-    /// this only lacks what the watch has not told yet.
+    /// Waits until a scheduler's cache equals this recount and has no assumed pods. Nothing changes meanwhile, so the
+    /// cache only lacks events that the watch has not delivered yet.
     pub(crate) async fn equals(&self, desk: &Desk) -> Result<(), Box<dyn Error>> {
         let mut changes = desk.changes();
         let equal = async {
-            // Each look is at one state: sums and assumed pods are of the same.
+            // Each comparison is on one state, with sums and assumed pods of the same time.
             while !self.is_equal(desk) {
                 changes.changed().await?;
             }
@@ -84,7 +84,7 @@ impl Recount {
     }
 }
 
-/// Lists all, in pages.
+/// Lists all objects, in pages.
 async fn list<K>(api: &Api<K>, mut params: ListParams) -> Result<Vec<K>, kube::Error>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,

@@ -1,9 +1,9 @@
-//! [`Resources`]: an amount of all that pods compete for.
+//! [`Resources`]: amounts of all resources that pods compete for.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, SubAssign};
 
-/// Any pod may ask for as much as 64 bits hold, so sums have more.
+/// Amounts have 128 bits, because a single request can have 64 bits and sums must not overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resources {
     /// Thousandths of a processor.
@@ -14,10 +14,10 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// What any pod takes: a place.
+    /// The minimum of any pod: one of the node's places for pods.
     pub(crate) const ONE_POD: Self = Self { cpu: 0, memory: 0, pods: 1 };
 
-    /// Returns the greater amount of each.
+    /// Returns the maximum of each amount.
     pub(crate) fn max(self, other: Self) -> Self {
         Self {
             cpu: self.cpu.max(other.cpu),
@@ -26,7 +26,7 @@ impl Resources {
         }
     }
 
-    /// Returns how much of what is scarcest is left of `all`, in thousandths. `None`: this is more than there is.
+    /// Returns the remaining share of the scarcest resource of `all`, in thousandths; `None` if `self` exceeds `all`.
     pub(crate) fn left_of(self, all: Self) -> Option<u128> {
         let left = |used: u128, all: u128| {
             let free = all.checked_sub(used)?;

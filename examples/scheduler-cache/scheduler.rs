@@ -1,7 +1,7 @@
-//! [`Scheduler`]: informers feed the cache and a queue of pods without a node, and workers find and bind nodes for them.
+//! [`Scheduler`]: informers fill the cache and a queue of pods without a node, and workers find and bind nodes for them.
 //!
-//! kube-scheduler: `pkg/scheduler/eventhandlers.go`. It is all that a process of its own would have, so that dropping it
-//! is what killing such a process is.
+//! kube-scheduler: `pkg/scheduler/eventhandlers.go`. A scheduler has its own client and caches, so dropping it has the
+//! effect of killing its process.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,13 +22,13 @@ use crate::bind;
 use crate::cache::Cache;
 use crate::views::{NodeRoom, NodeRoomInformers, PodDemand, PodDemandInformers};
 
-/// What pods name that are to be bound here. The cluster's own scheduler leaves them alone.
+/// The `schedulerName` of this scheduler's pods. The cluster's own scheduler ignores them.
 pub(crate) const NAME: &str = "most-room-first";
 
-/// The label of the nodes that it may use.
+/// The label of the nodes that this scheduler uses.
 pub(crate) const POOL: &str = "example-pool";
 
-/// How many requests are under way at a time.
+/// Maximum number of concurrent requests.
 const WORKERS: usize = 16;
 
 pub(crate) struct Scheduler {
@@ -38,14 +38,14 @@ pub(crate) struct Scheduler {
     factory: SharedInformerFactory,
 }
 
-/// What handlers and workers have in common.
+/// The shared state of handlers and workers.
 pub(crate) struct Desk {
     cache: Mutex<Cache>,
     pub(crate) queue: Workqueue<ObjectKey>,
     pub(crate) pods: SharedIndexInformer<PodDemand>,
     pub(crate) client: Client,
     pub(crate) counts: Counts,
-    /// Is told when the watch has changed the cache.
+    /// Notified after each change of the cache by the watch.
     changed: watch::Sender<()>,
 }
 
@@ -58,14 +58,14 @@ pub(crate) struct Counts {
 }
 
 impl Scheduler {
-    /// Starts one for the nodes of a pool, and returns once it knows what there is.
+    /// Starts a scheduler for the nodes of a pool, and returns once its cache is complete.
     pub(crate) async fn start(client: Client, pool: &str) -> Result<Self, Box<dyn Error>> {
         let factory = SharedInformerFactory::new(client.clone());
         let nodes = factory.with_labels(&format!("{POOL}={pool}")).core().v1().node_rooms();
-        // Pods that have ended take nothing. With this selector they are as good as deleted.
+        // Completed pods use no resources. With this selector they appear as deleted.
         let alive = factory.with_fields("status.phase!=Succeeded,status.phase!=Failed");
         let pods = alive.core().v1().pod_demands();
-        // As in kube-scheduler. Room comes with nodes, and with what pods leave.
+        // As in kube-scheduler. New nodes and deleted pods add room.
         let limiter = ItemExponential::new(Duration::from_secs(1), Duration::from_secs(10));
         let desk = Arc::new(Desk {
             cache: Mutex::default(),
@@ -81,7 +81,7 @@ impl Scheduler {
             pods.add_event_handler_with(feed_pods(&desk), &named("pods")),
         ];
         factory.start();
-        // The handlers, and not only the informers: the first decision needs all the sums.
+        // Wait for the handlers too, because the first decision needs all sums.
         wait_for_cache_sync(&[&handlers[0], &handlers[1]], Duration::from_secs(120)).await?;
         let mut workers = JoinSet::new();
         workers.spawn(bind::expire(Arc::clone(&desk)));
@@ -91,7 +91,7 @@ impl Scheduler {
         Ok(Self { desk, workers, handlers, factory })
     }
 
-    /// Ends it in the midst of what it does: requests are given up where they are, and nothing is put in order.
+    /// Stops the scheduler at once: requests in flight are dropped, and nothing is cleaned up.
     pub(crate) fn kill(self) {
         drop(self);
     }
@@ -108,7 +108,7 @@ impl Desk {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what hears of each change that the watch has made to the cache.
+    /// Returns a receiver of notifications about changes of the cache by the watch.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }

@@ -1,4 +1,4 @@
-//! What a scheduler has to know of pods and nodes, and no more: the decoder steps over everything else.
+//! Views of pods and nodes with the fields that a scheduler needs; the decoder skips all others.
 
 use informer_factory::Informer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::quantity;
 use crate::resources::Resources;
 
-/// What a pod asks for, of whom, and where it is.
+/// A pod's requests, scheduler, and node.
 #[derive(Informer, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Pod", namespaced)]
 #[informer(prune("metadata.annotations"))]
@@ -52,7 +52,7 @@ struct Amounts {
     pods: u128,
 }
 
-/// What a node has to give.
+/// A node's resources.
 #[derive(Informer, Deserialize, Clone, Debug)]
 #[informer(group = "", version = "v1", kind = "Node", cluster)]
 #[informer(prune("metadata.annotations"))]
@@ -69,16 +69,16 @@ struct Room {
 }
 
 impl PodDemand {
-    /// Returns whether it waits for the scheduler of this name.
+    /// Returns whether the pod waits for the scheduler of this name.
     pub(crate) fn waits_for(&self, scheduler: &str) -> bool {
         self.spec.node_name.is_none()
             && self.spec.scheduler_name.as_deref() == Some(scheduler)
             && self.metadata.deletion_timestamp.is_none()
     }
 
-    /// Returns what a node must have for it. Init containers run one after the other, before the others and beside the
-    /// sidecars that were started before them. kube-scheduler: `PodRequests` of `component-helpers/resource`, without
-    /// resources of whole pods and resizes that are under way.
+    /// Returns the resources that the pod needs on a node. Init containers run one after the other, before the main
+    /// containers and beside sidecars that have already started. kube-scheduler: `PodRequests` of
+    /// `component-helpers/resource`, without pod-level resources and resizes in progress.
     pub(crate) fn request(&self) -> Resources {
         let (mut running, mut most) = (Resources::default(), Resources::default());
         for container in &self.spec.init_containers {
@@ -96,7 +96,7 @@ impl PodDemand {
 }
 
 impl NodeRoom {
-    /// Returns what pods can have of it.
+    /// Returns the resources that the node offers to pods.
     pub(crate) fn allocatable(&self) -> Resources {
         self.status.allocatable.resources()
     }

@@ -1,4 +1,4 @@
-//! [`Witness`]: sees where pods are put, and that none is put anywhere twice, whichever scheduler did it.
+//! [`Witness`]: watches the nodes of pods, and checks that no scheduler moves a pod.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -23,9 +23,9 @@ pub(crate) struct Witness {
 
 #[derive(Default)]
 struct Book {
-    /// The node of each pod that there is.
+    /// The node of each existing pod.
     places: HashMap<ObjectKey, String>,
-    /// Pods that were put on a node and later on another.
+    /// Pods that changed from one node to another.
     moved: Vec<ObjectKey>,
 }
 
@@ -55,7 +55,7 @@ impl Witness {
                 let mut book = delete.lock().unwrap_or_else(PoisonError::into_inner);
                 book.places.remove(pod.key());
             });
-        // With no threshold it is told of each step, however late it is.
+        // Without a threshold the handler receives every event, even if it is slow.
         let options = HandlerOptions::new().name("witness").threshold(None);
         let handler = pods.add_event_handler_with(handlers, &options);
         factory.start();
@@ -63,7 +63,7 @@ impl Witness {
         Ok(Self { book, bound, handler, factory })
     }
 
-    /// Waits until so many pods have been put on a node since it started, those that are gone by now included.
+    /// Waits until `count` pods have been bound since the start, including pods that are deleted by now.
     pub(crate) async fn bound(&mut self, count: usize) -> Result<usize, Box<dyn Error>> {
         let enough = self.bound.wait_for(|bound| *bound >= count);
         if let Ok(bound) = timeout(Duration::from_secs(300), enough).await {
@@ -72,13 +72,13 @@ impl Witness {
         Err(format!("only {} of {count} pods are bound after 5 minutes", *self.bound.borrow()).into())
     }
 
-    /// Returns every `n`th of the pods that are on a node.
+    /// Returns every `n`th bound pod.
     pub(crate) fn every(&self, n: usize) -> Vec<ObjectKey> {
         let book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         book.places.keys().step_by(n).cloned().collect()
     }
 
-    /// Ends it, and returns the pods that have been put on two nodes.
+    /// Stops the witness, and returns the pods that were bound to two nodes.
     pub(crate) async fn end(self) -> Vec<ObjectKey> {
         drop(self.handler);
         self.factory.shutdown().await;

@@ -1,4 +1,4 @@
-//! What is to be scheduled, and where: nodes that nobody runs, and pods that nothing is started for.
+//! The pods and nodes of the scenario. No kubelet runs on the nodes, and no container starts.
 
 use std::future::ready;
 use std::ops::Range;
@@ -14,19 +14,19 @@ use serde_json::{Value, json};
 
 use crate::scheduler::{NAME, POOL};
 
-/// How many requests are under way at a time.
+/// Maximum number of concurrent requests.
 const AT_A_TIME: usize = 16;
 
-/// What is made in the cluster. Cloning gives another handle on the same.
+/// Creates and deletes objects in the cluster. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Workload {
     pub(crate) client: Client,
-    /// Where the pods are, and the name of the pool of nodes.
+    /// The namespace of the pods, and the name of the pool of nodes.
     pub(crate) namespace: String,
 }
 
 impl Workload {
-    /// Makes what pods need on a real server, where a controller makes it before long.
+    /// Creates the service account that pods need. On a real server a controller creates it, with a delay.
     pub(crate) async fn ensure_service_account(&self) -> Result<(), kube::Error> {
         let account = json!({ "metadata": { "name": "default" } });
         let answer = self.create(ServiceAccount::url_path(&(), Some(&self.namespace)), account).await;
@@ -44,7 +44,7 @@ impl Workload {
         at_a_time(numbers.map(|n| self.create(Pod::url_path(&(), Some(&self.namespace)), pod(n)))).await
     }
 
-    /// Creates an object from its JSON, and does not look at what the server makes of it: there are too many.
+    /// Creates an object from its JSON. The response is not decoded, because there are many objects.
     async fn create(&self, path: String, object: Value) -> Result<(), kube::Error> {
         let body = object.to_string().into_bytes();
         let request = Request::new(path).create(&PostParams::default(), body);
@@ -60,7 +60,7 @@ impl Workload {
         .await
     }
 
-    /// Takes the nodes back, which are in no namespace.
+    /// Deletes the nodes, which are in no namespace.
     pub(crate) async fn remove_nodes(&self) -> Result<(), kube::Error> {
         let api = Api::<Node>::all(self.client.clone());
         let of_pool = ListParams::default().labels(&format!("{POOL}={}", self.namespace));
@@ -74,7 +74,7 @@ impl Workload {
                 "name": format!("{}-{n}", self.namespace),
                 "labels": { POOL: self.namespace },
             },
-            // So that the cluster's own scheduler keeps other pods away.
+            // The taint keeps pods of the cluster's own scheduler away.
             "spec": { "taints": [{ "key": POOL, "value": self.namespace, "effect": "NoSchedule" }] },
             "status": { "allocatable": room, "capacity": room },
         })
@@ -82,7 +82,7 @@ impl Workload {
 }
 
 fn pod(n: usize) -> Value {
-    // 137.5m on average, in several forms.
+    // 137.5m on average, in several notations.
     let cpu = ["50m", "0.1", "150m", "0.25"][n % 4];
     let memory = ["64Mi", "128Mi", "134217728", "0.25Gi", "100M"][n % 5];
     json!({
@@ -100,7 +100,7 @@ fn pod(n: usize) -> Value {
     })
 }
 
-/// Sends requests, up to the first that fails.
+/// Sends requests, up to the first failure.
 async fn at_a_time(
     requests: impl Iterator<Item: Future<Output = Result<(), kube::Error>>>,
 ) -> Result<(), kube::Error> {

@@ -1,6 +1,6 @@
-//! [`Server`]: what the examples talk to, an API server simulated in this process; or a real one, if
-//! `INFORMER_E2E_KUBECONFIG` names a kubeconfig, as `cargo xtask e2e` has it. Examples make and delete things, so it has
-//! to be said on purpose.
+//! [`Server`]: the API server of the examples. By default it is simulated in this process. `INFORMER_E2E_KUBECONFIG`
+//! selects a real one, as in `cargo xtask e2e`; the variable must be set explicitly, because examples create and delete
+//! objects.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// An API server, and a namespace in it that is only this program's.
+/// An API server, and a namespace that only this program uses.
 pub(crate) struct Server {
     pub(crate) client: Client,
     pub(crate) namespace: String,
@@ -39,7 +39,7 @@ impl Server {
         Ok(Self { client, namespace: namespace.name_any(), simulator })
     }
 
-    /// Creates an object in the namespace, from itself or from its JSON.
+    /// Creates an object in the namespace, from the object or from its JSON.
     pub(crate) async fn create<K>(&self, object: impl Serialize) -> Result<K, Box<dyn Error>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -51,8 +51,8 @@ impl Server {
             .await?)
     }
 
-    /// Takes the namespace back. What has a client of this server has to be gone by now, since the simulator waits for
-    /// its connections to be closed.
+    /// Deletes the namespace. Drop all clients of this server before, because the simulator waits for their connections
+    /// to close.
     pub(crate) async fn shutdown(self) -> Result<(), Box<dyn Error>> {
         let namespaces = Api::<Namespace>::all(self.client);
         namespaces.delete(&self.namespace, &DeleteParams::background()).await?;

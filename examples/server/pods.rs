@@ -1,4 +1,4 @@
-//! Pods to look at.
+//! Creates pods for the examples.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::server::Server;
 
-/// Creates pods, of three images, on some nodes. Nothing runs them: what they are to do is nobody's concern here.
+/// Creates pods with three images, on some nodes. The pods do not run.
 pub(crate) async fn create(server: &Server, nodes: usize, pods: usize) -> Result<(), Box<dyn Error>> {
     ensure_service_account(server).await?;
     for n in 0..pods {
@@ -18,7 +18,7 @@ pub(crate) async fn create(server: &Server, nodes: usize, pods: usize) -> Result
             .create::<Pod>(json!({
                 "metadata": { "name": format!("pod-{n}"), "labels": { "app": image } },
                 "spec": {
-                    // Of no other program: pods of a node that has long been missed don't last.
+                    // A name that no other program uses: a real cluster deletes pods of nodes that are missing for long.
                     "nodeName": format!("{}-{}", server.namespace, n % nodes),
                     "containers": [{ "name": "main", "image": image }],
                     "terminationGracePeriodSeconds": 0,
@@ -29,7 +29,7 @@ pub(crate) async fn create(server: &Server, nodes: usize, pods: usize) -> Result
     Ok(())
 }
 
-/// Pods need it on a real server, where a controller makes it before long.
+/// Creates the service account that pods need. On a real server a controller creates it, with a delay.
 async fn ensure_service_account(server: &Server) -> Result<(), Box<dyn Error>> {
     let accounts = Api::<ServiceAccount>::namespaced(server.client.clone(), &server.namespace);
     let account = serde_json::from_value(json!({ "metadata": { "name": "default" } }))?;

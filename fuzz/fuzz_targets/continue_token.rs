@@ -1,5 +1,5 @@
-//! Continue tokens of the simulator: any text is either understood or refused, and what a token leads to is part of
-//! what there is.
+//! Continue tokens of the simulator: any text is accepted or refused, and an accepted token continues within the existing
+//! objects.
 #![no_main]
 
 use base64::Engine;
@@ -13,7 +13,7 @@ thread_local! {
 
 fuzz_target!(|input: &[u8]| {
     let Some((how, text)) = input.split_first() else { return };
-    // As it is, or as the content of a token that is well-formed on the outside.
+    // Either the raw text, or the text as the content of a well-formed token.
     let token = if how & 1 == 1 { BASE64_URL_SAFE_NO_PAD.encode(text).into_bytes() } else { text.to_vec() };
     let (code, names) = SERVER.with(|server| server.list("continue", &token));
     assert!(matches!(code, 200 | 400 | 410), "{code}");

@@ -1,5 +1,5 @@
-//! A response as `KubeListWatch` reads it, plain and compressed: members may begin and end anywhere, and what calls
-//! itself gzip may be anything.
+//! Responses in `KubeListWatch`, plain and compressed: gzip members begin and end anywhere, and compressed bodies can be
+//! invalid.
 #![no_main]
 
 use std::io::Write;
@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
     let is_watch = how & 1 == 1;
     let pieces: Vec<_> = pieces.into_iter().map(Bytes::copy_from_slice).collect();
     if how & 2 == 2 {
-        // Whatever it is, it comes to an end.
+        // Any input must end.
         drop(read(is_watch, "gzip", pieces));
         return;
     }
@@ -43,7 +43,7 @@ fn gzip(piece: &[u8]) -> Bytes {
     encoder.finish().expect("a write to memory").into()
 }
 
-/// Has a list or watch answered so, and returns all that comes of it.
+/// Returns everything that a list or watch reads from this response.
 fn read(is_watch: bool, encoding: &'static str, pieces: Vec<Bytes>) -> Result<String, ListWatchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
@@ -69,7 +69,7 @@ fn read(is_watch: bool, encoding: &'static str, pieces: Vec<Bytes>) -> Result<St
             Ok(format!("{:?}", batches.into_iter().flatten().collect::<Vec<_>>()))
         } else {
             let parts: Vec<_> = pods.list(ListOptions::default()).await?.try_collect().await?;
-            // Where parts begin depends on how bytes came.
+            // The boundaries of parts depend on the pieces of the input.
             let (mut items, mut end) = (Vec::new(), None);
             for part in parts {
                 match part {

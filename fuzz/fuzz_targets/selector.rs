@@ -1,5 +1,5 @@
-//! Selectors: what is understood means the same when it is written out and read again, and selects the same in an
-//! informer's store as on a server.
+//! Selectors: formatting and parsing a selector keeps its meaning, and it selects the same objects in an informer's store
+//! and on a server.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -28,17 +28,17 @@ fuzz_target!(|input: &[u8]| {
         Err(SelectorError::Syntax { .. } | SelectorError::Unsupported { .. }) => return,
         Err(other) => panic!("{other}"),
     };
-    let again = parse_selector(&selector.to_string()).expect("it was written by us");
+    let again = parse_selector(&selector.to_string()).expect("the text of a parsed selector is valid");
     for (_, labels) in PODS {
         let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let labels: BTreeMap<_, _> = labels.collect();
         assert_eq!(selector.matches(&labels), again.matches(&labels));
     }
-    assert_eq!(code, 200, "only the server refuses it");
+    assert_eq!(code, 200, "the server accepts the same selectors");
     let selected = PODS.iter().filter(|(_, labels)| {
         let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         selector.matches(&labels.collect::<BTreeMap<_, _>>())
     });
-    // A page has two.
+    // A page has two objects.
     assert!(selected.map(|(name, _)| *name).take(2).eq(listed.iter().map(String::as_str)));
 });

@@ -1,4 +1,4 @@
-//! The body of a watch, split anywhere: each line is what `serde_json` makes of it, and nothing makes it panic.
+//! The body of a watch, split anywhere: the decoder agrees with `serde_json` on each line, and never panics.
 #![no_main]
 
 use informer_core::{ListWatchError, WatchEvent};
@@ -39,7 +39,7 @@ fn decode<K: DeserializeOwned>(
     Ok(events)
 }
 
-/// The lines that have anything in them.
+/// Returns the lines that are not empty.
 fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())

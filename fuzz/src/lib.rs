@@ -1,4 +1,4 @@
-//! What the fuzz targets share: how an input says where a body is split, and a server that answers in the same process.
+//! Shared parts of the fuzz targets: splitting an input into pieces, and a server in the same process.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-/// Takes an input apart: its first byte says how many of the next say where the rest is split.
+/// Splits an input into its pieces. The first byte is the number of cuts, and the next bytes are the cuts of the rest.
 pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let (&count, rest) = input.split_first()?;
     let (cuts, body) = rest.split_at_checked(usize::from(count % 8))?;
     let mut pieces = Vec::new();
     let mut rest = body;
     for cut in cuts {
-        // Small pieces, and pieces of any size.
+        // Cuts below 128 are absolute, for small pieces; others are relative to the length.
         let at = if *cut < 128 { usize::from(*cut) } else { rest.len() * usize::from(cut - 128) / 128 };
         let (piece, after) = rest.split_at(at.min(rest.len()));
         pieces.push(piece);
@@ -25,7 +25,7 @@ pub fn split(input: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     Some((body, pieces))
 }
 
-/// Returns whether an object names no field twice, which a decoder may take either way.
+/// Returns whether no object names a field twice, because decoders can treat duplicates differently.
 pub fn has_unique_fields(json: &[u8]) -> bool {
     serde_json::from_slice::<UniqueFields>(json).is_ok()
 }
@@ -57,7 +57,7 @@ impl<'de> Visitor<'de> for UniqueFields {
     }
 }
 
-/// The labels of the pods that the server has, by name.
+/// The labels of the server's pods, by name.
 pub const PODS: [(&str, &[(&str, &str)]); 4] = [
     ("a", &[("app", "web"), ("tier", "front")]),
     ("b", &[("app", "db")]),
@@ -65,7 +65,7 @@ pub const PODS: [(&str, &[(&str, &str)]); 4] = [
     ("d", &[]),
 ];
 
-/// A server with a few pods, and the runtime it runs in.
+/// A server with a few pods, and its runtime.
 pub struct Server {
     runtime: Runtime,
     client: Client,
@@ -74,7 +74,7 @@ pub struct Server {
 
 impl Server {
     /// Starts the server.
-    #[expect(clippy::missing_panics_doc, reason = "there is no fuzzing without it")]
+    #[expect(clippy::missing_panics_doc, reason = "fuzzing needs the server")]
     #[must_use]
     pub fn start() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -95,8 +95,8 @@ impl Server {
         Self { runtime, client, _simulator: simulator }
     }
 
-    /// Lists pods with this parameter. Returns the code and, of a list, the names.
-    #[expect(clippy::missing_panics_doc, reason = "that is what is looked for")]
+    /// Lists pods with this parameter. Returns the status code and, for a list, the names.
+    #[expect(clippy::missing_panics_doc, reason = "a panic is a finding")]
     pub fn list(&self, parameter: &str, value: &[u8]) -> (u16, Vec<String>) {
         let value: String = value.iter().map(|byte| format!("%{byte:02X}")).collect();
         let request = http::Request::get(format!("/api/v1/namespaces/shop/pods?limit=2&{parameter}={value}"))

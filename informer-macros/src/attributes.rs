@@ -1,5 +1,5 @@
-//! `#[informer(...)]` as it is written: every value with its place in the source, so that a mistake is reported there.
-//! What the values mean is settled in `model.rs`.
+//! Parses `#[informer(...)]`. Every value keeps its span, so that errors point at it.
+//! `model.rs` interprets the values.
 
 use proc_macro2::Span;
 use syn::meta::ParseNestedMeta;
@@ -9,7 +9,7 @@ use syn::{Attribute, Expr, LitStr, Path, Result, Token, Type};
 
 use crate::mistake::{mistake, nearest};
 
-/// Every name that `#[informer(...)]` knows.
+/// The names that `#[informer(...)]` accepts.
 const NAMES: [&str; 16] = [
     "accessor",
     "beside",
@@ -29,10 +29,10 @@ const NAMES: [&str; 16] = [
     "version",
 ];
 
-/// Every name that `index(...)` knows.
+/// The names that `index(...)` accepts.
 const INDEX_NAMES: [&str; 4] = ["name", "path", "value", "with"];
 
-/// The attributes of one derive; each `None` where it isn't given.
+/// The attributes of one derive; absent attributes are `None`.
 #[derive(Default)]
 pub(crate) struct Attributes {
     pub(crate) group: Option<LitStr>,
@@ -53,9 +53,9 @@ pub(crate) struct Attributes {
     pub(crate) indices: Vec<IndexAttribute>,
 }
 
-/// `index(...)`.
+/// One `index(...)` attribute.
 pub(crate) struct IndexAttribute {
-    /// Of the word `index`.
+    /// The span of the word `index`.
     pub(crate) span: Span,
     pub(crate) name: Option<LitStr>,
     pub(crate) path: Option<LitStr>,
@@ -138,11 +138,11 @@ impl IndexAttribute {
     }
 }
 
-/// Takes a value in, unless there is one.
+/// Stores a value in `place`. Fails if `place` already has one.
 fn once<T>(place: &mut Option<T>, meta: &ParseNestedMeta<'_>, value: T) -> Result<()> {
     if place.is_some() {
         let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
-        return Err(meta.error(format!("`{name}` is given twice; take one out")));
+        return Err(meta.error(format!("`{name}` is given twice; remove one of them")));
     }
     *place = Some(value);
     Ok(())
@@ -158,7 +158,7 @@ fn text(meta: &ParseNestedMeta<'_>, example: &str) -> Result<LitStr> {
     value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
 }
 
-/// Reads `= something` that is Rust, and not text.
+/// Reads `= something`, where the value is Rust code and not a string literal.
 fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
     let form = || format!("write `{} = {example}`", name_of(&meta.path));
     if !meta.input.peek(Token![=]) {
@@ -176,21 +176,21 @@ fn unquoted<T: Parse>(meta: &ParseNestedMeta<'_>, example: &str) -> Result<T> {
     value.parse().map_err(|error: syn::Error| mistake(error.span(), form()))
 }
 
-/// Reads a word that stands alone.
+/// Reads a name without a value.
 fn flag(meta: &ParseNestedMeta<'_>) -> Result<Span> {
     if meta.input.is_empty() || meta.input.peek(Token![,]) {
         return Ok(meta.path.span());
     }
-    Err(meta.error(format!("`{}` stands alone; write it without a value", name_of(&meta.path))))
+    Err(meta.error(format!("`{}` takes no value; remove the value", name_of(&meta.path))))
 }
 
 fn unknown(meta: &ParseNestedMeta<'_>, place: &str, names: &[&str]) -> syn::Error {
     let name = name_of(&meta.path);
     let remedy = match nearest(&name, names) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are: {}", names.join(", ")),
+        None => format!("expected one of: {}", names.join(", ")),
     };
-    meta.error(format!("{place} knows no `{name}`; {remedy}"))
+    meta.error(format!("unknown attribute `{name}` in {place}; {remedy}"))
 }
 
 fn name_of(path: &Path) -> String {

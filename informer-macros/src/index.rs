@@ -1,7 +1,7 @@
-//! `index(...)`: which values an object has, by a path through its fields or by a function.
+//! `index(...)`: index values from a path of fields or from a function.
 //!
-//! The fact people get wrong: a path names Rust's fields (`spec.node_name`), not those of the JSON (`spec.nodeName`).
-//! `prune(...)` is the other way round, as what it names may have no field at all.
+//! Note: a path names Rust fields (`spec.node_name`), and `prune(...)` names JSON fields (`spec.nodeName`), because
+//! pruned fields need not exist in the Rust type.
 
 use proc_macro2::{Ident, Span};
 use syn::{Expr, LitStr, Result, Type};
@@ -10,10 +10,10 @@ use crate::attributes::IndexAttribute;
 use crate::mistake::{Mistakes, mistake};
 use crate::names::ident;
 
-/// What the store calls its own indices.
+/// The names of the store's own indices.
 const TAKEN: [&str; 2] = ["namespace", "labels"];
 
-/// The methods of `SharedIndexInformer`, which would be found in place of an index's.
+/// The methods of `SharedIndexInformer`, which would hide an index method of the same name.
 const METHODS: [&str; 32] = [
     "add_async_event_handler",
     "add_async_event_handler_with",
@@ -51,20 +51,20 @@ const METHODS: [&str; 32] = [
 
 /// An index.
 pub(crate) struct Index {
-    /// The method that looks a value up; also the name of the index in the store.
+    /// The lookup method; also the name of the index in the store.
     pub(crate) name: Ident,
     /// The method that returns the handle.
     pub(crate) handle: Ident,
     pub(crate) values: Values,
-    /// Where the values are described in the source.
+    /// The span of `path` or `with`.
     pub(crate) span: Span,
     /// The type of the values; `None` for `String`.
     pub(crate) value: Option<Type>,
-    /// The description in the documentation.
+    /// The description in the generated documentation.
     pub(crate) description: String,
 }
 
-/// How the values of an object are found.
+/// The source of an object's index values.
 pub(crate) enum Values {
     Path(Vec<Segment>),
     With(Expr),
@@ -73,11 +73,11 @@ pub(crate) enum Values {
 /// One step of a path.
 pub(crate) struct Segment {
     pub(crate) field: Ident,
-    /// `["app"]` after it: the entry of a map.
+    /// The map entry that follows the field, as in `["app"]`.
     pub(crate) key: Option<String>,
 }
 
-/// Checks all indices; those that are well-formed are returned, though others may not be.
+/// Checks all indices and returns the valid ones.
 pub(crate) fn indices(attributes: Vec<IndexAttribute>, mistakes: &mut Mistakes) -> Vec<Index> {
     let mut indices: Vec<Index> = Vec::new();
     for attribute in attributes {
@@ -102,7 +102,7 @@ impl Index {
         let Some(name) = name else {
             return Err(mistake(
                 span,
-                "the index has no name; add `name = \"by_image\"`, and there will be a method of it",
+                "the index has no name; add a name for its method, such as `name = \"by_image\"`",
             ));
         };
         let name = method_name(&name)?;
@@ -117,13 +117,12 @@ impl Index {
                 (Values::With(with), span, "what a function says".to_owned())
             }
             (None, None) => {
-                let message = "nothing says which values an object has; \
+                let message = "the index has no source of values; \
                                add `path = \"spec.image\"` or `with = function`";
                 return Err(mistake(span, message));
             }
             (Some(path), Some(_)) => {
-                let message =
-                    "an index has its values from a path or from a function; take out `path` or `with`";
+                let message = "`path` conflicts with `with`; remove one of them";
                 return Err(mistake(path.span(), message));
             }
         };
@@ -131,7 +130,7 @@ impl Index {
     }
 }
 
-/// The name of the method that returns the handle.
+/// Returns the name of the method that returns the handle.
 fn handle_name(name: &str) -> String {
     format!("{name}_index")
 }
@@ -141,7 +140,7 @@ fn method_name(name: &LitStr) -> Result<Ident> {
     if TAKEN.contains(&text.as_str()) {
         return Err(mistake(
             name.span(),
-            format!("`{text}` is an index of the store's own; choose another name"),
+            format!("`{text}` is a built-in index of the store; choose another name"),
         ));
     }
     for method in [text.clone(), handle_name(&text)] {
@@ -157,12 +156,12 @@ fn method_name(name: &LitStr) -> Result<Ident> {
     ident(&text, name.span()).filter(|_| plain).ok_or_else(|| {
         mistake(
             name.span(),
-            format!("an index's name becomes a method, and \"{text}\" can't; write one like `by_image`"),
+            format!("\"{text}\" is not a valid method name; choose an index name such as `by_image`"),
         )
     })
 }
 
-/// Splits `spec.labels["app"].name` into its steps.
+/// Splits `spec.labels["app"].name` into its segments.
 fn segments(path: &LitStr) -> Result<Vec<Segment>> {
     const FORM: &str = "write field names joined by dots, as in `spec.image`, \
                         or `metadata.labels[\"app\"]` for an entry of a map";
@@ -174,7 +173,7 @@ fn segments(path: &LitStr) -> Result<Vec<Segment>> {
         let end = rest.find(['.', '[']).unwrap_or(rest.len());
         let (name, mut after) = rest.split_at(end);
         if name.contains(['(', ')', '*']) {
-            return Err(wrong("it can only name fields; use `with = function` for anything else"));
+            return Err(wrong("a path can only name fields; use `with = function` for other expressions"));
         }
         let field = field(name, path.span()).ok_or_else(|| wrong(FORM))?;
         let mut key = None;
@@ -182,7 +181,7 @@ fn segments(path: &LitStr) -> Result<Vec<Segment>> {
             let Some((name, behind)) = bracketed.strip_prefix('"').and_then(|key| key.split_once("\"]"))
             else {
                 return Err(wrong(
-                    "all items of a list are taken; leave the brackets out, or name a map's entry as in `[\"app\"]`",
+                    "a path covers all items of a list; remove the brackets, or name a map's entry as in `[\"app\"]`",
                 ));
             };
             key = Some(name.to_owned());
@@ -197,7 +196,7 @@ fn segments(path: &LitStr) -> Result<Vec<Segment>> {
     }
 }
 
-/// A field, which may be called like a keyword.
+/// Parses a field name, as a raw identifier if the name is a keyword.
 fn field(name: &str, span: Span) -> Option<Ident> {
     let is_keyword = ["self", "Self", "super", "crate", "_"].contains(&name);
     let raw = || if is_keyword { None } else { syn::parse_str::<Ident>(&format!("r#{name}")).ok() };

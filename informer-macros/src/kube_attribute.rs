@@ -1,19 +1,18 @@
-//! `#[kube(...)]` beside the derive: what kube's own `#[derive(CustomResource)]` makes of it is what the informer is for.
+//! Reads the resource's names from `#[kube(...)]`, the attribute of kube's `#[derive(CustomResource)]`.
 //!
-//! Only what names the resource is read. What else there is, and what is wrong in it, is kube's to say; so that one
-//! mistake isn't reported twice.
+//! kube's own derive checks all other parts of the attribute, so that each mistake is reported once.
 
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Expr, LitStr, Result, Token};
 
 use crate::names::pluralized;
 
-/// What `#[kube(...)]` says of the resource.
+/// The names from `#[kube(...)]`.
 pub(crate) struct KubeAttribute {
     pub(crate) group: LitStr,
     pub(crate) version: LitStr,
     pub(crate) kind: LitStr,
-    /// The name of the type that kube makes; that of the kind, if nothing else is said.
+    /// The name of the type that kube generates; the kind by default.
     pub(crate) root: LitStr,
     pub(crate) plural: String,
 }
@@ -28,19 +27,19 @@ struct Read {
 }
 
 impl KubeAttribute {
-    /// Returns whether there is one.
+    /// Returns whether the item has the attribute.
     pub(crate) fn exists(attributes: &[Attribute]) -> bool {
         attributes.iter().any(is_kube)
     }
 
-    /// Reads it; `None` if kube will report a mistake in it.
+    /// Reads the attribute. Returns `None` if kube reports an error in it.
     pub(crate) fn read(attributes: &[Attribute]) -> Option<Self> {
         let mut read = Read::default();
         for attribute in attributes.iter().filter(|attribute| is_kube(attribute)) {
             attribute.parse_nested_meta(|meta| read.read_one(&meta)).ok()?;
         }
         let (group, version, kind) = (read.group?, read.version?, read.kind?);
-        // As kube makes it.
+        // The default is kube's.
         let plural = match read.plural {
             Some(plural) => plural.value(),
             None => pluralized(&kind.value().to_lowercase()),

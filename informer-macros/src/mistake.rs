@@ -1,15 +1,15 @@
-//! Mistakes in what the user has written: where, and what to write instead.
+//! Errors in the user's attributes: their place and the remedy.
 
 use std::fmt::Display;
 
 use proc_macro2::Span;
 
-/// An error at a place in the source.
+/// Creates an error at a place in the source.
 pub(crate) fn mistake(place: Span, message: impl Display) -> syn::Error {
     syn::Error::new(place, message)
 }
 
-/// Mistakes as they are found, each reported once.
+/// Collects errors, so that each is reported once.
 #[derive(Default)]
 pub(crate) struct Mistakes {
     all: Option<syn::Error>,
@@ -23,18 +23,18 @@ impl Mistakes {
         }
     }
 
-    /// Notes the error, if it is one.
+    /// Returns the value, or records the error.
     pub(crate) fn take<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// Fails if there was any.
+    /// Returns all recorded errors as one.
     pub(crate) fn done(self) -> syn::Result<()> {
         self.all.map_or(Ok(()), Err)
     }
 }
 
-/// The one of `known` that `name` was probably meant to be.
+/// Returns the known name that is most similar to `name`, if one is similar enough.
 pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
     known

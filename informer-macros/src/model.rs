@@ -1,4 +1,4 @@
-//! [`Model`]: what a derive is asked for, checked. Every mistake that can be seen from the attributes is found here.
+//! [`Model`]: the checked input of a derive. All errors that depend only on the attributes are found here.
 
 use std::time::Duration;
 
@@ -15,45 +15,45 @@ use crate::names;
 use crate::place::Place;
 use crate::prune;
 
-/// All there is to know for writing the code.
+/// The input of code generation.
 pub(crate) struct Model {
     pub(crate) vis: Visibility,
-    /// The type that informers are for.
+    /// The type of the informers' objects.
     pub(crate) object: Ident,
     /// The path of informer-factory.
     pub(crate) door: Path,
-    /// What `kube::Resource` is to say of the type, where the derive implements it.
+    /// The data for `kube::Resource`, if the derive implements that trait.
     pub(crate) view: Option<View>,
-    /// Where the accessors are; `None` where the user names no group.
+    /// The place of the accessors; `None` if the user names no group.
     pub(crate) place: Option<Place>,
     pub(crate) prune: Vec<String>,
     pub(crate) default_resync: Option<Duration>,
     pub(crate) indices: Vec<Index>,
 }
 
-/// A type that has only the fields that its user named.
+/// A slim view: a type with only the fields that its user declares.
 pub(crate) struct View {
     pub(crate) group: String,
     pub(crate) version: String,
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
-    /// Where the type of its field `metadata` stands.
+    /// The span of the type of the field `metadata`.
     pub(crate) metadata: Span,
 }
 
-/// The names of a resource, checked.
+/// The checked names of a resource.
 pub(crate) struct Identity {
     pub(crate) group: LitStr,
     pub(crate) version: LitStr,
-    /// The accessor, where the user gives none.
+    /// The default name of the accessor.
     pub(crate) accessor: String,
-    /// Where the name of the type stands, after which it is called then.
+    /// The span of the type's name, for errors about the default accessor.
     pub(crate) object: Span,
 }
 
 impl Model {
-    /// Reads an item; `None` if kube's own derive will report what is wrong with it.
+    /// Reads an item. Returns `None` if kube's own derive reports the error.
     pub(crate) fn read(input: &DeriveInput) -> Result<Option<Self>> {
         let attributes = Attributes::read(&input.attrs)?;
         let of_kube = KubeAttribute::exists(&input.attrs);
@@ -99,7 +99,7 @@ impl Model {
     }
 }
 
-/// Refuses what can't be an object.
+/// Rejects items that cannot be objects.
 fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
     const FORM: &str = "`#[derive(Informer)]` is for structs with named fields";
     let kind = match &input.data {
@@ -113,13 +113,13 @@ fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
         return Err(mistake(input.ident.span(), format!("{FORM}; {kind}")));
     }
     if let Some(parameter) = input.generics.params.first() {
-        let message = "an informer is of one type; derive it on a type without parameters";
+        let message = "generic types are not supported; derive `Informer` on a type without parameters";
         return Err(mistake(parameter.span(), message));
     }
     Ok(())
 }
 
-/// Refuses what `#[kube(...)]` says already: two answers to one question would sooner or later differ.
+/// Rejects attributes that `#[kube(...)]` already sets, because the two could differ.
 fn said_twice(attributes: &Attributes, mistakes: &mut Mistakes) {
     let texts = [
         ("group", attributes.group.as_ref()),
@@ -135,12 +135,13 @@ fn said_twice(attributes: &Attributes, mistakes: &mut Mistakes) {
     ];
     let flags = flags.into_iter().filter_map(|(name, span)| Some((name, span?)));
     for (name, span) in texts.chain(flags) {
-        let message = format!("`#[kube(...)]` says what the resource is; take `{name}` out here");
+        let message =
+            format!("`{name}` conflicts with `#[kube(...)]`, which defines the resource; remove `{name}`");
         mistakes.add(mistake(span, message));
     }
 }
 
-/// Refuses what says where an accessor is, beside what says that there is none.
+/// Rejects attributes that describe an accessor, if `no_accessor` is set.
 fn without_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
     if attributes.no_accessor.is_none() {
         return;
@@ -152,16 +153,17 @@ fn without_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
         ("group_of", attributes.group_of.as_ref().map(Spanned::span)),
     ];
     for (name, span) in places.into_iter().filter_map(|(name, span)| Some((name, span?))) {
-        let message = format!("`no_accessor` leaves nothing to be placed; take it out, or `{name}`");
+        let message = format!("`no_accessor` conflicts with `{name}`; remove one of them");
         mistakes.add(mistake(span, message));
     }
 }
 
-/// A type that implements `kube::Resource` itself: the names are only those of the accessors.
+/// Checks a type that implements `kube::Resource` itself. Its names only determine the accessors.
 fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes) -> Option<Identity> {
     for (name, span) in [("namespaced", attributes.namespaced), ("cluster", attributes.cluster)] {
         if let Some(span) = span {
-            let message = format!("the type's own `kube::Resource` says its scope; take `{name}` out");
+            let message =
+                format!("`{name}` conflicts with `own_resource`, which defines the scope; remove `{name}`");
             mistakes.add(mistake(span, message));
         }
     }
@@ -170,7 +172,7 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
         (None, None) => return None,
         (Some(one), None) | (None, Some(one)) => {
             let message = "the accessor needs `group` and `version`; add the other, \
-                           or take this one out to have no accessor";
+                           or remove this one for a type without an accessor";
             mistakes.add(mistake(one.span(), message));
             return None;
         }
@@ -189,7 +191,7 @@ fn own_resource(attributes: &Attributes, object: &Ident, mistakes: &mut Mistakes
     Some(Identity { group: group?, version: version?, accessor, object: object.span() })
 }
 
-/// A slim view: what the resource is, is said here and nowhere else.
+/// Checks a slim view. Only its own attributes describe the resource.
 fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -> Option<(View, Identity)> {
     let missing: Vec<&str> = [
         ("group", attributes.group.is_none()),
@@ -201,7 +203,7 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
     .collect();
     if !missing.is_empty() {
         let message = format!(
-            "`#[informer(...)]` must say which resource this is; add {}, as in `{}`",
+            "`#[informer(...)]` must identify the resource; add {}, as in `{}`",
             listed(&missing),
             r#"group = "", version = "v1", kind = "Pod", namespaced"#,
         );
@@ -219,7 +221,7 @@ fn view(attributes: &Attributes, input: &DeriveInput, mistakes: &mut Mistakes) -
         None => names::pluralized(&kind.value().to_lowercase()),
     };
     let object = input.ident.unraw().to_string();
-    // A view is one of several types for one kind, so its accessor is called after the type.
+    // One kind can have several views, so a view's accessor is named after the type.
     let accessor = if object == kind.value() {
         names::kind_accessor(&object, &plural)
     } else {
@@ -241,17 +243,16 @@ fn scope(attributes: &Attributes, item: Span) -> Result<bool> {
         (Some(_), None) => Ok(true),
         (None, Some(_)) => Ok(false),
         (None, None) => {
-            let message = "`#[informer(...)]` must say where objects live; add `namespaced`, \
-                           or `cluster` if they are in no namespace";
+            let message = "`#[informer(...)]` must set the scope; add `namespaced` or `cluster`";
             Err(mistake(item, message))
         }
         (Some(_), Some(cluster)) => {
-            Err(mistake(cluster, "a resource is `namespaced` or of the whole `cluster`; take one out"))
+            Err(mistake(cluster, "`namespaced` conflicts with `cluster`; remove one of them"))
         }
     }
 }
 
-/// Where the type of the field `metadata` stands.
+/// Returns the span of the type of the field `metadata`.
 fn metadata(input: &DeriveInput) -> Result<Span> {
     if let Data::Struct(data) = &input.data {
         let field =
@@ -260,25 +261,26 @@ fn metadata(input: &DeriveInput) -> Result<Span> {
             return Ok(field.ty.span());
         }
     }
-    let message = "a view needs to know whose it is; add the field `metadata: ObjectMeta`, of k8s-openapi, \
+    let message = "a view needs object metadata; add the field `metadata: ObjectMeta`, of k8s-openapi, \
                    or `own_resource` if the type implements `kube::Resource` itself";
     Err(mistake(input.ident.span(), message))
 }
 
 const GROUP: &str =
-    "a group is a domain in lower case, as in `stable.example.com`, or \"\" for the core group";
-const VERSION: &str = "a version is like `v1`, `v1beta1` or `v2alpha3`";
-const KIND: &str = "a kind is in CamelCase, as in `CronTab`";
-const PLURAL: &str = "a plural is in lower case, as in `crontabs`, with at most 63 letters, digits and `-`";
+    "expected a DNS domain in lower case, such as `stable.example.com`, or \"\" for the core group";
+const VERSION: &str = "expected a version such as `v1`, `v1beta1` or `v2alpha3`";
+const KIND: &str = "expected a kind in CamelCase, such as `CronTab`";
+const PLURAL: &str =
+    "expected a plural in lower case, such as `crontabs`, with at most 63 letters, digits and `-`";
 
 fn check(text: &LitStr, is_right: fn(&str) -> bool, form: &str, mistakes: &mut Mistakes) -> Option<LitStr> {
     if is_right(&text.value()) {
         return Some(text.clone());
     }
     let message = if text.value().is_empty() {
-        format!("this is empty; {form}")
+        format!("invalid empty value: {form}")
     } else {
-        format!("\"{}\" won't do; {form}", text.value())
+        format!("invalid value \"{}\": {form}", text.value())
     };
     mistakes.add(mistake(text.span(), message));
     None
@@ -289,14 +291,14 @@ fn duration(text: &LitStr) -> Result<Duration> {
     match humantime::parse_duration(&text.value()) {
         Ok(duration) if duration.is_zero() => Err(mistake(
             text.span(),
-            "a resync can't be due all the time; take `default_resync` out for none",
+            "a resync period cannot be zero; remove `default_resync` to use the factory's period",
         )),
         Ok(duration) => Ok(duration),
         Err(_) => Err(mistake(text.span(), format!("\"{}\" is not a duration; {FORM}", text.value()))),
     }
 }
 
-/// `a`, `b` and `c`.
+/// Formats names as `a`, `b` and `c`.
 fn listed(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {

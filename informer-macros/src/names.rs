@@ -1,14 +1,13 @@
-//! How Kubernetes' names become Rust's, and which names are well-formed.
+//! Converts Kubernetes names to Rust names, and checks names.
 //!
-//! The fact people get wrong: a kind and its plural are two names. `NetworkPolicy` and `networkpolicies` make the accessor
-//! `network_policies`; neither does alone.
+//! Note: an accessor needs both the kind and the plural. `NetworkPolicy` and `networkpolicies` give `network_policies`;
+//! neither name alone shows both the words and the plural.
 
 use proc_macro2::{Ident, Span};
 
 use crate::built_in::ACCESSORS;
 
-/// The groups and versions that the factory has by itself, each with the accessors of its kinds. A group's accessor is its
-/// first label; but the core group's, whose name is empty.
+/// Returns the built-in groups and versions of the factory, each with the accessors of its kinds.
 fn built_in() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'static str])> {
     ACCESSORS.into_iter().map(|(api_version, accessors)| match api_version.split_once('/') {
         Some((group, version)) => (group, version, accessors),
@@ -16,27 +15,27 @@ fn built_in() -> impl Iterator<Item = (&'static str, &'static str, &'static [&'s
     })
 }
 
-/// Returns whether the factory has an accessor for this group by itself.
+/// Returns whether the factory has an accessor for this group.
 pub(crate) fn is_built_in(group: &str) -> bool {
     built_in().any(|(other, ..)| other == group)
 }
 
-/// The versions that the factory has of a group by itself.
+/// Returns the versions that the factory has of a group.
 pub(crate) fn built_in_versions(group: &str) -> Vec<&'static str> {
     built_in().filter(|(other, ..)| *other == group).map(|(_, version, _)| version).collect()
 }
 
-/// Returns whether the factory has this accessor by itself, among those of a group and version.
+/// Returns whether the factory has this accessor in a group and version.
 pub(crate) fn is_built_in_accessor(group: &str, version: &str, accessor: &str) -> bool {
     built_in().any(|it| (it.0, it.1) == (group, version) && it.2.contains(&accessor))
 }
 
-/// The built-in group whose accessor has this name.
+/// Returns the built-in group with this accessor name.
 pub(crate) fn built_in_behind(accessor: &str) -> Option<&'static str> {
     built_in().map(|(group, ..)| group).find(|group| group_accessor(group) == accessor)
 }
 
-/// `stable.example.com` as `stable`, and the core group, whose name is empty, as `core`.
+/// Returns `stable` for `stable.example.com`, and `core` for the core group, whose name is empty.
 pub(crate) fn group_accessor(group: &str) -> String {
     match group.split('.').next() {
         None | Some("") => "core".to_owned(),
@@ -44,7 +43,8 @@ pub(crate) fn group_accessor(group: &str) -> String {
     }
 }
 
-/// The accessor of a kind: its words, as plural as the resource is. Where the two have nothing in common, the plural.
+/// Returns the accessor of a kind: its words in the plural form of the resource name, or the plural itself if kind and
+/// plural have nothing in common.
 pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     let mut rest = plural;
     let mut name = String::new();
@@ -58,7 +58,7 @@ pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
             break;
         }
     }
-    // English replaces no more than one letter.
+    // An English plural replaces at most one letter.
     let kept = plural.len() - rest.len();
     if kept + 1 < kind.len() || name.ends_with('_') {
         return plural.replace('-', "_");
@@ -66,7 +66,7 @@ pub(crate) fn kind_accessor(kind: &str, plural: &str) -> String {
     (name + rest).replace('-', "_")
 }
 
-/// `CSIDriver` as `csi_driver`. A digit belongs to what is before it: `K8SCluster` as `k8s_cluster`.
+/// Converts `CSIDriver` to `csi_driver`. A digit belongs to the word before it: `K8SCluster` becomes `k8s_cluster`.
 pub(crate) fn snake(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     let (mut snake, mut after_lower) = (String::new(), false);
@@ -83,7 +83,7 @@ pub(crate) fn snake(name: &str) -> String {
     snake
 }
 
-/// The plural of an English word in lower case, by the rules of kube's `#[derive(CustomResource)]`.
+/// Returns the plural of a lower-case English word, by the rules of kube's `#[derive(CustomResource)]`.
 pub(crate) fn pluralized(word: &str) -> String {
     let hisses = ["s", "x", "z", "ch", "sh"].iter().any(|end| word.ends_with(end));
     match word.strip_suffix('y') {
@@ -93,20 +93,20 @@ pub(crate) fn pluralized(word: &str) -> String {
     }
 }
 
-/// The name with its first letter in upper case.
+/// Returns the name with its first letter in upper case.
 pub(crate) fn capitalized(name: &str) -> String {
     let mut letters = name.chars();
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
 }
 
-/// The text as a name in Rust; `None` if it isn't one, or is a keyword.
+/// Parses the text as a Rust identifier. Returns `None` for invalid text and for keywords.
 pub(crate) fn ident(text: &str, span: Span) -> Option<Ident> {
     let mut ident: Ident = syn::parse_str(text).ok()?;
     ident.set_span(span);
     Some(ident)
 }
 
-/// Returns whether it is a label of DNS, as each part of a group is.
+/// Returns whether the text is a DNS label, as each part of a group is.
 fn is_dns_label(text: &str) -> bool {
     let inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     (1..=63).contains(&text.len())
@@ -115,17 +115,17 @@ fn is_dns_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Returns whether it is a plural: a label of DNS that begins with a letter.
+/// Returns whether the text is a valid plural: a DNS label that begins with a letter.
 pub(crate) fn is_plural(text: &str) -> bool {
     is_dns_label(text) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Returns whether it is a group: nothing for the core group, else labels joined by dots.
+/// Returns whether the text is a valid group: empty for the core group, else DNS labels joined by dots.
 pub(crate) fn is_group(text: &str) -> bool {
     text.is_empty() || text.split('.').all(is_dns_label)
 }
 
-/// Returns whether it is a version: `v1`, `v2beta3`.
+/// Returns whether the text is a valid version: `v1`, `v2beta3`.
 pub(crate) fn is_version(text: &str) -> bool {
     let number =
         |text: &str| !text.is_empty() && !text.starts_with('0') && text.chars().all(|c| c.is_ascii_digit());
@@ -136,7 +136,7 @@ pub(crate) fn is_version(text: &str) -> bool {
     }
 }
 
-/// Returns whether it is a kind: `CronTab`.
+/// Returns whether the text is a valid kind: `CronTab`.
 pub(crate) fn is_kind(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_uppercase())
         && text.chars().all(|c| c.is_ascii_alphanumeric())

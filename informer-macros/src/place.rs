@@ -1,7 +1,7 @@
-//! [`Place`]: where a kind's accessor is found, `factory.stable().v1().cron_tabs()`, and who brings the way to it.
+//! [`Place`]: the place of a kind's accessor, as in `factory.stable().v1().cron_tabs()`.
 //!
-//! The fact people get wrong: a derive doesn't see other derives. If two of them brought a method `stable` each, no call
-//! of it could tell which is meant. So one kind *opens* its group, and the others say which one that is.
+//! A derive cannot see other derives, and two derives that both define a method `stable` would make every call of it
+//! ambiguous. So one kind *opens* its group, and the others name that kind.
 
 use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path, Result};
@@ -11,7 +11,7 @@ use crate::mistake::mistake;
 use crate::model::Identity;
 use crate::names;
 
-/// The methods of the factory, which would be found in place of a group's.
+/// The methods of the factory, which would hide a group accessor of the same name.
 const METHODS: [&str; 24] = [
     "add_namespace",
     "borrow",
@@ -39,33 +39,33 @@ const METHODS: [&str; 24] = [
     "with_labels",
 ];
 
-/// Where the accessor of a kind is.
+/// The place of a kind's accessor.
 pub(crate) struct Place {
     pub(crate) group: String,
     pub(crate) version: String,
-    /// `stable`
+    /// For example `stable`.
     pub(crate) group_accessor: Ident,
-    /// `v1`
+    /// For example `v1`.
     pub(crate) version_accessor: Ident,
-    /// `cron_tabs`
+    /// For example `cron_tabs`.
     pub(crate) accessor: Ident,
     pub(crate) way: Way,
 }
 
-/// Who brings the accessors of the group and of the version.
+/// Which kind defines the accessors of the group and of the version.
 pub(crate) enum Way {
-    /// This kind brings both.
+    /// This kind defines both.
     Opens,
-    /// This other kind, of the same group and version.
+    /// Another kind of the same group and version defines both.
     Beside(Path),
-    /// This kind brings the version's, in the group that another has opened.
+    /// This kind defines the version's accessor, in the group that another kind opens.
     GroupOf(Path),
-    /// The factory itself.
+    /// The factory defines both.
     BuiltIn,
 }
 
 impl Place {
-    /// Finds the place; a mistake if there is none, or more than one.
+    /// Determines the place. Fails if the attributes allow none or more than one.
     pub(crate) fn new(identity: &Identity, attributes: &Attributes) -> Result<Self> {
         let group = identity.group.value();
         let way = way(&group, attributes)?;
@@ -75,7 +75,7 @@ impl Place {
                 group_accessor(&names::group_accessor(&group), identity.group.span(), &group, false)?
             }
             (_, Some(given)) => {
-                let message = "the group is opened elsewhere, and called there; take `group_accessor` out";
+                let message = "`group_accessor` is only for the kind that opens the group; remove it";
                 return Err(mistake(given.span(), message));
             }
             (_, None) => Ident::new("opened_elsewhere", Span::call_site()),
@@ -87,9 +87,7 @@ impl Place {
         let accessor = names::ident(&text, span).filter(|_| text != "factory").ok_or_else(|| {
             mistake(
                 span,
-                format!(
-                    "`{text}` can't be an accessor; add `accessor = \"cron_tabs\"`, with a name of yours"
-                ),
+                format!("`{text}` is not a valid accessor; choose a name such as `accessor = \"cron_tabs\"`"),
             )
         })?;
         let version = identity.version.value();
@@ -97,12 +95,15 @@ impl Place {
             beside_built_in(&group, &identity.version, &text, span)?;
         }
         let Some(version_accessor) = names::ident(&version, identity.version.span()) else {
-            return Err(mistake(identity.version.span(), "a version is like `v1`, `v1beta1` or `v2alpha3`"));
+            return Err(mistake(
+                identity.version.span(),
+                "expected a version such as `v1`, `v1beta1` or `v2alpha3`",
+            ));
         };
         Ok(Self { group, version, group_accessor, version_accessor, accessor, way })
     }
 
-    /// `GROUPS::CoreV1`: the types of a built-in group and its version.
+    /// Returns the names of the types for a built-in group and its version: `Core` and `CoreV1`.
     pub(crate) fn built_in_types(&self) -> [Ident; 2] {
         let group = names::capitalized(&names::group_accessor(&self.group));
         let version = group.clone() + &names::capitalized(&self.version);
@@ -116,12 +117,12 @@ fn way(group: &str, attributes: &Attributes) -> Result<Way> {
         (None, None) if built_in => Ok(Way::BuiltIn),
         (None, None) => Ok(Way::Opens),
         (Some(_), Some(other)) => {
-            let message =
-                "`beside` is for a kind of the same version, `group_of` for one of another; take one out";
+            let message = "`beside` is for a kind of the same version, `group_of` for one of another; \
+                           remove one of them";
             Err(mistake(syn::spanned::Spanned::span(other), message))
         }
         (Some(other), None) | (None, Some(other)) if built_in => {
-            let message = "the factory itself has the accessors of this group; take this out";
+            let message = "the factory already has the accessors of this group; remove this attribute";
             Err(mistake(syn::spanned::Spanned::span(other), message))
         }
         (Some(other), None) => Ok(Way::Beside(other.clone())),
@@ -129,42 +130,43 @@ fn way(group: &str, attributes: &Attributes) -> Result<Way> {
     }
 }
 
-/// Checks an accessor that is to be found beside those of the factory itself, which would be found before it.
+/// Checks an accessor in a built-in version. The factory's own accessors would hide one of the same name.
 fn beside_built_in(group: &str, version: &LitStr, accessor: &str, span: Span) -> Result<()> {
     let (of_group, text) = (names::group_accessor(group), version.value());
     let versions = names::built_in_versions(group);
     if !versions.contains(&text.as_str()) {
         let message = format!(
             "the factory's `{of_group}()` has {}, and no `{text}`; \
-             add `group_accessor = \"other_{of_group}\"`, or a name of yours, to have accessors apart from these",
+             add a separate group accessor, such as `group_accessor = \"other_{of_group}\"`",
             versions.join(", "),
         );
         return Err(mistake(version.span(), message));
     }
     if names::is_built_in_accessor(group, &text, accessor) {
         let message = format!(
-            "the factory's `{of_group}().{text}()` has `{accessor}` already, for the whole kind; \
-             write `accessor = \"slim_{accessor}\"`, or a name of yours",
+            "the factory's `{of_group}().{text}()` already has `{accessor}`, for the whole kind; \
+             choose another name, such as `accessor = \"slim_{accessor}\"`",
         );
         return Err(mistake(span, message));
     }
     Ok(())
 }
 
-/// Checks what a group is to be called.
+/// Checks the name of a group's accessor.
 fn group_accessor(name: &str, span: Span, group: &str, is_given: bool) -> Result<Ident> {
     let example = names::snake(&group.replace(['.', '-'], "_"));
     let remedy = if is_given {
         "choose another name".to_owned()
     } else {
-        format!("add `group_accessor = \"{example}\"`, or a shorter name of yours")
+        format!("choose another name, such as `group_accessor = \"{example}\"`")
     };
     if let Some(own) = names::built_in_behind(name) {
         let own = if own.is_empty() { "the core group" } else { own };
-        return Err(mistake(span, format!("the factory's `{name}` is that of {own}; {remedy}")));
+        return Err(mistake(span, format!("the factory's `{name}` is the accessor of {own}; {remedy}")));
     }
     if METHODS.contains(&name) {
         return Err(mistake(span, format!("the factory has a method `{name}` already; {remedy}")));
     }
-    names::ident(name, span).ok_or_else(|| mistake(span, format!("`{name}` can't be a method; {remedy}")))
+    names::ident(name, span)
+        .ok_or_else(|| mistake(span, format!("`{name}` is not a valid method name; {remedy}")))
 }

@@ -1,10 +1,10 @@
-//! `prune(...)`: paths of JSON fields, checked as informer-reflector's `PrunePaths` does when the program runs.
+//! `prune(...)`: paths of JSON fields, checked like `PrunePaths` of informer-reflector checks them at run time.
 
 use syn::{LitStr, Result};
 
 use crate::mistake::{Mistakes, mistake};
 
-/// Checks all paths.
+/// Checks all paths and returns the valid ones.
 pub(crate) fn paths(texts: &[LitStr], mistakes: &mut Mistakes) -> Vec<String> {
     texts.iter().filter_map(|text| mistakes.take(path(text))).collect()
 }
@@ -32,7 +32,7 @@ fn path(text: &LitStr) -> Result<String> {
     if let ["metadata", name, ..] = names.as_slice()
         && read.contains(name)
     {
-        let message = format!("\"{path}\" can't be pruned: the library reads it; take it out");
+        let message = format!("\"{path}\" can't be pruned: the library reads it; remove it");
         return Err(mistake(text.span(), message));
     }
     Ok(path)

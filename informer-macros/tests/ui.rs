@@ -1,6 +1,6 @@
-//! Mistakes in `#[informer(...)]`: each is one error at its place, which says what to write instead.
+//! Compile errors of `#[informer(...)]`: each mistake is one error at its place, with the remedy.
 //!
-//! What is expected is in `tests/ui/*.stderr`; `TRYBUILD=overwrite cargo test -p informer-macros --test ui` writes it anew.
+//! `TRYBUILD=overwrite cargo test -p informer-macros --test ui` rewrites the expected errors in `tests/ui/*.stderr`.
 
 #[test]
 fn each_mistake_is_one_error_at_its_position() {

@@ -1,7 +1,7 @@
-//! [`Replica`]: a handler that keeps its own copy of the objects it hears of, and knows when what it hears can't be.
+//! [`Replica`]: a handler that keeps a copy of the objects from its events, and detects invalid events.
 //!
-//! If an informer keeps its promises, each handler can rebuild the store from events alone; so comparing a replica with
-//! the server's list shows whether anything was lost, doubled or out of order.
+//! Each handler of a correct informer can rebuild the store from events alone. So comparing a replica with the server's
+//! list shows lost, repeated and reordered events.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use informer_core::{Cached, Deleted, EventHandler, ObjectKey};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// A handler with a copy of its own. Clones share the copy: give one to the informer, and ask the other.
+/// A handler with its own copy of the objects. Clones share the copy: give one to the informer, and query the other.
 ///
 /// ```
 /// use informer_core::{HandlerOptions, SharedProcessor};
@@ -30,7 +30,7 @@ pub struct Replica<K> {
 
 struct State<K> {
     copy: Mutex<Copy<K>>,
-    /// Counts the calls, so that one can wait for the next.
+    /// Counts the calls, so that waiters see each call.
     calls: watch::Sender<u64>,
 }
 
@@ -47,13 +47,13 @@ impl<K> Replica<K> {
         Self { state: Arc::new(State { copy, calls: watch::Sender::new(0) }) }
     }
 
-    /// Returns the objects that exist according to what the handler has heard.
+    /// Returns the objects that exist according to the received events.
     #[must_use]
     pub fn objects(&self) -> BTreeMap<ObjectKey, Cached<K>> {
         self.state.copy.lock().objects.clone()
     }
 
-    /// Returns the keys and resource versions of these objects: what to compare with a list.
+    /// Returns the keys and resource versions of these objects, for comparison with a list.
     #[must_use]
     pub fn versions(&self) -> BTreeMap<String, String> {
         let copy = self.state.copy.lock();
@@ -63,26 +63,26 @@ impl<K> Replica<K> {
             .collect()
     }
 
-    /// Returns every call that could not be: an add of what was there, an update from something that was not, a
-    /// version that goes back, a delete or release of what was not there.
+    /// Returns every invalid call: an add of an existing object, an update or delete or release of a missing one, or a
+    /// version that goes back.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.state.copy.lock().violations.clone()
     }
 
-    /// Returns how many calls there have been.
+    /// Returns the number of calls so far.
     #[must_use]
     pub fn calls(&self) -> u64 {
         *self.state.calls.borrow()
     }
 
-    /// Waits until `condition` holds for the objects; it is looked at after every call.
+    /// Waits until `condition` holds for the objects, and checks it after every call.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     pub async fn wait_until(&self, condition: impl Fn(&BTreeMap<ObjectKey, Cached<K>>) -> bool) {
         let mut calls = self.state.calls.subscribe();
-        // On a copy, because the condition may ask this replica for more.
+        // On a copy, because the condition can call this replica.
         while !condition(&self.objects()) {
             // The sender lives as long as this replica.
             _ = calls.changed().await;
@@ -105,7 +105,7 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Replica<K> {
     fn on_add(&self, object: &Cached<K>, _is_in_initial_list: bool) {
         self.note(|copy| {
             if copy.objects.insert(object.key().clone(), object.clone()).is_some() {
-                copy.violation("add", object.key(), "it was there already");
+                copy.violation("add", object.key(), "the object already existed");
             }
         });
     }
@@ -113,14 +113,14 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Replica<K> {
     fn on_update(&self, old: &Cached<K>, new: &Cached<K>) {
         self.note(|copy| {
             match copy.objects.insert(new.key().clone(), new.clone()) {
-                None => copy.violation("update", new.key(), "it was not there"),
+                None => copy.violation("update", new.key(), "the object did not exist"),
                 Some(before) if before.resource_version() != old.resource_version() => {
-                    copy.violation("update", new.key(), "it does not start from what was told before");
+                    copy.violation("update", new.key(), "the old object is not that of the last event");
                 }
                 Some(_) => {}
             }
             if old.resource_version().is_newer_than(new.resource_version()) {
-                copy.violation("update", new.key(), "its version goes back");
+                copy.violation("update", new.key(), "the version goes back");
             }
         });
     }
@@ -128,16 +128,16 @@ impl<K: Send + Sync + 'static> EventHandler<K> for Replica<K> {
     fn on_delete(&self, object: &Deleted<K>) {
         self.note(|copy| {
             if copy.objects.remove(object.key()).is_none() {
-                copy.violation("delete", object.key(), "it was not there");
+                copy.violation("delete", object.key(), "the object did not exist");
             }
         });
     }
 
     fn on_release(&self, object: &Cached<K>) {
         self.note(|copy| match copy.objects.remove(object.key()) {
-            None => copy.violation("release", object.key(), "it was not there"),
+            None => copy.violation("release", object.key(), "the object did not exist"),
             Some(before) if before.resource_version() != object.resource_version() => {
-                copy.violation("release", object.key(), "it is not in the state that was told before");
+                copy.violation("release", object.key(), "the object is not that of the last event");
             }
             Some(_) => {}
         });

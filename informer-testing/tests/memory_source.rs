@@ -1,4 +1,4 @@
-//! The in-memory source: what lists and watches of it show, and each kind of trouble it can make.
+//! Tests of the in-memory source: the results of lists and watches, and each kind of failure.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ async fn list(source: &MemorySource<ConfigMap>, options: ListOptions) -> (Vec<St
     }
 }
 
-/// The next batch, which has to be there, in short: `+one@2`.
+/// Returns the next batch in short form, `+one@2`. The batch must be available.
 fn batch(watch: &mut WatchStream<ConfigMap>) -> Vec<String> {
     let events = watch.next().now_or_never().expect("events are there").expect("it goes on");
     let brief = |sign: &str, map: &ConfigMap| {
@@ -284,7 +284,7 @@ async fn expiry_refuses_old_versions_and_keeps_open_watches() {
     assert_eq!(source.watch_count(), 3);
 }
 
-/// An object that tells how many copies of it there are.
+/// An object whose copies can be counted.
 #[derive(Clone, Default)]
 struct Counted {
     metadata: ObjectMeta,
@@ -332,7 +332,7 @@ async fn expiry_frees_objects_that_no_watch_needs() {
     drop(watch.next().await);
     source.update(object.clone()).unwrap();
     source.update(object.clone()).unwrap();
-    // Ours, the first, which only history has, the second and the third.
+    // The local object, the first version in the history, and the second and third versions.
     assert_eq!(Arc::strong_count(&object.copies), 4);
     source.expire();
     assert_eq!(Arc::strong_count(&object.copies), 3);

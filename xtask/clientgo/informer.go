@@ -16,7 +16,7 @@ import (
 
 const keys = 10_000
 
-// inMemory is a source that knows no streaming lists, which client-go wants to be told.
+// inMemory is a source without streaming lists, and reports that to client-go.
 type inMemory struct{ *cache.ListWatch }
 
 func (inMemory) IsWatchListSemanticsUnSupported() bool { return true }
@@ -34,7 +34,7 @@ type bench struct {
 // newBench runs an informer with an index by namespace and one by node, and waits until it has synced.
 func newBench(handlers int, add func(cache.SharedIndexInformer)) *bench {
 	b := &bench{
-		// Events go through a channel one by one; with room, so that source and reflector need not take turns.
+		// The channel of events is buffered, so that source and reflector run concurrently.
 		watcher: watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 1000}),
 		lefts:   make([]atomic.Int64, handlers),
 		stop:    make(chan struct{}),
@@ -84,7 +84,7 @@ func (b *bench) round(count int) []*corev1.Pod {
 	return updates
 }
 
-// deliver gives the informer updates, and returns how long it took until each handler had heard of all.
+// deliver sends updates to the informer, and returns the time until each handler has received all of them.
 func (b *bench) deliver(updates []*corev1.Pod) time.Duration {
 	b.done.Add(len(b.lefts))
 	for i := range b.lefts {
@@ -109,7 +109,7 @@ func benchInformer() {
 			rounds, updates = 1, updates/5
 		}
 		b := newBench(c.handlers, nil)
-		// The first round is the allocator's, which has to get its memory from the system.
+		// The first round is not measured, because the allocator gets its memory from the system.
 		b.deliver(b.round(updates))
 		var speeds []float64
 		for range rounds {
@@ -144,7 +144,7 @@ func benchStalled() {
 	report("stalled handler, speed of the nine others", 100*with.speed/without.speed, "% of ten that keep up")
 }
 
-// manyUpdates delivers updates a part at a time, and counts what is alive then.
+// manyUpdates delivers updates in parts, and measures the live memory afterwards.
 func manyUpdates(b *bench, updates int) outcome {
 	const part = 50_000
 	seconds := 0.0

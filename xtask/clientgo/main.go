@@ -1,7 +1,7 @@
-// Measures client-go's informer in the cases that this workspace measures its own by: the same objects, in the same
-// order. Prints a line per case, `bench: CASE = VALUE UNIT`, for `cargo xtask bench`, which also builds it.
+// Measures client-go's informer in the benchmark cases of this workspace, with the same objects in the same order.
+// Prints a line per case, `bench: CASE = VALUE UNIT`, for `cargo xtask bench`, which also builds this program.
 //
-// Arguments: `--quick` for a glance; all others choose cases by words of their names.
+// Arguments: `--quick` for a short run; all others select cases by parts of their names.
 package main
 
 import (
@@ -55,8 +55,7 @@ func report(name string, value float64, unit string) {
 	fmt.Printf("bench: %s = %.3f %s\n", name, value, unit)
 }
 
-// perCall returns how many nanoseconds one of the n calls takes that run makes, without what it does before it starts
-// the clock.
+// perCall returns the nanoseconds per call. The function run makes n calls and returns their time without its setup.
 func perCall(run func(n int) time.Duration) float64 {
 	least := time.Second
 	if quick {
@@ -89,7 +88,7 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// pod makes a pod with few fields.
+// pod returns a pod with few fields.
 func pod(n, version, node int) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

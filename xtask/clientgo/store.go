@@ -110,7 +110,7 @@ func (f *filled) update(count, moveNode int) time.Duration {
 	n, node := 0, 0
 	taken := time.Duration(0)
 	for done := 0; done < count; {
-		// Made outside the measurement, a thousand at a time.
+		// Created outside the measurement, a thousand at a time.
 		objects := make([]*corev1.Pod, min(1000, count-done))
 		for i := range objects {
 			n = (n + stride) % pods
@@ -139,7 +139,7 @@ func (f *filled) replace(count int, changed bool) time.Duration {
 	return taken
 }
 
-// next returns a list of all pods: new versions, or copies of those that are there.
+// next returns a list of all pods: new versions if changed, else copies of the stored ones.
 func (f *filled) next(changed bool) []interface{} {
 	if !changed {
 		list := f.List()
@@ -156,7 +156,7 @@ func (f *filled) next(changed bool) []interface{} {
 	return list
 }
 
-// stall returns how long a reader waits at worst during five replaces.
+// stall returns the longest wait of a reader during five replaces.
 func (f *filled) stall() time.Duration {
 	var stop atomic.Bool
 	worst := make(chan time.Duration)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// As many keys pass from one goroutine to the other in one go.
+// The number of keys that pass from one goroutine to the other in one measurement.
 const round = 100_000
 
 func benchWorkqueue() {
@@ -22,7 +22,7 @@ func benchWorkqueue() {
 			for _, key := range keys[:depth] {
 				queue.Add(key)
 			}
-			// The first that is not queued, so that each add is one.
+			// The first key that is not queued, so that each add is effective.
 			next := depth
 			report(name, perCall(timed(func(count int) {
 				for range count {

@@ -1,5 +1,5 @@
-//! The program of `cargo xtask definitions`: installs Gateway API's definitions, given as files, on the server of
-//! `$KUBECONFIG`, which is thrown away afterwards, and follows each of its kinds with generated types and accessors.
+//! The program of `cargo xtask definitions`. It installs Gateway API's definition files on the temporary server of
+//! `$KUBECONFIG`, and watches each of its kinds with generated types and accessors.
 
 mod groups;
 
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::groups::CustomGroups as _;
 use crate::groups::gateway_v1::{Gateway, GatewayClass, HttpRoute, ReferenceGrant};
 
-/// Long enough for anything that is going to happen at all.
+/// Timeout of each wait; a working program never reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 type Failure = Box<dyn Error>;
@@ -97,7 +97,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Creates an object of which the words are those of its users, and finds it in the store.
+/// Creates an object from JSON, and checks that the store contains it.
 async fn created<K>(informer: &SharedIndexInformer<K>, api: Api<K>, mut object: Value) -> Result<(), Failure>
 where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Serialize,
@@ -118,7 +118,7 @@ where
     Ok(())
 }
 
-/// Installs the definitions in the files that the command line names, and waits until their kinds are served.
+/// Installs the definition files of the command line, and waits until their kinds are served.
 async fn install(client: &Client) -> Result<usize, Failure> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let mut names = Vec::new();

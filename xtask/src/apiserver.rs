@@ -1,4 +1,4 @@
-//! `cargo xtask apiserver`: a control plane for as long as a command, or the user, needs it.
+//! `cargo xtask apiserver`: runs a control plane until a command ends or the user stops it.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -11,25 +11,25 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// How often to look whether the servers still run.
+/// Interval of the checks that the servers still run.
 const CHECK: Duration = Duration::from_millis(500);
 
-/// What to start, and what to run against it.
+/// Arguments of `cargo xtask apiserver`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
 
-    /// Only build the programs, and print where they are.
+    /// Only build the programs, and print their paths
     #[arg(long, conflicts_with = "command")]
     build_only: bool,
 
-    /// A command to run with KUBECONFIG set; the servers stop when it ends.
+    /// A command to run with KUBECONFIG set; the servers stop when it ends
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }
 
-/// Starts the servers and stops them when the command has ended or the user says so.
+/// Starts the servers, and stops them when the command ends or the user interrupts.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let programs = Programs::find(&args.options, signals)?;
     if args.build_only {
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Starts a cluster and says how long that took.
+/// Starts a cluster and prints the time that the start took.
 pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<Cluster> {
     let began = Instant::now();
     let cluster = Cluster::start(options, programs, signals)?;
@@ -65,7 +65,7 @@ pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -
     Ok(cluster)
 }
 
-/// Runs `command` with KUBECONFIG set, and with kubectl on its PATH where that was asked for.
+/// Runs `command` with KUBECONFIG set, and with kubectl on its PATH if the options include kubectl.
 pub(crate) fn run_against(
     cluster: &mut Cluster,
     programs: &Programs,

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: what CI runs, and in the same way, so that what passes here passes there.
+//! `cargo xtask ci`: runs the steps of CI, so that local results equal those of CI.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -8,12 +8,12 @@ use anyhow::bail;
 use crate::signals::Signals;
 use crate::{codegen, definitions, e2e, examples, fuzz, loom, process, simulate, tidy, workspace};
 
-/// One thing to run.
+/// One step of CI.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Cargo, with these arguments.
+    /// Cargo with these arguments.
     Cargo(&'static [&'static str]),
-    /// `cargo doc`, which takes its lints from the environment.
+    /// `cargo doc`, which reads its lints from the environment.
     Doc,
     /// `cargo xtask tidy`.
     Tidy,
@@ -21,19 +21,19 @@ enum Step {
     Codegen,
     /// `cargo xtask codegen --crd --check` for the example.
     CustomGroups,
-    /// Clippy on informer-factory for a version of Kubernetes.
+    /// Clippy on informer-factory with the features of a Kubernetes version.
     Kubernetes(&'static str),
     /// `cargo xtask loom`.
     Loom,
     /// `cargo xtask simulate`, with these arguments.
     Simulate(&'static simulate::Args),
-    /// `cargo xtask fuzz`, a minute for each target.
+    /// `cargo xtask fuzz` for one minute.
     Fuzz,
     /// `cargo xtask definitions`.
     Definitions(&'static definitions::Args),
-    /// The examples, against the simulator.
+    /// The examples against the simulator.
     Examples,
-    /// `cargo xtask e2e`, with controllers, a scheduler and nodes.
+    /// `cargo xtask e2e` with controllers, a scheduler and nodes.
     E2e,
     /// The end-to-end tests that take minutes.
     LongE2e,
@@ -43,14 +43,14 @@ enum Step {
 const QUICKSTART: &[&str] =
     &["run", "--release", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
-/// The steps, those that fail soonest first.
+/// The steps. Quick checks come first.
 const STEPS: [(&str, Step); 19] = [
     ("fmt", Step::Cargo(&["fmt", "--all", "--check"])),
     ("clippy", Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("tidy", Step::Tidy),
     ("codegen", Step::Codegen),
     ("custom groups", Step::CustomGroups),
-    // The tests are built for 1.36.
+    // The tests are built with the features of Kubernetes 1.36.
     ("Kubernetes 1.37", Step::Kubernetes("1.37")),
     ("Kubernetes 1.35", Step::Kubernetes("1.35")),
     ("Kubernetes 1.34", Step::Kubernetes("1.34")),
@@ -60,7 +60,7 @@ const STEPS: [(&str, Step); 19] = [
     ("doc", Step::Doc),
     ("loom", Step::Loom),
     ("quickstart", Step::Cargo(QUICKSTART)),
-    // The peak memory of a list.
+    // Measures the peak memory of a list.
     (
         "lists",
         Step::Cargo(&["test", "--release", "-p", "informer-factory", "--bench", "lists", "--", "--quick"]),
@@ -71,7 +71,7 @@ const STEPS: [(&str, Step); 19] = [
     ("definitions", Step::Definitions(&definitions::Args::CI)),
 ];
 
-/// What takes too long for every change.
+/// The steps of `--long`, which take too long for every change.
 const LONG_STEPS: [(&str, Step); 5] = [
     ("long e2e", Step::LongE2e),
     ("fuzz", Step::Fuzz),
@@ -80,16 +80,16 @@ const LONG_STEPS: [(&str, Step); 5] = [
     ("simulate with bugs", Step::Simulate(&simulate::Args::MUTANTS)),
 ];
 
-/// How much to run.
+/// Arguments of `cargo xtask ci`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// After that, run the end-to-end tests that take minutes, fuzz for five minutes, try ten thousand seeds of the
-    /// simulation, and put bugs into the sources that it has to find. Takes about an hour more.
+    /// Also run the end-to-end tests that take minutes, five minutes of fuzzing, ten thousand simulation seeds, and the
+    /// simulation with planted bugs; takes about an hour more
     #[arg(long)]
     long: bool,
 }
 
-/// Runs every step up to the first that fails.
+/// Runs the steps up to the first failure.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
     let long_steps = if args.long { &LONG_STEPS[..] } else { &[] };
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
 }
 
 impl Step {
-    /// Runs the step and says whether it passed.
+    /// Runs the step and returns whether it passed.
     fn run(self, signals: &Signals) -> anyhow::Result<bool> {
         let code = match self {
             Self::Cargo(args) => cargo(args, &[], signals)?,
@@ -135,7 +135,7 @@ impl Step {
 
 fn for_kubernetes(version: &str, signals: &Signals) -> anyhow::Result<ExitCode> {
     let args = ["clippy", "--package", "informer-factory", "--lib", "--", "-D", "warnings"];
-    // A folder of its own, because another version of k8s-openapi would make all other builds begin again.
+    // A separate target folder: another version of k8s-openapi would make all other builds start from scratch.
     let folder = workspace::root().join("target/versions");
     let folder = folder.to_string_lossy();
     let env = [("K8S_OPENAPI_ENABLED_VERSION", version), ("CARGO_TARGET_DIR", folder.as_ref())];

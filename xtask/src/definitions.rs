@@ -1,6 +1,6 @@
-//! `cargo xtask definitions`: code generation shown on definitions that others wrote. A broad collection, read from Go
-//! modules, becomes types and accessors, which are compiled; and a program with those of Gateway API follows its kinds on a
-//! real server.
+//! `cargo xtask definitions`: tests code generation on public resource definitions from Go modules. A broad collection
+//! becomes types and accessors, which are compiled. A program with those of Gateway API watches its kinds on a real
+//! server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,31 +16,31 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// What to do.
+/// Arguments of `cargo xtask definitions`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Generate and compile only; run nothing on a server.
+    /// Only generate and compile; run nothing on a server
     #[arg(long)]
     compile_only: bool,
-    /// Leave out all definitions but those of Gateway API; the others take minutes to compile.
+    /// Use only the definitions of Gateway API; the others take minutes to compile
     #[arg(long)]
     gateway_api_only: bool,
 }
 
 impl Args {
-    /// For every change.
+    /// The arguments for every change.
     pub(crate) const CI: Self = Self { compile_only: false, gateway_api_only: true };
-    /// For what takes too long for every change.
+    /// The arguments for `cargo xtask ci --long`.
     pub(crate) const LONG: Self = Self { compile_only: true, gateway_api_only: false };
 }
 
-/// A Go module, and the folder in it with the definitions.
+/// A Go module, and its folder with the definitions.
 type Module = (&'static str, &'static str);
 
-/// Gateway API, in a version that the Go of `xtask/controlplane` can read.
+/// Gateway API, in a version that the Go version of `xtask/controlplane` supports.
 const GATEWAY_API: Module = ("sigs.k8s.io/gateway-api@v1.6.2", "config/crd/standard");
 
-/// The others.
+/// The other modules.
 const OTHERS: [Module; 6] = [
     ("github.com/cert-manager/cert-manager@v1.16.2", "deploy/crds"),
     ("github.com/crossplane/crossplane@v1.18.2", "cluster/crds"),
@@ -50,13 +50,13 @@ const OTHERS: [Module; 6] = [
     ("sigs.k8s.io/karpenter@v1.1.1", "pkg/apis/crds"),
 ];
 
-/// The program, without what is generated.
+/// The handwritten part of the program.
 const MAIN: &str = include_str!("../definitions/main.rs");
 
-/// A library that has nothing but what is generated.
+/// The handwritten part of the library.
 const LIBRARY: &str = "//! Types and accessors for a broad collection of definitions.\n\npub mod groups;\n";
 
-/// The manifest of both. It has the dependencies of a user's program; neither is a member of the workspace.
+/// The manifest of both packages. It has the dependencies of a user's program; neither package is in the workspace.
 const MANIFEST: &str = include_str!("../definitions/manifest.toml");
 
 /// Generates and compiles everything, and runs the program.
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     apiserver::run_against(&mut cluster, &programs, &mut command, signals)
 }
 
-/// Generates and compiles a library from these definitions and the others.
+/// Generates and compiles a library from these definitions and from those of the other modules.
 fn check_collection(folder: &Path, mut collection: Vec<PathBuf>, signals: &Signals) -> anyhow::Result<()> {
     let all = Package { folder: folder.join("collection"), file: "lib.rs", text: LIBRARY };
     all.write()?;
@@ -95,18 +95,18 @@ fn check_collection(folder: &Path, mut collection: Vec<PathBuf>, signals: &Signa
 /// A package with generated code.
 struct Package {
     folder: PathBuf,
-    /// The file with what is not generated.
+    /// The path of the handwritten file.
     file: &'static str,
     text: &'static str,
 }
 
 impl Package {
-    /// Writes the parts that are not generated.
+    /// Writes the handwritten parts.
     fn write(&self) -> anyhow::Result<()> {
         let source = self.folder.join("src");
         fs::create_dir_all(&source)
             .with_context(|| format!("cannot make the folder {}", source.display()))?;
-        // As the workspace has it: cargo takes what it needs, and leaves out the rest.
+        // A copy of the workspace's lock file; cargo removes unused entries.
         let lock = workspace::root().join("Cargo.lock");
         fs::copy(lock, self.folder.join("Cargo.lock")).context("cannot copy Cargo.lock")?;
         for (path, text) in [(self.folder.join("Cargo.toml"), MANIFEST), (source.join(self.file), self.text)]
@@ -121,7 +121,7 @@ impl Package {
     }
 
     fn cargo(&self, what: &str, arguments: &[&str], signals: &Signals) -> anyhow::Result<()> {
-        // Without network: whatever it needs is in the workspace's lock file.
+        // Offline: all dependencies are in the workspace's lock file.
         if !process::run(cargo(&self.folder, what).args(arguments), signals, || Ok(()))?.success() {
             bail!("the generated code in {} does not compile; see the message above", self.folder.display());
         }
@@ -129,7 +129,7 @@ impl Package {
     }
 }
 
-/// Has Go fetch a module, and returns the files with definitions in it. There are others beside them.
+/// Downloads a module with Go, and returns its files with definitions. The folder also has other files.
 fn definitions((module, path): Module, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let found = definitions_in(&download(module, folder)?.join(path))?;
     if found.is_empty() {
@@ -138,7 +138,7 @@ fn definitions((module, path): Module, folder: &Path) -> anyhow::Result<Vec<Path
     Ok(found)
 }
 
-/// Has Go fetch a module, and returns its folder.
+/// Downloads a module with Go, and returns its folder.
 fn download(module: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", module])
@@ -174,7 +174,7 @@ fn definitions_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 fn cargo(folder: &Path, what: &str) -> Command {
     let mut command = workspace::cargo();
     command.current_dir(folder).args([what, "--quiet", "--offline"]);
-    // Most of what it depends on has been built for the workspace.
+    // Reuses the workspace's builds of most dependencies.
     command.env("CARGO_TARGET_DIR", workspace::root().join("target"));
     command
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask e2e`: the end-to-end tests against a real kube-apiserver, and those of other clients against the
-//! simulator; then the examples, against the real one, too.
+//! `cargo xtask e2e`: runs the end-to-end tests against a real kube-apiserver, the tests of other clients against the
+//! simulator, and the examples against the real server.
 
 use std::process::{Command, ExitCode};
 
@@ -13,53 +13,53 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// Tells the tests which kubeconfig to use. Not KUBECONFIG alone: tests that make and delete
-/// things must not run against a cluster that someone merely happens to be logged in to.
+/// The variable with the kubeconfig of the tests. KUBECONFIG alone is not enough: the tests create and delete objects,
+/// so they must not run against the user's current cluster.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// Tells the wire scenarios where the server's etcd is, which they make forget the past.
+/// The variable with the URL of etcd. The wire scenarios compact its history.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
-/// Tells the wire scenarios that a controller-manager is at work.
+/// The variable that shows the wire scenarios that a controller-manager runs.
 const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 
-/// Has the servers send a `GOAWAY` now and then, as those do that want their load spread, and delete what they can't read.
+/// Flags that make the servers send a `GOAWAY` from time to time, and allow the deletion of unreadable objects.
 const HABITS: [&str; 2] = ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
 
-/// Tells the tests where the programs are that use client-go: one follows pods, one compares encodings, and one wants to
-/// lead.
+/// The client-go programs, with the variables for their paths: one follows pods, one compares encodings, and one
+/// takes part in leader elections.
 const CLIENT_GO: [(&str, &str, &str); 3] = [
     ("INFORMER_E2E_CLIENT_GO", "./follow", "clientgofollow"),
     ("INFORMER_E2E_CLIENT_GO_FORMS", "./forms", "clientgoforms"),
     ("INFORMER_E2E_CLIENT_GO_ELECT", "./elect", "clientgoelect"),
 ];
 
-/// The module of the tests that take minutes.
+/// The test module of the tests that take minutes.
 const LONG: &str = "long::";
 
-/// What to start and which tests to run.
+/// Arguments of `cargo xtask e2e`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
 
-    /// Also run the tests that take minutes: connections that go dead, and a slow one. `iptables` drops packets for some.
+    /// Also run the tests that take minutes: dead and slow connections; some use `iptables` to drop packets
     #[arg(long)]
     long: bool,
 
-    /// Which tests to run and how, as after `cargo test --`.
+    /// Test filters and options, as after `cargo test --`
     #[arg(last = true, value_name = "FILTER")]
     filter: Vec<String>,
 }
 
 impl Args {
-    /// With all that makes a cluster live: Deployments get pods, pods get nodes, and nodes run them.
+    /// Returns arguments with all controllers: Deployments get pods, pods get nodes, and nodes run pods.
     pub(crate) fn whole_control_plane() -> Self {
         let with = vec![Extra::ControllerManager, Extra::Scheduler, Extra::Kwok];
         Self { options: Options { with, nodes: 5, ..Options::default() }, ..Self::default() }
     }
 
-    /// The tests that take minutes, alone.
+    /// Returns arguments for only the tests that take minutes.
     pub(crate) fn long_tests() -> Self {
         Self { long: true, filter: vec![LONG.to_owned()], ..Self::default() }
     }
@@ -67,7 +67,7 @@ impl Args {
 
 /// Builds the tests, starts a control plane and runs the tests against it.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
-    // First, so that the servers do not wait for the compiler, nor the user for both to fail.
+    // Built first, so that build errors appear before the servers start.
     let status = process::run(tests().arg("--no-run"), signals, || Ok(()))?;
     if !status.success() {
         bail!("the end-to-end tests do not build; see the message above");
@@ -117,7 +117,7 @@ fn tests() -> Command {
     command
 }
 
-/// The arguments for a run with the tests that take minutes: they print what they have measured.
+/// Returns the arguments for a run with the tests that take minutes, which print their measurements.
 fn long_form() -> Vec<&'static str> {
     let lists_rules = Command::new("iptables").args(["-w", "-S", "INPUT"]).output();
     let mut arguments = vec!["--show-output"];
@@ -128,13 +128,13 @@ fn long_form() -> Vec<&'static str> {
     arguments
 }
 
-/// Tell the wire scenarios of a further API server: how to reach it, and whom to tell to leave.
+/// Returns the variables for an additional API server: its kubeconfig and its process ID.
 fn variables(which: Further) -> [String; 2] {
     let name = which.name().replace('-', "_").to_uppercase();
     ["KUBECONFIG", "PID"].map(|what| format!("INFORMER_E2E_{name}_{what}"))
 }
 
-/// The tests run kubectl, compare what a server does with other flags, and have clients leave their connections.
+/// Adds the programs and flags that the tests need: kubectl, additional API servers, and `GOAWAY`.
 fn for_tests(options: &Options) -> Options {
     let mut options = Options { further: Further::ALL.to_vec(), ..options.clone() };
     options.apiserver_arg.extend(HABITS.map(str::to_owned));

@@ -1,4 +1,4 @@
-//! The examples, one after the other: in CI against the simulator, by `cargo xtask e2e` against a real API server.
+//! Runs the examples: in CI against the simulator, in `cargo xtask e2e` against a real API server.
 
 use std::process::{Command, ExitCode};
 
@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The examples that end by themselves and use the server of their command line. `custom-groups` has a step of its own.
+/// The examples that end by themselves and run on either server. `custom-groups` has its own step.
 const NAMES: [&str; 14] = [
     "custom_resource",
     "dynamic",
@@ -25,12 +25,12 @@ const NAMES: [&str; 14] = [
     "store_alone",
 ];
 
-/// Runs each against the simulator, up to the first that fails.
+/// Runs the examples against the simulator, up to the first failure.
 pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
     each(|command| Ok(process::exit_code(process::run(command, signals, || Ok(()))?)))
 }
 
-/// Has each run, up to the first that fails.
+/// Runs each example, up to the first failure.
 pub(crate) fn each(
     mut run: impl FnMut(&mut Command) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {

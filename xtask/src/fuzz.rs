@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: the targets in `fuzz/`, each for a while, beginning with the corpus that is kept there.
+//! `cargo xtask fuzz`: runs each target in `fuzz/` for a while, starting from its checked-in corpus.
 //!
-//! libFuzzer is linked into each target, and the compiler is told to count what is reached; a stable compiler can do
-//! that. What is found new stays in `target/fuzz`; an input that is worth keeping is copied to `fuzz/corpus` by hand.
+//! libFuzzer is linked into each target, and the stable compiler adds the coverage counters. New inputs stay in
+//! `target/fuzz`; useful ones are copied to `fuzz/corpus` by hand.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,30 +14,30 @@ use crate::{process, workspace};
 /// The targets, each a file in `fuzz/fuzz_targets`.
 const TARGETS: [&str; 5] = ["list", "watch", "response", "continue_token", "selector"];
 
-/// Has the compiler count which edges are reached and note what is compared with what.
+/// Compiler flags for edge counters and comparison tracing.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
                      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
                      -Cllvm-args=-sanitizer-coverage-pc-table \
                      -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing -Ccodegen-units=1";
 
-/// How long to fuzz, and what.
+/// Arguments of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How long to fuzz in all, in seconds; what is fuzzed shares it. The build comes before.
+    /// Total fuzzing time in seconds, shared by all targets; the build is not included
     #[arg(long, default_value_t = 60)]
     seconds: u64,
 
-    /// What to fuzz; by default everything, in turn.
+    /// The target to fuzz; by default all targets, in turn
     #[arg(long = "target", value_name = "TARGET", value_parser = TARGETS)]
     targets: Vec<String>,
 }
 
 impl Args {
-    /// What the long job runs.
+    /// The arguments of `cargo xtask ci --long`.
     pub(crate) const LONG: Self = Self { seconds: 300, targets: Vec::new() };
 }
 
-/// Builds the targets and runs them one after the other, up to the first that finds something.
+/// Builds the targets and runs them in turn, up to the first failure.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let targets = match &args.targets[..] {
         [] => TARGETS.map(str::to_owned).to_vec(),
@@ -56,14 +56,14 @@ fn folder() -> PathBuf {
     workspace::root().join("target").join("fuzz")
 }
 
-/// Builds all targets, in a folder of their own because every crate is built anew for them. Returns where they are.
+/// Builds all targets and returns their folder. The flags affect every crate, so the target folder is separate.
 fn build(signals: &Signals) -> anyhow::Result<PathBuf> {
     let host = host()?;
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let mut command = workspace::cargo();
     command
         .args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml"])
-        // Where a target is named, build scripts and macros are built without these flags.
+        // With an explicit target, build scripts and macros are built without these flags.
         .args(["--target", &host])
         .env("RUSTFLAGS", format!("{flags} {FLAGS}").trim())
         .env("CARGO_TARGET_DIR", folder());
@@ -73,13 +73,13 @@ fn build(signals: &Signals) -> anyhow::Result<PathBuf> {
     Ok(folder().join(host).join("release"))
 }
 
-/// The machine that the compiler runs on, as it calls it.
+/// Returns the compiler's host triple.
 fn host() -> anyhow::Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = std::process::Command::new(rustc).arg("-vV").output().context("cannot start `rustc`")?;
     let text = String::from_utf8(output.stdout).context("the output of `rustc -vV` is not UTF-8")?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).context("`rustc -vV` names no host")
+    host.map(str::to_owned).context("`rustc -vV` printed no host")
 }
 
 /// Runs one target.
@@ -94,13 +94,13 @@ fn fuzz(target: &str, programs: &Path, seconds: u64, signals: &Signals) -> anyho
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-artifact_prefix={}/{target}-", failing.display()))
         .args(["-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=0"])
-        // What is new goes to the first; the others are read.
+        // libFuzzer writes new inputs to the first folder and only reads the others.
         .arg(&found)
         .arg(Path::new("fuzz").join("corpus").join(target));
     let status = process::run(&mut command, signals, || Ok(()))?;
     if !status.success() {
         bail!(
-            "`{target}` has found something, written to {}; make a test of it, and mend it",
+            "`{target}` found an input that fails, in {}; write a test with it, and fix the bug",
             failing.display()
         );
     }

@@ -1,14 +1,14 @@
-//! `cargo xtask loom`: the test targets named `loom`, built so that loom decides which thread goes on when.
+//! `cargo xtask loom`: runs the test targets `loom`, in which loom schedules the threads.
 
 use std::process::ExitCode;
 
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// The crates with such tests.
+/// The crates with a test target `loom`.
 const CRATES: [&str; 3] = ["informer-core", "informer-store", "informer-workqueue"];
 
-/// Runs the models. They are built in a folder of their own, since every crate is built anew for them.
+/// Runs the models. Loom's flag affects every crate, so the target folder is separate.
 pub(crate) fn run(signals: &Signals) -> anyhow::Result<ExitCode> {
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let mut command = workspace::cargo();

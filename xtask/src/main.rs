@@ -1,5 +1,5 @@
-//! Developer commands, run as `cargo xtask COMMAND`: a real control plane to work against, the
-//! end-to-end tests, benchmarks next to client-go's, the source checks, and all of what CI runs.
+//! Developer commands, run as `cargo xtask COMMAND`: a real control plane, end-to-end tests, benchmarks beside client-go's,
+//! source checks, and all steps of CI.
 
 mod apiserver;
 mod bench;
@@ -24,7 +24,7 @@ use clap::{Parser, Subcommand};
 
 use crate::signals::{Interrupted, Signals};
 
-/// Developer commands of this workspace.
+/// Developer commands of this workspace
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -32,29 +32,29 @@ struct Cli {
     command: Command,
 }
 
-/// What there is to run.
+/// The commands.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a real etcd and kube-apiserver on loopback, until Ctrl-C or until a command ends.
+    /// Run a real etcd and kube-apiserver on loopback, until Ctrl-C or until a command ends
     Apiserver(apiserver::Args),
-    /// Run the end-to-end tests against a real kube-apiserver.
+    /// Run the end-to-end tests against a real kube-apiserver
     E2e(e2e::Args),
-    /// Generate typed accessors: those of informer-factory, or with `--crd` for kinds of your own.
+    /// Generate typed accessors: those of informer-factory, or with `--crd` for your own kinds
     Codegen(codegen::Args),
-    /// Fuzz decoders, responses, tokens and selectors, for a minute or as long as you say.
+    /// Fuzz decoders, responses, tokens and selectors, for a minute by default
     Fuzz(fuzz::Args),
-    /// Generate types and accessors from a broad collection of public definitions, compile them, and follow the kinds of
-    /// Gateway API on a real kube-apiserver.
+    /// Generate types and accessors from public definitions, compile them, and watch the kinds of Gateway API on a real
+    /// kube-apiserver
     Definitions(definitions::Args),
-    /// Try every order in which threads can meet at the locks and wake-ups of queue, store and handlers.
+    /// Try all thread interleavings at the locks and wake-ups of queue, store and handlers
     Loom,
-    /// Try many seeds of the deterministic simulation, or put bugs into the sources that it has to find.
+    /// Run many seeds of the deterministic simulation, or check that it finds planted bugs
     Simulate(simulate::Args),
-    /// Measure this workspace, and client-go where there is Go, in turn, and print a table.
+    /// Measure this workspace and, if Go is installed, client-go, and print a table
     Bench(bench::Args),
-    /// Check the rules of this workspace that no compiler and no linter checks.
+    /// Check the rules of this workspace that no compiler or linter checks
     Tidy,
-    /// Run everything CI runs, step by step, up to the first failure.
+    /// Run all steps of CI, up to the first failure
     Ci(ci::Args),
 }
 

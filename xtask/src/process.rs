@@ -1,4 +1,4 @@
-//! Running a command to its end while staying able to stop it.
+//! Runs commands to their end, with the option to stop them.
 
 use std::io::IsTerminal;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -8,29 +8,29 @@ use anyhow::Context;
 
 use crate::signals::Signals;
 
-/// How often a running command is looked at.
+/// Interval of the checks whether a command has ended.
 const POLL: Duration = Duration::from_millis(50);
 
-/// How long a command may take to end after it was asked to.
+/// Time for a command to end after a termination request.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Puts the command in a process group of its own, out of reach of the terminal's Ctrl-C.
+/// Puts the command in its own process group, so that the terminal's Ctrl-C does not reach it.
 pub(crate) fn own_group(command: &mut Command) -> &mut Command {
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(command, 0);
     command
 }
 
-/// Runs `command` to its end. `check` is called meanwhile; its error stops the command, as does
-/// the user.
+/// Runs `command` to its end, and calls `check` meanwhile. An error of `check` or an interrupt by the user stops the
+/// command.
 pub(crate) fn run(
     command: &mut Command,
     signals: &Signals,
     mut check: impl FnMut() -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitStatus> {
     let program = command.get_program().to_string_lossy().into_owned();
-    // At a terminal the command must stay in our group, or it could not read from the terminal;
-    // there Ctrl-C reaches all of it by itself. Elsewhere a group makes its children stoppable.
+    // At a terminal, only the foreground group can read, so the command stays in our group and receives Ctrl-C itself.
+    // Elsewhere, a separate group allows stopping the command's children.
     let grouped = !std::io::stdin().is_terminal();
     if grouped {
         own_group(command);
@@ -48,7 +48,7 @@ pub(crate) fn run(
     }
 }
 
-/// A command that is stopped when this goes out of scope.
+/// A command that is stopped on drop.
 #[derive(Debug)]
 struct Running {
     child: Child,
@@ -69,21 +69,21 @@ impl Drop for Running {
             std::thread::park_timeout(POLL);
         }
         signal(&self.child, self.grouped, "KILL");
-        // The fallback where there is no `kill` program; an error means that it has ended.
+        // The fallback without a `kill` program; an error means that the process has already ended.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// Sends a signal by name. The standard library can only kill, and only one process.
+/// Sends a signal by name. The standard library can only kill a single process.
 fn signal(child: &Child, group: bool, name: &str) {
     let target = format!("{}{}", if group { "-" } else { "" }, child.id());
     let status = Command::new("kill").args(["-s", name, "--", &target]).stderr(Stdio::null()).status();
-    // Failing to signal is not failing to stop: the caller kills after the grace period.
+    // A failure is ignored, because the caller kills the process after the grace period.
     drop(status);
 }
 
-/// The exit code that passes on how a command ended, as a shell would.
+/// Returns the exit code of an ended command, as a shell does.
 pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
@@ -95,7 +95,7 @@ pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     }
 }
 
-/// Waits until `done` says so, for at most `deadline`; says whether it did.
+/// Waits until `done` returns `true`, for at most `deadline`, and returns whether it did.
 pub(crate) fn wait_until(
     signals: &Signals,
     deadline: Duration,

@@ -1,5 +1,4 @@
-//! Ctrl-C and termination, turned into an error that unwinds: whatever is being waited for, the
-//! wait ends and every server started so far is stopped by its `Drop`.
+//! Turns Ctrl-C and termination signals into an error. The error ends the current wait, and unwinding drops all servers.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -7,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-/// The error that a wait ends with when the user asked to stop.
+/// The error of a wait that the user interrupted.
 #[derive(Debug)]
 pub(crate) struct Interrupted;
 
@@ -19,23 +18,23 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// Receives SIGINT, SIGTERM and SIGHUP instead of letting them end the process on the spot.
+/// Receives SIGINT, SIGTERM and SIGHUP, which would otherwise end the process at once.
 #[derive(Debug)]
 pub(crate) struct Signals {
     received: Mutex<Receiver<()>>,
 }
 
 impl Signals {
-    /// Takes over the signals. Works once per process.
+    /// Installs the signal handlers. Works once per process.
     pub(crate) fn install() -> anyhow::Result<Self> {
         let (sender, receiver) = mpsc::channel();
-        // A failed send means that nobody waits any more: the process is already on its way out.
+        // Sending fails only while the process ends, when no receiver is left.
         ctrlc::set_handler(move || sender.send(()).unwrap_or_default())
             .context("cannot handle Ctrl-C; run `cargo xtask` from an ordinary shell")?;
         Ok(Self { received: Mutex::new(receiver) })
     }
 
-    /// Waits for `duration`, or returns [`Interrupted`] as soon as the user asks to stop.
+    /// Waits for `duration`, or returns [`Interrupted`] as soon as a signal arrives.
     pub(crate) fn pause(&self, duration: Duration) -> Result<(), Interrupted> {
         let received = self.received.lock().map_err(|_| Interrupted)?;
         match received.recv_timeout(duration) {

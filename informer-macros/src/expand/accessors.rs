@@ -1,4 +1,4 @@
-//! The way from the factory to the informer: `factory.stable().v1().cron_tabs()`, as far as this kind brings it.
+//! Generates the accessors from the factory to the informer, as in `factory.stable().v1().cron_tabs()`.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -21,8 +21,8 @@ pub(super) fn accessors(model: &Model) -> TokenStream {
     }
 }
 
-/// What is made is called after the kind, so that nothing has the same name twice; and as no kind is likely to be, which
-/// may well be a `ModelGroup` or a `ModelVersion`.
+/// The names of the generated items. They contain the kind and avoid likely names of other kinds, such as `ModelGroup`
+/// or `ModelVersion`.
 struct Names {
     informers: Ident,
     group: Ident,
@@ -71,7 +71,7 @@ fn opens(model: &Model, place: &Place, names: &Names) -> TokenStream {
     }
 }
 
-/// The type of an opened group.
+/// Generates the type of an opened group.
 fn on_group(model: &Model, place: &Place, names: &Names) -> TokenStream {
     let Model { door, vis, .. } = model;
     let (group, version, version_accessor) = (&names.group, &names.version, &place.version_accessor);
@@ -101,7 +101,7 @@ fn on_group(model: &Model, place: &Place, names: &Names) -> TokenStream {
     }
 }
 
-/// The type of an opened version.
+/// Generates the type of an opened version.
 fn version(model: &Model, place: &Place, names: &Names) -> TokenStream {
     let Model { door, vis, object, .. } = model;
     let (version, accessor) = (&names.version, &place.accessor);
@@ -176,7 +176,8 @@ fn group_of(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenS
     }
 }
 
-/// What another kind has for its `Group` or `Version`, or another constant or type; the other is called `__InformerBeside` there.
+/// Returns another kind's associated type, such as `Group` or `Version`, or constant. Generated code calls that kind
+/// `__InformerBeside`.
 fn projected(model: &Model, other: &Path, name: &str) -> impl Fn(TokenStream) -> TokenStream {
     let (place, name) = (other.span(), Ident::new(name, other.span()));
     let door = at(place, &model.door);
@@ -186,8 +187,8 @@ fn projected(model: &Model, other: &Path, name: &str) -> impl Fn(TokenStream) ->
     }
 }
 
-/// What depends on another kind, and the compiler's check that it is of the right group and version. The kind is named
-/// but once, so that a mistake in it is one error.
+/// Generates the items that depend on another kind, and a compile-time check of its group and version. The code names
+/// the kind only once, so that a wrong kind is one error.
 fn by_other(model: &Model, other: &Path, check: &TokenStream, items: &TokenStream) -> TokenStream {
     let (door, check) = (at(other.span(), &model.door), at(other.span(), check));
     let named = quote_spanned!(other.span()=> type __InformerBeside = #other;);
@@ -208,7 +209,7 @@ fn built_in(model: &Model, place: &Place, names: &Names) -> TokenStream {
     quote!(#informers #on_it)
 }
 
-/// The trait with nothing but the accessor, and what implements it for the type of a version that exists.
+/// Generates the trait with only the accessor, and its implementation for the type of an existing version.
 fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) -> [TokenStream; 2] {
     let Model { door, vis, object, .. } = model;
     let (informers, accessor) = (&names.informers, &place.accessor);
@@ -233,13 +234,13 @@ fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) ->
     [informers_trait, implementation]
 }
 
-/// The accessor, as text.
+/// Returns the accessor as a string literal.
 fn own(place: &Place) -> TokenStream {
     place.accessor.unraw().to_string().to_token_stream()
 }
 
-/// What other kinds need, to stand beside this one: what has been opened at which version and for which accessor, and the
-/// types that lead there.
+/// Generates the data that other kinds need for `beside` and `group_of`: the opened group, version and accessor, and
+/// their types.
 fn placed(model: &Model, place: &Place, opened: [TokenStream; 2], types: [TokenStream; 2]) -> TokenStream {
     let Model { door, object, .. } = model;
     let (group_name, version_name) = (&place.group, &place.version);
@@ -256,7 +257,7 @@ fn placed(model: &Model, place: &Place, opened: [TokenStream; 2], types: [TokenS
     }
 }
 
-/// A name that can be there but once in a module; what the compiler says when it is there twice is in the name.
+/// Generates an item whose name must be unique in its module. The name is the text of the compiler's error.
 fn only_once(place: &Place, name: &Ident) -> TokenStream {
     let place = place.group_accessor.span();
     let name = Ident::new(&name.to_string(), place);

@@ -1,7 +1,7 @@
-//! The trait with a method and a handle per index.
+//! Generates the trait with a lookup method and a handle for each index.
 //!
-//! The fact people get wrong: an item that is generated around the user's expression is one that the expression can name.
-//! So there is none around it, and locals are of `Span::mixed_site`, where only generated code sees them.
+//! The user's expression must not see generated names. So no generated item surrounds it, and generated locals have
+//! the hygiene of `Span::mixed_site`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -42,7 +42,7 @@ fn value(index: &Index) -> TokenStream {
     }
 }
 
-/// What is looked up: a text for a `String`, so that nobody has to make one.
+/// Returns the type of a lookup value: `&str` for `String`, so that callers need not allocate.
 fn sought(index: &Index) -> TokenStream {
     match &index.value {
         Some(value) => quote!(&#value),
@@ -94,7 +94,7 @@ fn functions(model: &Model, index: &Index) -> TokenStream {
     }
 }
 
-/// What the user's function returns, as values. Traits are in scope for the result alone.
+/// Generates the values that the user's function returns. Only its result is evaluated with traits in scope.
 fn returned(model: &Model, function: &Expr, index: &Index) -> TokenStream {
     let (here, door) = (hidden(index), at(index.span, &model.door));
     quote_spanned! {here=> {
@@ -107,13 +107,13 @@ fn returned(model: &Model, function: &Expr, index: &Index) -> TokenStream {
     }}
 }
 
-/// Where the values are described, for what the compiler says; with locals that nothing there can name.
+/// Returns the span of the user's attribute for compiler errors, with hygienic locals.
 fn hidden(index: &Index) -> Span {
     Span::mixed_site().located_at(index.span)
 }
 
-/// Walks from the object along a path. Each step looks twice into what may hold several values, because fields are
-/// often an `Option<Vec<_>>`.
+/// Generates the walk from the object along a path. Each step passes through two containers, because many fields are
+/// an `Option<Vec<_>>`.
 fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
     let (here, door, value) = (hidden(index), at(index.span, &model.door), value(index));
     let steps = path.iter().map(|Segment { field, key }| match key {

@@ -1,4 +1,4 @@
-//! What makes an informer of the type: with a factory through `Derived`, without one through `new_informer`.
+//! Generates the informer constructors: `Derived` for factories, and `new_informer` without a factory.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,4 +1,4 @@
-//! From the model to code. Nothing is decided here; every path goes through the front door, so that its user needs no
+//! Generates code from the model, without further decisions. All paths start at informer-factory, so that users need no
 //! other crate.
 
 mod accessors;
@@ -14,7 +14,7 @@ use syn::DeriveInput;
 
 use crate::model::Model;
 
-/// The code for an item; empty if kube's own derive reports what is wrong with it.
+/// Returns the code for an item. The code is empty if kube's own derive reports the error.
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let Some(model) = Model::read(input)? else { return Ok(TokenStream::new()) };
     let parts = [
@@ -26,7 +26,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     Ok(quote!(#(#parts)*))
 }
 
-/// The tokens as if they stood at this place, so that what the compiler says of them is said there.
+/// Moves the tokens to this place in the source, so that compiler errors point there.
 fn at(place: Span, tokens: &impl ToTokens) -> TokenStream {
     let placed = tokens.to_token_stream().into_iter().map(|token| match token {
         TokenTree::Group(group) => {

@@ -1,4 +1,4 @@
-//! `kube::Resource` for a slim view.
+//! Generates `kube::Resource` for a slim view.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -20,7 +20,7 @@ pub(super) fn resource(model: &Model) -> TokenStream {
             }
         }
     });
-    // If it is of another type, that is said of the field.
+    // With this span, a wrong type is reported at the field.
     let meta = quote_spanned!(*metadata=> { &self.metadata });
     let meta_mut = quote_spanned!(*metadata=> { &mut self.metadata });
     quote! {

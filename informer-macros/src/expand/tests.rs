@@ -1,5 +1,4 @@
-//! What one derive generates, compared with what the README says; and mistakes beside `#[kube(...)]`, which only rustc
-//! with kube at hand would let through.
+//! Compares the generated code with the README, and tests errors beside `#[kube(...)]` that need no rustc with kube.
 
 use std::ops::Range;
 
@@ -8,7 +7,7 @@ use quote::quote;
 
 use super::derive;
 
-/// The README, which has the example and what is made of it as blocks of Rust.
+/// The README, which contains the example and its generated code.
 const README: &str = include_str!("../../README.md");
 
 const REMEDY: &str = "run the test with UPDATE_README=1, and look at what has changed";
@@ -21,7 +20,7 @@ fn message(item: TokenStream) -> String {
     derived(item).expect_err("there is a mistake").to_string()
 }
 
-/// Where in the README the code after a comment is, without its fence.
+/// Returns the range of the README's code block after a comment, without its fence.
 fn place_of(name: &str) -> Range<usize> {
     let comment = format!("<!-- {name} -->\n");
     let fence = README.find(&comment).expect("the README has the block") + comment.len();
@@ -29,7 +28,7 @@ fn place_of(name: &str) -> Range<usize> {
     start..start + README[start..].find("\n```\n").expect("the block ends")
 }
 
-/// Laid out, with a blank line after each item.
+/// Formats the code, with a blank line after each item.
 fn formatted(code: TokenStream) -> String {
     let file: syn::File = syn::parse2(code).expect("what is generated is Rust");
     let items = file.items.into_iter().map(|item| {
@@ -61,7 +60,10 @@ fn what_kube_says_is_not_said_again() {
         #[informer(cluster)]
         struct ThingSpec {}
     });
-    assert_eq!(message, "`#[kube(...)]` says what the resource is; take `cluster` out here");
+    assert_eq!(
+        message,
+        "`cluster` conflicts with `#[kube(...)]`, which defines the resource; remove `cluster`"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! An informer is of one type.
+//! A generic type: an informer needs one concrete type.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! An object has named fields.
+//! A tuple struct: objects need named fields.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A view and a resource of one's own whose accessors are given, and those of kinds that the factory has.
+//! A view and an `own_resource` type whose `accessor` equals that of a built-in kind.
 
 use informer_macros::Informer;
 

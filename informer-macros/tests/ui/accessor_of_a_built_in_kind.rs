@@ -1,4 +1,4 @@
-//! A view whose accessor would be that of the whole kind.
+//! A view whose default accessor equals that of its built-in kind.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A view whose accessor would be that of another kind, because of what the type is called.
+//! A view whose type name gives the accessor of another built-in kind.
 
 use informer_macros::Informer;
 

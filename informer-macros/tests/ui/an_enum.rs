@@ -1,4 +1,4 @@
-//! An object is a struct.
+//! An enum: objects are structs.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A kind in two places.
+//! `beside` together with `group_of`.
 
 use informer_macros::Informer;
 

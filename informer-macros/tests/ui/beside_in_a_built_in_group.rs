@@ -1,4 +1,4 @@
-//! A kind of a group that needs nobody to open it.
+//! `beside` in a built-in group, which the factory opens.
 
 use informer_macros::Informer;
 

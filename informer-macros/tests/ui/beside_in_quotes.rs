@@ -1,4 +1,4 @@
-//! A type that is written as text.
+//! A type in quotes.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! Objects in namespaces and in none.
+//! `namespaced` together with `cluster`.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A kind without a name.
+//! An empty kind.
 
 use informer_macros::Informer;
 

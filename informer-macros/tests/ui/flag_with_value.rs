@@ -1,4 +1,4 @@
-//! A word that takes no value.
+//! A flag with a value.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! Two answers to one question.
+//! An attribute that is given twice.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A group whose accessor would be one of Kubernetes' own.
+//! A group whose accessor equals that of a built-in group.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A group that is no domain.
+//! A group that is not a DNS domain.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A name that Rust does not take.
+//! An index name that is not a valid method name.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! An index whose method is the handle of another.
+//! An index whose lookup method equals the handle of another index.
 
 use informer_macros::Informer;
 

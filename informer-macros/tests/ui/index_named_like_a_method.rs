@@ -1,4 +1,4 @@
-//! An index that would never be asked.
+//! An index whose lookup method an informer's method would hide.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! Two indices of one name.
+//! Two indices with the same name.
 
 use informer_macros::Informer;
 

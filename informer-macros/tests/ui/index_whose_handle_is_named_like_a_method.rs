@@ -1,4 +1,4 @@
-//! An index whose handle's method would never be called.
+//! An index whose handle method an informer's method would hide.
 
 use informer_macros::Informer;
 

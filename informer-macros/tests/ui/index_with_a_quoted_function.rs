@@ -1,4 +1,4 @@
-//! A function that is written as text.
+//! A function in quotes.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! An index with two sources of values.
+//! An index with both a path and a function.
 
 use informer_macros::Informer;
 

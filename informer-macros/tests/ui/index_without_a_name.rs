@@ -1,4 +1,4 @@
-//! An index that nobody could ask.
+//! An index without a name.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! An index that has nothing to find.
+//! An index with neither a path nor a function.
 
 use informer_macros::Informer;
 

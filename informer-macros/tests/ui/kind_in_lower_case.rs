@@ -1,4 +1,4 @@
-//! A kind that is written like a plural.
+//! A kind in lower case.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A time without a unit.
+//! A duration without a unit.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! `no_accessor` where it is also said what the accessor is called.
+//! `no_accessor` together with attributes of an accessor.
 
 use informer_macros::Informer;
 

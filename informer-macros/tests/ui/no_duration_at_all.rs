@@ -1,4 +1,4 @@
-//! A resync that is always due.
+//! A resync period of zero.
 
 use informer_macros::Informer;
 

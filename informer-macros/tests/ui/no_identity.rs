@@ -1,4 +1,4 @@
-//! A view that does not say of what.
+//! A view without group, version, kind and scope.
 
 use informer_macros::Informer;
 

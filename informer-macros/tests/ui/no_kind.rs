@@ -1,4 +1,4 @@
-//! A view that does not say of which kind.
+//! A view without a kind.
 
 use informer_macros::Informer;
 

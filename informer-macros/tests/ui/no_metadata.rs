@@ -1,4 +1,4 @@
-//! A view of nobody.
+//! A view without a field `metadata`.
 
 use informer_macros::Informer;
 

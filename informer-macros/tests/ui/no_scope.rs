@@ -1,4 +1,4 @@
-//! A view that does not say where objects live.
+//! A view without a scope.
 
 use informer_macros::Informer;
 

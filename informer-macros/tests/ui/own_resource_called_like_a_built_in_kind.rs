@@ -1,4 +1,4 @@
-//! A resource of one's own whose accessor would be that of a kind that the factory has.
+//! An `own_resource` type whose default accessor equals that of a built-in kind.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A scope that is said elsewhere.
+//! A scope on an `own_resource` type, which defines its own.
 
 use informer_macros::Informer;
 

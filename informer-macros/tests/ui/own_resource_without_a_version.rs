@@ -1,4 +1,4 @@
-//! An accessor that is named by halves.
+//! An `own_resource` type with a group and no version.
 
 use informer_macros::Informer;
 

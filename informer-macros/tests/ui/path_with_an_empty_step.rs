@@ -1,4 +1,4 @@
-//! A path with a step missing.
+//! A path with an empty segment.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A plural that is written like a kind.
+//! A plural in camel case.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A field that no informer can do without.
+//! A pruned field that every informer needs.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A path that is none.
+//! A pruned path that is empty or malformed.
 
 use informer_macros::Informer;
 

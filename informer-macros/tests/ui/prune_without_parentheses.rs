@@ -1,4 +1,4 @@
-//! Paths in the wrong form.
+//! `prune` without parentheses.
 
 use informer_macros::Informer;
 

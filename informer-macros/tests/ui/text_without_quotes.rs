@@ -1,4 +1,4 @@
-//! A name that is to be text.
+//! A string value without quotes.
 
 use informer_macros::Informer;
 

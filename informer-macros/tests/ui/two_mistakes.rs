@@ -1,4 +1,4 @@
-//! Two mistakes are two errors, and no more.
+//! Two mistakes, which are two errors.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! An attribute that there is not, but nearly.
+//! An unknown attribute that is similar to a known one.
 
 use informer_macros::Informer;
 

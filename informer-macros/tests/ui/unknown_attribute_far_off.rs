@@ -1,4 +1,4 @@
-//! An attribute that is like none.
+//! An unknown attribute that is similar to none.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! An attribute that an index does not have.
+//! An unknown attribute of an index.
 
 use informer_macros::Informer;
 

@@ -1,4 +1,4 @@
-//! A version of a built-in group for which the factory has no accessors, beside which this one could be.
+//! A version of a built-in group for which the factory has no accessors.
 
 use informer_macros::Informer;
 

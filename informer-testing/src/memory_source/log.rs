@@ -1,16 +1,16 @@
-//! [`Log`]: what has happened, in order, and how far each open watch has read it.
+//! [`Log`]: the history of a source, and the position of each open watch in it.
 //!
-//! Watches pull: a change is one entry, whatever the number of watches. What is for open watches only, such as their
-//! end, is an entry too, so that it comes behind all events before it.
+//! Watches read from the log: a change is one entry, however many watches are open. Events for open watches only, such
+//! as their end, are entries too, so that they follow all earlier changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use informer_core::{Cached, ListWatchError};
 
-/// One thing that happened.
+/// One entry of the history.
 pub(super) struct Entry<K> {
-    /// The version it made; the latest one at that time if it made none. It never falls from entry to entry.
+    /// The version of the change, or the latest version if the entry is not a change. Versions never decrease.
     version: u64,
     what: What<K>,
 }
@@ -19,7 +19,7 @@ pub(super) enum What<K> {
     Change {
         kind: ChangeKind,
         object: Cached<K>,
-        /// Whether watches that were open at the time are told.
+        /// Whether watches that were open at the time receive the change.
         seen: bool,
     },
     /// For watches that were open at the time.
@@ -37,15 +37,15 @@ pub(super) enum ChangeKind {
     Deleted,
 }
 
-/// What a watch sends.
+/// One event that a watch sends.
 pub(super) enum News<K> {
     Change(ChangeKind, Cached<K>),
     Bookmark(u64),
 }
 
-/// What a watch finds when it looks.
+/// The result of a read.
 pub(super) enum Reading<K> {
-    /// What is there; may be nothing.
+    /// The available events, possibly none.
     News(Vec<News<K>>),
     Closed,
     Failed(Arc<ListWatchError>),
@@ -54,21 +54,21 @@ pub(super) enum Reading<K> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ReaderId(u64);
 
-/// How far a watch has come.
+/// The position of a watch.
 struct Reader {
     /// The number of the next entry to read.
     cursor: u64,
-    /// The number of the first entry since it is open.
+    /// The number of the first entry after the watch was opened.
     opened: u64,
-    /// Changes up to this version are not for it. It may lie in the future.
+    /// The watch skips changes up to this version, which can be in the future.
     after: u64,
     bookmarks: bool,
 }
 
-/// Entries are numbered without gaps.
+/// The history. Entries are numbered without gaps.
 pub(super) struct Log<K> {
     entries: VecDeque<Entry<K>>,
-    /// The number of the oldest entry that is still there.
+    /// The number of the oldest kept entry.
     first: u64,
     readers: BTreeMap<ReaderId, Reader>,
     next_reader: u64,
@@ -87,7 +87,7 @@ impl<K> Log<K> {
         self.first + self.entries.len() as u64
     }
 
-    /// Opens a watch of what came, and will come, after a version.
+    /// Opens a watch of all changes after a version.
     pub(super) fn open_after(&mut self, version: u64, bookmarks: bool) -> ReaderId {
         let older = self.entries.partition_point(|entry| entry.version <= version);
         let cursor = self.first + older as u64;
@@ -105,7 +105,7 @@ impl<K> Log<K> {
         self.readers.len()
     }
 
-    /// Returns a watch all that has happened since it last looked, up to its end.
+    /// Returns all events since the watch's last read, up to its end.
     pub(super) fn read(&mut self, id: ReaderId) -> Reading<K> {
         let Some(reader) = self.readers.get_mut(&id) else { return Reading::Closed };
         let mut news = Vec::new();
@@ -120,7 +120,7 @@ impl<K> Log<K> {
                 What::Bookmark if is_after && is_open && reader.bookmarks => {
                     news.push(News::Bookmark(*version));
                 }
-                // What came before goes out first; the end is found again the next time.
+                // The earlier events are sent first; the next read returns the end.
                 What::Closed | What::Failed(_) if is_open && !news.is_empty() => break,
                 What::Closed if is_open => return Reading::Closed,
                 What::Failed(error) if is_open => return Reading::Failed(Arc::clone(error)),
@@ -131,7 +131,7 @@ impl<K> Log<K> {
         Reading::News(news)
     }
 
-    /// Takes out what no open watch has yet to read.
+    /// Removes and returns entries that all open watches have read.
     pub(super) fn trim(&mut self) -> Vec<Entry<K>> {
         let needed = self.readers.values().map(|reader| reader.cursor).min().unwrap_or(self.end());
         let count = (needed - self.first) as usize;

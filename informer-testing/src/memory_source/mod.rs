@@ -1,10 +1,9 @@
-//! [`MemorySource`]: objects in memory, changed by the test, for whatever takes a `ListerWatcher`.
+//! [`MemorySource`]: objects in memory that a test changes, as a `ListerWatcher`.
 //!
-//! client-go: `FakeControllerSource` of `tools/cache/testing/fake_controller_source.go`. As there, a change that open
-//! watches don't see is in the history all the same: a watch that is opened later, from an older version, replays it.
+//! client-go: `FakeControllerSource` of `tools/cache/testing/fake_controller_source.go`. As there, a change that is hidden
+//! from open watches is part of the history: a later watch from an older version replays it.
 //!
-//! The lock is held for bookkeeping only: objects are cloned, and as far as this holds the last handle on them
-//! dropped, outside it.
+//! The lock is held for bookkeeping only: objects are cloned, and last handles dropped, outside it.
 
 mod log;
 mod refusal;
@@ -27,16 +26,16 @@ use log::{ChangeKind, What};
 use refusal::Refusal;
 use state::State;
 
-/// A [`ListerWatcher`](informer_core::ListerWatcher) whose objects a test keeps in memory and changes as it likes: no HTTP, no JSON, no tasks, and
-/// nothing that depends on time.
+/// A [`ListerWatcher`](informer_core::ListerWatcher) over objects in memory that a test changes. It has no HTTP, no
+/// JSON, no tasks, and does not depend on time.
 ///
-/// Clones share everything: give one to the informer, and change objects through the other. Each object gets a new
-/// `metadata.resourceVersion` with each change, and a `metadata.uid` if it has none; versions are decimal numbers that
-/// count all changes. What an object's own resource version says is ignored: the last write wins.
+/// Clones share all state: give one to the informer, and change objects through the other. Each change sets a new
+/// `metadata.resourceVersion`, and a `metadata.uid` if the object has none. Versions are decimal numbers that count all
+/// changes. The resource version of a written object is ignored: the last write wins.
 ///
-/// It differs from an API server in these ways, each of which a server may show too. A list comes in one page, whatever
-/// limit was asked for. A list of exactly an older state, and every continue token, is refused with 410. Watches have
-/// no time limit; they end when the test says so. History is kept until [`expire`](Self::expire).
+/// It differs from an API server as follows; a real server can behave in each of these ways. A list comes in one page,
+/// whatever its limit. A list of exactly an older state, and every continue token, is refused with 410. Watches have
+/// no time limit and end at the request of the test. History is kept until [`expire`](Self::expire).
 ///
 /// ```
 /// use futures::StreamExt;
@@ -79,20 +78,20 @@ struct Shared<K> {
     description: String,
     can_stream: AtomicBool,
     state: Mutex<State<K>>,
-    /// Wakes watches that have nothing to send, and tests that wait for watches.
+    /// Wakes watches without pending events, and tests that wait for watches.
     changed: watch::Sender<()>,
 }
 
-/// Whether an object is expected to exist before a change.
+/// Whether an object must exist before a change.
 #[derive(Clone, Copy)]
 enum Before {
     Absent,
     Present,
 }
 
-/// Objects.
+/// Changes of objects.
 impl<K: Resource + Clone> MemorySource<K> {
-    /// Returns a source without objects. `description` names what it holds, in messages: `pods`.
+    /// Returns a source without objects. `description` names its objects in messages, for example `pods`.
     #[must_use]
     pub fn new(description: impl Into<String>) -> Self {
         let shared = Shared {
@@ -104,15 +103,15 @@ impl<K: Resource + Clone> MemorySource<K> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Has reflectors ask for streaming lists, whichever clone they were given. Default: they ask for lists. Whoever asks
-    /// gets what was asked for in either case.
+    /// Makes reflectors of all clones request streaming lists. Default: they request plain lists. The source answers both
+    /// kinds of requests in either case.
     #[must_use]
     pub fn streaming_lists(self) -> Self {
         self.shared.can_stream.store(true, Ordering::Relaxed);
         self
     }
 
-    /// Adds an object, and returns it as it is stored.
+    /// Adds an object, and returns the stored object.
     ///
     /// # Errors
     /// [`Error::Refused`] if it exists or has no name.
@@ -121,7 +120,7 @@ impl<K: Resource + Clone> MemorySource<K> {
         self.put(object, Before::Absent, true)
     }
 
-    /// Does what [`create`](Self::create) does, but open watches don't hear of it.
+    /// Adds an object like [`create`](Self::create), without an event for open watches.
     ///
     /// # Errors
     /// [`Error::Refused`] if it exists or has no name.
@@ -130,7 +129,7 @@ impl<K: Resource + Clone> MemorySource<K> {
         self.put(object, Before::Absent, false)
     }
 
-    /// Replaces an object, and returns it as it is stored. Without a UID it keeps the one it had.
+    /// Replaces an object, and returns the stored object. An object without a UID keeps that of its predecessor.
     ///
     /// # Errors
     /// [`Error::Refused`] if there is no object of this name, or the object has none.
@@ -139,7 +138,7 @@ impl<K: Resource + Clone> MemorySource<K> {
         self.put(object, Before::Present, true)
     }
 
-    /// Does what [`update`](Self::update) does, but open watches don't hear of it.
+    /// Replaces an object like [`update`](Self::update), without an event for open watches.
     ///
     /// # Errors
     /// [`Error::Refused`] if there is no object of this name, or the object has none.
@@ -148,10 +147,10 @@ impl<K: Resource + Clone> MemorySource<K> {
         self.put(object, Before::Present, false)
     }
 
-    /// Changes a copy of an object with `change`, and stores it; a change by somebody else in between is overwritten.
+    /// Changes a copy of an object with `change`, and stores the copy. Overwrites concurrent changes.
     ///
     /// # Errors
-    /// [`Error::Refused`] if there is no such object, or if `change` has given it a name that none has.
+    /// [`Error::Refused`] if the object does not exist, or if `change` sets a name that no object has.
     pub fn modify(&self, key: &ObjectKey, change: impl FnOnce(&mut K)) -> Result<Cached<K>, Error> {
         let stored = self.get(key).ok_or_else(|| self.not_found(key))?;
         let mut object = K::clone(&stored);
@@ -167,7 +166,7 @@ impl<K: Resource + Clone> MemorySource<K> {
         self.remove(key, true)
     }
 
-    /// Does what [`delete`](Self::delete) does, but open watches don't hear of it.
+    /// Removes an object like [`delete`](Self::delete), without an event for open watches.
     ///
     /// # Errors
     /// [`Error::Refused`] if there is no such object.
@@ -204,7 +203,7 @@ impl<K: Resource + Clone> MemorySource<K> {
             let seen_last = self.get(key).ok_or_else(|| self.not_found(key))?;
             let mut last = K::clone(&seen_last);
             let mut state = self.shared.state.lock();
-            // The copy was made without the lock, so the object may have changed or gone meanwhile.
+            // The copy was made without the lock, so the object can have changed or gone meanwhile.
             if state.objects.get(key).is_none_or(|stored| !stored.ptr_eq(&seen_last)) {
                 continue;
             }
@@ -231,7 +230,7 @@ impl<K: Resource + Clone> MemorySource<K> {
     }
 }
 
-/// What there is, and what was asked.
+/// Queries of the objects and of the requests.
 impl<K> MemorySource<K> {
     /// Returns the object with this key.
     #[must_use]
@@ -239,7 +238,7 @@ impl<K> MemorySource<K> {
         self.shared.state.lock().objects.get(key).cloned()
     }
 
-    /// Returns all objects, in the order of their keys.
+    /// Returns all objects, sorted by key.
     #[must_use]
     pub fn objects(&self) -> Vec<Cached<K>> {
         self.shared.state.lock().objects.values().cloned().collect()
@@ -251,19 +250,19 @@ impl<K> MemorySource<K> {
         self.shared.state.lock().version().into()
     }
 
-    /// Counts the lists that were asked for, refused ones included. A streaming list is not one of them.
+    /// Returns the number of list requests, including refused ones and excluding streaming lists.
     #[must_use]
     pub fn list_count(&self) -> usize {
         self.shared.state.lock().lists
     }
 
-    /// Counts the watches that were asked for, streaming lists and refused ones included.
+    /// Returns the number of watch requests, including streaming lists and refused ones.
     #[must_use]
     pub fn watch_count(&self) -> usize {
         self.shared.state.lock().watches
     }
 
-    /// Counts the watches that are open.
+    /// Returns the number of open watches.
     #[must_use]
     pub fn open_watches(&self) -> usize {
         self.shared.state.lock().log.readers()
@@ -272,7 +271,7 @@ impl<K> MemorySource<K> {
     /// Waits until exactly this many watches are open.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the call is dropped.
+    /// Cancel safe: dropping the future has no effect.
     pub async fn wait_for_watches(&self, count: usize) {
         let mut changed = self.shared.changed.subscribe();
         while self.open_watches() != count {
@@ -283,24 +282,24 @@ impl<K> MemorySource<K> {
     }
 }
 
-/// Trouble.
+/// Failures and other events of a server.
 impl<K> MemorySource<K> {
-    /// Ends the open watches in good order, behind all events that have happened so far.
+    /// Ends the open watches without an error, after all earlier events.
     #[doc(alias = "ResetWatch")]
     pub fn disconnect(&self) {
         self.tell_open_watches(What::Closed);
     }
 
-    /// Ends the open watches with an error, behind all events that have happened so far.
+    /// Ends the open watches with an error, after all earlier events.
     ///
-    /// Each gets an error that says the same; what an [`Unreachable`](ListWatchError::Unreachable) or
-    /// [`Interrupted`](ListWatchError::Interrupted) has as its source is passed on as text.
+    /// Each watch gets a copy of the error. The source of an [`Unreachable`](ListWatchError::Unreachable) or
+    /// [`Interrupted`](ListWatchError::Interrupted) is copied as text.
     pub fn fail_watches(&self, error: ListWatchError) {
         self.tell_open_watches(What::Failed(Arc::new(error)));
     }
 
-    /// Sends a bookmark to the open watches that allow them. Its version is a new one, as if an object of another
-    /// resource had changed; [`resource_version`](Self::resource_version) tells which.
+    /// Sends a bookmark to the open watches that allow bookmarks. Its version is a new one, as after a change of another
+    /// resource; [`resource_version`](Self::resource_version) returns it.
     pub fn bookmark(&self) {
         {
             let mut state = self.shared.state.lock();
@@ -310,18 +309,16 @@ impl<K> MemorySource<K> {
         self.shared.changed.send_replace(());
     }
 
-    /// Forgets the past, as etcd does every five minutes: a watch from before now is refused with 410 `Expired`. Open
-    /// watches go on.
+    /// Forgets the history, as etcd does every five minutes: a watch from an earlier version is refused with 410
+    /// `Expired`. Open watches continue.
     ///
-    /// So this makes a reflector list again, and find out only then that an object is gone:
-    /// `delete_unseen`, `expire`, `disconnect`.
+    /// The sequence `delete_unseen`, `expire`, `disconnect` makes a reflector relist, and the relist infers the deletion.
     pub fn expire(&self) {
         let forgotten = self.shared.state.lock().expire();
         drop(forgotten);
     }
 
-    /// Refuses the next list, streaming or not, with `error`. Called several times, it refuses as many lists, in this
-    /// order.
+    /// Refuses the next list, streaming or not, with `error`. Each call refuses one more list, in the order of the calls.
     pub fn fail_next_list(&self, error: ListWatchError) {
         self.shared.state.lock().list_errors.push_back(error);
     }
@@ -347,7 +344,7 @@ fn key_of<K: Resource>(object: &K) -> Result<ObjectKey, Refusal> {
     }
 }
 
-/// Returns an object what a server gives it.
+/// Sets the metadata that a server sets.
 fn stamp<K: Resource>(object: &mut K, version: u64, before: Option<&K>) {
     let meta = object.meta_mut();
     meta.resource_version = Some(version.to_string());

@@ -1,4 +1,4 @@
-//! [`MemorySource`] as a [`ListerWatcher`].
+//! Implements [`ListerWatcher`] for [`MemorySource`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,7 +43,7 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<K> for MemorySou
         let opened = self.shared.state.lock().watch(&options)?;
         let changed = self.shared.changed.subscribe();
         let watch = Watch { shared: Arc::clone(&self.shared), reader: opened.reader, changed };
-        // Those who wait for watches look again.
+        // Wake the callers that wait for a number of watches.
         self.shared.changed.send_replace(());
         let ends_with_bookmark = options.send_initial_events && options.allow_bookmarks;
         let initial = opened.initial.map(|listed| initial_events(&listed, ends_with_bookmark));
@@ -73,11 +73,11 @@ impl<K: Resource + Clone + Send + Sync + 'static> ListerWatcher<PartialObjectMet
     }
 
     async fn watch(&self, _: WatchOptions) -> Result<WatchStream<PartialObjectMeta>, ListWatchError> {
-        Err(ListWatchError::Protocol("one object can be listed, and not watched".to_owned()))
+        Err(ListWatchError::Protocol("a watch of a single object is not supported".to_owned()))
     }
 }
 
-/// The objects that exist, as a watch reports them.
+/// Returns the existing objects as watch events.
 fn initial_events<K: Clone>(listed: &Listed<K>, ends_with_bookmark: bool) -> Vec<WatchEvent<K>> {
     let mut events: Vec<_> =
         listed.objects.iter().map(|object| WatchEvent::Added(K::clone(object).into())).collect();
@@ -97,11 +97,11 @@ struct Watch<K> {
 
 type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
-/// Returns what there is, or waits for something; nothing more after an error.
+/// Returns the available events, or waits for one. The stream ends after an error.
 async fn next<K: Clone>(watch: Option<Watch<K>>) -> Option<(Piece<K>, Option<Watch<K>>)> {
     let mut watch = watch?;
     loop {
-        // Before looking, so that what happens after it wakes us.
+        // Marked before the read, so that a later change wakes this watch.
         watch.changed.mark_unchanged();
         let reading = watch.shared.state.lock().log.read(watch.reader);
         match reading {
@@ -124,7 +124,7 @@ fn event<K: Clone>(news: News<K>) -> WatchEvent<K> {
     }
 }
 
-/// Returns an error that says the same, for one more watch.
+/// Returns a copy of the error for another watch.
 fn same(error: &ListWatchError) -> ListWatchError {
     match error {
         ListWatchError::Status { status, retry_after } => {

@@ -1,4 +1,4 @@
-//! What a source holds: objects, history, and how often it was asked. No lock, no waiting.
+//! The state of a source: objects, history and request counters, without lock or waiting.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use http::StatusCode;
 
 use super::refusal::{self, Refusal};
 
-/// The version before the first change; `0` would mean any.
+/// The version before the first change; `0` would mean any version.
 const FIRST_VERSION: u64 = 1;
 
 pub(super) struct State<K> {
@@ -20,22 +20,22 @@ pub(super) struct State<K> {
     version: u64,
     /// The oldest version from which a watch can start.
     floor: u64,
-    /// What the next lists are refused with.
+    /// The errors of the next lists.
     pub(super) list_errors: VecDeque<ListWatchError>,
     pub(super) lists: usize,
     pub(super) watches: usize,
 }
 
-/// A state to be sent, with its version.
+/// A state of all objects with its version.
 pub(super) struct Listed<K> {
     pub(super) objects: Vec<Cached<K>>,
     pub(super) version: u64,
 }
 
-/// A watch as it begins.
+/// The start of a watch.
 pub(super) struct Opened<K> {
     pub(super) reader: ReaderId,
-    /// The objects to be sent first.
+    /// The objects that the watch sends first.
     pub(super) initial: Option<Listed<K>>,
 }
 
@@ -61,13 +61,13 @@ impl<K> State<K> {
         self.version
     }
 
-    /// Forgets the past, and returns what is left of it, to be dropped without the lock.
+    /// Forgets the history and returns its entries, which must be dropped without the lock.
     pub(super) fn expire(&mut self) -> Vec<Entry<K>> {
         self.floor = self.version;
         self.log.trim()
     }
 
-    /// Answers a list.
+    /// Answers a list request.
     pub(super) fn list(&mut self, options: &ListOptions) -> Result<Listed<K>, ListWatchError> {
         self.lists += 1;
         if let Some(error) = self.list_errors.pop_front() {
@@ -77,7 +77,7 @@ impl<K> State<K> {
             return Err(refusal::expired("The provided continue parameter is too old").into());
         }
         let wanted = options.resource_version.as_ref().map_or(Ok(0), parse)?;
-        // With a limit and no word on how it is meant, a version means exactly that one.
+        // With a limit and without a match rule, a version means exactly that version.
         let exactly = match options.resource_version_match {
             Some(how) => how == ResourceVersionMatch::Exact,
             None => options.limit.is_some(),
@@ -90,7 +90,7 @@ impl<K> State<K> {
         Ok(self.everything())
     }
 
-    /// Begins a watch.
+    /// Opens a watch.
     pub(super) fn watch(&mut self, options: &WatchOptions) -> Result<Opened<K>, ListWatchError> {
         self.watches += 1;
         if options.send_initial_events
@@ -123,7 +123,7 @@ impl<K> State<K> {
     }
 }
 
-/// Reads a version; an empty one is as good as `0`, any.
+/// Parses a version. An empty version means any, like `0`.
 fn parse(version: &ResourceVersion) -> Result<u64, Refusal> {
     if version.is_empty() {
         return Ok(0);

@@ -1,7 +1,7 @@
-// Command elect contends with client-go for the lease NAMESPACE/NAME, as IDENTITY, on the server of a kubeconfig, and prints
-// a line when it leads. It does so until it is killed.
+// Command elect contends with client-go for the lease NAMESPACE/NAME, as IDENTITY, on the server of a kubeconfig. It prints
+// a line when it leads, and runs until it is killed.
 //
-// The end-to-end tests of informer-factory contend with it.
+// The end-to-end tests of informer-factory contend with this program.
 package main
 
 import (

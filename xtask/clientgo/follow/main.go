@@ -1,7 +1,7 @@
-// Command follow runs a shared informer of client-go, with its defaults, on the pods of the API server that the given
-// kubeconfig names, which it asks for the given media types, and prints after each event the replica that its handler keeps: keys and resource versions, in order.
+// Command follow runs a shared informer of client-go, with its defaults, on the pods of a kubeconfig's server. It requests
+// the given media types, and prints the handler's replica after each event: sorted keys with resource versions.
 //
-// The end-to-end tests of kube-simulator run it against the simulator.
+// The end-to-end tests of kube-simulator run this program against the simulator.
 package main
 
 import (

@@ -1,8 +1,7 @@
-// Command forms reads all that can be listed at the API server at the given URL in JSON, in protobuf and in CBOR, decodes
-// each with the types of client-go, and says where they differ. Protobuf must also be what Go itself makes of the object,
-// to the byte.
+// Command forms lists all resources of the API server at the given URL in JSON, protobuf and CBOR, decodes the lists with
+// the types of client-go, and prints their differences. Go's own protobuf encoding must equal the server's, byte by byte.
 //
-// The end-to-end tests of kube-simulator run it against the simulator.
+// The end-to-end tests of kube-simulator run this program against the simulator.
 package main
 
 import (
@@ -59,7 +58,7 @@ func main() {
 	}
 }
 
-// answer is a body, and the list in it.
+// answer is a response body with its decoded list.
 type answer struct {
 	body   []byte
 	object runtime.Object
@@ -99,7 +98,7 @@ func (s *server) get(path, mediaType, form string, decoder runtime.Decoder) answ
 	object, _, err := decoder.Decode(body, nil, nil)
 	must(err)
 	if list, is := object.(*metav1.PartialObjectMetadataList); is {
-		// In protobuf items don't say what they are.
+		// Protobuf items have no type metadata.
 		for i := range list.Items {
 			list.Items[i].TypeMeta = metav1.TypeMeta{}
 		}

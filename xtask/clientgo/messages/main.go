@@ -1,8 +1,7 @@
-// Command messages prints what there is to know of the protobuf messages of Kubernetes' built-in kinds, to read and write
-// them without generated code: the fields' numbers, names and types, as the tags of the Go types have them.
+// Command messages prints the protobuf messages of Kubernetes' built-in kinds: the numbers, names and types of the fields,
+// from the tags of the Go types. With them, messages are read and written without generated code.
 //
-// kube-simulator/src/protobuf/messages.txt is its output; `kube-simulator/src/protobuf/messages.rs` says what a line
-// means.
+// kube-simulator/src/protobuf/messages.txt is its output; `kube-simulator/src/protobuf/messages.rs` explains the format.
 package main
 
 import (
@@ -36,7 +35,7 @@ var versions = []string{
 	"storage.k8s.io/v1",
 }
 
-// Read by hand, as their JSON is not what their fields are.
+// Decoded by hand, because their JSON differs from their fields.
 var special = map[string]bool{
 	"meta.v1.Time": true, "meta.v1.MicroTime": true, "meta.v1.FieldsV1": true,
 	"api.resource.Quantity": true, "util.intstr.IntOrString": true, "pkg.runtime.RawExtension": true,
@@ -44,7 +43,7 @@ var special = map[string]bool{
 
 var described = map[string]string{}
 
-// What is sent of every version, and what all lists begin with.
+// describeMeta prints the messages that all versions share, and the metadata of lists.
 func describeMeta() {
 	types := map[string]any{
 		"@v1 Status":                                metav1.Status{},
@@ -66,7 +65,7 @@ func main() {
 			panic(err)
 		}
 		for kind, goType := range scheme.Scheme.KnownTypes(gv) {
-			// What every version has of the machinery is not sent to a server, but for this.
+			// Skips the shared types, options and lists. Clients send only DeleteOptions of them to a server.
 			isMeta := strings.HasSuffix(goType.PkgPath(), "/apis/meta/v1")
 			isOptions := strings.HasSuffix(kind, "Options") || strings.HasSuffix(kind, "List")
 			if (isMeta || isOptions) && kind != "DeleteOptions" {

@@ -1,15 +1,15 @@
-//! What is compared: each case with its names on both sides and its goal.
+//! The benchmark cases: their names on both sides and their goals.
 
-/// One line of the table.
+/// One row of the table.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) title: &'static str,
     pub(crate) unit: Unit,
-    /// The name that client-go's program prints it under; none where client-go has nothing like it.
+    /// The name in the output of client-go's program; `None` if client-go has no such feature.
     pub(crate) client_go: Option<&'static str>,
-    /// The name that our program prints it under, or that criterion knows it by.
+    /// The name in the output of our program, or criterion's name.
     pub(crate) ours: &'static str,
-    /// In `unit`.
+    /// The goal, in `unit`.
     pub(crate) goal: Option<f64>,
 }
 
@@ -19,9 +19,9 @@ pub(crate) enum Unit {
     Microseconds,
     Milliseconds,
     Megabytes,
-    /// Events a second: more is better.
+    /// Events per second; higher is better.
     Events,
-    /// Of the speed without a disturbance: more is better.
+    /// Percent of the undisturbed speed; higher is better.
     Percent,
 }
 
@@ -37,7 +37,7 @@ impl Unit {
         }
     }
 
-    /// How many nanoseconds one is, if it is a time.
+    /// Returns the number of nanoseconds in one unit of time; `None` for other units.
     pub(crate) fn nanoseconds(self) -> Option<f64> {
         match self {
             Self::Nanoseconds => Some(1.0),
@@ -52,14 +52,14 @@ impl Unit {
     }
 }
 
-/// What is measured by one program of ours, and at the same time by client-go's.
+/// Cases that one of our programs measures, together with client-go's cases.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) package: &'static str,
     pub(crate) bench: &'static str,
-    /// Whether it is written with criterion, whose arguments and results are its own.
+    /// Whether the program uses criterion, which has its own arguments and result files.
     pub(crate) is_criterion: bool,
-    /// Words of the names of client-go's cases that belong to it.
+    /// Parts of the names of client-go's cases.
     pub(crate) client_go: &'static [&'static str],
 }
 

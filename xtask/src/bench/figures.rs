@@ -1,4 +1,4 @@
-//! What the programs have measured, by the names of their cases, and how it is read.
+//! Measured figures by case name, parsed from the output of the programs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,11 +17,11 @@ pub(crate) struct Figures {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Figure {
     Nanoseconds(f64),
-    /// In the unit that the case has.
+    /// A figure in the unit of its case.
     Plain(f64),
 }
 
-/// As much as we need of criterion's `estimates.json`.
+/// The used part of criterion's `estimates.json`.
 #[derive(Debug, Deserialize)]
 struct Estimates {
     median: Estimate,
@@ -33,7 +33,7 @@ struct Estimate {
 }
 
 impl Figures {
-    /// The median of a case in this unit; nothing if it was not measured.
+    /// Returns the median of a case in this unit; `None` if the case was not measured.
     pub(crate) fn median(&self, case: &str, unit: Unit) -> Option<f64> {
         let figures = self.by_case.get(case)?;
         let mut values: Vec<f64> = figures.iter().map(|figure| figure.value(unit)).collect();
@@ -43,14 +43,14 @@ impl Figures {
         Some(if is_even { (values[middle - 1] + values[middle]) / 2.0 } else { values[middle] })
     }
 
-    /// Takes over what a program has printed: `bench: CASE = VALUE UNIT`, or `CASE: DURATION`.
+    /// Records the printed figures of a program: `bench: CASE = VALUE UNIT`, or `CASE: DURATION`.
     pub(crate) fn take_output(&mut self, output: &str) {
         for (case, figure) in output.lines().filter_map(read_line) {
             self.by_case.entry(case.to_owned()).or_default().push(figure);
         }
     }
 
-    /// Takes over what criterion has written to its folder: one folder a case, or one a group and in it one a case.
+    /// Records criterion's result folder, which has one folder per case, or one per group with one per case in it.
     pub(crate) fn take_criterion(&mut self, folder: &Path) -> anyhow::Result<()> {
         self.take_folder(folder, "")
     }
@@ -66,7 +66,7 @@ impl Figures {
             if estimates.is_file() {
                 let text = std::fs::read_to_string(&estimates)?;
                 let Estimates { median } = serde_json::from_str(&text)
-                    .with_context(|| format!("{} is not as expected", estimates.display()))?;
+                    .with_context(|| format!("{} has an unexpected format", estimates.display()))?;
                 let figure = Figure::Nanoseconds(median.point_estimate);
                 self.by_case.entry(case).or_default().push(figure);
             } else if path.is_dir() && group.is_empty() {
@@ -95,9 +95,9 @@ fn read_line(line: &str) -> Option<(&str, Figure)> {
     Some((case, Figure::Nanoseconds(read_duration(duration)?)))
 }
 
-/// Reads a duration as Rust prints it: `1.5ms`.
+/// Parses a duration in Rust's debug format: `1.5ms`.
 fn read_duration(text: &str) -> Option<f64> {
-    // The longer ones first: each of them ends in `s`.
+    // Longer units first, because each of them ends in `s`.
     let units = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     let (number, scale) = units.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;
     number.parse::<f64>().ok().map(|number| number * scale)

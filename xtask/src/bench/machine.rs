@@ -1,4 +1,4 @@
-//! Where and with what was measured: figures without it say nothing.
+//! The machine and the versions of a measurement, which its figures depend on.
 
 use std::fmt;
 use std::process::Command;
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::workspace;
 
-/// What figures depend on.
+/// The environment of a measurement.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Machine {
     processor: String,
     cores: usize,
     rust: String,
-    /// Go and client-go; nothing if they were not measured.
+    /// The versions of Go and client-go; `None` if client-go was not measured.
     go: Option<String>,
     commit: String,
     date: String,
@@ -63,7 +63,7 @@ fn client_go_version(module: &str) -> Option<&str> {
     module.lines().find_map(|line| line.trim().strip_prefix("k8s.io/client-go "))
 }
 
-/// What a program prints, without the end of the line.
+/// Returns the output of a program, without the final line break.
 fn said_by(program: &str, args: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(program)
         .args(args)

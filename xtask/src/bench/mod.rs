@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: our benchmarks and client-go's, in turn in one run, as one table.
+//! `cargo xtask bench`: runs our benchmarks and client-go's in turn, and prints one table.
 //!
-//! Machines are noisy, and other machines are other machines; so figures are compared within a run only, and each is
-//! the median of several rounds in which both sides had their turn.
+//! Figures of different machines or runs are not comparable. So each figure is the median of several rounds, and each
+//! round measures both sides.
 
 mod cases;
 mod figures;
@@ -20,22 +20,22 @@ use self::machine::Machine;
 use self::programs::{ClientGo, Effort, build_ours, measure_ours};
 use crate::signals::Signals;
 
-/// What to measure and where to write it.
+/// Arguments of `cargo xtask bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A glance instead of a measurement: one short round.
+    /// Measure one short round, for a first impression
     #[arg(long)]
     quick: bool,
 
-    /// How often both sides are measured; the table has medians.
+    /// Number of rounds; the table shows medians
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..))]
     rounds: u8,
 
-    /// Measure only ours, even if Go is there.
+    /// Measure only our side, even if Go is installed
     #[arg(long)]
     without_go: bool,
 
-    /// Also write the figures to this file, as JSON.
+    /// Also write the figures to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let (mut our_figures, mut their_figures) = (Figures::default(), Figures::default());
     for round in 1..=rounds {
         eprintln!("== round {round} of {rounds}");
-        // In parts, so that what the machine does meanwhile meets both sides alike.
+        // Both sides take turns in each part, so that disturbances of the machine affect both.
         for part in cases::PARTS {
             measure_ours(part, effort, &mut our_figures, signals)?;
             if let Some(client_go) = &client_go {

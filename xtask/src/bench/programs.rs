@@ -1,4 +1,4 @@
-//! The programs that measure: our benches, built by cargo, and client-go's, built by Go from `xtask/clientgo`.
+//! The benchmark programs: ours, built by cargo, and client-go's, built by Go from `xtask/clientgo`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,14 +11,14 @@ use super::figures::Figures;
 use crate::signals::Signals;
 use crate::{client_go, process, workspace};
 
-/// How long to measure.
+/// The duration of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
     Glance,
     Whole,
 }
 
-/// Builds our benches, so that no compiler runs while something is measured.
+/// Builds our benchmarks, so that no compiler runs during a measurement.
 pub(crate) fn build_ours(signals: &Signals) -> anyhow::Result<()> {
     for part in PARTS {
         let mut command = cargo_bench(part);
@@ -30,7 +30,7 @@ pub(crate) fn build_ours(signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs one of our benches and takes over what it says.
+/// Runs one of our benchmarks and records its figures.
 pub(crate) fn measure_ours(
     part: &Part,
     effort: Effort,
@@ -38,7 +38,7 @@ pub(crate) fn measure_ours(
     signals: &Signals,
 ) -> anyhow::Result<()> {
     eprintln!("ours: {}", part.bench);
-    // Its own folder, so that no figures of another run are taken for this one's.
+    // A new folder, so that it contains no figures of other runs.
     let criterion = TempDir::new().context("cannot make a temporary folder")?;
     let mut command = cargo_bench(part);
     command.arg("--").env("CRITERION_HOME", criterion.path());
@@ -58,7 +58,7 @@ pub(crate) fn measure_ours(
     Ok(())
 }
 
-/// The pattern that chooses what is in the table among all that criterion would measure.
+/// Returns the filter for criterion that selects the cases of the table.
 fn our_cases() -> String {
     let names: Vec<&str> = CASES.iter().map(|case| case.ours).collect();
     format!("^({})$", names.join("|"))
@@ -77,16 +77,18 @@ pub(crate) struct ClientGo {
 }
 
 impl ClientGo {
-    /// Builds it; `None` where there is no Go.
+    /// Builds the program. Returns `None` if Go is not installed.
     pub(crate) fn build(signals: &Signals) -> anyhow::Result<Option<Self>> {
         let path = client_go::build(".", "clientgobench", signals)?;
         if path.is_none() {
-            eprintln!("there is no Go here, so client-go is not measured; Go 1.26 or newer would do");
+            eprintln!(
+                "Go is not installed; skipping the measurements of client-go, which need Go 1.26 or newer"
+            );
         }
         Ok(path.map(|path| Self { path }))
     }
 
-    /// Runs what belongs to a part and takes over what it says.
+    /// Runs the cases of a part and records their figures.
     pub(crate) fn measure(
         &self,
         part: &Part,
@@ -105,14 +107,14 @@ impl ClientGo {
     }
 }
 
-/// Runs a program to its end and returns what it has printed.
+/// Runs a program to its end and returns its output.
 fn output_of(command: &mut Command, signals: &Signals) -> anyhow::Result<String> {
-    // A file takes any amount while we only wait; a pipe would have to be read meanwhile.
+    // A file, because an unread pipe would block a program with much output.
     let file = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
     command.stdout(file.reopen()?);
     let status = process::run(command, signals, || Ok(()))?;
     if !status.success() {
         bail!("`{}` failed ({status}); see its message above", command.get_program().to_string_lossy());
     }
-    std::fs::read_to_string(file.path()).context("a benchmark printed something that is not text")
+    std::fs::read_to_string(file.path()).context("the output of a benchmark is not UTF-8")
 }

@@ -1,4 +1,4 @@
-//! The figures of both sides next to each other: as Markdown for people, as JSON for programs.
+//! The table of figures of both sides, as Markdown and as JSON.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::cases::{Case, Unit};
 use super::figures::Figures;
 use super::machine::Machine;
 
-/// A case with what was measured.
+/// A case with its figures.
 struct Row<'a> {
     case: &'a Case,
     client_go: Option<f64>,
@@ -26,7 +26,7 @@ fn rows<'a>(
 }
 
 impl Row<'_> {
-    /// How many times better ours is.
+    /// Returns by what factor our figure is better.
     fn ratio(&self) -> Option<f64> {
         let (ours, client_go) = (self.ours?, self.client_go?);
         let ratio = if self.case.unit.more_is_better() { ours / client_go } else { client_go / ours };
@@ -39,7 +39,7 @@ impl Row<'_> {
     }
 }
 
-/// Writes the table.
+/// Formats the table as Markdown.
 pub(crate) fn markdown(cases: &[Case], ours: &Figures, client_go: &Figures) -> String {
     let mut lines =
         vec!["| | client-go | ours | times better | goal |".to_owned(), "|---|---|---|---|---|".to_owned()];
@@ -58,7 +58,7 @@ pub(crate) fn markdown(cases: &[Case], ours: &Figures, client_go: &Figures) -> S
     lines.join("\n")
 }
 
-/// The same for programs.
+/// Formats the figures as JSON.
 pub(crate) fn json(machine: &Machine, cases: &[Case], ours: &Figures, client_go: &Figures) -> Value {
     let rows: Vec<Value> = rows(cases, ours, client_go)
         .map(|row| {
@@ -76,12 +76,12 @@ pub(crate) fn json(machine: &Machine, cases: &[Case], ours: &Figures, client_go:
     json!({ "machine": machine, "cases": rows })
 }
 
-/// A figure with its unit: `1.53 µs`, `2,000,000 events/s`.
+/// Formats a figure with its unit: `1.53 µs`, `2,000,000 events/s`.
 fn shown(value: f64, unit: Unit) -> String {
     format!("{} {}", three_digits(value), unit.name())
 }
 
-/// As many digits as such measurements are good for.
+/// Rounds to three digits, the precision of these measurements.
 fn three_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();

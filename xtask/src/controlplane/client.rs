@@ -1,5 +1,5 @@
-//! A client for the few requests that starting a control plane takes. The library's own client
-//! is what the tests test, so it is not used to set them up.
+//! A minimal client for the requests that start a control plane. It does not use the library's client, because the tests
+//! test that one.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::credentials::Credentials;
 
-/// How long one request may take.
+/// Timeout of one request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends requests to the API server as the admin.
@@ -24,11 +24,11 @@ pub(crate) struct Client {
     tls: Arc<ClientConfig>,
 }
 
-/// A response: the status code and the body.
+/// The status code and the body of a response.
 type Response = (u16, String);
 
 impl Client {
-    /// A client for the API server on `port`.
+    /// Returns a client for the API server on `port`.
     pub(crate) fn new(port: u16, credentials: &Credentials) -> anyhow::Result<Self> {
         let mut roots = RootCertStore::empty();
         roots.add(credentials.ca_der.clone()).context("the CA's certificate is not usable")?;
@@ -41,25 +41,25 @@ impl Client {
         Ok(Self { port, token: credentials.admin_token.clone(), tls: Arc::new(tls) })
     }
 
-    /// Whether a GET of `path` succeeds. Not being reachable, as during the start, is a no.
+    /// Returns whether a GET of `path` succeeds; `false` if the server cannot be reached, as during its start.
     pub(crate) fn has(&self, path: &str) -> bool {
         matches!(self.request("GET", path, ""), Ok((200, _)))
     }
 
-    /// GETs `path` as JSON.
+    /// Gets `path` as JSON.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Value> {
         let (status, body) = self.request("GET", path, "")?;
         if status != 200 {
-            bail!("GET {path} was answered with {status}: {body}");
+            bail!("GET {path} failed with status {status}: {body}");
         }
         serde_json::from_str(&body).with_context(|| format!("GET {path} did not return JSON"))
     }
 
-    /// POSTs `object` to `path`.
+    /// Posts `object` to `path`.
     pub(crate) fn create(&self, path: &str, object: &Value) -> anyhow::Result<()> {
         let (status, body) = self.request("POST", path, &object.to_string())?;
         if status != 201 {
-            bail!("POST {path} was answered with {status}: {body}");
+            bail!("POST {path} failed with status {status}: {body}");
         }
         Ok(())
     }
@@ -71,7 +71,7 @@ impl Client {
         let name = ServerName::from(std::net::IpAddr::from(Ipv4Addr::LOCALHOST));
         let connection = ClientConnection::new(Arc::clone(&self.tls), name)?;
         let mut stream = StreamOwned::new(connection, socket);
-        // HTTP/1.0: the response is never chunked, and ends with the connection.
+        // HTTP/1.0: the response is not chunked, and its end is the end of the connection.
         write!(
             stream,
             "{method} {path} HTTP/1.0\r\n\
@@ -85,7 +85,7 @@ impl Client {
         )?;
         let mut response = Vec::new();
         match stream.read_to_end(&mut response) {
-            // A server that closes without saying so in TLS has still answered.
+            // A server that closes the connection without a TLS close alert has sent its complete response.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {}
             result => drop(result?),
         }
@@ -94,7 +94,7 @@ impl Client {
 }
 
 fn parse(response: &str) -> anyhow::Result<Response> {
-    let (head, body) = response.split_once("\r\n\r\n").context("the response has no end of its headers")?;
+    let (head, body) = response.split_once("\r\n\r\n").context("the response has incomplete headers")?;
     let status = head.split(' ').nth(1).unwrap_or_default();
     let status = status.parse().with_context(|| format!("the response has no status code: {head}"))?;
     Ok((status, body.to_owned()))

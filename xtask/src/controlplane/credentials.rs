@@ -1,5 +1,4 @@
-//! Keys, certificates and tokens of one control plane, made afresh for each: nothing that is
-//! worth anything after it has ended.
+//! Keys, certificates and tokens of one control plane. Each control plane gets new ones, so they are useless after it ends.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -21,28 +20,28 @@ pub(crate) const SERVING_KEY_FILE: &str = "serving.key";
 pub(crate) const SERVICE_ACCOUNT_KEY_FILE: &str = "service-account.key";
 /// Checks service account tokens.
 pub(crate) const SERVICE_ACCOUNT_PUBLIC_FILE: &str = "service-account.pub";
-/// Who the bearer tokens belong to.
+/// Maps bearer tokens to users.
 pub(crate) const TOKEN_FILE: &str = "tokens.csv";
 
-/// Names the API server is reached by. Nothing here resolves the in-cluster ones, but programs
-/// that set the server name themselves use them.
+/// The server names in the API server's certificate. No resolver here has the in-cluster names, but some programs set
+/// the server name themselves.
 const SERVER_NAMES: [&str; 4] = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc"];
 
-/// What a client needs to know to talk to the API server.
+/// The data that a client needs to connect to the API server.
 #[derive(Debug)]
 pub(crate) struct Credentials {
     /// The file with the CA's certificate, for the kubeconfig.
     pub(crate) ca_file: PathBuf,
     /// The same certificate, for our own client.
     pub(crate) ca_der: CertificateDer<'static>,
-    /// The token of a user who may do everything.
+    /// The token of a user with all permissions.
     pub(crate) admin_token: String,
-    /// The token of a user who may do nothing but ask who they are.
+    /// The token of a user without permissions, except to query its own identity.
     pub(crate) nobody_token: String,
 }
 
 impl Credentials {
-    /// Makes new credentials and writes the servers' share of them to `dir`.
+    /// Creates new credentials and writes the servers' files to `dir`.
     pub(crate) fn generate(dir: &Path) -> anyhow::Result<Self> {
         let ca = certificate_authority()?;
         let serving_key = KeyPair::generate().context("cannot make the serving key")?;
@@ -87,14 +86,14 @@ fn certificate_authority() -> anyhow::Result<CertifiedIssuer<'static, KeyPair>> 
 
 fn serving_params() -> anyhow::Result<CertificateParams> {
     let mut params = CertificateParams::new(SERVER_NAMES.map(str::to_owned))
-        .context("a name of the server cannot be in a certificate")?;
+        .context("a server name is not valid in a certificate")?;
     params.distinguished_name.push(DnType::CommonName, "kube-apiserver");
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     Ok(params)
 }
 
-/// A token nobody can guess: other users of the machine can reach the port too.
+/// Returns a random token. Other users of the machine can reach the port, so the token must not be guessable.
 fn random_token() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")

@@ -1,4 +1,4 @@
-//! The command line of each server: as little as makes it start fast and listen on loopback only.
+//! The command line of each server, for a fast start and for listening on loopback only.
 
 use std::path::PathBuf;
 
@@ -9,18 +9,18 @@ use super::credentials::{
 use super::{Extra, Options};
 use crate::workspace;
 
-/// What the command lines are made of.
+/// The inputs of the command lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Flags {
     /// The folder of this control plane.
     pub(crate) dir: PathBuf,
     /// The admin's kubeconfig.
     pub(crate) kubeconfig: PathBuf,
-    /// Where etcd listens for clients.
+    /// The port where etcd listens for clients.
     pub(crate) etcd_port: u16,
-    /// Where etcd listens for other members, of which there are none.
+    /// The port where etcd listens for other members, although there are none.
     pub(crate) etcd_peer_port: u16,
-    /// Where the API server listens.
+    /// The port where the API server listens.
     pub(crate) api_port: u16,
 }
 
@@ -47,8 +47,8 @@ impl Flags {
             format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={}", self.api_port),
-            // Without it the server looks for a network interface to advertise, in vain offline;
-            // and it refuses to publish a loopback address, so it is told to publish none.
+            // Without this flag the server searches for a network interface and fails offline.
+            // The server refuses to publish a loopback address, so publishing is disabled.
             "--advertise-address=127.0.0.1".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
             format!("--tls-cert-file={}", self.file(SERVING_CERT_FILE)),
@@ -63,7 +63,7 @@ impl Flags {
             "--profiling=false".to_owned(),
         ];
         if !options.wants(Extra::ControllerManager) {
-            // It refuses pods until a controller has made their service account.
+            // This plugin rejects pods until a controller has created their service account.
             flags.push("--disable-admission-plugins=ServiceAccount".to_owned());
         }
         flags.extend(options.apiserver_arg.iter().cloned());
@@ -75,7 +75,7 @@ impl Flags {
         flags.extend([
             format!("--service-account-private-key-file={}", self.file(SERVICE_ACCOUNT_KEY_FILE)),
             format!("--root-ca-file={}", self.file(CA_FILE)),
-            // The default of 20 requests a second makes a Deployment of hundreds take minutes.
+            // With the default of 20 requests per second, a Deployment with hundreds of pods takes minutes.
             "--kube-api-qps=500".to_owned(),
             "--kube-api-burst=1000".to_owned(),
         ]);
@@ -94,12 +94,12 @@ impl Flags {
             format!("--kubeconfig={}", self.kubeconfig.display()),
             format!("--config={}", stages.display()),
             "--manage-all-nodes".to_owned(),
-            // Makes KWOK renew the nodes' leases; without them they count as lost.
+            // KWOK then renews the nodes' leases; nodes without a lease count as lost.
             "--node-lease-duration-seconds=40".to_owned(),
         ]
     }
 
-    /// What the controllers have in common: there is one of each, and nobody asks it anything.
+    /// Returns the flags of every controller. There is one replica of each, and no client connects to it.
     fn controller(&self) -> Vec<String> {
         vec![
             format!("--kubeconfig={}", self.kubeconfig.display()),

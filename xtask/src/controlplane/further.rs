@@ -1,24 +1,23 @@
-//! [`Further`]: the API servers beside the one that a control plane is about. They are before the same etcd, and there
-//! for what a server does only with other flags, or only once.
+//! [`Further`]: additional API servers on the same etcd, for behavior that needs other flags or that ends a server.
 
 use super::Options;
 use super::flags::Flags;
 
-/// One of the further API servers.
+/// An additional API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Further {
-    /// With other feature gates, and objects of its own. No controller knows of it.
+    /// Has other feature gates and its own etcd prefix. No controller uses this server.
     OtherGates,
-    /// To be told to leave, and taking its time for it: it serves on, then refuses, and ends its watches one after another.
+    /// Shuts down slowly on a signal: it first continues to serve, then rejects requests, then ends its watches one by one.
     Leaving,
-    /// To be told to leave, which it does at once, as without any flags; but what is under way has less than a minute.
+    /// Shuts down at once on a signal, as by default. Requests in flight have less than a minute.
     LeavingAtOnce,
 }
 
 impl Further {
     pub(crate) const ALL: [Self; 3] = [Self::OtherGates, Self::Leaving, Self::LeavingAtOnce];
 
-    /// What it is called in the names of files.
+    /// Returns the name for use in file names.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OtherGates => "other-gates",
@@ -27,16 +26,16 @@ impl Further {
         }
     }
 
-    /// Whether it may end before the others do.
+    /// Returns whether the server is expected to end before the others.
     pub(crate) fn may_end(self) -> bool {
         self != Self::OtherGates
     }
 
-    /// Its command line, where it is to listen on `port`.
+    /// Returns the command line of a server that listens on `port`.
     pub(crate) fn flags(self, main: &Flags, options: &Options, port: u16) -> Vec<String> {
         let mut flags = Flags { api_port: port, ..main.clone() }.apiserver(options);
         let own: &[&str] = match self {
-            // Of its own, because others could not read what it stores.
+            // A separate prefix, because other servers could not read its objects.
             Self::OtherGates => {
                 &["--etcd-prefix=/other-gates", "--feature-gates=CBORServingAndStorage=true,WatchList=false"]
             }
@@ -45,7 +44,7 @@ impl Further {
                 "--shutdown-send-retry-after=true",
                 "--shutdown-watch-termination-grace-period=10s",
             ],
-            // It bounds how long the server waits for what is under way.
+            // Bounds the wait for requests in flight.
             Self::LeavingAtOnce => &["--request-timeout=20s"],
         };
         flags.extend(own.iter().map(|flag| (*flag).to_owned()));

@@ -1,5 +1,5 @@
-//! Builds the servers from the Go module in `xtask/controlplane`, once: the programs are kept
-//! outside `target`, under a hash of all that goes into them.
+//! Builds the servers once from the Go module in `xtask/controlplane`. The programs are kept outside `target`, in a folder
+//! that is named by a hash of all inputs.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
@@ -14,24 +14,24 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// The program that is not built from our module: it wants other versions of Kubernetes' modules.
+/// A program with its own Go module, because it needs other versions of the Kubernetes modules.
 pub(crate) const KWOK: &str = "kwok";
 
-/// Where that program comes from instead.
+/// The package and version of that program.
 const KWOK_PACKAGE: &str = "sigs.k8s.io/kwok/cmd/kwok@v0.8.0";
 
-/// Names the folder to keep programs in.
+/// The environment variable with the folder of built programs.
 const CACHE: &str = "INFORMER_CONTROLPLANE_CACHE";
 
-/// How often to look whether another build has ended.
+/// Interval of the checks whether another build has ended.
 const LOCK_POLL: Duration = Duration::from_millis(200);
 
-/// What to do where there is no Go.
-const NO_GO: &str = "no etcd and kube-apiserver to start: neither is KUBEBUILDER_ASSETS set nor is \
-    there a `go` to build them with. Install Go 1.26 or newer (https://go.dev/doc/install), or set \
+/// The error if Go is not installed.
+const NO_GO: &str = "no programs for etcd and kube-apiserver: KUBEBUILDER_ASSETS is not set, and Go, which \
+    builds them, is not installed. Install Go 1.26 or newer (https://go.dev/doc/install), or set \
     KUBEBUILDER_ASSETS to the folder that `setup-envtest use -p path` prints";
 
-/// The folder with the programs called `names`, after building those it lacks.
+/// Returns the folder of the programs `names`, after building missing ones.
 pub(crate) fn ensure(names: &[&str], signals: &Signals) -> anyhow::Result<PathBuf> {
     let module = workspace::root().join("xtask/controlplane");
     let folder = cache_root()?.join(fingerprint(&module)?);
@@ -43,7 +43,7 @@ pub(crate) fn ensure(names: &[&str], signals: &Signals) -> anyhow::Result<PathBu
         format!("cannot create {}; set {CACHE} to a folder that can be written", bin.display())
     })?;
     let _lock = lock(&folder, signals)?;
-    // Looked at again: another process may have built them while we waited.
+    // Check again: another process may have built the programs during the wait.
     let missing = missing(&bin, names);
     if !missing.is_empty() {
         build(&module, &folder, &missing, signals)?;
@@ -87,12 +87,12 @@ fn build(module: &Path, folder: &Path, names: &[&str], signals: &Signals) -> any
     Ok(())
 }
 
-/// Where to build: what is whole is moved from here, so that an interrupted build leaves nothing
-/// half made. Others do not build here meanwhile: the caller has the lock.
+/// Returns a new build folder. Complete programs are moved out of it, so that an interrupted build leaves no partial
+/// programs. The caller holds the lock, so no other process builds here.
 fn unfinished(folder: &Path) -> anyhow::Result<TempDir> {
     let name = "unfinished";
     match std::fs::remove_dir_all(folder.join(name)) {
-        // What a build left that was killed.
+        // Remains of an interrupted build.
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(|| format!("cannot clear {}", folder.display())),
@@ -119,15 +119,15 @@ fn go(module: &Path) -> Command {
     let mut command = Command::new("go");
     command
         .current_dir(module)
-        // As Kubernetes' own releases are; and it spares the need for a C compiler.
+        // Kubernetes' own releases are built like this, and it needs no C compiler.
         .env("CGO_ENABLED", "0")
-        // A workspace file further up would replace our module's versions.
+        // A `go.work` file in a parent folder would replace our module's versions.
         .env("GOWORK", "off")
         .stdin(Stdio::null());
     command
 }
 
-/// The version of Kubernetes that the module asks for.
+/// Returns the Kubernetes version that the module requires.
 fn kubernetes_version(module: &Path) -> anyhow::Result<String> {
     let path = module.join("go.mod");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -137,8 +137,8 @@ fn kubernetes_version(module: &Path) -> anyhow::Result<String> {
         .with_context(|| format!("{} does not require k8s.io/kubernetes", path.display()))
 }
 
-/// Leaves out what debuggers need, and has the servers say which version they are: built as a
-/// dependency they do not know.
+/// Returns linker flags that omit debug information and set the version that the servers report. Without them, a server
+/// built as a dependency reports no version.
 fn linker_flags(version: &str) -> String {
     let mut flags = "-s -w".to_owned();
     let mut numbers = version.trim_start_matches('v').split('.');
@@ -167,14 +167,14 @@ fn cache_root() -> anyhow::Result<PathBuf> {
     std::path::absolute(&root).with_context(|| format!("{} has no path", root.display()))
 }
 
-/// Changes with whatever changes the programs: the module's files, the Go version and platform,
-/// and how they are built, which this file says.
+/// Returns a hash of everything that determines the programs: the module's files, the Go version, the platform, KWOK's
+/// version, and the linker flags.
 fn fingerprint(module: &Path) -> anyhow::Result<String> {
     let output = go(module).args(["env", "GOVERSION", "GOOS", "GOARCH"]).output().context(NO_GO)?;
     if !output.status.success() {
         bail!(
             "the installed Go cannot build the control plane; install Go 1.26 or newer, or set \
-             GOTOOLCHAIN=auto to have it fetched: {}",
+             GOTOOLCHAIN=auto to download it: {}",
             String::from_utf8_lossy(&output.stderr).trim()
         );
     }
@@ -207,7 +207,7 @@ fn collect_go_files(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<(
     Ok(())
 }
 
-/// Lets one process build at a time. Released when the file is closed, however that comes about.
+/// Locks the folder, so that one process builds at a time. Closing the file releases the lock.
 fn lock(folder: &Path, signals: &Signals) -> anyhow::Result<File> {
     let path = folder.join("lock");
     let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -228,8 +228,7 @@ fn lock(folder: &Path, signals: &Signals) -> anyhow::Result<File> {
     }
 }
 
-/// The FNV-1a hash: the standard library's may change with its version, and then all would be
-/// built again.
+/// The FNV-1a hash. The standard library's hash can change between versions, which would rebuild all programs.
 #[derive(Debug)]
 struct Fnv(u64);
 
@@ -240,7 +239,7 @@ impl Default for Fnv {
 }
 
 impl Fnv {
-    /// Adds `bytes` and an end mark, so that moving bytes from one part to the next shows.
+    /// Adds `bytes` and an end mark, so that the hash depends on where one part ends.
     fn add(&mut self, bytes: &[u8]) {
         for byte in bytes.iter().chain(&[0xff]) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

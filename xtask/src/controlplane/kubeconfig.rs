@@ -10,7 +10,7 @@ use super::credentials::Credentials;
 /// The name of the cluster in the kubeconfig.
 const CLUSTER: &str = "kube-informer";
 
-/// Writes the kubeconfig, as JSON: all JSON is YAML, which is what readers expect.
+/// Writes the kubeconfig as JSON, which is valid YAML.
 pub(crate) fn write(path: &Path, port: u16, credentials: &Credentials) -> anyhow::Result<()> {
     let content = format!("{:#}\n", kubeconfig(port, credentials));
     std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))

@@ -1,6 +1,5 @@
-//! A real Kubernetes control plane on loopback: etcd, kube-apiserver and, where asked for, the
-//! controllers that turn Deployments into running pods. Its data lives in a temporary folder and
-//! its processes end with the [`Cluster`].
+//! A real Kubernetes control plane on loopback: etcd, kube-apiserver and, on request, the controllers that turn
+//! Deployments into running pods. Its data is in a temporary folder, and its processes end with the [`Cluster`].
 
 mod client;
 mod credentials;
@@ -32,51 +31,51 @@ use self::watchdog::Watchdog;
 use crate::process::wait_until;
 use crate::signals::Signals;
 
-/// How long the servers may take to become ready. They take about three seconds on two cores.
+/// Timeout for the servers to become ready. They need about three seconds on two cores.
 const READY_DEADLINE: Duration = Duration::from_secs(90);
 
-/// How many times to start over when another process takes a port that was free when we looked.
+/// Number of attempts to start, in case another process takes a port that was free before.
 const PORT_ATTEMPTS: usize = 3;
 
-/// What can be had on top of etcd and kube-apiserver.
+/// Optional programs besides etcd and kube-apiserver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Extra {
-    /// The command-line client, for scripts.
+    /// The command-line client, for scripts
     Kubectl,
-    /// Makes Deployments into pods, collects garbage, gives namespaces their service accounts.
+    /// Creates pods for Deployments, collects garbage, and creates the service accounts of namespaces
     ControllerManager,
-    /// Assigns pods to nodes.
+    /// Assigns pods to nodes
     Scheduler,
-    /// Plays nodes: pods bound to one are reported as running.
+    /// Simulates nodes: it reports the pods of a node as running
     Kwok,
 }
 
-/// What to start.
+/// The options of a control plane.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Options {
-    /// What to have on top of etcd and kube-apiserver: kubectl, controller-manager, scheduler, kwok.
+    /// Programs besides etcd and kube-apiserver: kubectl, controller-manager, scheduler, kwok
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME")]
     pub(crate) with: Vec<Extra>,
 
-    /// How many nodes KWOK plays; more than none implies `--with kwok`.
+    /// Number of nodes that KWOK simulates; more than 0 implies `--with kwok`
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) nodes: usize,
 
-    /// A further argument for kube-apiserver, such as `--apiserver-arg=--min-request-timeout=5`.
+    /// An additional argument for kube-apiserver, such as `--apiserver-arg=--min-request-timeout=5`
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     pub(crate) apiserver_arg: Vec<String>,
 
-    /// Further API servers before the same etcd.
+    /// Additional API servers on the same etcd.
     #[arg(skip)]
     pub(crate) further: Vec<Further>,
 
-    /// A further argument for etcd.
+    /// An additional argument for etcd
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     pub(crate) etcd_arg: Vec<String>,
 }
 
 impl Options {
-    /// Whether `extra` is wanted, by name or by implication.
+    /// Returns whether the options include `extra`, by name or by implication.
     pub(crate) fn wants(&self, extra: Extra) -> bool {
         self.with.contains(&extra) || (extra == Extra::Kwok && self.nodes > 0)
     }
@@ -85,8 +84,8 @@ impl Options {
 /// A running control plane. Dropping it stops every process and removes its data.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    // Dropped in this order: first what would act on our death, then the servers, newest first,
-    // and their folder last.
+    // The drop order: first the watchdog, which would react to our end, then the servers, newest first, and the folder
+    // last.
     watchdog: Watchdog,
     further: Vec<(Further, Server)>,
     servers: Vec<Server>,
@@ -96,7 +95,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts what `options` ask for and returns once it is ready for requests.
+    /// Starts a control plane and returns once it is ready for requests.
     pub(crate) fn start(options: &Options, programs: &Programs, signals: &Signals) -> anyhow::Result<Self> {
         let mut attempt = 1;
         loop {
@@ -110,13 +109,12 @@ impl Cluster {
         }
     }
 
-    /// The kubeconfig file: context `admin`, the current one, may do everything, and context
-    /// `nobody` nothing.
+    /// Returns the kubeconfig file. The current context `admin` has all permissions, and the context `nobody` has none.
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// The further API servers, each with its kubeconfig file and its process.
+    /// Returns the additional API servers, each with its kubeconfig file and its process ID.
     pub(crate) fn further(&self) -> impl Iterator<Item = (Further, PathBuf, u32)> {
         self.further.iter().map(|(which, server)| (*which, self.kubeconfig_of(*which), server.id()))
     }
@@ -125,12 +123,12 @@ impl Cluster {
         self.dir.path().join(further.name()).with_extension("kubeconfig")
     }
 
-    /// The URL of etcd.
+    /// Returns the URL of etcd.
     pub(crate) fn etcd(&self) -> String {
         format!("http://127.0.0.1:{}", self.etcd_port)
     }
 
-    /// An error with the end of its log if one of the servers has ended.
+    /// Fails with the end of the log if one of the servers has ended.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         let must_last = self.further.iter_mut().filter(|(which, _)| !which.may_end());
         let mut all = self.servers.iter_mut().chain(must_last.map(|(_, server)| server));
@@ -141,7 +139,7 @@ impl Cluster {
         checked
     }
 
-    /// Leaves the folder in place: an error points at the logs in it.
+    /// Keeps the folder, because an error refers to the logs in it.
     fn keep_logs(&mut self) {
         self.dir.disable_cleanup(true);
     }
@@ -196,7 +194,7 @@ impl Cluster {
         if options.wants(Extra::ControllerManager) {
             let name = "kube-controller-manager";
             self.spawn(name, programs, flags.controller_manager())?;
-            // Until it exists, pods are refused.
+            // The server rejects pods until this account exists.
             let account = "/api/v1/namespaces/default/serviceaccounts/default";
             self.await_ready(name, signals, || Ok(client.has(account)))?;
         }
@@ -205,7 +203,7 @@ impl Cluster {
         }
         if options.wants(Extra::Kwok) {
             self.spawn("kwok", programs, flags.kwok())?;
-            // One request that is not answered in time says nothing yet.
+            // A single timeout is not an error yet.
             let mut trouble = None;
             let came_up = self.await_ready("kwok", signals, || {
                 let ready = nodes::create(&client, options.nodes).and_then(|()| nodes::ready(&client));
@@ -220,7 +218,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts the further API servers, all at once.
+    /// Starts all additional API servers at the same time.
     fn bring_up_further(
         &mut self,
         flags: &Flags,
@@ -247,7 +245,7 @@ impl Cluster {
 
     fn spawn(&mut self, name: &str, programs: &Programs, args: Vec<String>) -> anyhow::Result<()> {
         let server = self.spawn_one(name, name, programs, args)?;
-        // Newest first: what is dropped first must not miss what it talks to.
+        // Newest first: a server must be dropped before the servers that it depends on.
         self.servers.insert(0, server);
         Ok(())
     }
@@ -287,10 +285,10 @@ impl Cluster {
     }
 }
 
-/// Ports on loopback that nobody listens on, each a different one.
+/// Returns distinct free ports on loopback.
 fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
     let mut ports = [0; N];
-    // Held until all are known, so that the same port is not given out twice.
+    // All sockets stay bound until the end, so that no port is returned twice.
     let mut held = Vec::with_capacity(N);
     for port in &mut ports {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))

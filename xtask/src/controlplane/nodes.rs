@@ -1,14 +1,14 @@
-//! The nodes that KWOK plays.
+//! The nodes that KWOK simulates.
 
 use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::client::Client;
 
-/// Where nodes are.
+/// The URL path of nodes.
 const NODES: &str = "/api/v1/nodes";
 
-/// Creates nodes `kwok-0` to `kwok-COUNT-1`, as a kubelet would that just registered, but for those that are there.
+/// Creates the missing nodes of `kwok-0` to `kwok-COUNT-1`, like newly registered kubelets.
 pub(crate) fn create(client: &Client, count: usize) -> anyhow::Result<()> {
     for number in 0..count {
         let name = format!("kwok-{number}");
@@ -20,7 +20,7 @@ pub(crate) fn create(client: &Client, count: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many nodes are ready.
+/// Returns the number of ready nodes.
 pub(crate) fn ready(client: &Client) -> anyhow::Result<usize> {
     Ok(count_ready(&client.get(NODES)?))
 }

@@ -1,5 +1,4 @@
-//! Where the servers' programs come from: the folder `KUBEBUILDER_ASSETS` names, as for other
-//! Kubernetes tests, or our own build of them.
+//! Finds the servers' programs: in the folder `KUBEBUILDER_ASSETS`, like other Kubernetes tests, or in our own build.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,10 +9,10 @@ use super::go_build;
 use super::{Extra, Options};
 use crate::signals::Signals;
 
-/// Names a folder with prebuilt programs.
+/// The environment variable with the folder of prebuilt programs.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
-/// What such a folder contains, by convention.
+/// The programs in that folder, by convention.
 const IN_ASSETS: [&str; 3] = ["etcd", "kube-apiserver", "kubectl"];
 
 /// The programs to start, by name.
@@ -23,7 +22,7 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs that `options` need, building those that were not built before.
+    /// Finds the programs that `options` need, and builds missing ones.
     pub(crate) fn find(options: &Options, signals: &Signals) -> anyhow::Result<Self> {
         let mut names = needed(options);
         let mut paths = BTreeMap::new();
@@ -42,14 +41,14 @@ impl Programs {
         Ok(Self { paths })
     }
 
-    /// The program called `name`.
+    /// Returns the path of the program `name`.
     pub(crate) fn path(&self, name: &str) -> anyhow::Result<&Path> {
         let path = self.paths.get(name);
-        let path = path.with_context(|| format!("{name} was not among the needed programs"))?;
+        let path = path.with_context(|| format!("{name} is not among the needed programs"))?;
         Ok(path)
     }
 
-    /// The programs, by name.
+    /// Returns all programs with their names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         self.paths.iter().map(|(name, path)| (*name, path.as_path()))
     }

@@ -1,4 +1,4 @@
-//! One server process: its log, its state, its end.
+//! One server process with its log.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use anyhow::{Context, bail};
 
 use crate::process::own_group;
 
-/// How many lines of a log go into an error message.
+/// Number of log lines in an error message.
 const TAIL_LINES: usize = 20;
 
-/// A server process, killed when this is dropped.
+/// A server process. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Server {
     name: String,
@@ -20,15 +20,15 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts `program`, its output going to `NAME.log` in `dir`.
+    /// Starts `program` and writes its output to `NAME.log` in `dir`.
     pub(crate) fn spawn(name: &str, program: &Path, args: Vec<String>, dir: &Path) -> anyhow::Result<Self> {
         let log = dir.join(format!("{name}.log"));
         let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let mut command = Command::new(program);
         command
             .args(args)
-            // Nothing of the user's settings may change what is tested: etcd reads ETCD_*
-            // variables, and KWOK a file in the home folder.
+            // The user's settings must not affect the tests: etcd reads ETCD_* variables, and KWOK reads a file in the
+            // home folder.
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", dir)
@@ -36,23 +36,23 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);
-        // The terminal's Ctrl-C must not end the servers before what uses them.
+        // A separate group: the terminal's Ctrl-C must not end the servers before their clients.
         let child =
             own_group(&mut command).spawn().with_context(|| format!("cannot start {}", program.display()))?;
         Ok(Self { name: name.to_owned(), log, child })
     }
 
-    /// What the server is called.
+    /// Returns the name of the server.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The id of the process.
+    /// Returns the process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// An error with the end of the log if the server has ended.
+    /// Fails with the end of the log if the server has ended.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
@@ -60,7 +60,7 @@ impl Server {
         }
     }
 
-    /// The end of the log and where to read the rest, for an error message.
+    /// Returns the end of the log and the path of the log, for an error message.
     pub(crate) fn log_tail(&self) -> String {
         let path = self.log.display();
         match std::fs::read(&self.log) {
@@ -72,8 +72,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Not asked to end but killed: its data goes with it, and a graceful end takes seconds.
-        // An error means that it has ended already.
+        // Killed, because a graceful shutdown takes seconds and the data is deleted anyway.
+        // An error means that the process has already ended.
         self.child.kill().ok();
         self.child.wait().ok();
     }

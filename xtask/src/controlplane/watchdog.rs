@@ -1,5 +1,5 @@
-//! The last resort against servers that outlive us: `Drop` stops them on every way out but one,
-//! being killed with SIGKILL. A shell that waits for the end of a pipe from us covers that one.
+//! Kills servers that outlive this program. `Drop` stops them in all cases except SIGKILL. For that case, a shell waits
+//! for the end of a pipe from this program.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,8 +9,8 @@ use anyhow::Context;
 
 use crate::process::own_group;
 
-/// Collects process ids until the pipe closes, which is when we died; then kills them and removes
-/// their folder.
+/// Collects process IDs until the pipe closes, at the end of this program. Then it kills the processes and removes their
+/// folder.
 const SCRIPT: &str = r#"
 pids=
 while read -r pid; do pids="$pids $pid"; done
@@ -19,15 +19,14 @@ sleep 1
 rm -rf "$1"
 "#;
 
-/// A process that kills the guarded ones if we die without having stopped them. Dropping it calls
-/// it off.
+/// A process that kills the guarded processes if this program ends without stopping them. Dropping it disables the guard.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     child: Child,
 }
 
 impl Watchdog {
-    /// Starts guarding; `dir` is the folder to remove.
+    /// Starts the guard; `dir` is the folder to remove.
     pub(crate) fn start(dir: &Path) -> anyhow::Result<Self> {
         let mut command = Command::new("sh");
         command
@@ -52,7 +51,7 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // Killed while its pipe is still open, so that it never acts. An error means it has ended.
+        // Killed before its pipe closes, so that it kills nothing. An error means that it has already ended.
         self.child.kill().ok();
         self.child.wait().ok();
     }

@@ -1,5 +1,4 @@
-//! `cargo xtask simulate`: the deterministic simulation with many seeds, or with bugs put into the sources, each of
-//! which it has to find.
+//! `cargo xtask simulate`: runs the deterministic simulation with many seeds, or checks that it finds planted bugs.
 
 mod mutants;
 
@@ -8,38 +7,38 @@ use std::process::{Command, ExitCode};
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// How many seeds to try.
+/// Arguments of `cargo xtask simulate`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many seeds are tried.
+    /// Number of seeds
     #[arg(long, default_value_t = 2_000)]
     seeds: u64,
 
-    /// The first of them.
+    /// The first seed
     #[arg(long, default_value_t = 0)]
     from: u64,
 
-    /// Prints the whole history of the first seed, whether or not it fails, and tries no more.
+    /// Print the whole history of the first seed, even if it passes, and run no other seed
     #[arg(long, conflicts_with = "mutants")]
     print: bool,
 
-    /// Instead puts bugs into a copy of the sources, one at a time, and says which of them these seeds find.
+    /// Plant bugs in a copy of the sources, one at a time, and report which of them these seeds find
     #[arg(long)]
     mutants: bool,
 
-    /// Of the bugs, only those whose name contains this.
+    /// Plant only bugs with this text in their name
     #[arg(long, requires = "mutants", value_name = "TEXT", default_value = "")]
     only: String,
 }
 
 impl Args {
-    /// What CI runs.
+    /// The arguments of CI.
     pub(crate) const CI: Self = Self::of(2_000, 0, false);
 
-    /// What the long job runs: other seeds than CI.
+    /// The arguments of `cargo xtask ci --long`, with other seeds than CI.
     pub(crate) const LONG: Self = Self::of(10_000, 2_000, false);
 
-    /// What the long job runs to see that bugs are found.
+    /// The arguments of `cargo xtask ci --long` for planted bugs.
     pub(crate) const MUTANTS: Self = Self::of(200, 0, true);
 
     const fn of(seeds: u64, from: u64, mutants: bool) -> Self {
@@ -47,7 +46,7 @@ impl Args {
     }
 }
 
-/// Tries the seeds.
+/// Runs the seeds.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if args.mutants {
         return mutants::run(args, signals);
@@ -59,7 +58,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(process::exit_code(status))
 }
 
-/// Cargo's command for the tests of the simulation with the wanted seeds.
+/// Returns the cargo command that runs the simulation with these seeds.
 fn tests(args: &Args) -> Command {
     let mut command = workspace::cargo();
     command

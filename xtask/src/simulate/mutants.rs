@@ -1,8 +1,7 @@
-//! Bugs put into a copy of the sources, one at a time: the simulation has to find each of them.
+//! Plants bugs in a copy of the sources, one at a time: the simulation must find each of them.
 //!
-//! What it finds at the seam between client and reflector is tested by `informer-factory/tests/simulation/bugs.rs`.
-//! These are the bugs behind that seam, where no test can reach: in the reflector, the queue and the hand-over to
-//! handlers. Where the sources have changed so that a bug can't be put in any more, this says so.
+//! These bugs are in the reflector, the queue and the delivery to handlers. Bugs at the interface between client and
+//! reflector are in `informer-factory/tests/simulation/bugs.rs`. A bug whose source text has changed is an error.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +14,10 @@ use super::Args;
 use crate::signals::Signals;
 use crate::{process, workspace};
 
-/// A bug that makes the simulation hang has been found as well.
+/// Timeout of the simulation with a bug. A timeout also counts as found.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// A bug: in a file, one text in the place of another, which occurs there once.
+/// A bug: replaces a text that occurs once in a file.
 struct Mutant {
     name: &'static str,
     file: &'static str,
@@ -128,7 +127,7 @@ const MUTANTS: &[Mutant] = &[
     },
 ];
 
-/// What became of a bug.
+/// The result for one bug.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Found,
@@ -136,7 +135,7 @@ enum Verdict {
     Missed,
 }
 
-/// Puts in one bug after the other; fails if one is not found.
+/// Plants each bug in turn. Fails if the simulation misses one.
 pub(super) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     let copy = workspace::root().join("target").join("mutants").join("source");
     copy_sources(&copy)?;
@@ -159,8 +158,8 @@ impl Mutant {
         let original = fs::read_to_string(&path).with_context(|| format!("cannot read {}", self.file))?;
         if original.matches(self.text).count() != 1 {
             bail!(
-                "`{}` can't be put in: {} does not have once what is to be changed there; adapt \
-                 xtask/src/simulate/mutants.rs to it",
+                "cannot plant the bug `{}`: {} must contain the replaced text exactly once; adapt \
+                 xtask/src/simulate/mutants.rs",
                 self.name,
                 self.file
             );
@@ -181,7 +180,7 @@ impl Mutant {
         let outcome = process::run(in_copy(super::tests(args), copy).args(["--", "i9_"]), signals, || {
             hung = began.elapsed() > LONGEST;
             if hung {
-                bail!("it hangs");
+                bail!("the simulation hangs");
             }
             Ok(())
         });
@@ -192,14 +191,14 @@ impl Mutant {
     }
 }
 
-/// Has a command run in the copy, with a target folder of its own.
+/// Makes a command run in the copy, with a separate target folder.
 fn in_copy(mut command: Command, copy: &Path) -> Command {
     let target = copy.parent().unwrap_or(copy).join("target");
     command.current_dir(copy).env("CARGO_TARGET_DIR", target).stdout(std::process::Stdio::null());
     command
 }
 
-/// Copies what git tracks; what is the same already keeps its age, so that cargo need not build it again.
+/// Copies the tracked files. Unchanged files keep their modification time, so that cargo does not rebuild them.
 fn copy_sources(copy: &Path) -> anyhow::Result<()> {
     let root = workspace::root();
     let listed = Command::new("git").current_dir(&root).args(["ls-files", "-z"]).output();
@@ -207,7 +206,7 @@ fn copy_sources(copy: &Path) -> anyhow::Result<()> {
     let names = String::from_utf8(listed.stdout).context("a file's name is not UTF-8")?;
     for name in names.split_terminator('\0') {
         let (from, to): (PathBuf, PathBuf) = (root.join(name), copy.join(name));
-        // A file that was deleted is tracked until that is committed.
+        // Git lists a deleted file until the deletion is committed.
         let Ok(content) = fs::read(&from) else { continue };
         if fs::read(&to).is_ok_and(|old| old == content) {
             continue;

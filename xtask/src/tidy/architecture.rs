@@ -1,4 +1,4 @@
-//! The code map in ARCHITECTURE.md: it names every crate, and no folder that is not there.
+//! Checks the code map in ARCHITECTURE.md: it names every crate, and only folders that exist.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use super::Finding;
 /// The file with the map.
 const FILE: &str = "ARCHITECTURE.md";
 
-/// What the heading above the map contains, in whatever case.
+/// Text of the heading above the map, in any case.
 const HEADING: &str = "code map";
 
-/// Compares the map, if there is one yet, with the workspace.
+/// Compares the map with the workspace, if the map exists.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let path = root.join(FILE);
     if !path.exists() {
@@ -49,7 +49,7 @@ fn compare(text: &str, members: &[&str], exists: impl Fn(&str) -> bool) -> Vec<F
     findings
 }
 
-/// The lines from the map's heading to the next heading that is no deeper.
+/// Returns the lines from the map's heading to the next heading of the same or a higher level.
 fn section(text: &str) -> Vec<(usize, &str)> {
     let depth = |line: &str| line.bytes().take_while(|byte| *byte == b'#').count();
     let is_map = |line: &str| depth(line) > 0 && line.to_lowercase().contains(HEADING);
@@ -61,18 +61,18 @@ fn section(text: &str) -> Vec<(usize, &str)> {
     std::iter::once(heading).chain(rest).collect()
 }
 
-/// What stands between backticks.
+/// Returns the texts between backticks.
 fn names(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// Whether a name in the map means a folder of this workspace: `informer-core` or `examples/`.
+/// Returns whether a name in the map is a folder of this workspace: `informer-core` or `examples/`.
 fn is_folder(name: &str) -> bool {
     let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_/.".contains(c));
     plain && (name.ends_with('/') || (name.starts_with("informer-") && !name.contains('.')))
 }
 
-/// The members that the workspace's manifest lists.
+/// Returns the members in the workspace's manifest.
 fn members(manifest: &str) -> Vec<&str> {
     let list = manifest.split_once("members = [").map(|(_, rest)| rest);
     let list = list.and_then(|rest| rest.split_once(']'));

@@ -1,15 +1,15 @@
-//! The invariants of the pipeline, I1 to I12: code that upholds one cites it in a comment, as in
-//! `I4: ...`, and a test whose name begins with `i4_` shows that it does.
+//! Checks the invariants I1 to I12: a comment such as `I4: ...` marks code that upholds one, and tests whose names begin
+//! with `i4_` cover it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
 use super::sources::{Source, comment};
 
-/// How many there are.
+/// The number of invariants.
 const COUNT: u32 = 12;
 
-/// Every invariant that code cites has a test.
+/// Checks that every invariant that code cites has a test.
 pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
     let mut cited = BTreeMap::new();
     let mut tested = BTreeSet::new();
@@ -38,7 +38,7 @@ pub(crate) fn check(sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-/// The invariants at the start of a comment: `I4: ...` or `I4, I7: ...`.
+/// Returns the invariants at the start of a comment: `I4: ...` or `I4, I7: ...`.
 fn citations(comment: &str) -> Vec<u32> {
     let Some((names, _)) = comment.split_once(':') else {
         return Vec::new();
@@ -48,7 +48,7 @@ fn citations(comment: &str) -> Vec<u32> {
     numbers.unwrap_or_default()
 }
 
-/// The invariant that a function is named after.
+/// Returns the invariant in the name of a test function.
 fn test_of(line: &str) -> Option<u32> {
     let (_, name) = line.split_once("fn i")?;
     let (number, _) = name.split_once('_')?;

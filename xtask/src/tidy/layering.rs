@@ -1,4 +1,4 @@
-//! Which crates may use what: the core knows no HTTP, the store no runtime, and the work queue no Kubernetes.
+//! Checks dependencies: no HTTP in the core, no runtime in the store, and no Kubernetes in the work queue.
 
 use std::path::Path;
 
@@ -7,22 +7,22 @@ use anyhow::{Context, bail};
 use super::Finding;
 use crate::workspace;
 
-/// What a crate must not depend on.
+/// The forbidden dependencies of a crate.
 #[derive(Debug)]
 struct Layer {
     name: &'static str,
-    /// Neither directly nor through others.
+    /// Forbidden both directly and through other crates.
     never: &'static [&'static str],
-    /// Not directly.
+    /// Forbidden directly.
     not_directly: &'static [&'static str],
     /// The reason, for the message.
     because: &'static str,
 }
 
-/// What makes HTTP requests.
+/// Crates that make HTTP requests.
 const CLIENTS: &[&str] = &["kube-client", "hyper", "hyper-util", "reqwest", "ureq", "isahc", "curl"];
 
-/// What knows of Kubernetes.
+/// Crates that depend on Kubernetes.
 const KUBERNETES: &[&str] = &["kube-core", "kube-client", "k8s-openapi", "informer-core", "informer-store"];
 
 const LAYERS: [Layer; 5] = [
@@ -42,7 +42,7 @@ const LAYERS: [Layer; 5] = [
         name: "informer-macros",
         never: &["informer-core", "informer-factory", "informer-reflector", "informer-store", "kube-core"],
         not_directly: &[],
-        because: "what it generates must name nothing but the front door",
+        because: "generated code must use only informer-factory",
     },
     Layer {
         name: "kube-simulator",
@@ -58,7 +58,7 @@ const LAYERS: [Layer; 5] = [
     },
 ];
 
-/// Asks cargo what each layer depends on.
+/// Checks the dependencies of each layer with `cargo tree`.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for layer in &LAYERS {
@@ -88,7 +88,7 @@ fn has(names: &[String], name: &str) -> bool {
     names.iter().any(|other| other == name)
 }
 
-/// The names of the crates that the library is built with, itself included.
+/// Returns the names of the library and of the crates that it is built with.
 fn dependencies(package: &str, extra: &[&str]) -> anyhow::Result<Vec<String>> {
     let output = workspace::cargo()
         .args(["tree", "--package", package, "--edges", "normal"])
@@ -104,7 +104,7 @@ fn dependencies(package: &str, extra: &[&str]) -> anyhow::Result<Vec<String>> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Where the manifest names the dependency; the first line where another brings it in.
+/// Returns the line of the dependency in the manifest, or the first line for an indirect dependency.
 fn line_of(manifest: &str, name: &str) -> usize {
     let named = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '.', '=']));
     manifest.lines().position(named).map_or(1, |index| index + 1)

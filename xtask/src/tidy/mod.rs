@@ -1,5 +1,5 @@
-//! `cargo xtask tidy`: the rules of this workspace that no compiler and no linter checks. The
-//! unit test `tidy` runs the same checks, so that `cargo test` finds what CI would.
+//! `cargo xtask tidy`: checks the rules of this workspace that no compiler or linter checks. The unit test `tidy` runs
+//! the same checks, so that `cargo test` reports them too.
 
 mod architecture;
 mod invariants;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use self::sources::Source;
 use crate::workspace;
 
-/// One broken rule: where, and what to do about it.
+/// A broken rule: its place and the remedy.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     file: PathBuf,
@@ -36,7 +36,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Prints every finding; fails if there is one.
+/// Prints every finding. Fails if there is one.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let findings = check(&workspace::root())?;
     for finding in &findings {

@@ -1,4 +1,4 @@
-//! The tests that docs/scenarios.md and docs/errors.md name, as in `crate: file::test`: they exist.
+//! Checks that the tests in docs/scenarios.md and docs/errors.md exist. Tables name them as `crate: file::test`.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::sources::Source;
 /// The files with tables.
 const FILES: [&str; 2] = ["docs/errors.md", "docs/scenarios.md"];
 
-/// What a name of a test contains, and other code in the tables doesn't.
+/// Text that only names of tests contain in the tables.
 const MARK: &str = ".rs::";
 
-/// Looks for each test that the tables name.
+/// Checks each test that the tables name.
 pub(crate) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in FILES {

@@ -1,11 +1,11 @@
-//! The Rust files of the workspace, as far as the checks need to understand them.
+//! The Rust files of the workspace, parsed as far as the checks need.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Folders whose files nobody depends on: the rules for a library's interface spare them.
+/// Folders without a library, which the rules for library interfaces exclude.
 const NOT_LIBRARY: [&str; 2] = ["xtask", "examples"];
 
 /// One Rust file.
@@ -14,12 +14,12 @@ pub(crate) struct Source {
     /// Relative to the workspace's root.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
-    /// The index of the first line of test code; the number of lines where there is none.
+    /// The index of the first line of test code, or the number of lines if the file has no tests.
     tests_from: usize,
 }
 
 impl Source {
-    /// Every Rust file that git tracks.
+    /// Returns every Rust file that git tracks.
     pub(crate) fn tracked(root: &Path) -> anyhow::Result<Vec<Self>> {
         let output = Command::new("git")
             .current_dir(root)
@@ -34,12 +34,12 @@ impl Source {
         }
         let names = String::from_utf8(output.stdout).context("a file's name is not UTF-8")?;
         if names.is_empty() {
-            // Passing because nothing was checked would be worse than failing.
+            // Without files all checks would pass.
             bail!("git tracks no Rust file here; run this in a clone of the repository");
         }
         names
             .split_terminator('\0')
-            // A file that was deleted is tracked until that is committed.
+            // Git lists a deleted file until the deletion is committed.
             .filter(|name| root.join(name).exists())
             .map(|name| {
                 let text = std::fs::read_to_string(root.join(name))
@@ -56,7 +56,7 @@ impl Source {
             0
         } else {
             let first = text.lines().position(|line| line.trim() == "#[cfg(test)]");
-            // `#[cfg(test)] mod tests;` brings in a file of tests; what follows it is not one.
+            // `#[cfg(test)] mod tests;` declares a test file; the code after it is not test code.
             first
                 .filter(|first| !text.lines().nth(first + 1).unwrap_or_default().ends_with(';'))
                 .unwrap_or_else(|| text.lines().count())
@@ -64,22 +64,22 @@ impl Source {
         Self { path, text, tests_from }
     }
 
-    /// The lines, each with its number, counted from 1.
+    /// Returns the lines with their numbers, counted from 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(n, line)| (n + 1, line))
     }
 
-    /// Whether the line with this number is test code.
+    /// Returns whether the line with this number is test code.
     pub(crate) fn is_test(&self, number: usize) -> bool {
         number > self.tests_from
     }
 
-    /// Whether all of the file is test code.
+    /// Returns whether the whole file is test code.
     pub(crate) fn is_test_file(&self) -> bool {
         self.tests_from == 0
     }
 
-    /// Whether the file is part of a library.
+    /// Returns whether the file is part of a library.
     pub(crate) fn is_library(&self) -> bool {
         let first = self.path.components().next();
         let spared = first.is_some_and(|first| NOT_LIBRARY.iter().any(|name| first.as_os_str() == *name));
@@ -88,7 +88,7 @@ impl Source {
     }
 }
 
-/// Whether the path alone says that a file holds tests.
+/// Returns whether the path is that of a test file.
 fn is_test_file(path: &Path) -> bool {
     let in_folder = path.parent().is_some_and(|folder| {
         let mut parts = folder.components().map(std::path::Component::as_os_str);
@@ -98,13 +98,12 @@ fn is_test_file(path: &Path) -> bool {
     in_folder || stem == "tests" || stem.ends_with("_tests")
 }
 
-/// The part of a line before its comment. A `//` in a string counts as a comment: what the checks
-/// look for does not follow one.
+/// Returns the part of a line before its comment. A `//` in a string counts as a comment, which the checks tolerate.
 pub(crate) fn code(line: &str) -> &str {
     line.split_once("//").map_or(line, |(code, _)| code)
 }
 
-/// The comment of a line without its slashes, or nothing.
+/// Returns the comment of a line without its slashes, or `None`.
 pub(crate) fn comment(line: &str) -> Option<&str> {
     let (_, comment) = line.split_once("//")?;
     Some(comment.trim_start_matches(['/', '!']).trim())

@@ -3,22 +3,18 @@
 use super::Finding;
 use super::sources::{Source, code, comment};
 
-/// How long a file may be.
+/// Maximum number of lines of a file.
 const MAX_LINES: usize = 400;
 
 /// Maximum length of a test's name.
 const MAX_TEST_NAME: usize = 60;
 
-/// Whoever says this in the first lines of a file did not write it by hand.
+/// The mark of generated files, in one of their first lines.
 const GENERATED: &str = "@generated";
 
-/// Text that must not be in code, and what to do instead. Put together here so that this file
-/// does not contain it.
+/// Forbidden text in code, and the remedy. The texts are assembled here, so that this file does not contain them.
 const FORBIDDEN: [(&str, &str); 4] = [
-    (
-        concat!("thread", "::sleep"),
-        "wait for what is waited for (a channel, a condition), not for time to pass",
-    ),
+    (concat!("thread", "::sleep"), "wait for an event (a channel, a condition), and not for time to pass"),
     (concat!("todo", "!("), "write the missing code, or return an error"),
     (concat!("unimplemented", "!("), "write the missing code, or return an error"),
     (concat!("```", "ignore"), "make the example compile: `no_run`, or hidden `#` lines"),
@@ -31,7 +27,7 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
         findings.push(Finding::new(&source.path, line, remedy));
     };
     if !source.text.starts_with("//! ") {
-        found(1, "open the file with a `//!` line on what it is for");
+        found(1, "begin the file with a `//!` line that describes its content");
     }
     let count = source.text.lines().count();
     if count > MAX_LINES && !source.is_test_file() && !is_generated(source) {
@@ -59,7 +55,7 @@ fn is_generated(source: &Source) -> bool {
     source.text.lines().take(5).any(|line| line.contains(GENERATED))
 }
 
-/// A name of a test is read in reports. It is `<subject>_<condition>_<outcome>`, not a sentence.
+/// Finds names of tests that are too long for reports. The form is `<subject>_<condition>_<outcome>`.
 fn long_test_names(source: &Source) -> Vec<Finding> {
     let name = |line: &str| {
         let after = code(line).split_once("fn ")?.1;
@@ -71,7 +67,7 @@ fn long_test_names(source: &Source) -> Vec<Finding> {
     long.map(|(number, _)| Finding::new(&source.path, number, remedy.clone())).collect()
 }
 
-/// Tests that sleep in real time are slow where they pass and fail on slow machines.
+/// Finds tests that sleep in real time: they are slow, and they fail on slow machines.
 fn sleeping_tests(source: &Source) -> Vec<Finding> {
     let paused = ["start_paused", "time::pause("].iter().any(|text| source.text.contains(text));
     if paused {
@@ -89,7 +85,7 @@ fn sleeping_tests(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Callers put futures into `select!`: what dropping one half-way loses must be written down.
+/// Finds public async functions without a section on cancel safety. Callers use such futures in `select!`.
 fn unsafe_to_cancel(source: &Source) -> Vec<Finding> {
     if !source.is_library() {
         return Vec::new();

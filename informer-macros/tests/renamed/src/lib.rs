@@ -1,16 +1,16 @@
-//! A crate that knows informer-factory as `front`, and hands it on: every way of the derive with `crate = …`, where no
-//! crate is called `informer_factory`.
+//! A crate that imports informer-factory as `front` and re-exports it. It uses every form of the derive with
+//! `crate = …`, without a dependency named `informer_factory`.
 
 use front::Informer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
-/// Hands informer-factory on, as a crate does whose users are to have no dependency of their own.
+/// Re-exports informer-factory for users without a dependency of their own.
 pub mod door {
     pub use front as informers;
 }
 
-/// Opens a group, and has whatever else a derive makes.
+/// Opens a group, and uses all other features of the derive.
 #[derive(Informer, Deserialize, Debug)]
 #[informer(crate = front, group = "renamed.example.com", version = "v1", kind = "Engine", namespaced)]
 #[informer(index(name = "by_fuel", path = "spec.fuel"), index(name = "by_name", with = name))]
@@ -31,7 +31,7 @@ fn name(engine: &Engine) -> Result<Option<String>, String> {
     Ok(engine.metadata.name.clone())
 }
 
-/// Stands beside it, and has the front door from this crate.
+/// Adds a kind to the same version, through the re-export of this crate.
 #[derive(Informer, Deserialize, Debug)]
 #[informer(crate = crate::door::informers, group = "renamed.example.com", version = "v1", kind = "Wheel", namespaced)]
 #[informer(beside = Engine)]

@@ -1,4 +1,4 @@
-//! A crate that has informer-factory from another, and from nowhere else.
+//! A crate that reaches informer-factory only through another crate's re-export.
 
 use informer_testing::{ResourceKind, Simulator};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use renamed::WheelInformers as _;
 
-/// In a group of another crate.
+/// Adds a kind to another crate's group.
 #[derive(Informer, Deserialize)]
 #[informer(crate = renamed::door::informers, group = "renamed.example.com", version = "v1", kind = "Door", namespaced)]
 #[informer(beside = Engine)]
@@ -27,7 +27,7 @@ struct PartSpec {
     maker: String,
 }
 
-/// A resource by kube's own derive.
+/// A resource of kube's `#[derive(Resource)]`.
 #[derive(Resource, Informer, Deserialize, Clone, Debug)]
 #[resource(inherit = k8s_openapi::api::core::v1::Node)]
 #[informer(crate = renamed::door::informers, own_resource, group = "", version = "v1", accessor = "machines")]

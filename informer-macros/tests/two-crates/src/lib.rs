@@ -1,4 +1,4 @@
-//! The first of two crates: it opens a group. The second is the test, which adds kinds and a version to it.
+//! The first of two crates, which opens a group. The second crate is the test, which adds kinds and a version.
 
 use informer_factory::Informer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -1,4 +1,4 @@
-//! The second of two crates: kinds of a group that the first one has opened.
+//! The second of two crates: adds kinds to a group that the first crate opens.
 
 use informer_factory::{Informer, SharedIndexInformer, SharedInformerFactory};
 use informer_testing::{ResourceKind, Simulator};
@@ -28,7 +28,7 @@ struct Crew {
     metadata: ObjectMeta,
 }
 
-/// Opens the group once more, and knows nothing of the other crate's traits.
+/// Opens the group again, without the other crate's traits in scope.
 mod apart {
     use informer_factory::{Informer, SharedInformerFactory};
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
