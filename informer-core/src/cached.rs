@@ -1,7 +1,7 @@
-//! [`Cached`]: the handle by which every part of the pipeline holds an object.
+//! [`Cached`]: the handle to an object in every part of the pipeline.
 //!
-//! client-go passes bare pointers and works out the key again at each station; a handler that writes through such a
-//! pointer corrupts the cache, which is why client-go has a mutation detector. A [`Cached`] gives no way to write.
+//! client-go passes pointers and computes the key again in each part. A handler that writes through such a pointer corrupts
+//! the cache, so client-go has a mutation detector. A [`Cached`] is immutable.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,10 +11,9 @@ use kube_core::Resource;
 
 use crate::{KeyError, ObjectKey, Packed, ResourceVersion, Uid};
 
-/// An object as it is held in a cache: shared, immutable, and cheap to clone.
+/// A shared, immutable object that is cheap to clone.
 ///
-/// It dereferences to the object. Key, resource version and UID are worked out once, when the object enters, and live
-/// in the same allocation.
+/// It dereferences to the object. Key, resource version and UID are computed once and stored in the same allocation.
 ///
 /// ```
 /// use informer_core::Cached;
@@ -34,7 +33,7 @@ pub struct Cached<K> {
     inner: Arc<Inner<K>>,
 }
 
-// In this order in memory too: who looks a key up touches it and the reference count before it, and the rest of a large
+// `repr(C)` keeps this order in memory: a lookup reads the key and the reference count before it, while the rest of a large
 // object is on other pages.
 #[repr(C)]
 pub(crate) struct Inner<K> {
@@ -44,7 +43,7 @@ pub(crate) struct Inner<K> {
     object: Held<K>,
 }
 
-/// The object as itself, or in a form that takes less memory.
+/// The decoded or the encoded object.
 enum Held<K> {
     Open(K),
     Packed(Box<Packed<K>>),
@@ -55,7 +54,7 @@ impl<K> Inner<K> {
         Self { key, resource_version, uid, object: Held::Open(object) }
     }
 
-    /// Says what tells the object from others.
+    /// Sets the identity of the object.
     pub(crate) fn identify(&mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) {
         (self.key, self.resource_version, self.uid) = (key, resource_version, uid);
     }
@@ -67,7 +66,7 @@ impl<K> Inner<K> {
         }
     }
 
-    /// The object, if it is held as itself.
+    /// Returns the object if it is decoded.
     pub(crate) fn object_mut(&mut self) -> Option<&mut K> {
         match &mut self.object {
             Held::Open(object) => Some(object),
@@ -98,10 +97,8 @@ impl<K: Resource> Cached<K> {
 }
 
 impl<K> Cached<K> {
-    /// Wraps any object under the key that a function gives it. It has neither resource version nor UID, so that each
-    /// copy of it counts as a change.
-    ///
-    /// This is the way in for objects that aren't Kubernetes'.
+    /// Wraps any object, with a key from a function. It has neither resource version nor UID, so each copy counts as a
+    /// change. Use it for objects that are not Kubernetes objects.
     ///
     /// # Errors
     /// [`KeyError::Function`] if the function fails.
@@ -114,14 +111,13 @@ impl<K> Cached<K> {
         Ok(Self::from_parts(key, ResourceVersion::empty(), Uid::default(), object))
     }
 
-    /// Wraps any object, with all that tells it from others given by the caller.
+    /// Wraps any object with the given identity.
     #[must_use]
     pub fn from_parts(key: ObjectKey, resource_version: ResourceVersion, uid: Uid, object: K) -> Self {
         Self::from_inner(Arc::new(Inner::new(key, resource_version, uid, object)))
     }
 
-    /// Wraps an object that is held in another form until somebody looks at it; else as
-    /// [`from_parts`](Self::from_parts).
+    /// Wraps an encoded object, which is decoded on first use; otherwise the same as [`from_parts`](Self::from_parts).
     #[must_use]
     pub fn from_packed(
         key: ObjectKey,
@@ -171,14 +167,14 @@ impl<K> Cached<K> {
         &self.inner.uid
     }
 
-    /// Returns whether both are handles on the very same object in memory.
+    /// Returns whether both are handles to the same object in memory.
     #[must_use]
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Returns whether both are the same version of the same object, as far as the server's marks tell: UID and resource
-    /// version are equal, and there is a resource version.
+    /// Returns whether both are the same version of the same object: UID and resource version are equal, and the resource
+    /// version is not empty.
     #[must_use]
     pub fn same_version(&self, other: &Self) -> bool {
         !self.resource_version().is_empty()
@@ -207,7 +203,7 @@ impl<K> AsRef<K> for Cached<K> {
     }
 }
 
-/// Shows which object it is, never what is in it: it may be a Secret.
+/// Shows the identity of the object, never its content: it can be a Secret.
 impl<K> fmt::Debug for Cached<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cached({}@{})", self.key(), self.resource_version())

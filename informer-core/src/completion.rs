@@ -1,14 +1,13 @@
-//! [`Completion`]: a promise that is kept once, or given up, and can be asked for or awaited by many.
+//! [`Completion`]: an event that happens once or never, for any number of waiting tasks.
 
 use thiserror::Error;
 
 use crate::sync::Latch;
 
-/// Whether something has happened that happens only once: a first list is in the store, a handler has seen its
-/// initial objects.
+/// The completion of something that happens once, for example that an initial list is in the store.
 ///
-/// Clones share one state. Nothing is polled: waiters are woken when it happens, and also when it has become clear that
-/// it never will.
+/// Clones share one state. It ends in one of two ways, and both wake all waiters: it is [set](Self::set), or it is
+/// [given up](Self::give_up) because it will never be set.
 #[doc(alias = "DoneChecker")]
 #[doc(alias = "InformerSynced")]
 #[derive(Debug, Clone, Default)]
@@ -17,46 +16,46 @@ pub struct Completion {
     given_up: Latch,
 }
 
-/// What was waited for has been stopped, and will not sync any more.
+/// The error of a wait for a [`Completion`] that was given up: its informer or handler has stopped before it synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("stopped before it was synced")]
 pub struct NeverSynced;
 
 impl Completion {
-    /// Returns a promise that is not kept yet.
+    /// Returns a completion that is not set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Keeps the promise and wakes all who wait; later calls change nothing.
+    /// Sets the completion and wakes all waiters. Later calls change nothing.
     pub fn set(&self) {
         self.kept.set();
     }
 
-    /// Returns the promise up, if it isn't kept, and wakes all who wait.
+    /// Gives the completion up, unless it is set, and wakes all waiters.
     pub fn give_up(&self) {
         self.given_up.set();
     }
 
-    /// Returns whether the promise has been kept.
+    /// Returns whether the completion is set.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.kept.is_set()
     }
 
-    /// Waits until the promise is kept.
+    /// Waits until the completion is set.
     ///
     /// # Errors
     /// [`NeverSynced`] if it was given up first.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     pub async fn wait(&self) -> Result<(), NeverSynced> {
         tokio::select! {
             biased;
             () = self.kept.wait() => Ok(()),
-            // Both may have happened since the first look, in this order.
+            // It can have been set before it was given up.
             () = self.given_up.wait() => if self.has_synced() { Ok(()) } else { Err(NeverSynced) },
         }
     }
@@ -74,7 +73,7 @@ mod tests {
     fn completed_then_abandoned_completion_stays_completed() {
         let promises: Vec<Completion> = (0..20_000).map(|_| Completion::new()).collect();
         let both_ready = Barrier::new(2);
-        // Counted first: who panics here lets the other wait for ever.
+        // Counted before the assertions: a panic here would leave the other thread waiting.
         let mut kept = 0;
         std::thread::scope(|scope| {
             scope.spawn(|| {

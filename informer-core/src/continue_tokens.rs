@@ -1,35 +1,33 @@
-//! [`ContinueTokens`]: the continue tokens that a list has given, none of which may come twice.
+//! [`ContinueTokens`]: detects a list whose pages form a cycle.
 //!
-//! client-go's pager (tools/pager) follows whatever it is given. The fact people get wrong: the pages of a list are not in
-//! an order by which one could see that they go round; servers that extend the API need not keep to any.
+//! client-go's pager (tools/pager) follows every token. Note: the order of objects does not show a cycle, because extension
+//! API servers can return objects in any order.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::ListWatchError;
 
-/// The continue tokens that a list has given so far, for whoever follows its pages.
+/// The continue tokens that a list has returned so far.
 ///
-/// The same token asks for the same page of the same state, with the same token at its end: a list that gives one twice
-/// would go round for ever.
+/// The same token requests the same page, which ends with the same token. So a list that returns a token twice never ends.
 #[derive(Debug, Clone, Default)]
 pub struct ContinueTokens {
-    /// Tokens may be long, and a list may have thousands of pages, so it's hashes; that two of one list are alike by
-    /// chance is not to be expected before the end of the world.
+    /// Hashes, because tokens can be long and a list can have thousands of pages. A collision of 64-bit hashes is negligible.
     given: HashSet<u64>,
 }
 
 impl ContinueTokens {
-    /// Returns those of a list that has given none yet.
+    /// Returns an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes down the token at the end of a page, before it is followed.
+    /// Adds the token at the end of a page.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if the list has given it before.
+    /// [`ListWatchError::Protocol`] if the list has returned it before.
     pub fn note(&mut self, token: &str) -> Result<(), ListWatchError> {
         let mut hasher = DefaultHasher::new();
         token.hash(&mut hasher);

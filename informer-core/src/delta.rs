@@ -1,5 +1,4 @@
-//! What can happen to an object on its way through the queue: [`Delta`], and what is left of it afterwards:
-//! [`Deleted`].
+//! [`Delta`]: a change in the queue, and [`Deleted`]: a deleted object.
 //!
 //! client-go: `Delta`, `Deltas` and `DeletedFinalStateUnknown` of `tools/cache/delta_fifo.go`.
 
@@ -18,10 +17,10 @@ pub enum Delta<K> {
     Replaced(Cached<K>),
     /// A resync is due for the object with this key; the consumer's store has the object.
     Sync(ObjectKey),
-    /// The object is gone.
+    /// The object was deleted.
     Deleted(Deleted<K>),
-    /// The object, in the newest state that is known, is not followed any more, because its namespace isn't. What has
-    /// become of it is not known from then on; it has not been deleted.
+    /// The object, in its newest known state, left the informer's scope, because its namespace is no longer watched. It has
+    /// not been deleted.
     Released(Cached<K>),
 }
 
@@ -53,7 +52,7 @@ impl<K> Delta<K> {
         matches!(self, Self::Deleted(_))
     }
 
-    /// Returns whether a store has no such object after this change: it was deleted or released.
+    /// Returns whether this change removes the object from a store: it was deleted or released.
     #[must_use]
     pub fn is_end(&self) -> bool {
         matches!(self, Self::Deleted(_) | Self::Released(_))
@@ -73,14 +72,14 @@ impl<K> Clone for Delta<K> {
     }
 }
 
-/// The changes to one object that wait in the queue, oldest first; never empty.
+/// The pending changes of one key, oldest first; never empty.
 pub type Deltas<K> = SmallVec<[Delta<K>; 1]>;
 
-/// An object that is gone.
+/// A deleted object.
 ///
-/// Where the deletion itself was seen, [`is_exact`](Self::is_exact) is true and [`last_known`](Self::last_known) is the
-/// object's last state. Where it was missed, and only noticed because a later list no longer had the object, the state
-/// is the last one this process knew, which may be older.
+/// If the watch reported the deletion, [`is_exact`](Self::is_exact) is `true` and [`last_known`](Self::last_known) is the
+/// object's last state. A tombstone is inferred from a later list that lacks the object; its state is the newest one that
+/// this process received, and can be older than the last.
 #[doc(alias = "DeletedFinalStateUnknown")]
 #[doc(alias = "DeletedObject")]
 #[derive(Debug)]
@@ -92,19 +91,19 @@ pub struct Deleted<K> {
 }
 
 impl<K> Deleted<K> {
-    /// Returns a deletion whose last state was seen.
+    /// Returns a deletion that a watch reported with the last state.
     #[must_use]
     pub fn exact(last: Cached<K>) -> Self {
         Self { key: last.key().clone(), last_known: Some(last), previous: None, exact: true }
     }
 
-    /// Returns a deletion that was missed; `last_known` is the newest state this process knows, if any.
+    /// Returns a tombstone: a deletion inferred from a list. `last_known` is the newest known state, if any.
     #[must_use]
     pub fn missed(key: ObjectKey, last_known: Option<Cached<K>>) -> Self {
         Self { key, last_known, previous: None, exact: false }
     }
 
-    /// Returns the key of the object that is gone.
+    /// Returns the key of the deleted object.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
         &self.key
@@ -128,30 +127,30 @@ impl<K> Deleted<K> {
         self.last_known.as_ref().map(Cached::uid).filter(|uid| !uid.is_missing())
     }
 
-    /// Returns the newest state that is known.
+    /// Returns the newest known state.
     ///
-    /// In what handlers receive, this is `Some` for every object that they were told of before.
+    /// In a handler's event, this is `Some`.
     #[must_use]
     pub fn last_known(&self) -> Option<&Cached<K>> {
         self.last_known.as_ref()
     }
 
-    /// Returns the state that handlers were told of before this deletion, if that is known.
+    /// Returns the object that handlers received before this deletion, if it is known.
     ///
-    /// It can differ from [`last_known`](Self::last_known): a deletion may bring a last change with it, and for a
-    /// handler that was behind, steps between may have been left out.
+    /// It can differ from [`last_known`](Self::last_known): a deletion can carry a last change, and a handler that is behind
+    /// does not receive all states.
     #[must_use]
     pub fn previous(&self) -> Option<&Cached<K>> {
         self.previous.as_ref()
     }
 
-    /// Returns whether [`last_known`](Self::last_known) is really the last state the object had.
+    /// Returns whether [`last_known`](Self::last_known) is the last state that the object had.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.exact
     }
 
-    /// Notes what handlers were told before, which is also the last known state where the deletion brought none.
+    /// Sets the object that handlers received before. It is also the last known state if the deletion has none.
     #[must_use]
     pub fn after(mut self, previous: Cached<K>) -> Self {
         self.last_known.get_or_insert_with(|| previous.clone());

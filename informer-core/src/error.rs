@@ -1,4 +1,4 @@
-//! The errors of this crate, told apart by what the caller can do about them.
+//! The errors of this crate. Variants differ in what the caller can do.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ pub enum KeyError {
     /// The object has no `metadata.name`.
     #[error("{object} has no name")]
     MissingName {
-        /// What else is known of the object: type, namespace, `generateName` and UID.
+        /// A description of the object: type, namespace, `generateName` and UID.
         object: String,
     },
     /// A text is not of the form `name` or `namespace/name`.
     #[error("\"{text}\" is not a key: expected \"name\" or \"namespace/name\"")]
     Unparsable {
-        /// The text as it was given.
+        /// The text.
         text: String,
     },
     /// A key function failed.
@@ -27,13 +27,13 @@ pub enum KeyError {
     Function {
         /// The type of the object.
         object: &'static str,
-        /// What the function said.
+        /// The function's error.
         error: String,
     },
 }
 
 impl KeyError {
-    /// The error of an object without a name; it tells what the object is, never what is in it.
+    /// Returns the error of an object without a name. It describes the object without its content.
     pub(crate) fn missing_name<K>(meta: &ObjectMeta) -> Self {
         let mut object = format!("a {}", short_type_name::<K>());
         let known =
@@ -46,13 +46,13 @@ impl KeyError {
         Self::MissingName { object }
     }
 
-    /// The error of a key function.
+    /// Returns the error of a key function.
     pub(crate) fn function<K>(error: impl std::fmt::Display) -> Self {
         Self::Function { object: short_type_name::<K>(), error: error.to_string() }
     }
 }
 
-/// The name of a type without its module, and without its parameters if it has any.
+/// Returns the name of a type without module and parameters.
 fn short_type_name<K>() -> &'static str {
     let name = std::any::type_name::<K>();
     let name = name.split('<').next().unwrap_or(name);
@@ -63,47 +63,46 @@ fn short_type_name<K>() -> &'static str {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ListWatchError {
-    /// The server answered, and said no. Whether it helps to wait, to list again or to ask for permission is told by
-    /// the status' code and reason.
+    /// The server returned an error. Code and reason of the status decide whether to wait, to relist or to grant permissions.
     #[error("the server answered {code} {reason}: {message}", code = status.code, reason = status.reason,
             message = status.message)]
     Status {
-        /// What the server said.
+        /// The server's status.
         status: Box<Status>,
-        /// How long the server asked to wait before the next try.
+        /// The wait that the server requested before the next request.
         retry_after: Option<Duration>,
     },
-    /// The request didn't reach the server, or its answer didn't come back: wait and try again.
+    /// The request didn't reach the server, or the response didn't arrive: wait and retry.
     #[error("the server can't be reached: {0}")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The request can't be built, for example because the server's resource version makes it too long: list without a
     /// version.
     #[error("the request can't be built: {0}")]
     InvalidRequest(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The answer broke off: continue from what was received.
+    /// The response ended early: continue after the received events.
     #[error("the answer broke off: {0}")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The answer is not what the protocol promises, such as a body that isn't JSON; it's not a Kubernetes API server
-    /// that answers, or something between changes its words.
+    /// The response violates the protocol, for example because the body is not JSON. The server is no Kubernetes API server,
+    /// or a proxy changes responses.
     #[error("the answer is not understood: {0}")]
     Protocol(String),
 }
 
-/// A text is not a label selector that can be used here.
+/// A text is not a supported label selector.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SelectorError {
-    /// The text is not of the form that selectors have.
+    /// The text has not the form of a label selector.
     #[error("\"{text}\" is not a label selector: expected {expected}, found {found}")]
     Syntax {
         /// The whole text.
         text: String,
-        /// What would have been right.
+        /// The expected token.
         expected: &'static str,
-        /// What is there instead.
+        /// The token that was found.
         found: String,
     },
-    /// The API server knows this operator, but kube's `Selector` can't express it; compare values in the program.
+    /// The API server supports this operator, but kube's `Selector` can't express it. Compare values in the program instead.
     #[error("the operator \"{operator}\" of label selectors is not supported")]
     Unsupported {
         /// The operator.
@@ -111,10 +110,10 @@ pub enum SelectorError {
     },
 }
 
-/// How long a server can make us wait at most, in seconds; so that nobody's clock overflows.
+/// The longest wait that a server can request, in seconds. It also prevents overflows of clocks.
 const MAX_RETRY_AFTER: u32 = 60 * 60;
 
-/// A wait that the status asks for is kept, up to an hour.
+/// Keeps the wait that the status requests, up to an hour.
 impl From<Box<Status>> for ListWatchError {
     fn from(status: Box<Status>) -> Self {
         let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
@@ -124,7 +123,7 @@ impl From<Box<Status>> for ListWatchError {
 }
 
 impl ListWatchError {
-    /// Returns the status if the server gave one.
+    /// Returns the server's status, if there is one.
     #[must_use]
     pub fn status(&self) -> Option<&Status> {
         match self {
@@ -137,7 +136,7 @@ impl ListWatchError {
         self.status().is_some_and(|status| status.code == code || reasons.contains(&status.reason.as_str()))
     }
 
-    /// Returns whether the resource version or continue token is too old, so that a new list is needed (410).
+    /// Returns whether the resource version or continue token has expired, so that a relist is needed (410).
     #[must_use]
     #[doc(alias = "IsResourceExpired")]
     #[doc(alias = "IsGone")]
@@ -145,9 +144,9 @@ impl ListWatchError {
         self.has(410, &["Expired", "Gone"])
     }
 
-    /// Returns whether the server is behind the resource version that was asked for.
+    /// Returns whether the server has not reached the requested resource version yet.
     ///
-    /// Three generations of servers say it in three ways: a cause, a message in the cause, a bare message.
+    /// Servers of different versions report it in three forms: a cause, a message of a cause, and a message only.
     #[must_use]
     #[doc(alias = "IsTooLargeResourceVersion")]
     pub fn is_too_large_resource_version(&self) -> bool {
@@ -159,7 +158,7 @@ impl ListWatchError {
         })
     }
 
-    /// Returns whether the server finds fault with the request itself (400, 422), such as with its resource version.
+    /// Returns whether the server considers the request invalid (400, 422), for example its resource version.
     #[must_use]
     #[doc(alias = "IsBadRequest")]
     #[doc(alias = "IsInvalid")]
@@ -167,7 +166,7 @@ impl ListWatchError {
         self.has(400, &["BadRequest"]) || self.has(422, &["Invalid"])
     }
 
-    /// Returns whether the credentials were not accepted (401).
+    /// Returns whether the server rejected the credentials (401).
     #[must_use]
     pub fn is_unauthorized(&self) -> bool {
         self.has(401, &["Unauthorized"])
@@ -185,14 +184,14 @@ impl ListWatchError {
         self.has(404, &["NotFound"])
     }
 
-    /// Returns whether the server asked for fewer requests (429).
+    /// Returns whether the server received too many requests (429).
     #[must_use]
     pub fn is_too_many_requests(&self) -> bool {
         self.has(429, &["TooManyRequests"])
     }
 
-    /// Returns whether nobody is there to answer: the server can't be reached, or something before it or in it says that it
-    /// is not available (502, 503, 504). Neither another list nor another resource version would help.
+    /// Returns whether the server is unavailable: it can't be reached, or it or a proxy returned 502, 503 or 504. Neither
+    /// a relist nor another resource version would help.
     #[must_use]
     #[doc(alias = "IsServiceUnavailable")]
     #[doc(alias = "IsServerTimeout")]
@@ -206,7 +205,7 @@ impl ListWatchError {
         }
     }
 
-    /// Returns how long the server asked to wait, if it did.
+    /// Returns the wait that the server requested, if any.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

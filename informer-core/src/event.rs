@@ -1,32 +1,32 @@
-//! [`Event`]: what has happened to an object in the store, and [`EventBatch`]: all that has happened to it in one step.
+//! [`Event`]: a change of the store, and [`EventBatch`]: the changes of one transaction.
 
 use crate::{Cached, Deleted, ObjectKey};
 
-/// A change of the store, as handlers hear of it.
+/// A change of the store, as handlers receive it.
 #[derive(Debug)]
 pub enum Event<K> {
-    /// An object is in the store that was not there before.
+    /// An object was added to the store.
     Added {
         /// The object.
         object: Cached<K>,
-        /// Whether it comes from the first list, or from the replay for a handler that joined later.
+        /// Whether the object is in the initial list, or existed when the handler was added.
         is_in_initial_list: bool,
     },
     /// An object has a new version.
     Updated {
-        /// What the handler was told before.
+        /// The object that the handler received before.
         old: Cached<K>,
-        /// What is in the store now.
+        /// The object in the store now.
         new: Cached<K>,
     },
-    /// An object has not changed, but is handed out again; only to handlers that are due a resync.
+    /// A resync of an unchanged object. Only handlers that are due a resync receive it.
     Resynced(Cached<K>),
-    /// An object has been deleted, and is no longer in the store.
+    /// An object was deleted.
     Deleted(Deleted<K>),
-    /// An object is no longer in the store, because its namespace is not followed any more. It has not been deleted, as
-    /// far as anybody knows, so nothing that belongs to it is to be cleaned up; what is kept of it is to be dropped.
+    /// An object was released: it left the store because its namespace is no longer watched. It can still exist, so a handler
+    /// must not clean up after it; the handler can drop its own data about the object.
     ///
-    /// It is in the state in which this handler was last told of it.
+    /// This is the object that the handler received last.
     Released(Cached<K>),
 }
 
@@ -58,17 +58,17 @@ impl<K> Clone for Event<K> {
     }
 }
 
-/// The events of one step of the store, in the order in which they happened.
+/// The events of one transaction of the store, in order.
 #[derive(Debug)]
 pub struct EventBatch<K> {
-    /// What happened.
+    /// The events.
     pub events: Vec<Event<K>>,
-    /// Whether with these events the first list is complete.
+    /// Whether the initial list is complete with these events.
     pub completes_initial_list: bool,
 }
 
 impl<K> EventBatch<K> {
-    /// The same for somebody who is not due the resyncs in it.
+    /// Returns the batch for handlers that are not due a resync.
     pub(crate) fn without_resyncs(&self) -> Self {
         let others = self.events.iter().filter(|event| !matches!(event, Event::Resynced(_)));
         Self { events: others.cloned().collect(), completes_initial_list: self.completes_initial_list }

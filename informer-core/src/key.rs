@@ -1,7 +1,7 @@
-//! [`ObjectKey`]: what an object is called within its resource, `namespace/name` or just `name`.
+//! [`ObjectKey`]: the name of an object within its resource, `namespace/name` or `name`.
 //!
-//! client-go: `MetaNamespaceKeyFunc`, `SplitMetaNamespaceKey` and `ObjectName` of tools/cache/store.go. client-go
-//! builds the string anew at every step; here it is built once, hashed once, and then shared.
+//! client-go: `MetaNamespaceKeyFunc`, `SplitMetaNamespaceKey` and `ObjectName` of tools/cache/store.go. client-go builds the
+//! string again in each step; here it is built and hashed once, and then shared.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -13,16 +13,16 @@ use kube_core::Resource;
 
 use crate::KeyError;
 
-/// One seed for the whole process, so that a key's hash can be carried with it from map to map. It is random, so that
-/// names chosen by somebody else can't be made to collide.
+/// One seed for the process, so that all maps can use the hash in the key. It is random, so that names can't be chosen to
+/// collide.
 static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
 thread_local! {
-    /// Where keys are put together, so that each costs one allocation and not two.
+    /// A buffer in which keys are built, so that each key costs one allocation and not two.
     static SCRATCH: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Names an object within its resource: `namespace/name` for namespaced objects, `name` for cluster-scoped ones.
+/// The name of an object within its resource: `namespace/name`, or `name` for cluster-scoped objects.
 ///
 /// Cloning is cheap (a reference count), and the hash is computed once, when the key is made. Keys are ordered as the
 /// API server orders a list: by the bytes of `namespace/name`.
@@ -44,7 +44,7 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// Returns the key of an object in a namespace; of a cluster-scoped one if `namespace` is empty.
+    /// Returns the key of an object in a namespace, or of a cluster-scoped object if `namespace` is empty.
     #[must_use]
     pub fn namespaced(namespace: &str, name: &str) -> Self {
         if namespace.is_empty() {
@@ -66,7 +66,7 @@ impl ObjectKey {
         Self::from_text(name.into())
     }
 
-    /// Returns the key of an object in `namespace`, or of a cluster-scoped one where that is `None` or empty.
+    /// Returns the key of an object in `namespace`, or of a cluster-scoped object if that is `None` or empty.
     #[must_use]
     pub fn new(namespace: Option<&str>, name: &str) -> Self {
         Self::namespaced(namespace.unwrap_or_default(), name)
@@ -84,9 +84,9 @@ impl ObjectKey {
         }
     }
 
-    /// Wraps any text as a key, for objects that aren't named as Kubernetes names its own.
+    /// Wraps any text as a key, for objects that are not Kubernetes objects.
     ///
-    /// Nothing is checked: [`namespace`](Self::namespace) is what stands before the first `/`, if there is one.
+    /// The text is not checked; [`namespace`](Self::namespace) is the part before the first `/`, if there is one.
     #[must_use]
     #[doc(alias = "ExplicitKey")]
     pub fn from_text(text: Arc<str>) -> Self {
@@ -94,7 +94,7 @@ impl ObjectKey {
         Self { text, hash }
     }
 
-    /// Returns what stands in for a key that is not known yet. It costs neither an allocation nor a hash.
+    /// Returns a placeholder for a key that is not known yet, without an allocation or a hash.
     pub(crate) fn placeholder() -> Self {
         Self { text: Arc::default(), hash: 0 }
     }
@@ -117,13 +117,13 @@ impl ObjectKey {
         self.text.split_once('/').map_or(&self.text, |(_, name)| name)
     }
 
-    /// Returns the hash that was computed when the key was made; the same for equal keys within one process.
+    /// Returns the precomputed hash. Within one process, equal keys have equal hashes.
     #[must_use]
     pub fn hash_value(&self) -> u64 {
         self.hash
     }
 
-    /// Returns the hash that a key with this text has, to look a key up without making one.
+    /// Returns the hash of a key with this text, for a lookup without a key.
     #[must_use]
     pub fn hash_of(text: &str) -> u64 {
         HASH_SEED.hash_one(text)
@@ -132,7 +132,7 @@ impl ObjectKey {
 
 impl PartialEq for ObjectKey {
     fn eq(&self, other: &Self) -> bool {
-        // Most comparisons are of a key with its own clone, or of keys that differ already in their hash.
+        // In most comparisons, one key is a clone of the other, or the hashes differ.
         self.hash == other.hash && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
     }
 }

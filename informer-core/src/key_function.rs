@@ -1,14 +1,13 @@
-//! Keys other than `namespace/name`: functions that work out an object's key.
+//! Key functions for keys other than `namespace/name`.
 //!
-//! client-go: `KeyFunc` of tools/cache/store.go and `IndexFuncToKeyFuncAdapter` of tools/cache/index.go. There queue and
-//! store are given the function and call it at every step; here it is called once, where the object enters
-//! ([`Cached::keyed`](crate::Cached::keyed)), and queue and store only ever see the key.
+//! client-go: `KeyFunc` of tools/cache/store.go and `IndexFuncToKeyFuncAdapter` of tools/cache/index.go. There, queue and
+//! store call the function in each step; here, [`Cached::keyed`](crate::Cached::keyed) calls it once.
 
 use std::fmt;
 
 use crate::ObjectKey;
 
-/// Makes a key function of an index function, for objects that have exactly one value each, and each another one.
+/// Turns an index function into a key function, for objects with exactly one value each, which no other object has.
 ///
 /// ```
 /// use informer_core::{Cached, unique_value_as_key};
@@ -26,7 +25,7 @@ use crate::ObjectKey;
 /// ```
 ///
 /// # Errors
-/// The function that is returned fails with [`NotUnique`] for an object with no value or with several.
+/// The returned function fails with [`NotUnique`] for an object with no value or with several.
 #[doc(alias = "IndexFuncToKeyFuncAdapter")]
 pub fn unique_value_as_key<K, V, I>(values: impl Fn(&K) -> I) -> impl Fn(&K) -> Result<ObjectKey, NotUnique>
 where
@@ -43,7 +42,7 @@ where
     }
 }
 
-/// An object has not exactly one value where that value is to be its key.
+/// An object has no value or several values, and so no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotUnique {
     values: usize,

@@ -1,22 +1,22 @@
 //! The vocabulary of Kubernetes informers and their in-memory pipeline.
 //!
-//! An informer keeps a local copy of some Kubernetes objects and tells handlers of every change. This crate has the
-//! parts of it that need neither network nor store, in the order in which an event meets them:
+//! An informer keeps a local copy of some Kubernetes objects and calls handlers for every change. This crate has the parts
+//! that need neither network nor store, in the order in which an event passes them:
 //!
 //! | part | what it does |
 //! |---|---|
-//! | [`ListerWatcher`] | the seam to whatever lists and watches objects |
-//! | [`OwnedObject`] | how an object is handed over |
-//! | [`Cached`], [`ObjectKey`], [`ResourceVersion`] | how an object is held from then on |
-//! | [`Packed`] | how it can be held where memory counts for more than time |
-//! | [`DeltaFifo`] | gathers changes per key; its consumer takes the whole backlog at once |
-//! | [`EventBatch`], [`Event`], [`Deleted`] | what one step of the store means for handlers |
-//! | [`SharedProcessor`], [`EventHandler`], [`AsyncEventHandler`], [`EventStream`] | tells every handler, each at its own pace |
+//! | [`ListerWatcher`] | lists and watches objects |
+//! | [`OwnedObject`] | a newly decoded object with one owner |
+//! | [`Cached`], [`ObjectKey`], [`ResourceVersion`] | the shared object, its key and its version |
+//! | [`Packed`] | the encoded form of a shared object, which needs less memory |
+//! | [`DeltaFifo`] | queues changes per key; its consumer takes the whole backlog at once |
+//! | [`EventBatch`], [`Event`], [`Deleted`] | the events of one transaction of the store |
+//! | [`SharedProcessor`], [`EventHandler`], [`AsyncEventHandler`], [`EventStream`] | delivers events to each handler at its own pace |
 //!
-//! The reflector that fills the queue is in `informer-reflector`, the store in `informer-store`, and all of it put
-//! together, which is what most users want, in `informer-factory`.
+//! The reflector that fills the queue is in `informer-reflector`, and the store in `informer-store`. Most users want
+//! `informer-factory`, which connects all parts.
 //!
-//! Nothing here is bound to Kubernetes' own objects: [`Cached::keyed`] takes any object under any key.
+//! Objects need not be Kubernetes objects: [`Cached::keyed`] accepts any object under any key.
 
 mod cached;
 mod completion;

@@ -1,8 +1,8 @@
-//! [`ListerWatcher`]: the seam between the reflector and whatever lists and watches objects for it.
+//! [`ListerWatcher`]: the source of a reflector's objects.
 //!
-//! Over the network that is `KubeListWatch` of informer-reflector; in tests it can be anything. client-go:
-//! `ListerWatcher` of tools/cache/listwatch.go. Where client-go hands over a whole decoded list, a list here arrives in
-//! parts, so that nobody has to hold it twice.
+//! `KubeListWatch` of informer-reflector is the implementation over the network. client-go: `ListerWatcher` of
+//! tools/cache/listwatch.go. client-go returns a whole decoded list; here, a list arrives in parts, so that it is never in
+//! memory twice.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,50 +16,48 @@ use crate::{ListWatchError, ObjectKey, OwnedObject, ResourceVersion};
 
 /// Lists objects, and watches them from a resource version on.
 ///
-/// One value stands for one resource in one scope: namespace, selectors and credentials are its own affair.
+/// One value has one resource and one scope: it was created with its namespace, selectors and credentials.
 ///
-/// Objects are handed over as [`OwnedObject`] ones, in the memory in which they will stay: `object.into()` makes one.
+/// It returns objects as [`OwnedObject`], in their final place in memory; `object.into()` creates one.
 #[async_trait]
 pub trait ListerWatcher<K>: Send + Sync + 'static {
-    /// Says what is listed, for messages: `pods`, or `deployments.apps in namespace "shop"`.
+    /// Returns the resource and scope for messages: `pods`, or `deployments.apps in namespace "shop"`.
     fn description(&self) -> &str;
 
-    /// Names the resource alone, whatever the scope: `deployments.apps`. What is learnt about how a server serves it
-    /// holds for all that name it so. Default: the [description](Self::description).
+    /// Returns the resource without its scope: `deployments.apps`. Reflectors with the same resource share observations about
+    /// the server. Default: the [description](Self::description).
     fn resource(&self) -> &str {
         self.description()
     }
 
-    /// Returns whether a [watch](Self::watch) can begin with the objects that exist
-    /// ([`send_initial_events`](WatchOptions::send_initial_events)), as far as that is known without asking: a streaming
-    /// list (KEP-3157). Default: it can't, so that lists are used instead.
+    /// Returns whether to try streaming lists (KEP-3157): a [watch](Self::watch) that begins with the existing objects
+    /// ([`send_initial_events`](WatchOptions::send_initial_events)). Sends no request. Default: `false`; lists are used.
     #[doc(alias = "IsWatchListSemanticsUnSupported")]
     fn can_stream_lists(&self) -> bool {
         false
     }
 
-    /// Returns whether an object with this metadata is among those that are listed and watched; `true` where that can't be
-    /// told. Default: `true`.
+    /// Returns whether an object with this metadata is in the scope; `true` if that is unknown. Default: `true`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         let _ = object;
         true
     }
 
-    /// Returns what lists and watches the same objects with nothing of them but their metadata, at a fraction of the
-    /// cost. Default: `None`, and whoever wants metadata takes whole objects.
+    /// Returns a source of the same objects with their metadata only, which costs much less. Default: `None`; callers then
+    /// list whole objects.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         None
     }
 
-    /// Returns what lists nothing but the metadata of the object with this key, whether or not selectors match the object:
-    /// for reading the current state of one object. Default: `None`, which means unsupported.
+    /// Returns a source of the metadata of the object with this key, whether or not selectors match the object. It serves to
+    /// read the current state of one object. Default: `None`; it is not supported.
     fn only(&self, object: &ObjectKey) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let _ = object;
         None
     }
 
-    /// Returns what makes the like of this for single namespaces, if each is to be listed and watched on its own, and
-    /// whoever runs this says which. Default: `None`, this is listed and watched as a whole.
+    /// Returns a function that creates the source of one namespace, if each namespace is watched separately and the caller
+    /// selects the namespaces. Default: `None`; this source is listed and watched as a whole.
     fn namespace_by_namespace(&self) -> Option<InNamespace<K>> {
         None
     }
@@ -67,26 +65,26 @@ pub trait ListerWatcher<K>: Send + Sync + 'static {
     /// Starts a list and returns its parts as they arrive. The last part is [`ListPart::End`].
     ///
     /// # Errors
-    /// Those of the request. Once parts flow, errors come in the stream, and end it.
+    /// Those of the request. Later errors are the last item of the stream.
     ///
     /// # Cancel safety
-    /// Dropping the future or the stream gives the list up.
+    /// Dropping the future or the stream cancels the list.
     async fn list(&self, options: ListOptions) -> Result<ListStream<K>, ListWatchError>;
 
-    /// Starts a watch and returns its events as they arrive, in batches as large as what came in one piece.
+    /// Starts a watch and returns its events as they arrive. A batch has the events that arrived together.
     ///
-    /// The stream ends where the server closes the watch in good order, and yields [`ListWatchError::Interrupted`]
-    /// where it breaks off.
+    /// The stream ends when the server closes the watch properly. Otherwise its last item is
+    /// [`ListWatchError::Interrupted`].
     ///
     /// # Errors
-    /// Those of the request. Once events flow, errors come in the stream, and end it.
+    /// Those of the request. Later errors are the last item of the stream.
     ///
     /// # Cancel safety
-    /// Dropping the future or the stream gives the watch up.
+    /// Dropping the future or the stream cancels the watch.
     async fn watch(&self, options: WatchOptions) -> Result<WatchStream<K>, ListWatchError>;
 }
 
-/// Makes what lists and watches a namespace.
+/// Creates the source of one namespace.
 pub type InNamespace<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
 
 /// The parts of a list as they arrive.
@@ -98,94 +96,94 @@ pub type WatchStream<K> = BoxStream<'static, Result<Vec<WatchEvent<K>>, ListWatc
 /// A part of a list.
 #[derive(Debug)]
 pub enum ListPart<K> {
-    /// Some of its items, in order. An item that can't be decoded is in its place as [`RejectedObject`].
+    /// Some items, in order. An item that can't be decoded is a [`RejectedObject`].
     Items(Vec<Result<OwnedObject<K>, RejectedObject>>),
-    /// Its end.
+    /// The end of the list or page.
     End(ListEnd),
 }
 
-/// What is known at the end of a list, or of a page of it.
+/// The end of a list, or of a page of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListEnd {
     /// The resource version of the list as a whole.
     pub resource_version: ResourceVersion,
-    /// Where the next page starts, if this is not the last.
+    /// The token for the next page; `None` for the last page.
     pub continue_token: Option<String>,
-    /// How many items the following pages hold, if the server said so.
+    /// The number of items on the following pages, if the server returned it.
     pub remaining_item_count: Option<u64>,
 }
 
-/// What a watch reports.
+/// An event of a watch.
 #[derive(Debug)]
 pub enum WatchEvent<K> {
     /// A new object, or one that now matches the selectors.
     Added(OwnedObject<K>),
     /// A new version of an object.
     Modified(OwnedObject<K>),
-    /// An object that is gone, or no longer matches the selectors; its last state with the resource version of the
+    /// An object was deleted, or no longer matches the selectors. It has its last state, and the resource version of the
     /// deletion.
     Deleted(OwnedObject<K>),
-    /// No change, but the server has come this far.
+    /// The server has sent all changes up to a resource version.
     Bookmark(Bookmark),
-    /// The watch failed; it ends with this.
+    /// The watch failed. This is its last event.
     Error(Box<Status>),
     /// An event whose object can't be decoded.
     RejectedObject {
         /// What happened to the object.
         kind: RejectedKind,
-        /// What is known of it.
+        /// The readable part of the object.
         object: RejectedObject,
     },
 }
 
-/// A mark in a watch stream without a change.
+/// A watch event that carries a resource version and no change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bookmark {
-    /// How far the server has come.
+    /// The version up to which all changes have been sent.
     pub resource_version: ResourceVersion,
-    /// Whether all objects that existed at the start of a streaming list have now been sent.
+    /// Whether this bookmark ends the initial events of a streaming list.
     pub initial_events_end: bool,
 }
 
-/// What a watch reported of an object that couldn't be decoded.
+/// The watch event of an object that couldn't be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectedKind {
-    /// It was added or modified: the state that is held of it is out of date from here on.
+    /// The object was added or modified, so the stored state is out of date.
     Changed,
-    /// It was deleted.
+    /// The object was deleted.
     Deleted,
-    /// The event itself is of an unknown type, or isn't an event.
+    /// The event has an unknown type, or isn't an event.
     Unknown,
 }
 
-/// An object that can't be decoded, or that a transform refused; what is known of it.
+/// An object that could not be decoded, or for which a transform failed.
 ///
-/// The error names fields and positions, never the object's content.
+/// The error contains names of fields and positions, never content of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedObject {
-    /// Its key, if its metadata could be read.
+    /// The key, if the metadata could be read.
     pub key: Option<ObjectKey>,
-    /// Its resource version, empty if its metadata couldn't be read.
+    /// The resource version; empty if the metadata could not be read.
     pub resource_version: ResourceVersion,
-    /// What is wrong with it.
+    /// The reason.
     pub error: String,
 }
 
-/// What to list.
+/// The options of a list request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListOptions {
-    /// `None`: the newest state, asked of a quorum. `0`: whatever the server has at hand. Another: see
+    /// `None`: the newest state, from a quorum read. `0`: any state, from the server's cache. Other versions: see
     /// `resource_version_match`.
     pub resource_version: Option<ResourceVersion>,
-    /// How `resource_version` is meant; `None` leaves it to the server's rules.
+    /// The meaning of `resource_version`; `None`: the server's default.
     pub resource_version_match: Option<ResourceVersionMatch>,
-    /// How many items a page has at most; `None` for all in one.
+    /// The maximum number of items on a page; `None`: one page.
     pub limit: Option<u32>,
-    /// Where to go on, from [`ListEnd::continue_token`].
+    /// The token of the page before, from [`ListEnd::continue_token`].
     pub continue_token: Option<String>,
 }
 
-/// How the resource version of a list is meant.
+/// The meaning of the resource version of a list request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceVersionMatch {
     /// A state at least as new.
@@ -194,16 +192,16 @@ pub enum ResourceVersionMatch {
     Exact,
 }
 
-/// What to watch.
+/// The options of a watch request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchOptions {
-    /// Events after this version are sent; empty: synthetic events for what exists come first.
+    /// The server sends events after this version. Empty: it first sends an event for each existing object.
     pub resource_version: ResourceVersion,
-    /// After how long the server ends the watch; sent in whole seconds.
+    /// The time after which the server ends the watch; sent in whole seconds.
     pub timeout: Duration,
     /// Whether the server may send bookmarks.
     pub allow_bookmarks: bool,
-    /// Whether to start with an event for each object that exists, ended by an annotated bookmark: a streaming list.
+    /// Whether to request a streaming list: an event for each existing object, then an annotated bookmark.
     pub send_initial_events: bool,
 }
 

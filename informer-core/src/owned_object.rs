@@ -1,7 +1,7 @@
-//! [`OwnedObject`]: an object that has just come from its source and is still one hand's own.
+//! [`OwnedObject`]: a newly decoded object with a single owner.
 //!
-//! Objects are large: a pod is 2.4 KB with all of its fields empty. So they are put where they stay as soon as they are
-//! decoded, and from there on only the handle is moved. client-go's sources make pointers for the same reason.
+//! Objects are large: a pod without content has 2.4 KB. So an object is decoded into its final place in memory, and only the
+//! handle is moved. client-go's sources create pointers for the same reason.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use crate::cached::Inner;
 use crate::{Cached, ObjectKey, ResourceVersion, Uid};
 
-/// An object in the memory in which it will be [`Cached`], but with one owner, who may still change it.
+/// An object in its final place in memory, with one owner who can change it, until it becomes a [`Cached`].
 ///
-/// That is what a [`ListerWatcher`](crate::ListerWatcher) hands over. It is made of the object with `into()`, best where
-/// the object is made, and dereferences to it.
+/// A [`ListerWatcher`](crate::ListerWatcher) returns objects in this form. `object.into()` creates one. It dereferences to the
+/// object.
 ///
 /// ```
 /// use informer_core::{OwnedObject, WatchEvent};
@@ -22,31 +22,30 @@ use crate::{Cached, ObjectKey, ResourceVersion, Uid};
 /// let mut pod = OwnedObject::new(Pod::default());
 /// pod.metadata.name = Some("nginx".into());
 /// let event = WatchEvent::Added(pod);
-/// // Or, where the object is there already:
+/// // Or from an existing object:
 /// let event = WatchEvent::Added(Pod::default().into());
 /// ```
 pub struct OwnedObject<K> {
-    /// The only handle: it is given away with the whole of this, and there are no weak ones.
+    /// The only handle; there are no weak ones.
     inner: Arc<Inner<K>>,
 }
 
 impl<K> OwnedObject<K> {
-    /// Puts an object where it will stay.
+    /// Moves an object to its final place in memory.
     #[must_use]
     pub fn new(object: K) -> Self {
         let key = ObjectKey::placeholder();
         Self { inner: Arc::new(Inner::new(key, ResourceVersion::empty(), Uid::default(), object)) }
     }
 
-    /// Makes it an object that is shared from here on, with all that tells it from others given by the caller. The
-    /// object stays where it is.
+    /// Turns it into a shared object with the given identity, without moving the object.
     #[must_use]
     pub fn into_cached(mut self, key: ObjectKey, resource_version: ResourceVersion, uid: Uid) -> Cached<K> {
         self.inner_mut().identify(key, resource_version, uid);
         Cached::from_inner(self.inner)
     }
 
-    /// Takes the object out again.
+    /// Returns the object.
     #[must_use]
     pub fn into_inner(self) -> K {
         the_only(Arc::into_inner(self.inner)).into_object()
@@ -57,7 +56,7 @@ impl<K> OwnedObject<K> {
     }
 }
 
-/// What only the owner of the only handle gets, which a fresh object always is.
+/// Unwraps the result of an operation that only fails for shared objects.
 fn the_only<T>(inner: Option<T>) -> T {
     inner.expect("a fresh object has one handle")
 }

@@ -1,12 +1,12 @@
-//! [`Packed`]: an object that is held in fewer bytes than it takes as itself, until somebody looks at it.
+//! [`Packed`]: an encoded object, which is decoded on first use.
 //!
-//! A decoded object is several times the size of its text: a hundred small allocations for a pod. Where most objects of a
-//! cache are never looked at, holding the text and decoding it on demand is the better deal.
+//! A decoded object is several times the size of its text: a pod has a hundred small allocations. If most objects of a cache
+//! are never read, the encoded form saves memory.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-/// An object in another form, from which it is made when it is looked at for the first time.
+/// An encoded object, which is decoded on first use.
 pub struct Packed<K> {
     bytes: Box<[u8]>,
     unpack: fn(&[u8]) -> K,
@@ -14,14 +14,14 @@ pub struct Packed<K> {
 }
 
 impl<K> Packed<K> {
-    /// Holds an object as these bytes, of which `unpack` makes it. It is called once at most, by whoever looks at the
-    /// object first, and what it returns is kept beside the bytes from then on. It must not fail: try it out before.
+    /// Stores an object as these bytes. `unpack` decodes the object on first use, and is called at most once; the decoded
+    /// object is then kept beside the bytes. `unpack` must not fail, so try it before.
     #[must_use]
     pub fn new(bytes: Vec<u8>, unpack: fn(&[u8]) -> K) -> Self {
         Self { bytes: bytes.into(), unpack, object: OnceLock::new() }
     }
 
-    /// Returns whether somebody has looked at the object, so that it is held in both forms.
+    /// Returns whether the object has been decoded, so that both forms are in memory.
     #[must_use]
     pub fn is_unpacked(&self) -> bool {
         self.object.get().is_some()
@@ -37,7 +37,7 @@ impl<K> Packed<K> {
     }
 }
 
-/// Shows how large it is, never what is in it: it may be a Secret.
+/// Shows the size, never the content: it can be a Secret.
 impl<K> fmt::Debug for Packed<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Packed({} bytes)", self.bytes.len())

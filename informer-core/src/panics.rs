@@ -1,4 +1,4 @@
-//! Takes apart the payload of a caught panic.
+//! Reads the message of a caught panic.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,8 +1,8 @@
-//! [`ReflectorStore`]: what a reflector needs of whatever it keeps up to date.
+//! [`ReflectorStore`]: the destination of a reflector's objects.
 //!
-//! Mostly that is a [`DeltaFifo`](crate::DeltaFifo) with a store behind it; it can be a store itself. client-go:
-//! `ReflectorStore` of tools/cache/reflector.go, with one call per object; here one call carries all that arrived in
-//! one piece, and says which state of the server it leads to.
+//! Usually it is a [`DeltaFifo`](crate::DeltaFifo); it can be a store itself. client-go: `ReflectorStore` of
+//! tools/cache/reflector.go, with one call per object. Here, one call carries all changes that arrived together, and the
+//! resource version that they lead to.
 
 use std::any::Any;
 
@@ -10,37 +10,36 @@ use futures::future::BoxFuture;
 
 use crate::{Cached, Delta, ObjectKey, ResourceVersion};
 
-/// Receives what a reflector learns, in the server's order, from one task.
+/// Receives a reflector's changes and lists in the server's order, from one task.
 pub trait ReflectorStore<K>: Send + Sync + 'static {
-    /// Takes changes that a watch reported. With them, everything up to `resource_version` has been reported.
+    /// Applies changes of a watch. They include all changes up to `resource_version`, which is empty if it is unknown.
     ///
-    /// Without changes this is a bookmark. `resource_version` is empty if nothing can be said of it.
+    /// Without changes, this is a bookmark.
     #[doc(alias = "Bookmark")]
     fn apply(&self, changes: Vec<Delta<K>>, resource_version: &ResourceVersion);
 
-    /// Takes a part of a list that is still arriving, and returns the handles by which [`replace`](Self::replace) will
-    /// name these objects.
+    /// Receives a part of a list that is still arriving, and returns the handles that [`replace`](Self::replace) will get for
+    /// these objects.
     ///
-    /// An object that is known in the same version is returned as the known handle, so that its copy is freed here and
-    /// not only when the list has ended. A store that has never had a complete list may take in the rest at once: nobody
-    /// takes it for complete, and what the list says in the end is told by [`replace`](Self::replace). Later lists may
-    /// break off and must then have changed nothing. If one does, `replace` is not called for it; the next list begins
-    /// from its start, and in the meantime what was taken in of a first list counts as known.
+    /// For an unchanged object, this can return the known handle; then the copy is freed now and not at the end of the list.
+    /// During the initial list, a store can add the other objects at once. Later lists must not change anything before
+    /// `replace`, because a list can fail. After a failure, `replace` is not called, and the next list starts from its
+    /// beginning; objects of an initial list that were added stay known.
     ///
-    /// Default: returns what it was given, which is always right.
+    /// Default: returns `objects`, which is always correct.
     fn list_part(&self, objects: Vec<Cached<K>>) -> Vec<Cached<K>> {
         objects
     }
 
-    /// Takes the complete state at one resource version, as a list reported it.
+    /// Applies a complete list.
     ///
-    /// Its objects have been through [`list_part`](Self::list_part), if they come from a reflector.
+    /// A reflector has passed its objects through [`list_part`](Self::list_part) before.
     fn replace(&self, replacement: Replacement<K>);
 
-    /// Returns what to wait for before the next [`apply`](Self::apply) or [`list_part`](Self::list_part), if so much
-    /// waits to be processed that there is no room for more. Default: there always is.
+    /// Returns a future to await before the next [`apply`](Self::apply) or [`list_part`](Self::list_part), if too many changes
+    /// are unprocessed. Default: `None`.
     ///
-    /// While a reflector waits it reads nothing, so that the server waits too, and memory stays bounded.
+    /// While the reflector waits, it reads nothing from the server, so memory stays bounded.
     fn wait_for_room(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }
@@ -49,31 +48,31 @@ pub trait ReflectorStore<K>: Send + Sync + 'static {
 /// The complete state of a resource at one resource version.
 #[derive(Debug)]
 pub struct Replacement<K> {
-    /// Every object that could be taken in.
+    /// The listed objects, without quarantined ones.
     pub objects: Vec<Cached<K>>,
-    /// Keys of objects that exist but couldn't be decoded: they are not to be taken as deleted.
+    /// Keys of quarantined objects. They exist, so they must not be deleted.
     pub quarantined: Vec<ObjectKey>,
-    /// Whether every object that exists is in one of these; if not, because one could not even be named, nothing is to
-    /// be taken as deleted.
+    /// Whether all existing objects are in one of these. It is `false` if a quarantined object has no readable key; then no
+    /// object must be deleted.
     pub complete: bool,
-    /// The resource version of the state as a whole.
+    /// The resource version of the list.
     pub resource_version: ResourceVersion,
 }
 
-/// What a [`DeltaFifo`](crate::DeltaFifo) asks of the store behind it: what is known already.
+/// The store of a [`DeltaFifo`](crate::DeltaFifo)'s consumer, as the queue reads it.
 ///
-/// The queue calls [`known`](Self::known) while it is locked, so that must not wait for the queue. client-go:
+/// The queue calls [`known`](Self::known) under its lock, so an implementation must not wait for the queue. client-go:
 /// `KnownObjects` (`KeyListerGetter`) of `tools/cache/delta_fifo.go`.
 #[doc(alias = "KeyListerGetter")]
 pub trait KnownObjects<K>: Send + Sync + 'static {
-    /// Returns the object that is known under `key`.
+    /// Returns the object with this key.
     fn known(&self, key: &ObjectKey) -> Option<Cached<K>>;
 
-    /// Calls `visit` for every known object, in one consistent state. Returns what holds that state, if that is more
-    /// than a lock, to be dropped when no lock is held: objects that have changed meanwhile go with it.
+    /// Calls `visit` for every known object of one consistent state. An implementation that reads a snapshot returns it; the
+    /// caller drops the snapshot, and the objects that only it retains, while no lock is held.
     fn for_each_known(&self, visit: &mut dyn FnMut(&Cached<K>)) -> Option<Box<dyn Any + Send>>;
 
-    /// As [`for_each_known`](Self::for_each_known), for the objects of one namespace. Default: looks at all.
+    /// As [`for_each_known`](Self::for_each_known), for the objects of one namespace. Default: filters all objects.
     fn for_each_known_in(
         &self,
         namespace: &str,

@@ -1,17 +1,16 @@
-//! [`ResourceVersion`]: the server's version of an object or of a list, and when two of them can be compared.
+//! [`ResourceVersion`]: the server's version of an object or of a list.
 //!
-//! Comparison follows KEP-5504 (`CompareResourceVersion` of apimachinery): decimal numbers without leading zeros, of
-//! any length, compared by length and then byte by byte. Some aggregated API servers use other texts; those are carried
-//! faithfully, but have no order.
+//! Versions are compared as KEP-5504 requires (`CompareResourceVersion` of apimachinery): decimal numbers without leading
+//! zeros, of any length. Some aggregated API servers use other texts, which are kept unchanged and have no order.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// A resource version as the server gave it.
+/// A resource version, with the server's text.
 ///
-/// Two versions are equal if their texts are equal. They have an order only if [`compare`](Self::compare) says so, and
-/// that order only means something between objects of one resource.
+/// Two versions are equal if their texts are equal. [`compare`](Self::compare) returns their order, if they have one; it is
+/// meaningful only within one resource.
 ///
 /// ```
 /// use std::cmp::Ordering;
@@ -28,13 +27,13 @@ pub struct ResourceVersion(Repr);
 enum Repr {
     #[default]
     Empty,
-    /// Canonical decimals that fit; etcd's revisions, so nearly all there are.
+    /// A canonical decimal that fits. etcd's revisions are such numbers.
     Number(u64),
     Text(Arc<str>),
 }
 
 impl ResourceVersion {
-    /// Returns the empty version, which an object has before the server has seen it.
+    /// Returns the empty version, which an object has before it is created on the server.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
@@ -46,8 +45,8 @@ impl ResourceVersion {
         self.0 == Repr::Empty
     }
 
-    /// Compares two versions of one resource, or returns `None` where they can't be compared: if either is empty, `0`,
-    /// or not a decimal number without leading zeros.
+    /// Compares two versions of one resource. Returns `None` if either is empty, `0`, or not a decimal number without leading
+    /// zeros.
     #[must_use]
     #[doc(alias = "CompareResourceVersion")]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
@@ -74,14 +73,14 @@ impl ResourceVersion {
         self.compare(other).is_some_and(Ordering::is_gt)
     }
 
-    /// Returns whether this version can be compared at all.
+    /// Returns whether this version can be compared with others.
     #[must_use]
     pub fn is_comparable(&self) -> bool {
         self.compare(self).is_some()
     }
 }
 
-/// A decimal number above zero, written as the server writes it.
+/// Returns whether a text is a decimal number above zero without leading zeros.
 fn is_canonical_decimal(text: &str) -> bool {
     text.starts_with(|first: char| matches!(first, '1'..='9'))
         && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -93,7 +92,7 @@ impl From<&str> for ResourceVersion {
             return Self::empty();
         }
         match text.parse::<u64>() {
-            // "+1" and "007" parse too, but must come back out as they came in.
+            // "+1" and "007" parse, too, but their texts must be kept.
             Ok(number) if text == "0" || is_canonical_decimal(text) => Self(Repr::Number(number)),
             _ => Self(Repr::Text(text.into())),
         }

@@ -1,7 +1,7 @@
-//! [`parse_selector`]: label selectors as text, as kubectl and the API server read them.
+//! [`parse_selector`]: parses label selectors as kubectl and the API server do.
 //!
-//! The grammar is that of `labels.Parse` (apimachinery, pkg/labels/selector.go). Where values are missing, an empty
-//! value is meant: `x in (a,)` selects `a` and the empty value, `x in ()` only the latter.
+//! The grammar is that of `labels.Parse` (apimachinery, pkg/labels/selector.go). A missing value is the empty value:
+//! `x in (a,)` selects `a` and the empty value, `x in ()` only the latter.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,7 @@ use kube_core::{Expression, Selector};
 
 use crate::SelectorError;
 
-/// Reads a label selector, such as `app=web,tier!=cache,env in (prod, stage),!canary`.
-///
-/// An empty text selects everything.
+/// Parses a label selector such as `app=web,tier!=cache,env in (prod, stage),!canary`. An empty text selects everything.
 ///
 /// ```
 /// use informer_core::parse_selector;
@@ -22,7 +20,7 @@ use crate::SelectorError;
 /// ```
 ///
 /// # Errors
-/// [`SelectorError::Syntax`] if the text is no selector, or has a key or value that no label can have;
+/// [`SelectorError::Syntax`] if the text is no selector, or contains an invalid label key or value;
 /// [`SelectorError::Unsupported`] for `>` and `<`, which kube's [`Selector`] can't express.
 #[doc(alias = "Parse")]
 pub fn parse_selector(text: &str) -> Result<Selector, SelectorError> {
@@ -41,7 +39,7 @@ pub fn parse_selector(text: &str) -> Result<Selector, SelectorError> {
     Ok(requirements.into_iter().collect())
 }
 
-/// The text that is still to be read, and all of it for messages.
+/// The rest of the text, and the whole text for messages.
 struct Tokens<'a> {
     text: &'a str,
     ahead: &'a str,
@@ -52,7 +50,7 @@ fn is_symbol(character: char) -> bool {
 }
 
 impl<'a> Tokens<'a> {
-    /// Takes the next token: an operator, a bracket, a comma, or a word.
+    /// Returns the next token: an operator, a bracket, a comma, or a word.
     fn next(&mut self) -> Option<&'a str> {
         let text = self.ahead.trim_start_matches([' ', '\t', '\r', '\n']);
         let first = text.chars().next()?;
@@ -100,7 +98,7 @@ impl<'a> Tokens<'a> {
         })
     }
 
-    /// The value after `=`; nothing stands for the empty one.
+    /// Parses the value after `=`. A missing value is the empty one.
     fn value(&mut self) -> Result<String, SelectorError> {
         match self.peek() {
             None | Some(",") => Ok(String::new()),
@@ -112,7 +110,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// The values in brackets after `in`.
+    /// Parses the values in brackets after `in`.
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorError> {
         match self.next() {
             Some("(") => {}
@@ -139,7 +137,7 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Letters, digits, `-`, `_` and `.`, at most 63, with a letter or digit at both ends.
+/// Returns whether a text has at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
 fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
@@ -151,7 +149,7 @@ fn is_value(text: &str) -> bool {
     text.is_empty() || is_name(text)
 }
 
-/// A name, or one behind a DNS subdomain and a slash.
+/// Returns whether a text is a name, optionally after a DNS subdomain and a slash.
 fn is_key(text: &str) -> bool {
     let is_label = |part: &str| {
         let is_end = |byte: Option<&u8>| byte.is_some_and(|byte| *byte != b'-');

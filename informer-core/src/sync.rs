@@ -1,7 +1,6 @@
-//! The locks and wake-ups of this crate, in one place, so that loom can put its own in their stead.
+//! The locks and wake-ups of this crate: those of `parking_lot` and tokio.
 //!
-//! Ordinarily they are `parking_lot`'s and tokio's. Under `--cfg informer_loom` they are models of those, by which
-//! `tests/loom.rs` tries every order in which threads can meet at them.
+//! With `--cfg informer_loom` they are models, and `tests/loom` runs all interleavings of threads.
 
 #[cfg(not(informer_loom))]
 mod real {
@@ -10,8 +9,7 @@ mod real {
     pub(crate) use parking_lot::Mutex;
     pub(crate) use tokio::sync::Notify;
 
-    /// Set once, for ever; can be asked for and awaited by many.
-    // A cancellation token is exactly that.
+    /// A flag that is set once and can be awaited. It is a cancellation token.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Latch(CancellationToken);
 
@@ -30,7 +28,7 @@ mod real {
     }
 }
 
-/// Models of what `real` has: the same promises, kept with loom's primitives in the simplest way.
+/// Models of the types in `real`, made of loom's primitives.
 #[cfg(informer_loom)]
 mod model {
     use std::future::Future;
@@ -56,8 +54,8 @@ mod model {
         }
     }
 
-    /// What `tokio::sync::Notify` promises: a permit is kept if nobody waits, and passed on if whom it was given to is
-    /// dropped; `notify_waiters` wakes every `Notified` that exists.
+    /// A model of `tokio::sync::Notify`: a permit is stored if no task waits; an unused permit passes to the next waiter;
+    /// `notify_waiters` wakes every existing `Notified`.
     #[derive(Debug, Default)]
     pub(crate) struct Notify(Mutex<Waiters>);
 
@@ -68,7 +66,7 @@ mod model {
         broadcasts: u64,
         next: u64,
         waiting: Vec<(u64, Waker)>,
-        /// Who has been given a permit and not been polled since.
+        /// Waiters that have a permit and were not polled since.
         chosen: Vec<u64>,
     }
 
@@ -161,7 +159,7 @@ mod model {
         }
     }
 
-    /// Set once, for ever; can be asked for and awaited by many.
+    /// A flag that is set once and can be awaited.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Latch(Arc<(Mutex<bool>, Notify)>);
 

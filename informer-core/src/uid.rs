@@ -1,11 +1,11 @@
-//! [`Uid`]: the server's identity of one life of an object, held in sixteen bytes where it is a UUID.
+//! [`Uid`]: the server's unique identity of an object. A UUID takes sixteen bytes.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The UID that the server gave an object, or nothing where it gave none.
+/// The UID of an object; empty if the server set none.
 ///
-/// An object that is deleted and created again under its name has a new UID.
+/// An object that is deleted and created again with the same name has another UID.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Uid(Repr);
 
@@ -25,7 +25,7 @@ impl Uid {
     }
 }
 
-/// What each lower-case hexadecimal digit is worth; more than 15 for all else.
+/// The value of each lower-case hexadecimal digit; more than 15 for other bytes.
 const NIBBLES: [u8; 256] = {
     let mut nibbles = [u8::MAX; 256];
     let mut value = 0;
@@ -36,10 +36,10 @@ const NIBBLES: [u8; 256] = {
     nibbles
 };
 
-/// Where the two digits of each byte begin.
+/// The position of the two digits of each byte.
 const DIGITS: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
-/// Reads the one spelling that [`Uid`]'s `Display` writes; anything else stays text, so that it comes back unchanged.
+/// Parses the form that [`Uid`]'s `Display` writes. Other forms stay text, so that they are returned unchanged.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
     if [8, 13, 18, 23].iter().any(|dash| text[*dash] != b'-') {

@@ -1,6 +1,4 @@
-//! [`AsyncEventHandler`]: a handler that may wait.
-//!
-//! client-go has no counterpart: there, a handler that waits blocks its goroutine.
+//! [`AsyncEventHandler`]: a handler with async methods. client-go has no counterpart.
 
 use std::sync::Arc;
 
@@ -8,15 +6,14 @@ use async_trait::async_trait;
 
 use crate::{Cached, Deleted, Event};
 
-/// Hears of every change of the objects of an informer, as an [`EventHandler`](crate::EventHandler) does, and may wait
-/// for something before it takes the next one.
+/// Receives every change of an informer's objects, like an [`EventHandler`](crate::EventHandler), in async methods.
 ///
-/// Calls come one at a time; for each object an add first, then updates, then a delete or release (I4). What happens meanwhile
-/// waits, beyond the handler's threshold as one event per key. A handler that panics, before its first await or after
-/// any, is not called again for that event, but is for the next ones.
+/// Calls are made one at a time; for each object an add first, then updates, then a delete or release (I4). Meanwhile, further
+/// events wait; above the handler's threshold they are coalesced to one event per key. A call that panics is not repeated; the
+/// next event is delivered.
 ///
-/// When the handler is removed or its informer stops, a call that is under way is dropped where it next waits, so that
-/// nobody waits for what it waits for (I12). What must not be left half done belongs into a task of its own.
+/// When the handler is removed or its informer stops, a running call is dropped at its next await, so that no shutdown waits
+/// for it (I12). Work that must complete belongs in a task of its own.
 ///
 /// ```
 /// use async_trait::async_trait;
@@ -36,8 +33,7 @@ use crate::{Cached, Deleted, Event};
 #[doc(alias = "ResourceEventHandler")]
 #[async_trait]
 pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
-    /// Called when an object appears. `is_in_initial_list` tells objects that existed before the handler began to
-    /// listen from those that came later.
+    /// Called when an object is added. `is_in_initial_list` is `true` for objects that existed when the handler was added.
     ///
     /// # Cancel safety
     /// The future is dropped at an await if the handler is removed or the informer stops.
@@ -45,8 +41,7 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
         let _ = (object, is_in_initial_list);
     }
 
-    /// Called when an object has a new version. Versions between may have been skipped, and at a resync both are the
-    /// same.
+    /// Called when an object has a new version. Versions in between can be skipped. At a resync, both objects are the same.
     ///
     /// # Cancel safety
     /// The future is dropped at an await if the handler is removed or the informer stops.
@@ -54,7 +49,7 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
         let _ = (old, new);
     }
 
-    /// Called when an object is gone.
+    /// Called when an object has been deleted.
     ///
     /// # Cancel safety
     /// The future is dropped at an await if the handler is removed or the informer stops.
@@ -62,8 +57,8 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
         let _ = object;
     }
 
-    /// Called when an object is no longer followed, because its namespace isn't; see
-    /// [`EventHandler::on_release`](crate::EventHandler::on_release), also for why this does nothing by default.
+    /// Called when an object is released, because its namespace is no longer watched; see
+    /// [`EventHandler::on_release`](crate::EventHandler::on_release), also for the reason why the default does nothing.
     ///
     /// # Cancel safety
     /// The future is dropped at an await if the handler is removed or the informer stops.
@@ -71,15 +66,15 @@ pub trait AsyncEventHandler<K: Send + Sync + 'static>: Send + Sync + 'static {
         let _ = object;
     }
 
-    /// Returns whether the handler would go wrong if an update came with the new state in the place of the old one; then
-    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) is ignored. Default: no. Asked
-    /// once, when the handler is added.
+    /// Returns whether `on_update` needs the previous object; then
+    /// [`HandlerOptions::coalesce_drops_old`](crate::HandlerOptions::coalesce_drops_old) is ignored. Called once, when the
+    /// handler is added. Default: `false`.
     fn needs_old_states(&self) -> bool {
         false
     }
 }
 
-/// Returns one event to the method of the handler that is for it. Dropping the future gives the call up.
+/// Calls the handler's method for an event.
 pub(crate) async fn dispatch_async<K: Send + Sync + 'static>(
     handler: &dyn AsyncEventHandler<K>,
     event: &Event<K>,

@@ -11,7 +11,7 @@ type OnUpdate<K> = Box<dyn Fn(&Cached<K>, &Cached<K>) + Send + Sync>;
 type OnDelete<K> = Box<dyn Fn(&Deleted<K>) + Send + Sync>;
 type OnRelease<K> = Box<dyn Fn(&Cached<K>) + Send + Sync>;
 
-/// An [`EventHandler`] made of closures; those that are left out do nothing.
+/// An [`EventHandler`] made of closures. Events without a closure are ignored.
 ///
 /// ```
 /// use informer_core::Handlers;
@@ -33,35 +33,34 @@ pub struct Handlers<K> {
 }
 
 impl<K> Handlers<K> {
-    /// Returns a handler that does nothing yet.
+    /// Returns a handler without closures.
     #[must_use]
     pub fn new() -> Self {
         Self { add: None, update: None, delete: None, release: None }
     }
 
-    /// Sets what is called when an object appears.
+    /// Sets the closure for added objects: [`EventHandler::on_add`].
     #[must_use]
     pub fn on_add(mut self, f: impl Fn(&Cached<K>, bool) + Send + Sync + 'static) -> Self {
         self.add = Some(Box::new(f));
         self
     }
 
-    /// Sets what is called when an object has a new version.
+    /// Sets the closure for updated objects: [`EventHandler::on_update`].
     #[must_use]
     pub fn on_update(mut self, f: impl Fn(&Cached<K>, &Cached<K>) + Send + Sync + 'static) -> Self {
         self.update = Some(Box::new(f));
         self
     }
 
-    /// Sets what is called when an object is gone.
+    /// Sets the closure for deleted objects: [`EventHandler::on_delete`].
     #[must_use]
     pub fn on_delete(mut self, f: impl Fn(&Deleted<K>) + Send + Sync + 'static) -> Self {
         self.delete = Some(Box::new(f));
         self
     }
 
-    /// Sets what is called when an object is no longer followed, because its namespace isn't:
-    /// [`EventHandler::on_release`].
+    /// Sets the closure for released objects: [`EventHandler::on_release`].
     #[must_use]
     pub fn on_release(mut self, f: impl Fn(&Cached<K>) + Send + Sync + 'static) -> Self {
         self.release = Some(Box::new(f));

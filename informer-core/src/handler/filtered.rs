@@ -1,16 +1,16 @@
-//! [`Filtered`]: a handler behind a filter.
+//! [`Filtered`]: a handler with a filter.
 //!
-//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. Unlike there, the filter never sees a
-//! tombstone, only objects.
+//! client-go: `FilteringResourceEventHandler` of tools/cache/controller.go. Unlike there, the filter is never called with a
+//! tombstone.
 
 use async_trait::async_trait;
 
 use crate::{AsyncEventHandler, Cached, Deleted, EventHandler};
 
-/// A handler, sync or async, that hears only of what concerns objects that a filter accepts.
+/// A handler, sync or async, that receives only the events of objects that a filter accepts.
 ///
-/// An update by which an object comes to match is passed on as an add, one by which it ceases to match as a delete. The
-/// filter has to answer the same for the same object each time.
+/// An update after which the object matches for the first time becomes an add; one after which it no longer matches becomes
+/// a delete. The filter must return the same result for the same object each time.
 #[doc(alias = "FilteringResourceEventHandler")]
 #[derive(Debug)]
 pub struct Filtered<F, H> {
@@ -19,7 +19,7 @@ pub struct Filtered<F, H> {
 }
 
 impl<F, H> Filtered<F, H> {
-    /// Puts `filter` before `handler`.
+    /// Returns a handler that calls `handler` for objects that `filter` accepts.
     #[must_use]
     pub fn new(filter: F, handler: H) -> Self {
         Self { filter, handler }
@@ -48,7 +48,7 @@ where
     }
 
     fn on_delete(&self, object: &Deleted<K>) {
-        if knew(&self.filter, object) {
+        if had_matched(&self.filter, object) {
             self.handler.on_delete(object);
         }
     }
@@ -59,7 +59,7 @@ where
         }
     }
 
-    /// Without the old state nobody could tell which updates cross the filter.
+    /// Returns `true`: without the old object, adds and deletes could not be told from updates.
     fn needs_old_states(&self) -> bool {
         true
     }
@@ -88,7 +88,7 @@ where
     }
 
     async fn on_delete(&self, object: &Deleted<K>) {
-        if knew(&self.filter, object) {
+        if had_matched(&self.filter, object) {
             self.handler.on_delete(object).await;
         }
     }
@@ -99,14 +99,13 @@ where
         }
     }
 
-    /// Without the old state nobody could tell which updates cross the filter.
+    /// Returns `true`: without the old object, adds and deletes could not be told from updates.
     fn needs_old_states(&self) -> bool {
         true
     }
 }
 
-/// Returns whether a handler behind the filter was told of an object that is gone. What it was told last decides; where
-/// that can't be said, the news goes out.
-fn knew<K>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
-    object.previous().or(object.last_known()).is_none_or(|told| filter(told))
+/// Returns whether the filter accepted the last object that the handler received; `true` if that is unknown.
+fn had_matched<K>(filter: impl Fn(&K) -> bool, object: &Deleted<K>) -> bool {
+    object.previous().or(object.last_known()).is_none_or(|last| filter(last))
 }

@@ -81,7 +81,10 @@ async fn i8_a_log_subscriber_may_look_at_the_status() {
     run.expect_notes(&["[!a !b and more]@7", "+a@8"]).await;
     let lines = log.lines.lock();
     assert_eq!(lines.len(), 4, "{lines:?}");
-    assert!(lines[3].starts_with("object is no longer quarantined") && lines[3].contains("key=a"), "{lines:?}");
+    assert!(
+        lines[3].starts_with("object is no longer quarantined") && lines[3].contains("key=a"),
+        "{lines:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
