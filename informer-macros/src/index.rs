@@ -114,7 +114,7 @@ impl Index {
             }
             (None, Some(with)) => {
                 let span = syn::spanned::Spanned::span(&with);
-                (Values::With(with), span, "what a function says".to_owned())
+                (Values::With(with), span, "the values of a function".to_owned())
             }
             (None, None) => {
                 let message = "the index has no source of values; \

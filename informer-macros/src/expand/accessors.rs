@@ -41,7 +41,7 @@ fn opens(model: &Model, place: &Place, names: &Names) -> TokenStream {
     let Model { door, vis, .. } = model;
     let Names { informers, group, version: version_type } = names;
     let Place { group_accessor, .. } = place;
-    let doc = format!(" Brings `factory.{group_accessor}()`, the informers of the group `{}`.", place.group);
+    let doc = format!(" Adds `factory.{group_accessor}()`, the informers of the group `{}`.", place.group);
     let group_doc = format!(" Returns the informers of the group `{}`.", place.group);
     let on_group = on_group(model, place, names);
     let version = version(model, place, names);
@@ -146,7 +146,7 @@ fn beside(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenStr
 fn group_of(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenStream {
     let Model { vis, .. } = model;
     let (informers, version_type, accessor) = (&names.informers, &names.version, &place.version_accessor);
-    let doc = format!(" Brings the informers of `{}` to those of its group.", api_version(place));
+    let doc = format!(" Adds the informers of `{}` to those of its group.", api_version(place));
     let version_doc = version_doc(place);
     let version = version(model, place, names);
     let on = projected(model, other, "Group")(quote!(<'a>));
@@ -213,7 +213,7 @@ fn built_in(model: &Model, place: &Place, names: &Names) -> TokenStream {
 fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) -> [TokenStream; 2] {
     let Model { door, vis, object, .. } = model;
     let (informers, accessor) = (&names.informers, &place.accessor);
-    let doc = format!(" Brings `{accessor}()` to the informers of `{}`.", api_version(place));
+    let doc = format!(" Adds `{accessor}()` to the informers of `{}`.", api_version(place));
     let accessor_doc = accessor_doc(model);
     let informers_trait = quote! {
         #[doc = #doc]

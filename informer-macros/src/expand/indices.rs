@@ -17,9 +17,8 @@ pub(super) fn indices(model: &Model) -> TokenStream {
     }
     let Model { object, door, vis, .. } = model;
     let name = format_ident!("{object}Indices");
-    let doc = format!(
-        " The indices of informers for [`{object}`]s. Where one is missing yet, its first use adds it."
-    );
+    let doc =
+        format!(" The indices of informers for [`{object}`]s. The first use of a missing index adds it.");
     let signatures = model.indices.iter().map(|index| signatures(model, index));
     let functions = model.indices.iter().map(|index| functions(model, index));
     quote! {
@@ -55,10 +54,11 @@ fn signatures(model: &Model, index: &Index) -> TokenStream {
     let Index { name, handle, description, .. } = index;
     let (value, sought) = (value(index), sought(index));
     let doc = format!(" Returns the objects that have this value in the index `{name}`: {description}.");
-    let handle_doc =
-        format!(" Returns the handle of the index `{name}`, for many queries and for other kinds of them.");
+    let handle_doc = format!(
+        " Returns the handle of the index `{name}`, for repeated queries and for other kinds of queries."
+    );
     let taken = format!(
-        " Where an index of other values was added under the name `{name}`, that one stays, this one is called otherwise in"
+        " If the store has an index `{name}` of another type, this index is registered under a longer name, and an error is"
     );
     quote! {
         #[doc = #doc]
@@ -68,7 +68,7 @@ fn signatures(model: &Model, index: &Index) -> TokenStream {
         #[doc = #handle_doc]
         ///
         #[doc = #taken]
-        /// the store, and that is logged.
+        /// logged.
         fn #handle(&self) -> #door::Index<#object, #value>;
     }
 }

@@ -36,12 +36,12 @@ pub(super) fn informer(model: &Model) -> TokenStream {
 fn without_factory(model: &Model) -> TokenStream {
     let Model { object, door, vis, .. } = model;
     let docs = [
-        format!(" Returns an informer for [`{object}`]s, with its indices, and the task that makes it live."),
-        " Paths that the derive prunes take the place of those of `list_watch`; its resync period counts where `options`"
+        format!(" Returns an informer for [`{object}`]s, with its indices, and the task that runs it."),
+        " The derive's pruned paths replace those of `list_watch`. Its resync period is the default where `options`"
             .to_owned(),
-        " has none.".to_owned(),
+        " sets none.".to_owned(),
         format!(" Returns an informer for [`{object}`]s from any source, with its indices, and its task."),
-        " The derive's resync period counts where `options` has none; what is pruned is up to the source.".to_owned(),
+        " The derive's resync period is the default where `options` sets none. The source decides about pruning.".to_owned(),
     ];
     let [first, second, third, from_first, from_second] = docs;
     quote! {
