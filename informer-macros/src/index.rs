@@ -11,7 +11,7 @@ use crate::mistake::{Mistakes, mistake};
 use crate::names::ident;
 
 /// The names of the store's own indices.
-const TAKEN: [&str; 2] = ["namespace", "labels"];
+const STORE_INDICES: [&str; 2] = ["namespace", "labels"];
 
 /// The methods of `SharedIndexInformer`, which would hide an index method of the same name.
 const METHODS: [&str; 32] = [
@@ -137,7 +137,7 @@ fn handle_name(name: &str) -> String {
 
 fn method_name(name: &LitStr) -> Result<Ident> {
     let text = name.value();
-    if TAKEN.contains(&text.as_str()) {
+    if STORE_INDICES.contains(&text.as_str()) {
         return Err(mistake(
             name.span(),
             format!("`{text}` is a built-in index of the store; choose another name"),

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn no_example_of_one_file_is_longer_than_120_lines() {
+    fn single_file_examples_have_at_most_120_lines() {
         for name in NAMES {
             let path = workspace::root().join("examples").join(name);
             if path.join("main.rs").is_file() {

@@ -39,7 +39,7 @@ fn formatted(code: TokenStream) -> String {
 }
 
 #[test]
-fn the_readme_shows_what_is_generated() {
+fn readme_contains_the_generated_code() {
     let item: TokenStream = README[place_of("derive")].parse().expect("the example is Rust");
     let text = formatted(derived(item).expect("the example is right"));
     let shown = place_of("generated");
@@ -54,7 +54,7 @@ fn the_readme_shows_what_is_generated() {
 }
 
 #[test]
-fn what_kube_says_is_not_said_again() {
+fn attribute_that_kube_sets_is_rejected() {
     let message = message(quote! {
         #[kube(group = "example.com", version = "v1", kind = "Thing", namespaced)]
         #[informer(cluster)]
@@ -67,7 +67,7 @@ fn what_kube_says_is_not_said_again() {
 }
 
 #[test]
-fn a_mistake_that_kube_reports_is_not_reported_twice() {
+fn mistake_in_kube_attribute_generates_nothing() {
     for attribute in [
         quote!(#[kube(group = "example.com", version = "v1")]),
         quote!(#[kube(group = 1, version = "v1", kind = "Thing")]),
@@ -79,7 +79,7 @@ fn a_mistake_that_kube_reports_is_not_reported_twice() {
 }
 
 #[test]
-fn attributes_that_are_only_for_kube_are_stepped_over() {
+fn other_kube_attributes_are_ignored() {
     let generated = derived(quote! {
         #[kube(group = "example.com", version = "v1", kind = "Thing", root = "Root", plural = "thingies", no_spec)]
         #[kube(status = a::Status, printcolumn(name = "A", json_path = ".a"), derive = "Default")]
@@ -91,7 +91,7 @@ fn attributes_that_are_only_for_kube_are_stepped_over() {
 }
 
 #[test]
-fn the_front_door_can_be_elsewhere() {
+fn crate_attribute_sets_the_path() {
     let generated = derived(quote! {
         #[informer(crate = my::door, group = "", version = "v1", kind = "Pod", namespaced)]
         #[informer(index(name = "by_a", path = "a.b"), index(name = "by_b", with = c))]

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_of_client_go_is_that_of_the_module() {
+    fn client_go_version_comes_from_go_mod() {
         let module = std::fs::read_to_string(workspace::root().join("xtask/clientgo/go.mod"));
         let module = module.expect("the module is there");
         assert!(client_go_version(&module).is_some_and(|version| version.starts_with("v0.")), "{module}");

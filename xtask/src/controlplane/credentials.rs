@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_the_servers_are_pointed_at_exist() {
+    fn credential_files_exist() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let credentials = Credentials::generate(dir.path()).expect("credentials");
         assert_ne!(credentials.admin_token, credentials.nobody_token);

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_asked_for_is_needed() {
+    fn options_determine_needed_programs() {
         assert_eq!(needed(&Options::default()), ["etcd", "kube-apiserver"]);
         let options = Options { with: vec![Extra::Kwok, Extra::Kubectl], ..Options::default() };
         assert_eq!(needed(&options), ["etcd", "kube-apiserver", "kubectl", "kwok"]);

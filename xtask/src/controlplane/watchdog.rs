@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_closed_pipe_kills_what_is_guarded_and_removes_the_folder() {
+    fn closed_pipe_kills_processes_and_removes_folder() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut guarded = Command::new("sleep").arg("600").spawn().expect("sleep starts");
         let mut watchdog = Watchdog::start(dir.path()).expect("sh starts");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn called_off_it_kills_nothing() {
+    fn dropped_watchdog_kills_nothing() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut guarded = Command::new("sleep").arg("600").spawn().expect("sleep starts");
         let mut watchdog = Watchdog::start(dir.path()).expect("sh starts");

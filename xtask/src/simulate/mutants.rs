@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_bug_can_still_be_put_in() {
+    fn every_mutant_matches_its_source_once() {
         for mutant in MUTANTS {
             let text = fs::read_to_string(workspace::root().join(mutant.file)).expect("the file is there");
             assert_eq!(text.matches(mutant.text).count(), 1, "{}, in {}", mutant.name, mutant.file);
