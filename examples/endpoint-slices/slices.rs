@@ -23,7 +23,7 @@ pub(crate) const MANAGER: &str = "endpoint-slices-example";
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// Maximum number of endpoints in a slice, as in Kubernetes.
-const MOST: usize = 100;
+const MAX_ENDPOINTS: usize = 100;
 
 /// Returns the service's selector, which is empty if something else manages the endpoints.
 pub(crate) fn selector(service: &Service) -> BTreeMap<String, String> {
@@ -47,7 +47,7 @@ pub(crate) fn desired<'a>(
     let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     let ports: Vec<_> = ports.filter_map(port).collect();
     let slice = |(n, endpoints): (usize, &[Endpoint])| slice(service, n, endpoints.to_vec(), ports.clone());
-    endpoints.chunks(MOST).enumerate().map(slice).collect()
+    endpoints.chunks(MAX_ENDPOINTS).enumerate().map(slice).collect()
 }
 
 /// Returns whether a slice equals the desired one.

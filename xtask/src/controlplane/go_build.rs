@@ -211,7 +211,7 @@ fn collect_go_files(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<(
 fn lock(folder: &Path, signals: &Signals) -> anyhow::Result<File> {
     let path = folder.join("lock");
     let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    let mut told = false;
+    let mut reported = false;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -220,9 +220,9 @@ fn lock(folder: &Path, signals: &Signals) -> anyhow::Result<File> {
                 return Err(error).with_context(|| format!("cannot lock {}", path.display()));
             }
         }
-        if !told {
+        if !reported {
             eprintln!("waiting for another build of the control plane");
-            told = true;
+            reported = true;
         }
         signals.pause(LOCK_POLL)?;
     }
