@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         promise.wait().await?;
     }
     assert!(maps.lister().namespace(&other).get("there").is_none());
-    while released.recv().await.ok_or("the informer runs")?.name() != "there" {}
+    while released.recv().await.ok_or("the informer has stopped")?.name() != "there" {}
 
     factory.shutdown().await;
     namespaces.delete(&other, &DeleteParams::background()).await?;

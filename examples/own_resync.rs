@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // Until the handler with the shortest period has received three resyncs of each object.
     for _ in 0..3 * maps.indexer().len() {
-        resyncs.recv().await.ok_or("the informer runs")?;
+        resyncs.recv().await.ok_or("the informer has stopped")?;
     }
     let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
     println!(

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_has_the_ready_pods_in_order_and_the_numbered_ports() {
+    fn slice_has_sorted_ready_pods_and_numbered_ports() {
         let slices = desired(&service(), &[pod(2, "True"), pod(3, "False"), pod(1, "True")]);
         let [slice] = &slices[..] else { panic!("{slices:?}") };
         let addresses = slice.endpoints.iter().flatten().map(|endpoint| endpoint.addresses[0].as_str());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn many_pods_are_in_several_slices_and_none_in_none() {
+    fn number_of_pods_determines_number_of_slices() {
         let pods: Vec<_> = (0..250).map(|n| pod(n, "True")).collect();
         let sizes =
             desired(&service(), &pods).into_iter().map(|slice| slice.endpoints.map_or(0, |e| e.len()));

@@ -157,11 +157,14 @@ impl World {
             Ok(!leader.is_empty())
         })
         .await?;
-        let place = processes.iter().position(|process| process.name == leader).ok_or("nobody leads")?;
+        let place = processes
+            .iter()
+            .position(|process| process.name == leader)
+            .ok_or("no process of this scenario leads")?;
         // The leader continues during this loop. The kill follows the last Deployment without another request.
         let first = async {
             for _ in 0..=KILLED_AT {
-                made.recv().await.ok_or("the informer runs")?;
+                made.recv().await.ok_or("the informer has stopped")?;
             }
             Ok::<_, Failure>(())
         };

@@ -46,7 +46,7 @@ async fn list(source: &MemorySource<ConfigMap>, options: ListOptions) -> (Vec<St
     let mut parts = source.list(options).await.expect("a list");
     let mut names = Vec::new();
     loop {
-        match parts.next().await.expect("an end comes").expect("no error") {
+        match parts.next().await.expect("an open stream").expect("no error") {
             ListPart::Items(items) => {
                 names.extend(
                     items.into_iter().filter_map(|item| item.expect("well-formed").metadata.name.clone()),
@@ -62,7 +62,7 @@ async fn list(source: &MemorySource<ConfigMap>, options: ListOptions) -> (Vec<St
 
 /// Returns the next batch in short form, `+one@2`. The batch must be available.
 fn batch(watch: &mut WatchStream<ConfigMap>) -> Vec<String> {
-    let events = watch.next().now_or_never().expect("events are there").expect("it goes on");
+    let events = watch.next().now_or_never().expect("available events").expect("an open watch");
     let brief = |sign: &str, map: &ConfigMap| {
         let meta = &map.metadata;
         format!("{sign}{}@{}", meta.name.as_deref().unwrap(), meta.resource_version.as_deref().unwrap())

@@ -66,7 +66,7 @@ mod tests {
                 continue;
             }
             let path = path.with_extension("rs");
-            let lines = std::fs::read_to_string(path).expect("it is there").lines().count();
+            let lines = std::fs::read_to_string(path).expect("the example exists").lines().count();
             assert!(lines <= 120, "{name} has {lines} lines");
         }
     }

@@ -17,7 +17,7 @@ fn derived(item: TokenStream) -> syn::Result<TokenStream> {
 }
 
 fn message(item: TokenStream) -> String {
-    derived(item).expect_err("there is a mistake").to_string()
+    derived(item).expect_err("an error").to_string()
 }
 
 /// Returns the range of the README's code block after a comment, without its fence.
@@ -30,7 +30,7 @@ fn place_of(name: &str) -> Range<usize> {
 
 /// Formats the code, with a blank line after each item.
 fn formatted(code: TokenStream) -> String {
-    let file: syn::File = syn::parse2(code).expect("what is generated is Rust");
+    let file: syn::File = syn::parse2(code).expect("the generated code is Rust");
     let items = file.items.into_iter().map(|item| {
         let alone = syn::parse2(quote!(#item)).expect("an item is Rust");
         prettyplease::unparse(&alone).trim_end().to_owned()
@@ -73,7 +73,7 @@ fn mistake_in_kube_attribute_generates_nothing() {
         quote!(#[kube(group = 1, version = "v1", kind = "Thing")]),
         quote!(#[kube(group = "example.com" version = "v1", kind = "Thing")]),
     ] {
-        let generated = derived(quote!(#attribute struct ThingSpec {})).expect("it is kube's to say");
+        let generated = derived(quote!(#attribute struct ThingSpec {})).expect("kube reports the error");
         assert!(generated.is_empty(), "{generated}");
     }
 }
@@ -86,7 +86,7 @@ fn other_kube_attributes_are_ignored() {
         #[kube(validation = Rule::new("a").message("b"), scale = r#"{"a": 1}"#, crates(kube_core = "b"))]
         enum ThingSpec { A }
     });
-    let generated = generated.expect("it is right").to_string();
+    let generated = generated.expect("valid attributes").to_string();
     assert!(generated.contains("fn thingies") && generated.contains("trait RootInformers"), "{generated}");
 }
 
@@ -97,6 +97,6 @@ fn crate_attribute_sets_the_path() {
         #[informer(index(name = "by_a", path = "a.b"), index(name = "by_b", with = c))]
         struct Thing { metadata: ObjectMeta }
     });
-    let generated = generated.expect("it is right").to_string();
+    let generated = generated.expect("valid attributes").to_string();
     assert!(generated.contains("my :: door :: groups :: CoreV1") && !generated.contains("informer_factory"));
 }

@@ -130,12 +130,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         for (case, median) in [("get", "40.5"), ("replace/all", "2e6")] {
             let path = folder.path().join(case).join("new");
-            std::fs::create_dir_all(&path).expect("it can be written");
+            std::fs::create_dir_all(&path).expect("a writable folder");
             let json = format!(r#"{{"mean":{{}},"median":{{"point_estimate":{median}}}}}"#);
-            std::fs::write(path.join("estimates.json"), json).expect("it can be written");
+            std::fs::write(path.join("estimates.json"), json).expect("a writable folder");
         }
         let mut figures = Figures::default();
-        figures.take_criterion(folder.path()).expect("it is as criterion writes it");
+        figures.take_criterion(folder.path()).expect("criterion's format");
         assert_eq!(figures.median("get", Unit::Nanoseconds), Some(40.5));
         assert_eq!(figures.median("replace/all", Unit::Milliseconds), Some(2.0));
     }

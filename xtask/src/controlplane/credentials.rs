@@ -111,7 +111,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let credentials = Credentials::generate(dir.path()).expect("credentials");
         assert_ne!(credentials.admin_token, credentials.nobody_token);
-        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("written");
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("the file exists");
         assert!(read(CA_FILE).starts_with("-----BEGIN CERTIFICATE-----"));
         assert!(read(SERVING_CERT_FILE).starts_with("-----BEGIN CERTIFICATE-----"));
         assert!(read(SERVING_KEY_FILE).starts_with("-----BEGIN PRIVATE KEY-----"));

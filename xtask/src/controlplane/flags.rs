@@ -140,6 +140,6 @@ mod tests {
     #[test]
     fn additional_arguments_come_last() {
         let options = Options { apiserver_arg: vec!["--v=2".to_owned()], ..Options::default() };
-        assert_eq!(flags().apiserver(&options).last().expect("some"), "--v=2");
+        assert_eq!(flags().apiserver(&options).last().expect("flags"), "--v=2");
     }
 }

@@ -68,7 +68,7 @@ mod tests {
         let mut watchdog = Watchdog::start(dir.path()).expect("sh starts");
         watchdog.guard(guarded.id()).expect("the pipe is open");
         drop(watchdog.child.stdin.take());
-        assert!(!guarded.wait().expect("it ends").success());
+        assert!(!guarded.wait().expect("the process ends").success());
         watchdog.child.wait().expect("the watchdog ends");
         assert!(!dir.path().exists());
     }
@@ -80,9 +80,9 @@ mod tests {
         let mut watchdog = Watchdog::start(dir.path()).expect("sh starts");
         watchdog.guard(guarded.id()).expect("the pipe is open");
         drop(watchdog);
-        assert!(guarded.try_wait().expect("it can be asked").is_none());
+        assert!(guarded.try_wait().expect("a child process").is_none());
         assert!(dir.path().exists());
-        guarded.kill().expect("it is running");
-        guarded.wait().expect("it ends");
+        guarded.kill().expect("a running process");
+        guarded.wait().expect("the process ends");
     }
 }
