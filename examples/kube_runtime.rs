@@ -81,7 +81,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let labels = json!({ "wants-secret": "yes" });
     server.create::<ConfigMap>(json!({ "metadata": { "name": "web", "labels": labels } })).await?;
-    reconciled.recv().await.ok_or("the controller runs")?;
+    reconciled.recv().await.ok_or("the controller has stopped")?;
     let names: Vec<_> = secrets.indexer().keys();
     println!("secrets: {names:?}");
     assert!(names.iter().any(|key| key.name() == "web"));

@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Each namespace has its own list and watch. They share the store, the indices and the handlers.
     let factory = SharedInformerFactory::builder(client.clone()).namespaces([&server.namespace])?.build();
     let maps = factory.core().v1().config_maps();
-    let (tell, mut released) = unbounded_channel();
+    let (sender, mut released) = unbounded_channel();
     let handler = maps.add_handlers(|handlers| {
         handlers
             .on_add(|map, _| println!("+ {}", map.key()))
@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             .on_release(move |map| {
                 println!("released {}", map.key());
                 // Sending fails only when the program ends.
-                _ = tell.send(map.key().clone());
+                _ = sender.send(map.key().clone());
             })
     });
     factory.start();
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         promise.wait().await?;
     }
     assert!(maps.lister().namespace(&other).get("there").is_none());
-    while released.recv().await.ok_or("the informer runs")?.name() != "there" {}
+    while released.recv().await.ok_or("the informer has stopped")?.name() != "there" {}
 
     factory.shutdown().await;
     namespaces.delete(&other, &DeleteParams::background()).await?;

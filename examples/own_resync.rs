@@ -19,15 +19,15 @@ use server::Server;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// Returns a handler that counts resyncs, and sends a message for each.
-fn counting(count: &Arc<AtomicUsize>, tell: Option<UnboundedSender<()>>) -> Handlers<ConfigMap> {
+fn counting(count: &Arc<AtomicUsize>, sender: Option<UnboundedSender<()>>) -> Handlers<ConfigMap> {
     let count = Arc::clone(count);
     Handlers::<ConfigMap>::new().on_update(move |old, new| {
         // A resync is an update from a version to itself.
         if old.resource_version() == new.resource_version() {
             count.fetch_add(1, Ordering::Relaxed);
-            if let Some(tell) = &tell {
+            if let Some(sender) = &sender {
                 // Sending fails only when the program ends.
-                _ = tell.send(());
+                _ = sender.send(());
             }
         }
     })
@@ -46,11 +46,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .build();
     let maps = factory.core().v1().config_maps();
     let [often, rarely, never, default] = [(); 4].map(|()| Arc::new(AtomicUsize::new(0)));
-    let (tell, mut resyncs) = unbounded_channel();
+    let (sender, mut resyncs) = unbounded_channel();
     let with = |name: &str, resync| HandlerOptions::new().name(name).resync(resync);
     let handlers = [
         maps.add_event_handler_with(
-            counting(&often, Some(tell)),
+            counting(&often, Some(sender)),
             &with("often", Resync::Every(Duration::from_secs(1))),
         ),
         // Periods are rounded up to a multiple of the shortest requested period.
@@ -66,7 +66,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // Until the handler with the shortest period has received three resyncs of each object.
     for _ in 0..3 * maps.indexer().len() {
-        resyncs.recv().await.ok_or("the informer runs")?;
+        resyncs.recv().await.ok_or("the informer has stopped")?;
     }
     let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
     println!(

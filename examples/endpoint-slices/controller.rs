@@ -34,7 +34,7 @@ pub(crate) struct Controller {
 }
 
 /// The shared state of reconcile calls.
-struct Desk {
+struct Shared {
     client: Client,
     services: SharedIndexInformer<Service>,
     pods: SharedIndexInformer<PodEndpoint>,
@@ -61,10 +61,10 @@ impl Controller {
             .watches(&pods, keys_in_index(&selecting, labels_of))
             .watches(&slices, |slice: &Cached<EndpointSlice>| slices::service_key(slice));
         let (monitor, shutdown) = (runner.monitor(), CancellationToken::new());
-        let desk = Arc::new(Desk { client, services, pods, slices, slices_of });
+        let shared = Arc::new(Shared { client, services, pods, slices, slices_of });
         let reconcile = move |request: ReconcileRequest| {
-            let desk = Arc::clone(&desk);
-            async move { desk.reconcile(&request).await }
+            let shared = Arc::clone(&shared);
+            async move { shared.reconcile(&request).await }
         };
         let (mut running, stop) = (JoinSet::new(), shutdown.clone());
         running.spawn(async move { Ok(runner.run(reconcile, stop).await?) });
@@ -91,7 +91,7 @@ impl Controller {
     }
 }
 
-impl Desk {
+impl Shared {
     async fn reconcile(&self, request: &ReconcileRequest) -> Result<Reconciled, kube::Error> {
         let service = self.services.get(request.key());
         let pods = service.as_ref().map(|service| self.pods_of(service)).unwrap_or_default();

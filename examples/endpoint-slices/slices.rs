@@ -23,7 +23,7 @@ pub(crate) const MANAGER: &str = "endpoint-slices-example";
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// Maximum number of endpoints in a slice, as in Kubernetes.
-const MOST: usize = 100;
+const MAX_ENDPOINTS: usize = 100;
 
 /// Returns the service's selector, which is empty if something else manages the endpoints.
 pub(crate) fn selector(service: &Service) -> BTreeMap<String, String> {
@@ -47,7 +47,7 @@ pub(crate) fn desired<'a>(
     let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     let ports: Vec<_> = ports.filter_map(port).collect();
     let slice = |(n, endpoints): (usize, &[Endpoint])| slice(service, n, endpoints.to_vec(), ports.clone());
-    endpoints.chunks(MOST).enumerate().map(slice).collect()
+    endpoints.chunks(MAX_ENDPOINTS).enumerate().map(slice).collect()
 }
 
 /// Returns whether a slice equals the desired one.
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_has_the_ready_pods_in_order_and_the_numbered_ports() {
+    fn slice_has_sorted_ready_pods_and_numbered_ports() {
         let slices = desired(&service(), &[pod(2, "True"), pod(3, "False"), pod(1, "True")]);
         let [slice] = &slices[..] else { panic!("{slices:?}") };
         let addresses = slice.endpoints.iter().flatten().map(|endpoint| endpoint.addresses[0].as_str());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn many_pods_are_in_several_slices_and_none_in_none() {
+    fn number_of_pods_determines_number_of_slices() {
         let pods: Vec<_> = (0..250).map(|n| pod(n, "True")).collect();
         let sizes =
             desired(&service(), &pods).into_iter().map(|slice| slice.endpoints.map_or(0, |e| e.len()));

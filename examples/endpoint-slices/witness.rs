@@ -19,7 +19,7 @@ use crate::views::PodEndpoint;
 pub(crate) type Endpoints = BTreeMap<String, Vec<(String, String)>>;
 
 /// Timeout of each wait; a working program never reaches it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Witness {
     client: Client,
@@ -49,7 +49,7 @@ impl Witness {
 
     /// Waits until `count` slices have been created.
     pub(crate) async fn made(&mut self, count: usize) -> Result<usize, Failure> {
-        Ok(*timeout(PATIENCE, self.made.wait_for(|made| *made >= count)).await??)
+        Ok(*timeout(TIMEOUT, self.made.wait_for(|made| *made >= count)).await??)
     }
 
     /// Waits until all slices are as expected, and returns their content. Services and pods must not change meanwhile.
@@ -64,13 +64,13 @@ impl Witness {
                 self.made.changed().await?;
             }
         };
-        if let Ok(settled) = timeout(PATIENCE, settled).await {
+        if let Ok(settled) = timeout(TIMEOUT, settled).await {
             return settled.map(|()| expected);
         }
         let actual = self.actual().await?;
         let names = expected.keys().chain(actual.keys());
         let differ: BTreeSet<_> = names.filter(|name| expected.get(*name) != actual.get(*name)).collect();
-        Err(format!("after {PATIENCE:?} these services have wrong endpoints: {differ:?}").into())
+        Err(format!("after {TIMEOUT:?} these services have wrong endpoints: {differ:?}").into())
     }
 
     pub(crate) async fn end(self) {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::Failure;
 
 /// Maximum number of concurrent requests.
-const AT_A_TIME: usize = 8;
+const MAX_CONCURRENT_REQUESTS: usize = 8;
 
 #[derive(Clone)]
 pub(crate) struct Workload {
@@ -31,7 +31,7 @@ impl Workload {
             self.create_service(n).await?;
         }
         let pods = (0..self.pods).map(|n| self.create_pod(n));
-        stream::iter(pods).buffer_unordered(AT_A_TIME).try_collect::<Vec<()>>().await?;
+        stream::iter(pods).buffer_unordered(MAX_CONCURRENT_REQUESTS).try_collect::<Vec<()>>().await?;
         Ok(())
     }
 

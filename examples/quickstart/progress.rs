@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 const REFRESH: Duration = Duration::from_millis(20);
 
 /// Time without progress after which a bar is removed.
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_IDLE: Duration = Duration::from_secs(5);
 
 /// Shows the progress of an informer's initial list. Returns when the list is complete, when the informer reports a
 /// failure, or when nothing more arrives; the informer continues in each case. Draws nothing if stderr is not a terminal.
@@ -28,12 +28,12 @@ pub(crate) async fn first_list<K>(
     let bar = bars.add(ProgressBar::no_length().with_message(name));
     bar.set_style(style("{msg:<6} {pos} so far"));
     let arrived = async {
-        let mut last_news = Instant::now();
-        while !informer.has_synced() && last_news.elapsed() < PATIENCE {
+        let mut last_progress = Instant::now();
+        while !informer.has_synced() && last_progress.elapsed() < MAX_IDLE {
             match informer.health() {
                 Health::Syncing { received, .. } if received as u64 > bar.position() => {
                     bar.set_position(received as u64);
-                    last_news = Instant::now();
+                    last_progress = Instant::now();
                 }
                 health if health.error().is_some() => break,
                 _ => {}

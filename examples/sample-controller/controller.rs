@@ -95,7 +95,7 @@ impl FooController {
                 .is_none()
                 .then(|| "another object owns the Deployment of this name".to_owned()),
         };
-        self.say(&foo, status, request.writes()).await?;
+        self.report(&foo, status, request.writes()).await?;
         Ok(Reconciled::Done)
     }
 
@@ -173,7 +173,7 @@ impl FooController {
     }
 
     /// Writes the status if it has changed, after an event for users.
-    async fn say(
+    async fn report(
         &self,
         foo: &Cached<Foo>,
         status: FooStatus,

@@ -29,14 +29,14 @@ const FOOS: usize = 100;
 const KILLED_AT: usize = 8;
 
 /// Timeout of each wait; a working program never reaches it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) async fn run(client: &Client, url: Option<&str>) -> Result<(), Failure> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     let apply = PatchParams::apply("sample-controller");
     definitions.patch("foos.sample.example.com", &apply, &Patch::Apply(Foo::crd())).await?;
     let established = conditions::is_crd_established();
-    timeout(PATIENCE, await_condition(definitions, "foos.sample.example.com", established)).await??;
+    timeout(TIMEOUT, await_condition(definitions, "foos.sample.example.com", established)).await??;
 
     let namespaces = Api::<Namespace>::all(client.clone());
     let namespace = serde_json::from_value(json!({ "metadata": { "generateName": "sample-" } }))?;
@@ -122,15 +122,17 @@ impl World {
         let spec = Patch::Merge(json!({ "spec": { "replicas": 3 } }));
         foos.patch("foo-1", &PatchParams::default(), &spec).await?;
         processes.push(self.controller("three")?);
-        until("all Foos except one in their desired state", async || self.are_right(1..FOOS - 1).await)
-            .await?;
+        until("all Foos except one in their desired state", async || {
+            self.are_in_desired_state(1..FOOS - 1).await
+        })
+        .await?;
         let last = FOOS - 1..FOOS;
         until("an event with the reason for the last Foo", async || {
             self.have_event("NameTaken", last.clone()).await
         })
         .await?;
         self.api::<Deployment>().delete(&intruder.name_any(), &DeleteParams::background()).await?;
-        until("all Foos in their desired state", async || self.are_right(1..FOOS).await).await?;
+        until("all Foos in their desired state", async || self.are_in_desired_state(1..FOOS).await).await?;
         until("events of synced Foos", async || self.have_event("Synced", 1..FOOS).await).await?;
         let leader = self.lease().await?;
         println!("all {} Foos are in their desired state; {} is the new leader", FOOS - 1, leader.0);
@@ -141,12 +143,12 @@ impl World {
     /// Kills the leader process once some Deployments exist. Returns its name.
     async fn kill_leader(&self, processes: &mut Vec<Process>) -> Result<&'static str, Failure> {
         let factory = SharedInformerFactory::builder(self.client.clone()).namespace(&self.namespace).build();
-        let (tell, mut made) = unbounded_channel();
+        let (sender, mut made) = unbounded_channel();
         let _handler = factory
             .apps()
             .v1()
             .deployments()
-            .add_handlers(|handlers| handlers.on_add(move |_, _| _ = tell.send(())));
+            .add_handlers(|handlers| handlers.on_add(move |_, _| _ = sender.send(())));
         factory.start();
         factory.wait_for_cache_sync().await?;
         let mut leader = String::new();
@@ -155,15 +157,18 @@ impl World {
             Ok(!leader.is_empty())
         })
         .await?;
-        let place = processes.iter().position(|process| process.name == leader).ok_or("nobody leads")?;
+        let place = processes
+            .iter()
+            .position(|process| process.name == leader)
+            .ok_or("no process of this scenario leads")?;
         // The leader continues during this loop. The kill follows the last Deployment without another request.
         let first = async {
             for _ in 0..=KILLED_AT {
-                made.recv().await.ok_or("the informer runs")?;
+                made.recv().await.ok_or("the informer has stopped")?;
             }
             Ok::<_, Failure>(())
         };
-        timeout(PATIENCE, first).await.map_err(|_| "timed out waiting for the first Deployments")??;
+        timeout(TIMEOUT, first).await.map_err(|_| "timed out waiting for the first Deployments")??;
         let killed = processes.swap_remove(place).name;
         // One Deployment does not belong to a Foo.
         let made = self.api::<Deployment>().list(&ListParams::default()).await?.items.len() - 1;
@@ -180,7 +185,7 @@ impl World {
     }
 
     /// Returns whether exactly these Foos are in their desired state.
-    async fn are_right(&self, numbers: Range<usize>) -> Result<bool, Failure> {
+    async fn are_in_desired_state(&self, numbers: Range<usize>) -> Result<bool, Failure> {
         let all = ListParams::default();
         let directory = self.api::<ConfigMap>().get(DIRECTORY).await?.data.unwrap_or_default();
         let foos = self.api::<Foo>().list(&all).await?.items;
@@ -229,9 +234,9 @@ impl World {
     async fn have_event(&self, reason: &str, mut numbers: Range<usize>) -> Result<bool, Failure> {
         let events = self.api::<Event>().list(&ListParams::default()).await?.items;
         let with_reason = events.iter().filter(|event| event.reason.as_deref() == Some(reason));
-        let told: BTreeSet<_> =
+        let reported: BTreeSet<_> =
             with_reason.filter_map(|event| event.regarding.as_ref()?.name.clone()).collect();
-        Ok(numbers.all(|number| told.contains(&foo(number).name_any())))
+        Ok(numbers.all(|number| reported.contains(&foo(number).name_any())))
     }
 }
 
@@ -260,5 +265,5 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool, Failure>
         }
         Ok(())
     };
-    timeout(PATIENCE, asking).await.map_err(|_| format!("timed out waiting for {what}"))?
+    timeout(TIMEOUT, asking).await.map_err(|_| format!("timed out waiting for {what}"))?
 }

@@ -15,70 +15,70 @@ use serde_json::json;
 use tokio::time::{Instant, interval};
 
 use crate::cache::Choice;
-use crate::scheduler::{Desk, NAME};
+use crate::scheduler::{NAME, Shared};
 use crate::views::PodDemand;
 
 /// How long a bound pod is assumed to be on its node before the watch confirms it.
 const ASSUMED_FOR: Duration = Duration::from_secs(30);
 
 /// The error for a pod that fits on no node.
-struct Unplaced;
+struct NotPlaced;
 
 /// Finds nodes for pods, one after the other.
-pub(crate) async fn work(desk: Arc<Desk>) {
-    while let Some(item) = desk.queue.get().await {
-        match place(&desk, item.key()).await {
+pub(crate) async fn work(shared: Arc<Shared>) {
+    while let Some(item) = shared.queue.get().await {
+        match place(&shared, item.key()).await {
             Ok(()) => item.done(),
-            Err(Unplaced) => _ = item.retry(),
+            Err(NotPlaced) => _ = item.retry(),
         }
     }
 }
 
 /// Removes assumed pods whose deadline has passed.
-pub(crate) async fn expire(desk: Arc<Desk>) {
+pub(crate) async fn expire(shared: Arc<Shared>) {
     let mut seconds = interval(Duration::from_secs(1));
     loop {
         seconds.tick().await;
-        let expired = desk.cache().expire(Instant::now());
+        let expired = shared.cache().expire(Instant::now());
         for key in expired {
-            desk.queue.add(key);
+            shared.queue.add(key);
         }
     }
 }
 
-async fn place(desk: &Desk, key: &ObjectKey) -> Result<(), Unplaced> {
+async fn place(shared: &Shared, key: &ObjectKey) -> Result<(), NotPlaced> {
     // The queued key can be outdated.
-    let Some(pod) = desk.pods.get(key).filter(|pod| pod.waits_for(NAME)) else { return Ok(()) };
-    let choice = desk.cache().assume(key, pod.uid(), pod.request());
+    let Some(pod) = shared.pods.get(key).filter(|pod| pod.waits_for(NAME)) else { return Ok(()) };
+    let choice = shared.cache().assume(key, pod.uid(), pod.request());
     let node = match choice {
         Choice::Node(node) => node,
         Choice::AlreadyPlaced => return Ok(()),
         Choice::NoRoom => {
-            desk.counts.count_no_room();
-            return Err(Unplaced);
+            shared.counts.count_no_room();
+            return Err(NotPlaced);
         }
     };
-    let answer = bind(desk, &pod, &node).await;
+    let answer = bind(shared, &pod, &node).await;
     if let Err(kube::Error::Api(status)) = &answer
         && (400..500).contains(&status.code)
     {
         // The server rejected the binding. If the pod is already bound or deleted, the watch reports that, and nothing
         // else is to do.
-        desk.counts.count_refused();
-        desk.cache().forget(key, pod.uid());
-        return Err(Unplaced);
+        shared.counts.count_refused();
+        shared.cache().forget(key, pod.uid());
+        return Err(NotPlaced);
     }
     // Without an answer, the outcome is unknown: the pod may be bound. If not, it is queued again after the deadline.
     match answer {
-        Ok(()) => desk.counts.count_bound(),
-        Err(_) => desk.counts.count_unanswered(),
+        Ok(()) => shared.counts.count_bound(),
+        Err(_) => shared.counts.count_unanswered(),
     }
-    desk.cache().expect_until(key, pod.uid(), Instant::now() + ASSUMED_FOR);
+    shared.cache().expect_until(key, pod.uid(), Instant::now() + ASSUMED_FOR);
     Ok(())
 }
 
-async fn bind(desk: &Desk, pod: &Cached<PodDemand>, node: &str) -> Result<(), kube::Error> {
-    let api = Api::<Pod>::namespaced(desk.client.clone(), pod.namespace().unwrap_or_default());
+async fn bind(shared: &Shared, pod: &Cached<PodDemand>, node: &str) -> Result<(), kube::Error> {
+    let api = Api::<Pod>::namespaced(shared.client.clone(), pod.namespace().unwrap_or_default());
     // With the UID, so that a new pod of the same name is not bound to the old pod's node.
     let binding = json!({
         "apiVersion": "v1",

@@ -64,7 +64,7 @@ impl Cache {
         if let Some(node) = self.nodes.get_mut(name) {
             node.allocatable = None;
         }
-        self.tidy(name);
+        self.remove_unused_node(name);
     }
 
     /// Records a pod from the watch, with or without a node.
@@ -150,11 +150,11 @@ impl Cache {
         if let Some(node) = self.nodes.get_mut(&placed.node) {
             node.used -= placed.request;
         }
-        self.tidy(&placed.node);
+        self.remove_unused_node(&placed.node);
     }
 
     /// Removes an unknown node without pods.
-    fn tidy(&mut self, name: &str) {
+    fn remove_unused_node(&mut self, name: &str) {
         let is_idle = |node: &Node| node.allocatable.is_none() && node.used == Resources::default();
         if self.nodes.get(name).is_some_and(is_idle) {
             self.nodes.remove(name);

@@ -34,7 +34,7 @@ fn emptiest_node_is_chosen_and_decisions_count_at_once() {
 }
 
 #[test]
-fn requests_as_large_as_can_be_written_leave_the_sums_right() {
+fn maximum_requests_do_not_overflow_sums() {
     let mut cache = cache();
     let most = Resources { cpu: 0, memory: u64::MAX.into(), pods: 1 };
     assert_eq!(cache.assume(&key("p"), &"p".into(), most), Choice::NoRoom);
@@ -49,7 +49,7 @@ fn requests_as_large_as_can_be_written_leave_the_sums_right() {
 }
 
 #[test]
-fn the_word_of_the_watch_takes_the_place_of_an_assumption() {
+fn watch_event_replaces_assumption() {
     let mut cache = cache();
     cache.assume(&key("p"), &"p".into(), request(400));
     assert_eq!(cache.assume(&key("p"), &"p".into(), request(400)), Choice::AlreadyPlaced);
@@ -64,7 +64,7 @@ fn the_word_of_the_watch_takes_the_place_of_an_assumption() {
 }
 
 #[test]
-fn an_assumption_that_nobody_confirms_ends_with_its_deadline() {
+fn unconfirmed_assumption_expires_at_deadline() {
     let mut cache = cache();
     cache.assume(&key("p"), &"p".into(), request(400));
     let now = Instant::now();
@@ -86,7 +86,7 @@ fn deleted_pod_uses_no_room() {
 }
 
 #[test]
-fn a_pod_of_the_same_name_is_another_pod() {
+fn recreated_pod_replaces_pod_of_same_name() {
     let mut cache = cache();
     cache.assume(&key("p"), &"old".into(), request(400));
     cache.observe(&key("p"), &"new".into(), request(100), None);

@@ -72,7 +72,7 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
 
     let first = Scheduler::start(client.clone(), namespace).await?;
     let bound = witness.bound(pods / 2).await?;
-    println!("killed the scheduler after {bound} of {pods} pods were bound, {:?}", first.desk.counts);
+    println!("killed the scheduler after {bound} of {pods} pods were bound, {:?}", first.shared.counts);
     first.kill();
 
     // The second scheduler starts without the state of the first, from lists.
@@ -84,10 +84,10 @@ async fn run(workload: &Workload, pods: usize, nodes: usize) -> Result<(), Box<d
     workload.delete_pods(&gone).await?;
     workload.add_pods(pods..pods + gone.len()).await?;
     let bound = witness.bound(pods + gone.len()).await?;
-    println!("{bound} pods bound after {:.1?}, {:?}", began.elapsed(), second.desk.counts);
+    println!("{bound} pods bound after {:.1?}, {:?}", began.elapsed(), second.shared.counts);
 
     let recount = Recount::take(client, namespace).await?;
-    recount.equals(&second.desk).await?;
+    recount.equals(&second.shared).await?;
     second.shutdown().await;
     let moved = witness.end().await;
     ensure((recount.pods, recount.waiting) == (pods, 0), "every pod has a node")?;

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_a_quantity_is_read() {
+    fn every_form_of_quantity_is_parsed() {
         for (text, units) in [
             ("0", 0),
             ("110", 110),
@@ -98,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_counted_in_thousandths() {
+    fn cpu_is_parsed_in_thousandths() {
         for (text, millis) in [("2", 2000), ("250m", 250), ("0.15", 150), ("100u", 1), ("1n", 1)] {
             assert_eq!(parse(text, 1000), Some(millis), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused() {
+    fn invalid_quantity_is_an_error() {
         for text in
             ["", "Mi", "-1", "1 Gi", "1.2.3", "1mi", "1ki", "1K", "0x10", "1ee3", "e3", "99999999999E"]
         {

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::resources::Resources;
-use crate::scheduler::{Desk, POOL};
+use crate::scheduler::{POOL, Shared};
 use crate::views::{NodeRoom, PodDemand};
 
 pub(crate) struct Recount {
@@ -51,28 +51,28 @@ impl Recount {
 
     /// Waits until a scheduler's cache equals this recount and has no assumed pods. Nothing changes meanwhile, so the
     /// cache only lacks events that the watch has not delivered yet.
-    pub(crate) async fn equals(&self, desk: &Desk) -> Result<(), Box<dyn Error>> {
-        let mut changes = desk.changes();
+    pub(crate) async fn equals(&self, shared: &Shared) -> Result<(), Box<dyn Error>> {
+        let mut changes = shared.changes();
         let equal = async {
             // Each comparison is on one state, with sums and assumed pods of the same time.
-            while !self.is_equal(desk) {
+            while !self.is_equal(shared) {
                 changes.changed().await?;
             }
             Ok::<_, Box<dyn Error>>(())
         };
         match timeout(Duration::from_secs(60), equal).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(self.difference(desk).into()),
+            Err(_) => Err(self.difference(shared).into()),
         }
     }
 
-    fn is_equal(&self, desk: &Desk) -> bool {
-        let cache = desk.cache();
+    fn is_equal(&self, shared: &Shared) -> bool {
+        let cache = shared.cache();
         cache.assumed() == 0 && cache.sums() == self.sums
     }
 
-    fn difference(&self, desk: &Desk) -> String {
-        let cache = desk.cache();
+    fn difference(&self, shared: &Shared) -> String {
+        let cache = shared.cache();
         let mut text =
             format!("{} pods are still assumed; the cache differs from a recount", cache.assumed());
         let sums = cache.sums();

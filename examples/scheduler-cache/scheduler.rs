@@ -32,14 +32,14 @@ pub(crate) const POOL: &str = "example-pool";
 const WORKERS: usize = 16;
 
 pub(crate) struct Scheduler {
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) shared: Arc<Shared>,
     workers: JoinSet<()>,
     handlers: [HandlerRegistration; 2],
     factory: SharedInformerFactory,
 }
 
 /// The shared state of handlers and workers.
-pub(crate) struct Desk {
+pub(crate) struct Shared {
     cache: Mutex<Cache>,
     pub(crate) queue: Workqueue<ObjectKey>,
     pub(crate) pods: SharedIndexInformer<PodDemand>,
@@ -67,7 +67,7 @@ impl Scheduler {
         let pods = alive.core().v1().pod_demands();
         // As in kube-scheduler. New nodes and deleted pods add room.
         let limiter = ItemExponential::new(Duration::from_secs(1), Duration::from_secs(10));
-        let desk = Arc::new(Desk {
+        let shared = Arc::new(Shared {
             cache: Mutex::default(),
             queue: Workqueue::builder().name(NAME).rate_limiter(limiter).build(),
             pods: pods.clone(),
@@ -77,18 +77,18 @@ impl Scheduler {
         });
         let named = |name: &str| HandlerOptions::new().name(name);
         let handlers = [
-            nodes.add_event_handler_with(feed_nodes(&desk), &named("nodes")),
-            pods.add_event_handler_with(feed_pods(&desk), &named("pods")),
+            nodes.add_event_handler_with(feed_nodes(&shared), &named("nodes")),
+            pods.add_event_handler_with(feed_pods(&shared), &named("pods")),
         ];
         factory.start();
         // Wait for the handlers too, because the first decision needs all sums.
         wait_for_cache_sync(&[&handlers[0], &handlers[1]], Duration::from_secs(120)).await?;
         let mut workers = JoinSet::new();
-        workers.spawn(bind::expire(Arc::clone(&desk)));
+        workers.spawn(bind::expire(Arc::clone(&shared)));
         for _ in 0..WORKERS {
-            workers.spawn(bind::work(Arc::clone(&desk)));
+            workers.spawn(bind::work(Arc::clone(&shared)));
         }
-        Ok(Self { desk, workers, handlers, factory })
+        Ok(Self { shared, workers, handlers, factory })
     }
 
     /// Stops the scheduler at once: requests in flight are dropped, and nothing is cleaned up.
@@ -103,7 +103,7 @@ impl Scheduler {
     }
 }
 
-impl Desk {
+impl Shared {
     pub(crate) fn cache(&self) -> MutexGuard<'_, Cache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,8 +123,8 @@ impl Desk {
     }
 }
 
-fn feed_pods(desk: &Arc<Desk>) -> Handlers<PodDemand> {
-    let [adds, updates, deletes] = [(); 3].map(|()| Arc::clone(desk));
+fn feed_pods(shared: &Arc<Shared>) -> Handlers<PodDemand> {
+    let [adds, updates, deletes] = [(); 3].map(|()| Arc::clone(shared));
     Handlers::new()
         .on_add(move |pod: &Cached<PodDemand>, is_in_initial_list| {
             adds.observe(pod, if is_in_initial_list { Priority::Low } else { Priority::Normal });
@@ -136,8 +136,8 @@ fn feed_pods(desk: &Arc<Desk>) -> Handlers<PodDemand> {
         })
 }
 
-fn feed_nodes(desk: &Arc<Desk>) -> Handlers<NodeRoom> {
-    let [adds, updates, deletes] = [(); 3].map(|()| Arc::clone(desk));
+fn feed_nodes(shared: &Arc<Shared>) -> Handlers<NodeRoom> {
+    let [adds, updates, deletes] = [(); 3].map(|()| Arc::clone(shared));
     Handlers::new()
         .on_add(move |node: &Cached<NodeRoom>, _| adds.cache().set_node(node.name(), node.allocatable()))
         .on_update(move |_, new: &Cached<NodeRoom>| updates.cache().set_node(new.name(), new.allocatable()))

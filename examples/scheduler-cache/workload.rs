@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::scheduler::{NAME, POOL};
 
 /// Maximum number of concurrent requests.
-const AT_A_TIME: usize = 16;
+const MAX_CONCURRENT_REQUESTS: usize = 16;
 
 /// Creates and deletes objects in the cluster. Clones share their state.
 #[derive(Clone)]
@@ -37,11 +37,11 @@ impl Workload {
     }
 
     pub(crate) async fn add_nodes(&self, numbers: Range<usize>) -> Result<(), kube::Error> {
-        at_a_time(numbers.map(|n| self.create(Node::url_path(&(), None), self.node(n)))).await
+        send_all(numbers.map(|n| self.create(Node::url_path(&(), None), self.node(n)))).await
     }
 
     pub(crate) async fn add_pods(&self, numbers: Range<usize>) -> Result<(), kube::Error> {
-        at_a_time(numbers.map(|n| self.create(Pod::url_path(&(), Some(&self.namespace)), pod(n)))).await
+        send_all(numbers.map(|n| self.create(Pod::url_path(&(), Some(&self.namespace)), pod(n)))).await
     }
 
     /// Creates an object from its JSON. The response is not decoded, because there are many objects.
@@ -53,7 +53,7 @@ impl Workload {
 
     pub(crate) async fn delete_pods(&self, keys: &[ObjectKey]) -> Result<(), kube::Error> {
         let api = Api::<Pod>::namespaced(self.client.clone(), &self.namespace);
-        at_a_time(keys.iter().map(|key| {
+        send_all(keys.iter().map(|key| {
             let (api, name) = (api.clone(), key.name().to_owned());
             async move { api.delete(&name, &DeleteParams::default().grace_period(0)).await.map(drop) }
         }))
@@ -101,8 +101,8 @@ fn pod(n: usize) -> Value {
 }
 
 /// Sends requests, up to the first failure.
-async fn at_a_time(
+async fn send_all(
     requests: impl Iterator<Item: Future<Output = Result<(), kube::Error>>>,
 ) -> Result<(), kube::Error> {
-    stream::iter(requests).buffer_unordered(AT_A_TIME).try_for_each(|()| ready(Ok(()))).await
+    stream::iter(requests).buffer_unordered(MAX_CONCURRENT_REQUESTS).try_for_each(|()| ready(Ok(()))).await
 }

@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     let split = decode::<Value>(PrunePaths::none(), &pieces);
     assert_eq!(format!("{whole:?}"), format!("{split:?}"));
     if let (Some(expected), true) = (expected(body), has_unique_fields(body)) {
-        let (items, end) = whole.expect("it is a list");
+        let (items, end) = whole.expect("the body is a list");
         assert_eq!(items.into_iter().collect::<Result<Vec<_>, _>>().as_ref(), Ok(&expected.0));
         assert_eq!(end.resource_version, expected.1.resource_version.as_deref().into());
     }

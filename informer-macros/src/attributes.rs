@@ -48,7 +48,7 @@ pub(crate) struct Attributes {
     pub(crate) no_accessor: Option<Span>,
     pub(crate) beside: Option<Path>,
     pub(crate) group_of: Option<Path>,
-    pub(crate) door: Option<Path>,
+    pub(crate) factory_path: Option<Path>,
     pub(crate) prune: Vec<LitStr>,
     pub(crate) indices: Vec<IndexAttribute>,
 }
@@ -89,7 +89,7 @@ impl Attributes {
             "no_accessor" => once(&mut self.no_accessor, meta, flag(meta)?),
             "beside" => once(&mut self.beside, meta, unquoted(meta, "crate::CronTab")?),
             "group_of" => once(&mut self.group_of, meta, unquoted(meta, "crate::CronTab")?),
-            "crate" => once(&mut self.door, meta, unquoted(meta, "my_crate::informer_factory")?),
+            "crate" => once(&mut self.factory_path, meta, unquoted(meta, "my_crate::informer_factory")?),
             "prune" => self.read_prune(meta),
             "index" => {
                 self.indices.push(IndexAttribute::read(meta)?);

@@ -11,7 +11,7 @@ use crate::mistake::{Mistakes, mistake};
 use crate::names::ident;
 
 /// The names of the store's own indices.
-const TAKEN: [&str; 2] = ["namespace", "labels"];
+const STORE_INDICES: [&str; 2] = ["namespace", "labels"];
 
 /// The methods of `SharedIndexInformer`, which would hide an index method of the same name.
 const METHODS: [&str; 32] = [
@@ -114,7 +114,7 @@ impl Index {
             }
             (None, Some(with)) => {
                 let span = syn::spanned::Spanned::span(&with);
-                (Values::With(with), span, "what a function says".to_owned())
+                (Values::With(with), span, "the values of a function".to_owned())
             }
             (None, None) => {
                 let message = "the index has no source of values; \
@@ -137,7 +137,7 @@ fn handle_name(name: &str) -> String {
 
 fn method_name(name: &LitStr) -> Result<Ident> {
     let text = name.value();
-    if TAKEN.contains(&text.as_str()) {
+    if STORE_INDICES.contains(&text.as_str()) {
         return Err(mistake(
             name.span(),
             format!("`{text}` is a built-in index of the store; choose another name"),

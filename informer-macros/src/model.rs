@@ -21,7 +21,7 @@ pub(crate) struct Model {
     /// The type of the informers' objects.
     pub(crate) object: Ident,
     /// The path of informer-factory.
-    pub(crate) door: Path,
+    pub(crate) factory_path: Path,
     /// The data for `kube::Resource`, if the derive implements that trait.
     pub(crate) view: Option<View>,
     /// The place of the accessors; `None` if the user names no group.
@@ -62,7 +62,10 @@ impl Model {
         let mut model = Self {
             vis: input.vis.clone(),
             object: input.ident.clone(),
-            door: attributes.door.clone().unwrap_or_else(|| syn::parse_quote!(::informer_factory)),
+            factory_path: attributes
+                .factory_path
+                .clone()
+                .unwrap_or_else(|| syn::parse_quote!(::informer_factory)),
             view: None,
             place: None,
             prune: prune::paths(&attributes.prune, &mut mistakes),
@@ -71,7 +74,7 @@ impl Model {
         };
         let identity = if of_kube {
             let Some(kube) = KubeAttribute::read(&input.attrs) else { return Ok(None) };
-            said_twice(&attributes, &mut mistakes);
+            reject_kube_duplicates(&attributes, &mut mistakes);
             let Some(object) = names::ident(&kube.root.value(), kube.root.span()) else { return Ok(None) };
             model.object = object;
             Some(Identity {
@@ -89,7 +92,7 @@ impl Model {
                 identity
             })
         };
-        without_accessor(&attributes, &mut mistakes);
+        check_no_accessor(&attributes, &mut mistakes);
         if let Some(identity) = identity.filter(|_| attributes.no_accessor.is_none()) {
             model.place = mistakes.take(Place::new(&identity, &attributes));
         }
@@ -120,7 +123,7 @@ fn check_shape(input: &DeriveInput, of_kube: bool) -> Result<()> {
 }
 
 /// Rejects attributes that `#[kube(...)]` already sets, because the two could differ.
-fn said_twice(attributes: &Attributes, mistakes: &mut Mistakes) {
+fn reject_kube_duplicates(attributes: &Attributes, mistakes: &mut Mistakes) {
     let texts = [
         ("group", attributes.group.as_ref()),
         ("version", attributes.version.as_ref()),
@@ -142,7 +145,7 @@ fn said_twice(attributes: &Attributes, mistakes: &mut Mistakes) {
 }
 
 /// Rejects attributes that describe an accessor, if `no_accessor` is set.
-fn without_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
+fn check_no_accessor(attributes: &Attributes, mistakes: &mut Mistakes) {
     if attributes.no_accessor.is_none() {
         return;
     }

@@ -46,7 +46,7 @@ async fn list(source: &MemorySource<ConfigMap>, options: ListOptions) -> (Vec<St
     let mut parts = source.list(options).await.expect("a list");
     let mut names = Vec::new();
     loop {
-        match parts.next().await.expect("an end comes").expect("no error") {
+        match parts.next().await.expect("an open stream").expect("no error") {
             ListPart::Items(items) => {
                 names.extend(
                     items.into_iter().filter_map(|item| item.expect("well-formed").metadata.name.clone()),
@@ -62,7 +62,7 @@ async fn list(source: &MemorySource<ConfigMap>, options: ListOptions) -> (Vec<St
 
 /// Returns the next batch in short form, `+one@2`. The batch must be available.
 fn batch(watch: &mut WatchStream<ConfigMap>) -> Vec<String> {
-    let events = watch.next().now_or_never().expect("events are there").expect("it goes on");
+    let events = watch.next().now_or_never().expect("available events").expect("an open watch");
     let brief = |sign: &str, map: &ConfigMap| {
         let meta = &map.metadata;
         format!("{sign}{}@{}", meta.name.as_deref().unwrap(), meta.resource_version.as_deref().unwrap())
@@ -101,7 +101,7 @@ fn change_gets_the_next_version_and_keeps_the_uid() {
 }
 
 #[test]
-fn a_uid_that_an_object_brings_is_kept() {
+fn given_uid_is_kept() {
     let source = source();
     let mut with_uid = map("one");
     with_uid.metadata.uid = Some("mine".into());
@@ -140,7 +140,7 @@ async fn list_has_all_objects_in_key_order() {
 }
 
 #[tokio::test]
-async fn a_list_is_never_older_than_asked_for() {
+async fn list_is_never_older_than_requested() {
     let source = source();
     source.create(map("one")).unwrap();
     let of = |version: u64, how| ListOptions {
@@ -164,7 +164,7 @@ async fn a_list_is_never_older_than_asked_for() {
 }
 
 #[tokio::test]
-async fn a_watch_replays_history_in_one_batch_and_then_follows() {
+async fn watch_replays_history_in_one_batch() {
     let source = source();
     source.create(map("one")).unwrap();
     source.create(map("two")).unwrap();
@@ -178,7 +178,7 @@ async fn a_watch_replays_history_in_one_batch_and_then_follows() {
 }
 
 #[tokio::test]
-async fn a_watch_that_waits_is_woken_by_a_change() {
+async fn waiting_watch_is_woken_by_a_change() {
     let source = source();
     let mut watch = source.watch(from(1)).await.unwrap();
     let writer = async { source.create(map("one")).unwrap() };
@@ -187,7 +187,7 @@ async fn a_watch_that_waits_is_woken_by_a_change() {
 }
 
 #[tokio::test]
-async fn a_watch_from_a_version_still_to_come_starts_there() {
+async fn watch_from_future_version_starts_there() {
     let source = source();
     let mut watch = source.watch(from(3)).await.unwrap();
     for name in ["one", "two", "three"] {
@@ -197,7 +197,7 @@ async fn a_watch_from_a_version_still_to_come_starts_there() {
 }
 
 #[tokio::test]
-async fn a_watch_from_nowhere_begins_with_what_exists() {
+async fn watch_without_version_begins_with_existing_objects() {
     let source = source();
     source.create(map("two")).unwrap();
     source.create(map("one")).unwrap();
@@ -210,7 +210,7 @@ async fn a_watch_from_nowhere_begins_with_what_exists() {
 }
 
 #[tokio::test]
-async fn a_streaming_list_ends_with_a_bookmark_and_goes_on_as_a_watch() {
+async fn streaming_list_ends_with_bookmark_and_continues_as_watch() {
     let source = source();
     source.create(map("one")).unwrap();
     let options = WatchOptions { send_initial_events: true, ..from(1) };
@@ -225,7 +225,7 @@ async fn a_streaming_list_ends_with_a_bookmark_and_goes_on_as_a_watch() {
 }
 
 #[tokio::test]
-async fn unseen_changes_reach_lists_and_later_watches_but_no_open_one() {
+async fn unseen_change_reaches_lists_and_later_watches_only() {
     let source = source();
     source.create(map("one")).unwrap();
     let mut watch = source.watch(from(2)).await.unwrap();
@@ -254,7 +254,7 @@ async fn disconnected_watch_ends_after_its_events() {
 }
 
 #[tokio::test]
-async fn failed_watches_end_with_the_error_behind_their_events() {
+async fn failed_watch_ends_with_error_after_its_events() {
     let source = source();
     let mut watches = [source.watch(from(1)).await.unwrap(), source.watch(from(1)).await.unwrap()];
     source.create(map("one")).unwrap();
@@ -342,7 +342,7 @@ async fn expiry_frees_objects_that_no_watch_needs() {
 }
 
 #[tokio::test]
-async fn as_many_lists_fail_as_were_asked_to() {
+async fn each_failed_list_request_uses_one_error() {
     let source = source();
     source.fail_next_list(ListWatchError::Unreachable("down".into()));
     source.fail_next_list(ListWatchError::Protocol("not JSON".into()));
@@ -370,7 +370,7 @@ async fn bookmark_with_new_version_reaches_open_watches() {
 }
 
 #[tokio::test]
-async fn one_can_wait_for_watches_to_open_and_to_close() {
+async fn wait_for_watches_sees_open_and_close() {
     let source = source();
     let waited = source.wait_for_watches(1);
     let (watch, ()) = tokio::join!(source.watch(from(1)), waited);

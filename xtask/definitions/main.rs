@@ -18,7 +18,7 @@ use crate::groups::CustomGroups as _;
 use crate::groups::gateway_v1::{Gateway, GatewayClass, HttpRoute, ReferenceGrant};
 
 /// Timeout of each wait; a working program never reaches it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 type Failure = Box<dyn Error>;
 
@@ -38,7 +38,7 @@ async fn main() -> Result<(), Failure> {
     let by_host =
         routes.add_index("host", |route: &HttpRoute| route.spec.hostnames.clone().unwrap_or_default())?;
     factory.start();
-    factory.wait_for_cache_sync_within(PATIENCE).await?;
+    factory.wait_for_cache_sync_within(TIMEOUT).await?;
 
     created::<GatewayClass>(
         &classes,
@@ -106,7 +106,7 @@ where
     object["apiVersion"] = K::api_version(&()).into();
     object["kind"] = K::kind(&()).into();
     let object = api.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
-    let outcome = informer.wait_for_write(&object, PATIENCE).await;
+    let outcome = informer.wait_for_write(&object, TIMEOUT).await;
     let stored = informer.indexer().get_by_key(&match object.namespace() {
         Some(namespace) => format!("{namespace}/{}", object.name_any()),
         None => object.name_any(),
@@ -131,7 +131,7 @@ async fn install(client: &Client) -> Result<usize, Failure> {
         }
     }
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(TIMEOUT, async {
         for name in &names {
             while !is_established(&definitions.get(name).await?) {
                 ticks.tick().await;

@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         Some((program, rest)) => {
             let mut command = Command::new(program);
             command.args(rest);
-            workspace::forget_this_package(&mut command);
+            workspace::remove_package_variables(&mut command);
             run_against(&mut cluster, &programs, &mut command, signals)
         }
         None => {

@@ -27,7 +27,7 @@ enum Step {
     Loom,
     /// `cargo xtask simulate`, with these arguments.
     Simulate(&'static simulate::Args),
-    /// `cargo xtask fuzz` for one minute.
+    /// `cargo xtask fuzz`, for one minute per target.
     Fuzz,
     /// `cargo xtask definitions`.
     Definitions(&'static definitions::Args),

@@ -24,7 +24,8 @@ const ETCD: &str = "INFORMER_E2E_ETCD";
 const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 
 /// Flags that make the servers send a `GOAWAY` from time to time, and allow the deletion of unreadable objects.
-const HABITS: [&str; 2] = ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
+const SERVER_FLAGS: [&str; 2] =
+    ["--goaway-chance=0.02", "--feature-gates=AllowUnsafeMalformedObjectDeletion=true"];
 
 /// The client-go programs, with the variables for their paths: one follows pods, one compares encodings, and one
 /// takes part in leader elections.
@@ -137,7 +138,7 @@ fn variables(which: Further) -> [String; 2] {
 /// Adds the programs and flags that the tests need: kubectl, additional API servers, and `GOAWAY`.
 fn for_tests(options: &Options) -> Options {
     let mut options = Options { further: Further::ALL.to_vec(), ..options.clone() };
-    options.apiserver_arg.extend(HABITS.map(str::to_owned));
+    options.apiserver_arg.extend(SERVER_FLAGS.map(str::to_owned));
     if !options.wants(Extra::Kubectl) {
         options.with.push(Extra::Kubectl);
     }

@@ -59,14 +59,14 @@ mod tests {
     }
 
     #[test]
-    fn no_example_of_one_file_is_longer_than_120_lines() {
+    fn single_file_examples_have_at_most_120_lines() {
         for name in NAMES {
             let path = workspace::root().join("examples").join(name);
             if path.join("main.rs").is_file() {
                 continue;
             }
             let path = path.with_extension("rs");
-            let lines = std::fs::read_to_string(path).expect("it is there").lines().count();
+            let lines = std::fs::read_to_string(path).expect("the example exists").lines().count();
             assert!(lines <= 120, "{name} has {lines} lines");
         }
     }

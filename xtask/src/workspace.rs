@@ -14,20 +14,20 @@ pub(crate) fn cargo() -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root());
-    forget_this_package(&mut command);
+    remove_package_variables(&mut command);
     command
 }
 
 /// Removes the variables that `cargo run` sets for this package. Some build scripts read them, and would run again
 /// whenever a variable changes.
-pub(crate) fn forget_this_package(command: &mut Command) {
+pub(crate) fn remove_package_variables(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
-        let told = name.to_str().is_some_and(|name| {
+        let is_package_variable = name.to_str().is_some_and(|name| {
             name.starts_with("CARGO_PKG_")
                 || name.starts_with("CARGO_MANIFEST_")
                 || name.starts_with("CARGO_BIN_")
         });
-        if told {
+        if is_package_variable {
             command.env_remove(name);
         }
     }

@@ -38,14 +38,14 @@ impl Names {
 }
 
 fn opens(model: &Model, place: &Place, names: &Names) -> TokenStream {
-    let Model { door, vis, .. } = model;
+    let Model { factory_path, vis, .. } = model;
     let Names { informers, group, version: version_type } = names;
     let Place { group_accessor, .. } = place;
-    let doc = format!(" Brings `factory.{group_accessor}()`, the informers of the group `{}`.", place.group);
+    let doc = format!(" Adds `factory.{group_accessor}()`, the informers of the group `{}`.", place.group);
     let group_doc = format!(" Returns the informers of the group `{}`.", place.group);
     let on_group = on_group(model, place, names);
     let version = version(model, place, names);
-    let opened = [place.version.to_token_stream(), own(place)];
+    let opened = [place.version.to_token_stream(), accessor_literal(place)];
     let placed = placed(model, place, opened, [quote!(#group<'a>), quote!(#version_type<'a>)]);
     let only_once =
         only_once(place, &format_ident!("two_kinds_open_{group_accessor}__use_beside_or_group_of_on_one"));
@@ -58,7 +58,7 @@ fn opens(model: &Model, place: &Place, names: &Names) -> TokenStream {
             fn #group_accessor(&self) -> #group<'_>;
         }
 
-        impl #informers for #door::SharedInformerFactory {
+        impl #informers for #factory_path::SharedInformerFactory {
             fn #group_accessor(&self) -> #group<'_> {
                 #group { factory: self }
             }
@@ -73,7 +73,7 @@ fn opens(model: &Model, place: &Place, names: &Names) -> TokenStream {
 
 /// Generates the type of an opened group.
 fn on_group(model: &Model, place: &Place, names: &Names) -> TokenStream {
-    let Model { door, vis, .. } = model;
+    let Model { factory_path, vis, .. } = model;
     let (group, version, version_accessor) = (&names.group, &names.version, &place.version_accessor);
     let doc = format!(" The informers of the group `{}`, by version.", place.group);
     let version_doc = version_doc(place);
@@ -81,7 +81,7 @@ fn on_group(model: &Model, place: &Place, names: &Names) -> TokenStream {
         #[doc = #doc]
         #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
         #vis struct #group<'a> {
-            factory: &'a #door::SharedInformerFactory,
+            factory: &'a #factory_path::SharedInformerFactory,
         }
 
         #[allow(dead_code)]
@@ -94,7 +94,7 @@ fn on_group(model: &Model, place: &Place, names: &Names) -> TokenStream {
 
             /// Returns the factory.
             #[must_use]
-            #vis fn factory(&self) -> &'a #door::SharedInformerFactory {
+            #vis fn factory(&self) -> &'a #factory_path::SharedInformerFactory {
                 self.factory
             }
         }
@@ -103,7 +103,7 @@ fn on_group(model: &Model, place: &Place, names: &Names) -> TokenStream {
 
 /// Generates the type of an opened version.
 fn version(model: &Model, place: &Place, names: &Names) -> TokenStream {
-    let Model { door, vis, object, .. } = model;
+    let Model { factory_path, vis, object, .. } = model;
     let (version, accessor) = (&names.version, &place.accessor);
     let doc = format!(" The informers of `{}`.", api_version(place));
     let accessor_doc = accessor_doc(model);
@@ -111,20 +111,20 @@ fn version(model: &Model, place: &Place, names: &Names) -> TokenStream {
         #[doc = #doc]
         #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
         #vis struct #version<'a> {
-            factory: &'a #door::SharedInformerFactory,
+            factory: &'a #factory_path::SharedInformerFactory,
         }
 
         #[allow(dead_code)]
         impl<'a> #version<'a> {
             #[doc = #accessor_doc]
             #[must_use]
-            #vis fn #accessor(&self) -> #door::SharedIndexInformer<#object> {
-                #door::__private::shared_informer(self.factory)
+            #vis fn #accessor(&self) -> #factory_path::SharedIndexInformer<#object> {
+                #factory_path::__private::shared_informer(self.factory)
             }
 
             /// Returns the factory.
             #[must_use]
-            #vis fn factory(&self) -> &'a #door::SharedInformerFactory {
+            #vis fn factory(&self) -> &'a #factory_path::SharedInformerFactory {
                 self.factory
             }
         }
@@ -132,12 +132,13 @@ fn version(model: &Model, place: &Place, names: &Names) -> TokenStream {
 }
 
 fn beside(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenStream {
-    let on = projected(model, other, "Version");
-    let opened = ["OPENED_AT", "OPENED_FOR"].map(|name| projected(model, other, name)(TokenStream::new()));
+    let on = associated_item(model, other, "Version");
+    let opened =
+        ["OPENED_AT", "OPENED_FOR"].map(|name| associated_item(model, other, name)(TokenStream::new()));
     let [informers, on_it] = on_accessor(model, place, names, &on(quote!(<'_>)));
-    let [group, version] = [projected(model, other, "Group")(quote!(<'a>)), on(quote!(<'a>))];
+    let [group, version] = [associated_item(model, other, "Group")(quote!(<'a>)), on(quote!(<'a>))];
     let placed = placed(model, place, opened, [group, version]);
-    let (group, version, accessor) = (&place.group, &place.version, own(place));
+    let (group, version, accessor) = (&place.group, &place.version, accessor_literal(place));
     let check = quote!(same_version::<__InformerBeside>(#group, #version, #accessor));
     let other = by_other(model, other, &check, &quote!(#on_it #placed));
     quote!(#informers #other)
@@ -146,11 +147,11 @@ fn beside(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenStr
 fn group_of(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenStream {
     let Model { vis, .. } = model;
     let (informers, version_type, accessor) = (&names.informers, &names.version, &place.version_accessor);
-    let doc = format!(" Brings the informers of `{}` to those of its group.", api_version(place));
+    let doc = format!(" Adds the informers of `{}` to those of its group.", api_version(place));
     let version_doc = version_doc(place);
     let version = version(model, place, names);
-    let on = projected(model, other, "Group")(quote!(<'a>));
-    let opened = [projected(model, other, "OPENED_AT")(TokenStream::new()), own(place)];
+    let on = associated_item(model, other, "Group")(quote!(<'a>));
+    let opened = [associated_item(model, other, "OPENED_AT")(TokenStream::new()), accessor_literal(place)];
     let placed = placed(model, place, opened, [on.clone(), quote!(#version_type<'a>)]);
     let on_it = quote! {
         impl<'a> #informers<'a> for #on {
@@ -178,21 +179,21 @@ fn group_of(model: &Model, place: &Place, names: &Names, other: &Path) -> TokenS
 
 /// Returns another kind's associated type, such as `Group` or `Version`, or constant. Generated code calls that kind
 /// `__InformerBeside`.
-fn projected(model: &Model, other: &Path, name: &str) -> impl Fn(TokenStream) -> TokenStream {
+fn associated_item(model: &Model, other: &Path, name: &str) -> impl Fn(TokenStream) -> TokenStream {
     let (place, name) = (other.span(), Ident::new(name, other.span()));
-    let door = at(place, &model.door);
+    let factory_path = at(place, &model.factory_path);
     move |lifetime| {
         let lifetime = at(place, &lifetime);
-        quote_spanned!(place=> <__InformerBeside as #door::__private::Placed>::#name #lifetime)
+        quote_spanned!(place=> <__InformerBeside as #factory_path::__private::Placed>::#name #lifetime)
     }
 }
 
 /// Generates the items that depend on another kind, and a compile-time check of its group and version. The code names
 /// the kind only once, so that a wrong kind is one error.
 fn by_other(model: &Model, other: &Path, check: &TokenStream, items: &TokenStream) -> TokenStream {
-    let (door, check) = (at(other.span(), &model.door), at(other.span(), check));
+    let (factory_path, check) = (at(other.span(), &model.factory_path), at(other.span(), check));
     let named = quote_spanned!(other.span()=> type __InformerBeside = #other;);
-    let check = quote_spanned!(other.span()=> #door::__private::#check;);
+    let check = quote_spanned!(other.span()=> #factory_path::__private::#check;);
     quote! {
         const _: () = {
             #named
@@ -203,17 +204,17 @@ fn by_other(model: &Model, other: &Path, check: &TokenStream, items: &TokenStrea
 }
 
 fn built_in(model: &Model, place: &Place, names: &Names) -> TokenStream {
-    let door = &model.door;
+    let factory_path = &model.factory_path;
     let [_, version] = place.built_in_types();
-    let [informers, on_it] = on_accessor(model, place, names, &quote!(#door::groups::#version<'_>));
+    let [informers, on_it] = on_accessor(model, place, names, &quote!(#factory_path::groups::#version<'_>));
     quote!(#informers #on_it)
 }
 
 /// Generates the trait with only the accessor, and its implementation for the type of an existing version.
 fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) -> [TokenStream; 2] {
-    let Model { door, vis, object, .. } = model;
+    let Model { factory_path, vis, object, .. } = model;
     let (informers, accessor) = (&names.informers, &place.accessor);
-    let doc = format!(" Brings `{accessor}()` to the informers of `{}`.", api_version(place));
+    let doc = format!(" Adds `{accessor}()` to the informers of `{}`.", api_version(place));
     let accessor_doc = accessor_doc(model);
     let informers_trait = quote! {
         #[doc = #doc]
@@ -221,13 +222,13 @@ fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) ->
         #vis trait #informers {
             #[doc = #accessor_doc]
             #[must_use]
-            fn #accessor(&self) -> #door::SharedIndexInformer<#object>;
+            fn #accessor(&self) -> #factory_path::SharedIndexInformer<#object>;
         }
     };
     let implementation = quote! {
         impl #informers for #on {
-            fn #accessor(&self) -> #door::SharedIndexInformer<#object> {
-                #door::__private::shared_informer(self.factory())
+            fn #accessor(&self) -> #factory_path::SharedIndexInformer<#object> {
+                #factory_path::__private::shared_informer(self.factory())
             }
         }
     };
@@ -235,18 +236,18 @@ fn on_accessor(model: &Model, place: &Place, names: &Names, on: &TokenStream) ->
 }
 
 /// Returns the accessor as a string literal.
-fn own(place: &Place) -> TokenStream {
+fn accessor_literal(place: &Place) -> TokenStream {
     place.accessor.unraw().to_string().to_token_stream()
 }
 
 /// Generates the data that other kinds need for `beside` and `group_of`: the opened group, version and accessor, and
 /// their types.
 fn placed(model: &Model, place: &Place, opened: [TokenStream; 2], types: [TokenStream; 2]) -> TokenStream {
-    let Model { door, object, .. } = model;
+    let Model { factory_path, object, .. } = model;
     let (group_name, version_name) = (&place.group, &place.version);
     let ([at, accessor], [group, version]) = (opened, types);
     quote! {
-        impl #door::__private::Placed for #object {
+        impl #factory_path::__private::Placed for #object {
             const GROUP: &'static str = #group_name;
             const VERSION: &'static str = #version_name;
             const OPENED_AT: &'static str = #at;

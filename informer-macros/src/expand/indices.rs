@@ -15,11 +15,10 @@ pub(super) fn indices(model: &Model) -> TokenStream {
     if model.indices.is_empty() {
         return TokenStream::new();
     }
-    let Model { object, door, vis, .. } = model;
+    let Model { object, factory_path, vis, .. } = model;
     let name = format_ident!("{object}Indices");
-    let doc = format!(
-        " The indices of informers for [`{object}`]s. Where one is missing yet, its first use adds it."
-    );
+    let doc =
+        format!(" The indices of informers for [`{object}`]s. The first use of a missing index adds it.");
     let signatures = model.indices.iter().map(|index| signatures(model, index));
     let functions = model.indices.iter().map(|index| functions(model, index));
     quote! {
@@ -29,7 +28,7 @@ pub(super) fn indices(model: &Model) -> TokenStream {
             #(#signatures)*
         }
 
-        impl #name for #door::SharedIndexInformer<#object> {
+        impl #name for #factory_path::SharedIndexInformer<#object> {
             #(#functions)*
         }
     }
@@ -43,7 +42,7 @@ fn value(index: &Index) -> TokenStream {
 }
 
 /// Returns the type of a lookup value: `&str` for `String`, so that callers need not allocate.
-fn sought(index: &Index) -> TokenStream {
+fn lookup_type(index: &Index) -> TokenStream {
     match &index.value {
         Some(value) => quote!(&#value),
         None => quote!(&str),
@@ -51,71 +50,73 @@ fn sought(index: &Index) -> TokenStream {
 }
 
 fn signatures(model: &Model, index: &Index) -> TokenStream {
-    let Model { object, door, .. } = model;
+    let Model { object, factory_path, .. } = model;
     let Index { name, handle, description, .. } = index;
-    let (value, sought) = (value(index), sought(index));
+    let (value, lookup_type) = (value(index), lookup_type(index));
     let doc = format!(" Returns the objects that have this value in the index `{name}`: {description}.");
-    let handle_doc =
-        format!(" Returns the handle of the index `{name}`, for many queries and for other kinds of them.");
-    let taken = format!(
-        " Where an index of other values was added under the name `{name}`, that one stays, this one is called otherwise in"
+    let handle_doc = format!(
+        " Returns the handle of the index `{name}`, for repeated queries and for other kinds of queries."
+    );
+    let conflict_doc = format!(
+        " If the store has an index `{name}` of another type, this index is registered under a longer name, and an error is"
     );
     quote! {
         #[doc = #doc]
         #[must_use]
-        fn #name(&self, value: #sought) -> #door::Objects<#object>;
+        fn #name(&self, value: #lookup_type) -> #factory_path::Objects<#object>;
 
         #[doc = #handle_doc]
         ///
-        #[doc = #taken]
-        /// the store, and that is logged.
-        fn #handle(&self) -> #door::Index<#object, #value>;
+        #[doc = #conflict_doc]
+        /// logged.
+        fn #handle(&self) -> #factory_path::Index<#object, #value>;
     }
 }
 
 fn functions(model: &Model, index: &Index) -> TokenStream {
-    let Model { object, door, .. } = model;
+    let Model { object, factory_path, .. } = model;
     let Index { name, handle, .. } = index;
-    let (value, sought, text) = (value(index), sought(index), name.to_string());
+    let (value, lookup_type, text) = (value(index), lookup_type(index), name.to_string());
     let indices = format_ident!("{object}Indices");
     let values = match &index.values {
         Values::Path(path) => along(model, path, index),
         Values::With(function) => returned(model, function, index),
     };
     quote_spanned! {Span::mixed_site()=>
-        fn #name(&self, value: #sought) -> #door::Objects<#object> {
+        fn #name(&self, value: #lookup_type) -> #factory_path::Objects<#object> {
             #indices::#handle(self).get(value)
         }
 
         #[allow(clippy::all, clippy::pedantic)]
-        fn #handle(&self) -> #door::Index<#object, #value> {
-            #door::__private::index(self, #text, |object| #values)
+        fn #handle(&self) -> #factory_path::Index<#object, #value> {
+            #factory_path::__private::index(self, #text, |object| #values)
         }
     }
 }
 
 /// Generates the values that the user's function returns. Only its result is evaluated with traits in scope.
 fn returned(model: &Model, function: &Expr, index: &Index) -> TokenStream {
-    let (here, door) = (hidden(index), at(index.span, &model.door));
+    let (here, factory_path) = (hygienic_span(index), at(index.span, &model.factory_path));
     quote_spanned! {here=> {
-        let returned = #door::__private::Returned(#door::__private::call(object, #function));
+        let returned = #factory_path::__private::Returned(#factory_path::__private::call(object, #function));
         {
             #[allow(unused_imports)]
-            use #door::__private::NeverFails as _;
+            use #factory_path::__private::NeverFails as _;
             returned.into_values()
         }
     }}
 }
 
 /// Returns the span of the user's attribute for compiler errors, with hygienic locals.
-fn hidden(index: &Index) -> Span {
+fn hygienic_span(index: &Index) -> Span {
     Span::mixed_site().located_at(index.span)
 }
 
 /// Generates the walk from the object along a path. Each step passes through two containers, because many fields are
 /// an `Option<Vec<_>>`.
 fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
-    let (here, door, value) = (hidden(index), at(index.span, &model.door), value(index));
+    let (here, factory_path, value) =
+        (hygienic_span(index), at(index.span, &model.factory_path), value(index));
     let steps = path.iter().map(|Segment { field, key }| match key {
         Some(key) => quote_spanned! {here=>
             .flat_map(|at| (&at.#field).informer_entry(#key))
@@ -128,11 +129,11 @@ fn along(model: &Model, path: &[Segment], index: &Index) -> TokenStream {
     });
     quote_spanned! {here=> {
         #[allow(unused_imports)]
-        use #door::__private::{IndexValues as _, HoldsEntries as _, AsSingleValue as _};
+        use #factory_path::__private::{IndexValues as _, HoldsEntries as _, AsSingleValue as _};
         ::core::result::Result::Ok(
             ::core::iter::once(object)
                 #(#steps)*
-                .map(|at| #door::__private::ValueAt::<#value>::value_at(at))
+                .map(|at| #factory_path::__private::ValueAt::<#value>::value_at(at))
                 .collect(),
         )
     }}

@@ -6,7 +6,7 @@ use quote::quote;
 use crate::model::Model;
 
 pub(super) fn informer(model: &Model) -> TokenStream {
-    let Model { object, door, .. } = model;
+    let Model { object, factory_path, .. } = model;
     let without_factory = without_factory(model);
     let prune = &model.prune;
     let resync = match model.default_resync {
@@ -22,11 +22,11 @@ pub(super) fn informer(model: &Model) -> TokenStream {
     quote! {
         #without_factory
 
-        impl #door::__private::Derived for #object {
+        impl #factory_path::__private::Derived for #object {
             const PRUNED: &'static [&'static str] = &[#(#prune),*];
             const DEFAULT_RESYNC: ::core::option::Option<::core::time::Duration> = #resync;
 
-            fn add_indices(#informer: &#door::SharedIndexInformer<Self>) {
+            fn add_indices(#informer: &#factory_path::SharedIndexInformer<Self>) {
                 #(#indices::#handles(informer);)*
             }
         }
@@ -34,14 +34,14 @@ pub(super) fn informer(model: &Model) -> TokenStream {
 }
 
 fn without_factory(model: &Model) -> TokenStream {
-    let Model { object, door, vis, .. } = model;
+    let Model { object, factory_path, vis, .. } = model;
     let docs = [
-        format!(" Returns an informer for [`{object}`]s, with its indices, and the task that makes it live."),
-        " Paths that the derive prunes take the place of those of `list_watch`; its resync period counts where `options`"
+        format!(" Returns an informer for [`{object}`]s, with its indices, and the task that runs it."),
+        " The derive's pruned paths replace those of `list_watch`. Its resync period is the default where `options`"
             .to_owned(),
-        " has none.".to_owned(),
+        " sets none.".to_owned(),
         format!(" Returns an informer for [`{object}`]s from any source, with its indices, and its task."),
-        " The derive's resync period counts where `options` has none; what is pruned is up to the source.".to_owned(),
+        " The derive's resync period is the default where `options` sets none. The source decides about pruning.".to_owned(),
     ];
     let [first, second, third, from_first, from_second] = docs;
     quote! {
@@ -53,10 +53,10 @@ fn without_factory(model: &Model) -> TokenStream {
             #[doc = #third]
             #[must_use]
             #vis fn new_informer(
-                list_watch: #door::informer_reflector::KubeListWatch<Self>,
-                options: #door::InformerOptions<Self>,
-            ) -> (#door::SharedIndexInformer<Self>, #door::InformerTask<Self>) {
-                #door::__private::new_informer(list_watch, options)
+                list_watch: #factory_path::informer_reflector::KubeListWatch<Self>,
+                options: #factory_path::InformerOptions<Self>,
+            ) -> (#factory_path::SharedIndexInformer<Self>, #factory_path::InformerTask<Self>) {
+                #factory_path::__private::new_informer(list_watch, options)
             }
 
             #[doc = #from_first]
@@ -64,10 +64,10 @@ fn without_factory(model: &Model) -> TokenStream {
             #[doc = #from_second]
             #[must_use]
             #vis fn new_informer_from(
-                lister_watcher: ::std::sync::Arc<dyn #door::informer_core::ListerWatcher<Self>>,
-                options: #door::InformerOptions<Self>,
-            ) -> (#door::SharedIndexInformer<Self>, #door::InformerTask<Self>) {
-                #door::__private::new_informer_from(lister_watcher, options)
+                lister_watcher: ::std::sync::Arc<dyn #factory_path::informer_core::ListerWatcher<Self>>,
+                options: #factory_path::InformerOptions<Self>,
+            ) -> (#factory_path::SharedIndexInformer<Self>, #factory_path::InformerTask<Self>) {
+                #factory_path::__private::new_informer_from(lister_watcher, options)
             }
         }
     }

@@ -9,7 +9,7 @@ pub(super) fn resource(model: &Model) -> TokenStream {
     let Some(View { group, version, kind, plural, namespaced, metadata }) = &model.view else {
         return TokenStream::new();
     };
-    let Model { object, door, .. } = model;
+    let Model { object, factory_path, .. } = model;
     let scope = if *namespaced { quote!(NamespaceResourceScope) } else { quote!(ClusterResourceScope) };
     let texts = [("kind", kind), ("group", group), ("version", version), ("plural", plural)];
     let functions = texts.map(|(name, text)| {
@@ -24,15 +24,15 @@ pub(super) fn resource(model: &Model) -> TokenStream {
     let meta = quote_spanned!(*metadata=> { &self.metadata });
     let meta_mut = quote_spanned!(*metadata=> { &mut self.metadata });
     quote! {
-        impl #door::__private::Resource for #object {
+        impl #factory_path::__private::Resource for #object {
             type DynamicType = ();
-            type Scope = #door::__private::#scope;
+            type Scope = #factory_path::__private::#scope;
 
             #(#functions)*
 
-            fn meta(&self) -> &#door::__private::ObjectMeta #meta
+            fn meta(&self) -> &#factory_path::__private::ObjectMeta #meta
 
-            fn meta_mut(&mut self) -> &mut #door::__private::ObjectMeta #meta_mut
+            fn meta_mut(&mut self) -> &mut #factory_path::__private::ObjectMeta #meta_mut
         }
     }
 }

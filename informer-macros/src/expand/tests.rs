@@ -17,7 +17,7 @@ fn derived(item: TokenStream) -> syn::Result<TokenStream> {
 }
 
 fn message(item: TokenStream) -> String {
-    derived(item).expect_err("there is a mistake").to_string()
+    derived(item).expect_err("an error").to_string()
 }
 
 /// Returns the range of the README's code block after a comment, without its fence.
@@ -30,7 +30,7 @@ fn place_of(name: &str) -> Range<usize> {
 
 /// Formats the code, with a blank line after each item.
 fn formatted(code: TokenStream) -> String {
-    let file: syn::File = syn::parse2(code).expect("what is generated is Rust");
+    let file: syn::File = syn::parse2(code).expect("the generated code is Rust");
     let items = file.items.into_iter().map(|item| {
         let alone = syn::parse2(quote!(#item)).expect("an item is Rust");
         prettyplease::unparse(&alone).trim_end().to_owned()
@@ -39,7 +39,7 @@ fn formatted(code: TokenStream) -> String {
 }
 
 #[test]
-fn the_readme_shows_what_is_generated() {
+fn readme_contains_the_generated_code() {
     let item: TokenStream = README[place_of("derive")].parse().expect("the example is Rust");
     let text = formatted(derived(item).expect("the example is right"));
     let shown = place_of("generated");
@@ -54,7 +54,7 @@ fn the_readme_shows_what_is_generated() {
 }
 
 #[test]
-fn what_kube_says_is_not_said_again() {
+fn attribute_that_kube_sets_is_rejected() {
     let message = message(quote! {
         #[kube(group = "example.com", version = "v1", kind = "Thing", namespaced)]
         #[informer(cluster)]
@@ -67,36 +67,36 @@ fn what_kube_says_is_not_said_again() {
 }
 
 #[test]
-fn a_mistake_that_kube_reports_is_not_reported_twice() {
+fn mistake_in_kube_attribute_generates_nothing() {
     for attribute in [
         quote!(#[kube(group = "example.com", version = "v1")]),
         quote!(#[kube(group = 1, version = "v1", kind = "Thing")]),
         quote!(#[kube(group = "example.com" version = "v1", kind = "Thing")]),
     ] {
-        let generated = derived(quote!(#attribute struct ThingSpec {})).expect("it is kube's to say");
+        let generated = derived(quote!(#attribute struct ThingSpec {})).expect("kube reports the error");
         assert!(generated.is_empty(), "{generated}");
     }
 }
 
 #[test]
-fn attributes_that_are_only_for_kube_are_stepped_over() {
+fn other_kube_attributes_are_ignored() {
     let generated = derived(quote! {
         #[kube(group = "example.com", version = "v1", kind = "Thing", root = "Root", plural = "thingies", no_spec)]
         #[kube(status = a::Status, printcolumn(name = "A", json_path = ".a"), derive = "Default")]
         #[kube(validation = Rule::new("a").message("b"), scale = r#"{"a": 1}"#, crates(kube_core = "b"))]
         enum ThingSpec { A }
     });
-    let generated = generated.expect("it is right").to_string();
+    let generated = generated.expect("valid attributes").to_string();
     assert!(generated.contains("fn thingies") && generated.contains("trait RootInformers"), "{generated}");
 }
 
 #[test]
-fn the_front_door_can_be_elsewhere() {
+fn crate_attribute_sets_the_path() {
     let generated = derived(quote! {
         #[informer(crate = my::door, group = "", version = "v1", kind = "Pod", namespaced)]
         #[informer(index(name = "by_a", path = "a.b"), index(name = "by_b", with = c))]
         struct Thing { metadata: ObjectMeta }
     });
-    let generated = generated.expect("it is right").to_string();
+    let generated = generated.expect("valid attributes").to_string();
     assert!(generated.contains("my :: door :: groups :: CoreV1") && !generated.contains("informer_factory"));
 }

@@ -38,7 +38,7 @@ pub(super) enum ChangeKind {
 }
 
 /// One event that a watch sends.
-pub(super) enum News<K> {
+pub(super) enum LogEvent<K> {
     Change(ChangeKind, Cached<K>),
     Bookmark(u64),
 }
@@ -46,7 +46,7 @@ pub(super) enum News<K> {
 /// The result of a read.
 pub(super) enum Reading<K> {
     /// The available events, possibly none.
-    News(Vec<News<K>>),
+    Events(Vec<LogEvent<K>>),
     Closed,
     Failed(Arc<ListWatchError>),
 }
@@ -108,27 +108,27 @@ impl<K> Log<K> {
     /// Returns all events since the watch's last read, up to its end.
     pub(super) fn read(&mut self, id: ReaderId) -> Reading<K> {
         let Some(reader) = self.readers.get_mut(&id) else { return Reading::Closed };
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         let unread = self.entries.range((reader.cursor - self.first) as usize..);
         for Entry { version, what } in unread {
             let is_open = reader.cursor >= reader.opened;
             let is_after = *version > reader.after;
             match what {
                 What::Change { kind, object, seen } if is_after && (*seen || !is_open) => {
-                    news.push(News::Change(*kind, object.clone()));
+                    events.push(LogEvent::Change(*kind, object.clone()));
                 }
                 What::Bookmark if is_after && is_open && reader.bookmarks => {
-                    news.push(News::Bookmark(*version));
+                    events.push(LogEvent::Bookmark(*version));
                 }
                 // The earlier events are sent first; the next read returns the end.
-                What::Closed | What::Failed(_) if is_open && !news.is_empty() => break,
+                What::Closed | What::Failed(_) if is_open && !events.is_empty() => break,
                 What::Closed if is_open => return Reading::Closed,
                 What::Failed(error) if is_open => return Reading::Failed(Arc::clone(error)),
                 _ => {}
             }
             reader.cursor += 1;
         }
-        Reading::News(news)
+        Reading::Events(events)
     }
 
     /// Removes and returns entries that all open watches have read.

@@ -5,9 +5,9 @@
 //!
 //! The lock is held for bookkeeping only: objects are cloned, and last handles dropped, outside it.
 
+mod lister_watcher;
 mod log;
 mod refusal;
-mod seam;
 mod state;
 
 use std::fmt;
@@ -64,7 +64,7 @@ use state::State;
 /// source.modify(created.key(), |limits| limits.immutable = Some(true))?;
 /// source.delete(created.key())?;
 ///
-/// let events = watch.next().await.expect("the watch goes on")?;
+/// let events = watch.next().await.expect("an open watch")?;
 /// assert!(matches!(&events[..], [WatchEvent::Modified(_), WatchEvent::Deleted(_)]));
 /// # Ok(())
 /// # }

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_of_lines_are_read_and_others_passed_over() {
+    fn output_lines_of_both_forms_are_parsed() {
         let mut figures = Figures::default();
         figures
             .take_output("hello\nbench: a, b = 2.5 events/s\nlongest stall: 1.5ms\nlongest stall: 4.5ms\n");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read_as_rust_prints_them() {
+    fn rust_durations_are_parsed() {
         for nanoseconds in [7, 1_500, 2_500_000, 3_000_000_000] {
             let text = format!("{:?}", std::time::Duration::from_nanos(nanoseconds));
             assert_eq!(read_duration(&text), Some(nanoseconds as f64), "{text}");
@@ -126,16 +126,16 @@ mod tests {
     }
 
     #[test]
-    fn criterions_medians_are_found_by_case_and_by_group() {
+    fn criterion_medians_are_found_by_case_and_group() {
         let folder = tempfile::tempdir().expect("a folder");
         for (case, median) in [("get", "40.5"), ("replace/all", "2e6")] {
             let path = folder.path().join(case).join("new");
-            std::fs::create_dir_all(&path).expect("it can be written");
+            std::fs::create_dir_all(&path).expect("a writable folder");
             let json = format!(r#"{{"mean":{{}},"median":{{"point_estimate":{median}}}}}"#);
-            std::fs::write(path.join("estimates.json"), json).expect("it can be written");
+            std::fs::write(path.join("estimates.json"), json).expect("a writable folder");
         }
         let mut figures = Figures::default();
-        figures.take_criterion(folder.path()).expect("it is as criterion writes it");
+        figures.take_criterion(folder.path()).expect("criterion's format");
         assert_eq!(figures.median("get", Unit::Nanoseconds), Some(40.5));
         assert_eq!(figures.median("replace/all", Unit::Milliseconds), Some(2.0));
     }

@@ -23,15 +23,15 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn here(with_go: bool) -> anyhow::Result<Self> {
-        let changes = said_by("git", &["status", "--porcelain", "--untracked-files=no"])?;
+        let changes = output_of("git", &["status", "--porcelain", "--untracked-files=no"])?;
         let changed = if changes.is_empty() { "" } else { " with changes" };
         Ok(Self {
             processor: processor(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            rust: said_by("rustc", &["--version"])?,
+            rust: output_of("rustc", &["--version"])?,
             go: if with_go { Some(go_versions()?) } else { None },
-            commit: said_by("git", &["rev-parse", "--short", "HEAD"])? + changed,
-            date: said_by("date", &["-u", "+%Y-%m-%d"])?,
+            commit: output_of("git", &["rev-parse", "--short", "HEAD"])? + changed,
+            date: output_of("date", &["-u", "+%Y-%m-%d"])?,
         })
     }
 }
@@ -52,7 +52,7 @@ fn processor() -> String {
 }
 
 fn go_versions() -> anyhow::Result<String> {
-    let go = said_by("go", &["env", "GOVERSION"])?;
+    let go = output_of("go", &["env", "GOVERSION"])?;
     let module = workspace::root().join("xtask/clientgo/go.mod");
     let text =
         std::fs::read_to_string(&module).with_context(|| format!("cannot read {}", module.display()))?;
@@ -64,7 +64,7 @@ fn client_go_version(module: &str) -> Option<&str> {
 }
 
 /// Returns the output of a program, without the final line break.
-fn said_by(program: &str, args: &[&str]) -> anyhow::Result<String> {
+fn output_of(program: &str, args: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(program)
         .args(args)
         .current_dir(workspace::root())
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_of_client_go_is_that_of_the_module() {
+    fn client_go_version_comes_from_go_mod() {
         let module = std::fs::read_to_string(workspace::root().join("xtask/clientgo/go.mod"));
         let module = module.expect("the module is there");
         assert!(client_go_version(&module).is_some_and(|version| version.starts_with("v0.")), "{module}");

@@ -42,7 +42,7 @@ pub(crate) struct Args {
 
 /// Builds everything, measures round by round, and prints the table.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
-    let effort = if args.quick { Effort::Glance } else { Effort::Whole };
+    let effort = if args.quick { Effort::Quick } else { Effort::Full };
     build_ours(signals)?;
     let client_go = if args.without_go { None } else { ClientGo::build(signals)? };
     let rounds = if args.quick { 1 } else { args.rounds };

@@ -14,8 +14,8 @@ use crate::{client_go, process, workspace};
 /// The duration of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
-    Glance,
-    Whole,
+    Quick,
+    Full,
 }
 
 /// Builds our benchmarks, so that no compiler runs during a measurement.
@@ -44,11 +44,11 @@ pub(crate) fn measure_ours(
     command.arg("--").env("CRITERION_HOME", criterion.path());
     if part.is_criterion {
         command.args(match effort {
-            Effort::Glance => ["--warm-up-time=0.1", "--measurement-time=0.2", "--sample-size=10"],
-            Effort::Whole => ["--warm-up-time=0.5", "--measurement-time=1.5", "--sample-size=30"],
+            Effort::Quick => ["--warm-up-time=0.1", "--measurement-time=0.2", "--sample-size=10"],
+            Effort::Full => ["--warm-up-time=0.5", "--measurement-time=1.5", "--sample-size=30"],
         });
         command.arg(our_cases());
-    } else if effort == Effort::Glance {
+    } else if effort == Effort::Quick {
         command.arg("--quick");
     }
     figures.take_output(&output_of(&mut command, signals)?);
@@ -99,7 +99,7 @@ impl ClientGo {
         eprintln!("client-go: {}", part.bench);
         let mut command = Command::new(&self.path);
         command.args(part.client_go);
-        if effort == Effort::Glance {
+        if effort == Effort::Quick {
             command.arg("--quick");
         }
         figures.take_output(&output_of(&mut command, signals)?);

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_a_dash() {
+    fn missing_figure_is_a_dash() {
         let cases = [Case { title: "t", unit: Unit::Events, client_go: None, ours: "o", goal: Some(1.0) }];
         let table = markdown(&cases, &Figures::default(), &Figures::default());
         assert_eq!(table.lines().last(), Some("| t | – | – | – | 1 events/s |"));

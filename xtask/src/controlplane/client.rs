@@ -105,13 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_is_its_status_and_its_body() {
+    fn response_is_split_into_status_and_body() {
         let response = "HTTP/1.0 403 Forbidden\r\nContent-Type: text/plain\r\n\r\nno\r\n\r\nway";
         assert_eq!(parse(response).expect("well formed"), (403, "no\r\n\r\nway".to_owned()));
     }
 
     #[test]
-    fn what_is_not_http_is_an_error() {
+    fn malformed_response_is_an_error() {
         assert!(parse("").is_err());
         assert!(parse("SSH-2.0-OpenSSH\r\n\r\n").is_err());
     }

@@ -107,11 +107,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_the_servers_are_pointed_at_exist() {
+    fn credential_files_exist() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let credentials = Credentials::generate(dir.path()).expect("credentials");
         assert_ne!(credentials.admin_token, credentials.nobody_token);
-        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("written");
+        let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("the file exists");
         assert!(read(CA_FILE).starts_with("-----BEGIN CERTIFICATE-----"));
         assert!(read(SERVING_CERT_FILE).starts_with("-----BEGIN CERTIFICATE-----"));
         assert!(read(SERVING_KEY_FILE).starts_with("-----BEGIN PRIVATE KEY-----"));

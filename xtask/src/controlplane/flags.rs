@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_need_a_service_account_only_where_something_makes_one() {
+    fn service_accounts_are_required_only_with_controllers() {
         let disabled = "--disable-admission-plugins=ServiceAccount".to_owned();
         let mut options = Options::default();
         assert!(flags().apiserver(&options).contains(&disabled));
@@ -138,8 +138,8 @@ mod tests {
     }
 
     #[test]
-    fn further_arguments_come_last() {
+    fn additional_arguments_come_last() {
         let options = Options { apiserver_arg: vec!["--v=2".to_owned()], ..Options::default() };
-        assert_eq!(flags().apiserver(&options).last().expect("some"), "--v=2");
+        assert_eq!(flags().apiserver(&options).last().expect("flags"), "--v=2");
     }
 }

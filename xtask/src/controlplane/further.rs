@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_listens_on_its_own_port_and_is_called_otherwise() {
+    fn further_servers_differ_in_port_and_name() {
         let main = Flags {
             dir: "/data".into(),
             kubeconfig: "/data/kubeconfig".into(),

@@ -211,7 +211,7 @@ fn collect_go_files(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<(
 fn lock(folder: &Path, signals: &Signals) -> anyhow::Result<File> {
     let path = folder.join("lock");
     let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    let mut told = false;
+    let mut reported = false;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -220,9 +220,9 @@ fn lock(folder: &Path, signals: &Signals) -> anyhow::Result<File> {
                 return Err(error).with_context(|| format!("cannot lock {}", path.display()));
             }
         }
-        if !told {
+        if !reported {
             eprintln!("waiting for another build of the control plane");
-            told = true;
+            reported = true;
         }
         signals.pause(LOCK_POLL)?;
     }
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_servers_say_their_version() {
+    fn linker_flags_set_the_version() {
         let flags = linker_flags("v1.36.3");
         assert!(flags.contains("version.gitVersion=v1.36.3"), "{flags}");
         assert!(flags.contains("version.gitMajor=1 "), "{flags}");
@@ -260,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn the_module_says_which_version_of_kubernetes() {
+    fn kubernetes_version_comes_from_go_mod() {
         let module = workspace::root().join("xtask/controlplane");
         let version = kubernetes_version(&module).expect("go.mod requires it");
         assert!(version.starts_with("v1."), "{version}");
     }
 
     #[test]
-    fn the_hash_tells_parts_apart() {
+    fn hash_depends_on_part_boundaries() {
         let hash = |parts: &[&str]| {
             let mut hash = Fnv::default();
             parts.iter().for_each(|part| hash.add(part.as_bytes()));

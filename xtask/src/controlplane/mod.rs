@@ -204,14 +204,14 @@ impl Cluster {
         if options.wants(Extra::Kwok) {
             self.spawn("kwok", programs, flags.kwok())?;
             // A single timeout is not an error yet.
-            let mut trouble = None;
+            let mut last_error = None;
             let came_up = self.await_ready("kwok", signals, || {
                 let ready = nodes::create(&client, options.nodes).and_then(|()| nodes::ready(&client));
-                let ready = ready.map_err(|error| trouble = Some(error));
+                let ready = ready.map_err(|error| last_error = Some(error));
                 Ok(ready.is_ok_and(|ready| ready >= options.nodes))
             });
-            came_up.map_err(|error| match trouble {
-                Some(trouble) => error.context(format!("{trouble:#}")),
+            came_up.map_err(|error| match last_error {
+                Some(last_error) => error.context(format!("{last_error:#}")),
                 None => error,
             })?;
         }

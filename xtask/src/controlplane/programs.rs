@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_asked_for_is_needed() {
+    fn options_determine_needed_programs() {
         assert_eq!(needed(&Options::default()), ["etcd", "kube-apiserver"]);
         let options = Options { with: vec![Extra::Kwok, Extra::Kubectl], ..Options::default() };
         assert_eq!(needed(&options), ["etcd", "kube-apiserver", "kubectl", "kwok"]);
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn folder_without_the_program_is_an_error_with_remedy() {
         let dir = tempfile::tempdir().expect("a temporary folder");
-        let error = in_assets(dir.path(), "etcd").expect_err("it is empty").to_string();
+        let error = in_assets(dir.path(), "etcd").expect_err("the folder is empty").to_string();
         assert!(error.contains("setup-envtest"), "{error}");
     }
 }

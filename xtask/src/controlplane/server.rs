@@ -90,12 +90,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_ends_is_reported_with_its_log() {
+    fn ended_server_is_reported_with_its_log() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let args = vec!["-c".to_owned(), "echo no such flag; exit 3".to_owned()];
         let mut server = Server::spawn("broken", Path::new("/bin/sh"), args, dir.path()).expect("sh starts");
         server.child.wait().expect("sh ends");
-        let error = server.check().expect_err("it has ended").to_string();
+        let error = server.check().expect_err("the server has ended").to_string();
         assert!(error.contains("broken ended (exit status: 3)"), "{error}");
         assert!(error.contains("no such flag"), "{error}");
         assert!(error.contains("broken.log"), "{error}");

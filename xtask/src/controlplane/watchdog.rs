@@ -62,27 +62,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_closed_pipe_kills_what_is_guarded_and_removes_the_folder() {
+    fn closed_pipe_kills_processes_and_removes_folder() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut guarded = Command::new("sleep").arg("600").spawn().expect("sleep starts");
         let mut watchdog = Watchdog::start(dir.path()).expect("sh starts");
         watchdog.guard(guarded.id()).expect("the pipe is open");
         drop(watchdog.child.stdin.take());
-        assert!(!guarded.wait().expect("it ends").success());
+        assert!(!guarded.wait().expect("the process ends").success());
         watchdog.child.wait().expect("the watchdog ends");
         assert!(!dir.path().exists());
     }
 
     #[test]
-    fn called_off_it_kills_nothing() {
+    fn dropped_watchdog_kills_nothing() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut guarded = Command::new("sleep").arg("600").spawn().expect("sleep starts");
         let mut watchdog = Watchdog::start(dir.path()).expect("sh starts");
         watchdog.guard(guarded.id()).expect("the pipe is open");
         drop(watchdog);
-        assert!(guarded.try_wait().expect("it can be asked").is_none());
+        assert!(guarded.try_wait().expect("a child process").is_none());
         assert!(dir.path().exists());
-        guarded.kill().expect("it is running");
-        guarded.wait().expect("it ends");
+        guarded.kill().expect("a running process");
+        guarded.wait().expect("the process ends");
     }
 }

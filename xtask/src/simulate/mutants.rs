@@ -15,7 +15,7 @@ use crate::signals::Signals;
 use crate::{process, workspace};
 
 /// Timeout of the simulation with a bug. A timeout also counts as found.
-const LONGEST: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A bug: replaces a text that occurs once in a file.
 struct Mutant {
@@ -178,7 +178,7 @@ impl Mutant {
         let began = Instant::now();
         let mut hung = false;
         let outcome = process::run(in_copy(super::tests(args), copy).args(["--", "i9_"]), signals, || {
-            hung = began.elapsed() > LONGEST;
+            hung = began.elapsed() > TIMEOUT;
             if hung {
                 bail!("the simulation hangs");
             }
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_bug_can_still_be_put_in() {
+    fn every_mutant_matches_its_source_once() {
         for mutant in MUTANTS {
             let text = fs::read_to_string(workspace::root().join(mutant.file)).expect("the file is there");
             assert_eq!(text.matches(mutant.text).count(), 1, "{}, in {}", mutant.name, mutant.file);

@@ -86,27 +86,27 @@ mod tests {
     const MAP: &str = "# A\n\n## Code map\n\n- `informer-core/`: b, see `Store`\n\n## Other\n`no/`\n";
 
     #[test]
-    fn a_map_of_what_is_there_passes() {
+    fn correct_map_passes() {
         assert_eq!(compare(MAP, &["informer-core"], |_| true), []);
     }
 
     #[test]
-    fn a_folder_that_is_gone_is_found() {
+    fn missing_folder_is_found() {
         assert_eq!(compare(MAP, &["informer-core"], |_| false)[0].line, 5);
     }
 
     #[test]
-    fn a_crate_that_is_left_out_is_found() {
+    fn unmapped_crate_is_found() {
         assert_eq!(compare(MAP, &["informer-core", "xtask"], |_| true)[0].line, 3);
     }
 
     #[test]
-    fn a_file_without_a_map_is_found() {
+    fn missing_map_is_found() {
         assert_eq!(compare("# A\n", &[], |_| true).len(), 1);
     }
 
     #[test]
-    fn members_are_read_from_the_manifest() {
+    fn members_come_from_the_manifest() {
         let manifest = "[workspace]\nmembers = [\n    \"a\",\n    \"b\",\n]\n[x]\ny = [\"z\"]\n";
         assert_eq!(members(manifest), ["a", "b"]);
     }

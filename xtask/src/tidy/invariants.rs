@@ -68,14 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn the_test_of_another_invariant_does_not_do() {
+    fn test_of_another_invariant_does_not_count() {
         let code = Source::new("a/src/lib.rs", "// I1: kept\n");
         let test = Source::new("a/tests/b.rs", "fn i12_is_kept() {}\n");
         assert_eq!(check(&[code, test]).len(), 1);
     }
 
     #[test]
-    fn an_invariant_that_does_not_exist_is_found() {
+    fn unknown_invariant_is_found() {
         assert_eq!(check(&[Source::new("a/src/lib.rs", "// I13: what?\n")]).len(), 1);
     }
 

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_layer_must_not_use_is_found() {
+    fn forbidden_dependency_is_found() {
         let names = |names: &[&str]| -> Vec<String> { names.iter().map(|n| (*n).into()).collect() };
         let [core, store, macros, _simulator, workqueue] = &LAYERS;
         let all = names(&["informer-store", "informer-core", "tokio"]);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_is_the_one_that_names_it() {
+    fn finding_has_the_line_of_the_dependency() {
         let manifest = "[dependencies]\ntokio-util.workspace = true\ntokio.workspace = true\n";
         assert_eq!(line_of(manifest, "tokio"), 3);
         assert_eq!(line_of(manifest, "hyper"), 1);

@@ -58,14 +58,14 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_does_not_exist_is_found() {
+    fn missing_test_is_found() {
         for name in ["a: tests/b.rs::it_breaks", "a: tests/c.rs::it_works", "tests/b.rs::it_works"] {
             assert_eq!(compare("a.md", &format!("\n| x | `{name}` |"), &sources())[0].line, 2, "{name}");
         }
     }
 
     #[test]
-    fn what_begins_like_a_test_is_not_that_test() {
+    fn test_name_must_match_fully() {
         assert_eq!(compare("a.md", "`a: tests/b.rs::it_work`", &sources()).len(), 1);
     }
 }

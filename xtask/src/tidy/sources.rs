@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn test_code_is_told_from_the_rest() {
+    fn test_code_is_detected() {
         let inline = Source::new("a/src/lib.rs", "//! A.\nfn a() {}\n#[cfg(test)]\nmod tests {}\n");
         assert!(!inline.is_test(2) && inline.is_test(4));
         let outside = Source::new("a/src/lib.rs", "#[cfg(test)]\nmod tests;\nfn a() {}\n");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn only_libraries_have_an_interface() {
+    fn only_library_files_are_library() {
         assert!(Source::new("informer-core/src/lib.rs", "fn a() {}").is_library());
         for path in ["xtask/src/main.rs", "examples/src/a.rs", "a/examples/b.rs", "a/tests/b.rs"] {
             assert!(!Source::new(path, "fn a() {}").is_library(), "{path}");

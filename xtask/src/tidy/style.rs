@@ -132,12 +132,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_what_it_is_for() {
+    fn file_without_header_is_found() {
         assert_eq!(lines(LIB, "fn a() {}\n"), [1]);
     }
 
     #[test]
-    fn only_sources_written_by_hand_are_kept_short() {
+    fn long_handwritten_library_file_is_found() {
         let long = |first: &str| format!("{first}\n{}", "fn a() {}\n".repeat(MAX_LINES));
         assert_eq!(lines(LIB, &long("//! A.")), [MAX_LINES + 1]);
         assert_eq!(lines(LIB, &long("//! A. @generated")), NONE);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_sleep_on_a_paused_clock_only() {
+    fn sleep_in_real_time_is_found() {
         let sleep = concat!("tokio::time", "::sleep(d).await;");
         assert_eq!(lines("a/tests/b.rs", &format!("//! A.\n{sleep}\n")), [2]);
         assert_eq!(lines(LIB, &format!("//! A.\n{sleep}\n")), NONE);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn async_functions_say_whether_they_can_be_cancelled() {
+    fn missing_cancel_safety_section_is_found() {
         assert_eq!(lines(LIB, "//! A.\n/// B.\npub async fn b() {}\n"), [3]);
         let documented =
             "//! A.\n/// B.\n///\n/// # Cancel safety\n///\n/// Yes.\n#[inline]\npub async fn b() {}\n";

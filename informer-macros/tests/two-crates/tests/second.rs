@@ -72,13 +72,13 @@ async fn kinds_of_two_crates_share_a_group() {
     let factory = SharedInformerFactory::new(simulator.client().expect("a client"));
     let (ships, harbours) = (factory.fleet().v1().ships(), factory.fleet().v1().harbours());
     factory.start();
-    factory.wait_for_cache_sync().await.expect("they sync");
+    factory.wait_for_cache_sync().await.expect("the informers sync");
     assert_eq!((ships.by_flag("north").len(), harbours.by_coast("north").len()), (1, 1));
     factory.shutdown().await;
 }
 
 #[tokio::test]
-async fn a_second_crate_adds_a_version_to_a_group_of_the_first() {
+async fn second_crate_adds_version_to_first_crates_group() {
     let factory = SharedInformerFactory::new(simulator().client().expect("a client"));
     let (old, new) = (factory.fleet().v1().ships(), factory.fleet().v2().ships());
     assert_ne!(description(&old), description(&new));

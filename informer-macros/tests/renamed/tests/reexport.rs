@@ -51,7 +51,7 @@ async fn derive_works_with_a_renamed_informer_factory() {
     let factory = SharedInformerFactory::new(simulator.client().expect("a client"));
     let engines = factory.renamed().v1().engines();
     factory.start();
-    factory.wait_for_cache_sync().await.expect("it syncs");
+    factory.wait_for_cache_sync().await.expect("the informers sync");
     let found = [engines.by_fuel("wood").len(), engines.by_name("b").len(), engines.by_power(&3).len()];
     assert_eq!(found, [1, 1, 1]);
     assert!(factory.core().v1().pod_names().by_app("web").is_empty());

@@ -14,7 +14,7 @@ use kube::core::PartialObjectMeta;
 use kube::core::metadata::PartialObjectMetaExt;
 use tokio::sync::watch;
 
-use super::log::{ChangeKind, News, ReaderId, Reading};
+use super::log::{ChangeKind, LogEvent, ReaderId, Reading};
 use super::state::Listed;
 use super::{MemorySource, Shared};
 
@@ -105,20 +105,22 @@ async fn next<K: Clone>(watch: Option<Watch<K>>) -> Option<(Piece<K>, Option<Wat
         watch.changed.mark_unchanged();
         let reading = watch.shared.state.lock().log.read(watch.reader);
         match reading {
-            Reading::News(news) if news.is_empty() => watch.changed.changed().await.ok()?,
-            Reading::News(news) => return Some((Ok(news.into_iter().map(event).collect()), Some(watch))),
+            Reading::Events(events) if events.is_empty() => watch.changed.changed().await.ok()?,
+            Reading::Events(events) => {
+                return Some((Ok(events.into_iter().map(event).collect()), Some(watch)));
+            }
             Reading::Failed(error) => return Some((Err(same(&error)), None)),
             Reading::Closed => return None,
         }
     }
 }
 
-fn event<K: Clone>(news: News<K>) -> WatchEvent<K> {
-    match news {
-        News::Change(ChangeKind::Added, object) => WatchEvent::Added(K::clone(&object).into()),
-        News::Change(ChangeKind::Modified, object) => WatchEvent::Modified(K::clone(&object).into()),
-        News::Change(ChangeKind::Deleted, object) => WatchEvent::Deleted(K::clone(&object).into()),
-        News::Bookmark(version) => {
+fn event<K: Clone>(log_event: LogEvent<K>) -> WatchEvent<K> {
+    match log_event {
+        LogEvent::Change(ChangeKind::Added, object) => WatchEvent::Added(K::clone(&object).into()),
+        LogEvent::Change(ChangeKind::Modified, object) => WatchEvent::Modified(K::clone(&object).into()),
+        LogEvent::Change(ChangeKind::Deleted, object) => WatchEvent::Deleted(K::clone(&object).into()),
+        LogEvent::Bookmark(version) => {
             WatchEvent::Bookmark(Bookmark { resource_version: version.into(), initial_events_end: false })
         }
     }
