@@ -1,4 +1,4 @@
-//! Discovery document by document: `/api`, `/apis`, `/apis/GROUP` and the resources of each version.
+//! Unaggregated discovery: `/api`, `/apis`, `/apis/GROUP` and the resources of each version.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::group::{GroupVersion, group_versions, subresources, verbs};
 use crate::resource::ResourceKind;
 use crate::server::Server;
 
-/// Answers `/`: the paths that there are.
+/// Answers `/`: the list of paths.
 pub(crate) fn paths(server: &Server) -> Value {
     let mut paths: Vec<String> = vec!["/api".to_owned(), "/apis".to_owned()];
     for version in group_versions(server) {
