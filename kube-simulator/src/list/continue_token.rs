@@ -78,7 +78,7 @@ fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     if cached { format!("/{relative}") } else { relative.to_owned() }
 }
 
-/// Where the base64 ends to be any.
+/// Returns the offset of the first invalid base64 byte.
 fn offset(text: &str, error: &DecodeError) -> usize {
     match error {
         DecodeError::InvalidByte(offset, _) => *offset,
