@@ -1,5 +1,5 @@
-//! What a server does only when it is in a bad way, and how a scenario gets it there: the simulator by a word, a real one
-//! through its etcd, its flow control, or a signal.
+//! Failures of a server, and how a scenario causes them: by a method of the simulator, or by etcd, flow control or a
+//! signal for a real server.
 
 use std::process::Command;
 use std::time::Duration;
@@ -20,21 +20,21 @@ use crate::objects::uid;
 use crate::server::{AGAIN, Server, config};
 use crate::target::Target;
 
-/// Names the URL of the real server's etcd.
+/// The variable with the URL of the real server's etcd.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
-/// How often the simulator is compacted: a scenario has no ten minutes.
+/// The compaction interval of the simulator. Ten minutes are too long for a scenario.
 pub(crate) const COMPACTION: Duration = Duration::from_secs(30);
 
-/// Says how flow control has classified a request.
+/// The header with the flow schema of a request.
 pub(crate) const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
 
-/// Where flow control is set up.
+/// The path of the flow control API.
 const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 
-/// Trouble with what is stored.
+/// Failures of the storage.
 impl Server {
-    /// Forgets what was before this resource version, as etcd is made to every few minutes.
+    /// Compacts etcd at this resource version, as happens every few minutes.
     pub(crate) async fn compact(&self, version: u64) {
         if let Some(simulator) = &self.simulator {
             return simulator.compact();
@@ -42,18 +42,18 @@ impl Server {
         etcd("compaction", &json!({ "revision": version.to_string(), "physical": true })).await;
     }
 
-    /// Forgets what was before this resource version, and says so to all API servers, as the one that has etcd compacted every
-    /// few minutes does. They look every 15 seconds.
+    /// Compacts etcd at this resource version and notifies all API servers, as the compacting API server does every
+    /// few minutes. They check every 15 seconds.
     pub(crate) async fn compact_for_all(&self, version: u64) {
         if self.simulator.is_some() {
-            // By the clock: what was before the last compaction is forgotten with the next.
+            // Each compaction removes the history before the previous one.
             return tokio::time::advance(COMPACTION * 2).await;
         }
         self.compact(version).await;
         put("compact_rev_key", &version.to_string()).await;
     }
 
-    /// Deletes an event of the scenario's namespace that nobody can read any more, when `watch` has begun.
+    /// Deletes a corrupt event of the scenario's namespace after `watch` has started.
     pub(crate) async fn delete_unreadable_event<W>(&self, name: &str, watch: impl Future<Output = W>) -> W {
         let key = format!("{}/events/{}/{name}", self.target.prefix(), self.namespace);
         if self.is_real() {
@@ -75,7 +75,7 @@ impl Server {
     }
 }
 
-/// Widgets of which the server's watch cache is not filled.
+/// Widgets whose watch cache is not ready.
 pub(crate) struct UnreadyWidgets<'a> {
     server: &'a Server,
     pub(crate) path: String,
@@ -83,8 +83,8 @@ pub(crate) struct UnreadyWidgets<'a> {
 }
 
 impl<'a> UnreadyWidgets<'a> {
-    /// Defines them and creates some. A real server can't fill its cache while one that is stored can't be read; it is
-    /// behind the others, in the order of a list.
+    /// Defines widgets and creates some. A corrupt stored object keeps a real server's cache unready; it comes after
+    /// the others in list order.
     pub(crate) async fn with(server: &'a Server, names: &[&str]) -> Self {
         let widgets = Widgets::of(server);
         let (prefix, group) = (server.target.prefix(), &widgets.group);
@@ -104,12 +104,12 @@ impl<'a> UnreadyWidgets<'a> {
         Self { server, path: widgets.path(), nonsense }
     }
 
-    /// Asks for them, once, with these parameters.
+    /// Requests the widgets once, with these parameters.
     pub(crate) async fn ask(&self, query: &str) -> Answer {
         self.server.ask_once(&format!("{}{query}", self.path)).await
     }
 
-    /// Lets the cache be filled, and waits until it is.
+    /// Makes the cache ready, and waits for it.
     pub(crate) async fn become_ready(&self) {
         match &self.server.simulator {
             Some(simulator) => simulator.set_watch_cache_ready(true),
@@ -122,7 +122,7 @@ impl<'a> UnreadyWidgets<'a> {
     }
 }
 
-/// Trouble with requests.
+/// Failures of requests.
 impl Server {
     /// Asks for the namespace's secrets as somebody whom flow control turns away.
     pub(crate) async fn ask_and_be_turned_away(&self) -> Answer {
