@@ -21,14 +21,12 @@ pub(crate) fn paths(server: &Server) -> Value {
     json!({ "paths": paths })
 }
 
-/// Answers `/api`.
 pub(crate) fn core_versions(server: &Server) -> Value {
     let core = group_versions(server).into_iter().filter(|version| version.group.is_empty());
     let versions: Vec<String> = core.map(|version| version.version).collect();
     json!({ "kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": [] })
 }
 
-/// Answers `/apis`.
 pub(crate) fn groups(server: &Server) -> Value {
     let versions = group_versions(server);
     let mut names: Vec<&str> = versions.iter().map(|version| version.group.as_str()).collect();
@@ -38,7 +36,6 @@ pub(crate) fn groups(server: &Server) -> Value {
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
-/// Answers `/apis/GROUP`.
 pub(crate) fn group(server: &Server, name: &str) -> Option<Value> {
     let versions = group_versions(server);
     versions.iter().find(|version| version.group == name)?;

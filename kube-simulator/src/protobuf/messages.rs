@@ -20,7 +20,6 @@ pub(super) struct Messages {
     messages: Vec<Message>,
 }
 
-/// One message.
 #[derive(Default)]
 pub(super) struct Message {
     pub(super) name: &'static str,
@@ -30,7 +29,6 @@ pub(super) struct Message {
     pub(super) empty: OnceLock<Vec<u8>>,
 }
 
-/// One field of a message.
 pub(super) struct Field {
     pub(super) number: u64,
     /// `-` if the fields of the message are inlined.
@@ -158,7 +156,6 @@ impl Messages {
         self.find(message).map_or(&[], |message| &message.fields)
     }
 
-    /// Finds a message.
     pub(super) fn find(&self, name: &str) -> Option<&Message> {
         self.names.get(name).map(|place| &self.messages[*place])
     }

@@ -163,7 +163,6 @@ impl History {
         self.window.channel(most)
     }
 
-    /// Returns the number of the next event.
     pub(crate) fn end(&self) -> u64 {
         self.first + self.events.len() as u64
     }

@@ -75,7 +75,6 @@ impl Table {
         past::object(&state, key, at, &self.revision)
     }
 
-    /// Counts the objects.
     pub(crate) fn len(&self) -> usize {
         self.state.read().objects.len()
     }
@@ -197,7 +196,6 @@ impl Table {
 }
 
 impl State {
-    /// Rebuilds `dependants`.
     fn note_all_owners(&mut self) {
         self.dependants.clear();
         for object in self.objects.clone().values() {

@@ -260,7 +260,6 @@ async fn a_bookmark_for_which_a_watch_has_no_room_is_dropped() {
     }
 }
 
-/// Returns the server's metrics as text.
 async fn metrics(simulator: &Simulator) -> String {
     let response = send(simulator, request(http::Method::GET, "/metrics", &Value::Null)).await;
     assert_eq!(

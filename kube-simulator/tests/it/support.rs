@@ -95,7 +95,6 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Opens a watch in process.
     pub(crate) async fn open(simulator: &Simulator, path_and_query: &str) -> Self {
         let response = send(simulator, request(Method::GET, path_and_query, &Value::Null)).await;
         assert_eq!(response.status(), StatusCode::OK);
@@ -117,7 +116,6 @@ impl Lines {
         }
     }
 
-    /// Returns the next event.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let line = self.next_line().await?;
         Some(serde_json::from_slice(&line).expect("an event"))

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::server::{AGAIN, MERGE, Server};
 
-/// The path of definitions.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// Widgets: the custom resource of one scenario, in two versions.
@@ -30,7 +29,6 @@ impl<'a> Widgets<'a> {
         format!("widgets.{}", self.group)
     }
 
-    /// Returns the path of the definition.
     pub(crate) fn definition_path(&self) -> String {
         format!("{DEFINITIONS}/{}", self.name())
     }
@@ -94,7 +92,6 @@ impl<'a> Widgets<'a> {
         })
     }
 
-    /// Returns a widget with this name and color.
     pub(crate) fn widget(&self, name: &str, color: &str) -> Value {
         json!({
             "apiVersion": format!("{}/v1", self.group),

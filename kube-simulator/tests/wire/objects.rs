@@ -7,7 +7,6 @@ pub(crate) fn secret(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } })
 }
 
-/// Returns a secret with one label.
 pub(crate) fn labelled(name: &str, label: &str, value: &str) -> Value {
     let mut secret = secret(name);
     secret["metadata"]["labels"][label] = value.into();
@@ -43,7 +42,6 @@ pub(crate) fn ingress(name: &str) -> Value {
     })
 }
 
-/// Returns the names in a list, in order.
 pub(crate) fn names(list: &Value) -> Vec<&str> {
     let items = list["items"].as_array().expect("a list has items");
     items.iter().map(name).collect()
@@ -57,7 +55,6 @@ pub(crate) fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().expect("a UID")
 }
 
-/// Returns the resource version of an object or a list.
 pub(crate) fn version(value: &Value) -> u64 {
     let text = value["metadata"]["resourceVersion"].as_str().expect("a resource version");
     text.parse().expect("a number")

@@ -168,7 +168,6 @@ async fn in_time(scenario: impl Future<Output = ()>) {
     tokio::time::timeout(PATIENCE, scenario).await.expect("the scenario should have ended by now");
 }
 
-/// Returns all rows, grouped by subject.
 pub(crate) fn all() -> Vec<Scenario> {
     subjects::all().into_iter().flatten().collect()
 }

@@ -83,7 +83,6 @@ impl Server {
         server
     }
 
-    /// Creates another namespace.
     pub(crate) async fn new_namespace(&self) -> String {
         let body = json!({ "metadata": { "generateName": PREFIX } });
         name(&self.post("/api/v1/namespaces", &body).await.expect(201)).to_owned()
@@ -95,7 +94,6 @@ impl Server {
         format!("{}-no-such-node", self.namespace)
     }
 
-    /// Returns whether this is a real server.
     pub(crate) fn is_real(&self) -> bool {
         self.simulator.is_none()
     }
@@ -122,7 +120,6 @@ impl Server {
     }
 }
 
-/// Requests.
 impl Server {
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.call(Method::GET, path, &[], "").await
@@ -160,7 +157,6 @@ impl Server {
         self.call(Method::DELETE, path, &[("content-type", JSON)], &options.to_string()).await
     }
 
-    /// Sends a request and reads the response.
     pub(crate) async fn call(
         &self,
         method: Method,

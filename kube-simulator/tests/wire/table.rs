@@ -30,7 +30,6 @@ Some scenarios need a real server in a particular state:
 compares it.
 ";
 
-/// Returns the tests of the table and of the rows.
 pub(crate) fn trials(scenarios: &[Scenario]) -> Vec<Trial> {
     let (text, names) = (render(scenarios), repeated_name(scenarios));
     vec![
@@ -100,7 +99,6 @@ fn row(scenario: &Scenario) -> Option<String> {
     Some(format!("| {} | {} | {remark} |\n", sentence(scenario.subject), sentence(scenario.name)))
 }
 
-/// Converts a name to a sentence.
 fn sentence(name: &str) -> String {
     let mut text = name.replace('_', " ");
     if let Some(first) = text.get_mut(..1) {

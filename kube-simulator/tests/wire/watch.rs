@@ -75,7 +75,6 @@ impl Watch {
         true
     }
 
-    /// Reads an event of any type.
     pub(crate) async fn event(&mut self) -> Option<Value> {
         let line = self.line().await?;
         Some(serde_json::from_slice(&line).expect("a line is JSON"))

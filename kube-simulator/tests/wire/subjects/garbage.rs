@@ -69,7 +69,6 @@ async fn until_left(server: &Server, left: &[&str]) {
     until(server, |secrets| secrets.iter().map(name).eq(left.iter().copied())).await;
 }
 
-/// Returns the UIDs of a secret's owners.
 fn owners(secret: &Value) -> Vec<&str> {
     let references = secret["metadata"]["ownerReferences"].as_array();
     references.into_iter().flatten().map(|reference| reference["uid"].as_str().expect("a UID")).collect()

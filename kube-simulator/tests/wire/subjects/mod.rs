@@ -40,7 +40,6 @@ mod websockets;
 
 use crate::scenario::Scenario;
 
-/// Returns all rows, by subject.
 pub(crate) fn all() -> Vec<Vec<Scenario>> {
     vec![
         list_options::scenarios(),
