@@ -1,4 +1,4 @@
-//! Custom resource definitions: while they exist, what they define is served.
+//! Custom resource definitions: their resources are served while the definitions exist.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::object::Object;
 use crate::server::Server;
 use crate::writes::{self, Outcome, Propagation};
 
-/// Serves what a definition says, or stops serving it.
+/// Serves the resources of a definition, or stops serving them.
 pub(super) fn follow(server: &Server, definitions: &Served, outcome: &Outcome) {
     let object = outcome.object();
     let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
-        // A test may store what no server would accept.
+        // A test can store a definition that a server would reject.
         return;
     };
     match outcome {
@@ -36,7 +36,7 @@ pub(super) fn follow(server: &Server, definitions: &Served, outcome: &Outcome) {
     }
 }
 
-/// Serves what the definitions of a backup say, and no longer what others say that there are now.
+/// Serves the definitions of a backup, and stops serving the current other ones.
 pub(crate) fn restore(server: &Server, restored: Option<&BTreeMap<String, Arc<Object>>>) {
     let Some(definitions) = server.catalogue.at(custom::DEFINITIONS) else {
         return;
@@ -52,7 +52,7 @@ pub(crate) fn restore(server: &Server, restored: Option<&BTreeMap<String, Arc<Ob
     }
 }
 
-/// Goes on with a definition that is being deleted when one of its objects has gone.
+/// Continues the deletion of a definition after one of its objects was removed.
 pub(super) fn after_removal(server: &Server, served: &Served) {
     if served.kind.is_built_in() {
         return;
@@ -69,7 +69,7 @@ pub(super) fn after_removal(server: &Server, served: &Served) {
     }
 }
 
-/// Lets a definition go that is being deleted, once nothing is left of what it defines.
+/// Removes a definition that is being deleted, once none of its objects is left.
 fn finish(server: &Server, definitions: &Served, object: &Object, definition: &Definition) {
     let left = known(server, definition).map_or(0, |resource| resource.table.len());
     if left == 0 {
@@ -78,8 +78,8 @@ fn finish(server: &Server, definitions: &Served, object: &Object, definition: &D
     }
 }
 
-/// Serves all versions of a definition on the same objects. Watches of a version whose description has not changed
-/// go on; others end, so that their clients ask again.
+/// Serves all versions of a definition on the same objects. Watches of unchanged versions continue; others end, so
+/// that their clients reconnect.
 fn serve(server: &Server, definition: &Definition) {
     let table = match known(server, definition) {
         Some(known) => known.table.clone(),
@@ -104,7 +104,7 @@ fn serve(server: &Server, definition: &Definition) {
     }
 }
 
-/// Finds the resource in any version that is served already.
+/// Finds the resource in any version that is already served.
 fn known(server: &Server, definition: &Definition) -> Option<Arc<Served>> {
     server.catalogue.resources().into_iter().find(|served| defines(definition, served))
 }
@@ -115,7 +115,7 @@ fn withdraw(server: &Server, definition: &Definition) {
     }
 }
 
-/// Returns the paths of all versions that are served now.
+/// Returns the paths of all versions that are currently served.
 fn paths(server: &Server, definition: &Definition) -> Vec<String> {
     let all = server.catalogue.all();
     let versions = all.iter().filter(|served| defines(definition, served));

@@ -1,7 +1,7 @@
-//! The garbage collector: what becomes of the objects that a deleted one owns.
+//! The garbage collector: deletes or orphans the dependants of a deleted object.
 //!
-//! Unlike the real one it acts on deletions only. An object whose owner has never existed is left alone, so that tests
-//! can write pods without their replica sets.
+//! Unlike the real one, it reacts to deletions only. An object whose owner has never existed is kept, so that tests
+//! can write pods without replica sets.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -15,13 +15,13 @@ use crate::object::Object;
 use crate::server::Server;
 use crate::writes::{self, Body, Propagation};
 
-/// Owners whose dependants are being deleted before them. As these go one by one, each would have its owner begin anew, within
-/// what it has begun; instead it is told to look again when it is done.
+/// Owners in foreground deletion. Each removed dependant would recursively restart the collection of its owner.
+/// Instead, the value requests another pass after the current one.
 #[derive(Debug, Default)]
 pub(crate) struct Collecting(Mutex<BTreeMap<Box<str>, bool>>);
 
 impl Collecting {
-    /// Returns whether nobody is at it. Whoever is looks again.
+    /// Begins a collection. If one is already running, requests another pass and returns `false`.
     fn begin(&self, owner: &str) -> bool {
         match self.0.lock().entry(owner.into()) {
             Entry::Vacant(entry) => {
@@ -35,7 +35,7 @@ impl Collecting {
         }
     }
 
-    /// Returns whether it is done, because nobody has asked to look again.
+    /// Ends a pass, and returns whether no other pass was requested.
     fn end(&self, owner: &str) -> bool {
         let mut owners = self.0.lock();
         let is_done = !owners.get_mut(owner).is_some_and(std::mem::take);
@@ -46,7 +46,7 @@ impl Collecting {
     }
 }
 
-/// Deletes what the object has owned, and lets owners go on that have waited for it.
+/// Deletes the dependants of a removed object, and continues the deletion of owners that waited for the object.
 pub(super) fn after_removal(server: &Server, object: &Object) {
     for (served, dependant) in staying_dependants(server, object) {
         if is_held(server, &dependant, &object.uid) {
@@ -60,7 +60,7 @@ pub(super) fn after_removal(server: &Server, object: &Object) {
     }
 }
 
-/// Does for an object that is being deleted what its finalizers ask for.
+/// Acts on the finalizers of an object that is being deleted.
 pub(super) fn while_terminating(server: &Server, served: &Served, object: &Object) {
     if !object.terminating {
         return;
@@ -88,7 +88,7 @@ fn delete_dependants_first(server: &Server, served: &Served, owner: &Object) {
         }
         let its_own = dependants(server, &dependant);
         if its_own.iter().any(|(_, object)| waits_for_dependants(object)) {
-            // Else those of a circle would wait for each other.
+            // Without this, the objects of an ownership cycle would wait for each other.
             unblock(server, &resource, &dependant);
         }
         let policy = if its_own.is_empty() { policy(&dependant) } else { Propagation::Foreground };
@@ -107,7 +107,7 @@ fn orphan_dependants(server: &Server, served: &Served, owner: &Object) {
     super::release(server, served, &owner.key, writes::ORPHAN);
 }
 
-/// How an object is deleted for want of an owner: as its finalizers say, if it has such.
+/// Returns the propagation policy for a dependant, from its finalizers.
 fn policy(dependant: &Object) -> Propagation {
     let body = dependant.decode();
     let finalizers = writes::finalizers(&body);
@@ -120,7 +120,7 @@ fn policy(dependant: &Object) -> Propagation {
     }
 }
 
-/// Takes the reference to an owner off an object.
+/// Removes the reference to an owner from an object.
 fn disown(server: &Server, served: &Served, dependant: &Object, owner: &str) {
     edit_references(server, served, dependant, |references| {
         let before = references.len();
@@ -129,7 +129,7 @@ fn disown(server: &Server, served: &Served, dependant: &Object, owner: &str) {
     });
 }
 
-/// Has nobody wait for an object any more.
+/// Clears `blockOwnerDeletion` in all owner references of an object.
 fn unblock(server: &Server, served: &Served, dependant: &Object) {
     edit_references(server, served, dependant, |references| {
         let mut changed = false;
@@ -141,7 +141,7 @@ fn unblock(server: &Server, served: &Served, dependant: &Object) {
     });
 }
 
-/// Changes an object's references to its owners, if `change` has something to do.
+/// Changes an object's owner references, if `change` returns true.
 fn edit_references(
     server: &Server,
     served: &Served,
@@ -161,13 +161,13 @@ fn edit_references(
     });
 }
 
-/// Returns whether the owner has to wait for this dependant.
+/// Returns whether the dependant blocks the deletion of its owner.
 fn blocks(dependant: &Object, owner: &str) -> bool {
     let body = dependant.decode();
     references(&body).any(|reference| reference["uid"] == owner && reference["blockOwnerDeletion"] == true)
 }
 
-/// The objects that an object owns.
+/// Returns the dependants of an object.
 fn dependants(server: &Server, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     let mut found = Vec::new();
     for served in server.catalogue.resources() {
@@ -177,25 +177,25 @@ fn dependants(server: &Server, object: &Object) -> Vec<(Arc<Served>, Arc<Object>
     found
 }
 
-/// The objects that an object owns and that are not being deleted: the others have been seen to.
+/// Returns the dependants that are not being deleted yet.
 fn staying_dependants(server: &Server, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     let mut found = dependants(server, object);
     found.retain(|(_, dependant)| !dependant.terminating);
     found
 }
 
-/// Returns whether an object stays for the sake of an owner that does so, too.
+/// Returns whether an object has another owner that is not in foreground deletion.
 fn is_held(server: &Server, object: &Object, going: &str) -> bool {
     let stays = |owner: &Object| *owner.uid != *going && !waits_for_dependants(owner);
     owners(server, object).iter().any(|(_, owner)| stays(owner))
 }
 
-/// Returns whether an object is to go as soon as what it owns has gone.
+/// Returns whether an object is in foreground deletion.
 fn waits_for_dependants(object: &Object) -> bool {
     object.terminating && writes::finalizers(&object.decode()).contains(&writes::FOREGROUND)
 }
 
-/// Finds the owners that exist.
+/// Returns the existing owners of an object.
 fn owners(server: &Server, object: &Object) -> Vec<(Arc<Served>, Arc<Object>)> {
     if object.owners.is_empty() {
         return Vec::new();

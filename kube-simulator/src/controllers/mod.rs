@@ -1,9 +1,8 @@
-//! What follows from a write: what controllers do to the objects of a real cluster, and what the server does with custom
-//! resource definitions.
+//! The consequences of a write: the actions of a real cluster's controllers, and of the server for custom resource
+//! definitions.
 //!
-//! All of it happens before the client has its answer, so that a test need not wait for it. Each step looks at what is
-//! stored and not at what has happened, so it does not matter how often, or after which write, it is taken. No lock is
-//! held between steps.
+//! All of them happen before the response, so that tests need not wait. Each step depends on the stored state and not
+//! on the event, so steps can be repeated and run in any order. No lock is held between steps.
 
 mod definitions;
 mod garbage;
@@ -17,7 +16,7 @@ use crate::object::Object;
 use crate::server::Server;
 use crate::writes::{Body, DeleteOptions, Outcome, Propagation, WriteOptions, Writer};
 
-/// Does what follows from a write.
+/// Runs the controllers after a write.
 pub(crate) fn after_write(server: &Server, served: &Served, outcome: &Outcome) {
     if served.kind.is_definition() {
         definitions::follow(server, served, outcome);
@@ -43,7 +42,7 @@ fn writer<'a>(server: &'a Server, served: &'a Served, object: &'a Object) -> Wri
     Writer { server, served, namespace: object.namespace(), options: WriteOptions::default() }
 }
 
-/// Deletes an object that is not being deleted yet. Whether others were quicker makes no difference.
+/// Deletes an object that is not being deleted yet. Errors are ignored: a concurrent delete has the same effect.
 fn delete(server: &Server, served: &Served, object: &Object, policy: Propagation) {
     if !object.terminating {
         let options = DeleteOptions::propagating(policy);
@@ -51,7 +50,7 @@ fn delete(server: &Server, served: &Served, object: &Object, policy: Propagation
     }
 }
 
-/// Changes an object, as long as it is there and `change` has something to do.
+/// Changes an object, if it exists and `change` returns true.
 fn edit(server: &Server, served: &Served, key: &str, change: impl Fn(&mut Body) -> bool) {
     while let Some(object) = served.table.get(key) {
         let mut body = object.decode();
@@ -60,14 +59,14 @@ fn edit(server: &Server, served: &Served, key: &str, change: impl Fn(&mut Body) 
         }
         body.insert("apiVersion".to_owned(), served.kind.api_version().into());
         match writer(server, served, &object).update_verbatim(body) {
-            // Someone else has written it in between.
+            // A concurrent write has changed the object.
             Err(refusal) if refusal.is_conflict() => {}
             _ => return,
         }
     }
 }
 
-/// Takes a finalizer off an object; if it was the last one, the object goes.
+/// Removes a finalizer from an object. Without finalizers, the object is removed.
 fn release(server: &Server, served: &Served, key: &str, finalizer: &str) {
     edit(server, served, key, |body| {
         let held = crate::writes::finalizers(body);

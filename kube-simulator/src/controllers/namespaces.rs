@@ -1,12 +1,12 @@
-//! The namespace controller: a namespace that is being deleted takes everything in it along, and goes last, when the
-//! controller has taken its finalizer off the spec.
+//! The namespace controller: deletes the content of a namespace that is being deleted, and then removes its finalizer
+//! from the spec.
 
 use crate::catalogue::Served;
 use crate::object::Object;
 use crate::server::Server;
 use crate::writes::{self, Outcome, Propagation};
 
-/// Empties a namespace that is being deleted.
+/// Deletes the content of a namespace that is being deleted.
 pub(super) fn while_terminating(server: &Server, served: &Served, object: &Object) {
     if !served.kind.is_namespace() {
         return;
@@ -19,7 +19,7 @@ pub(super) fn while_terminating(server: &Server, served: &Served, object: &Objec
     finish(server, served, object.name());
 }
 
-/// Lets the namespace of a removed object go, if that was the last thing in it.
+/// Releases the namespace of a removed object, if the namespace is now empty.
 pub(super) fn after_removal(server: &Server, object: &Object) {
     let (Some(name), Some(namespaces)) = (object.namespace(), server.catalogue.at("/api/v1/namespaces"))
     else {

@@ -1,11 +1,11 @@
-//! The status of a custom resource definition: what the server tells of having accepted it.
+//! The status of an accepted custom resource definition.
 
 use serde_json::{Value, json};
 
 use super::definition::Definition;
 use crate::writes::{Body, object_mut};
 
-/// Writes into a definition that it is accepted and established, and tells whether it didn't say so before.
+/// Sets the status of an accepted definition, and returns whether it has changed.
 pub(crate) fn accept(body: &mut Body, definition: &Definition, now: &str) -> bool {
     let before = body.get("status").cloned();
     let names = body.get("spec").and_then(|spec| spec.get("names")).cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a custom resource definition says, and whether a server would accept it.
+//! Parses and validates custom resource definitions.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::resource::{ResourceKind, Scale};
 use crate::shape::{Cell, Column, JsonPath};
 use crate::status::FieldError;
 
-/// A definition as the server uses it.
+/// A parsed definition.
 #[derive(Debug)]
 pub(crate) struct Definition {
     /// The versions that are served.
@@ -96,7 +96,7 @@ struct SelectableField {
 }
 
 impl Definition {
-    /// Reads a definition, or says what is wrong with it.
+    /// Parses a definition, or returns its first error.
     pub(crate) fn read(definition: &Value) -> Result<Self, FieldError> {
         let spec = Spec::deserialize(&definition["spec"])
             .map_err(|error| FieldError::invalid("spec", "\"\"", &error.to_string()))?;
@@ -133,7 +133,7 @@ impl Spec {
         if !names.singular.is_empty() {
             kind.singular.clone_from(&names.singular);
         }
-        // Objects are indexed as they are stored, so all versions have the fields of all versions.
+        // Objects are indexed in their stored form, so each version has the selectable fields of all versions.
         let fields = self.versions.iter().flat_map(|version| &version.selectable_fields);
         kind.selectable_fields =
             fields.map(|field| field.json_path.trim_start_matches('.').to_owned()).collect();
@@ -170,7 +170,7 @@ impl PrinterColumn {
         let cell = match JsonPath::parse(&self.json_path) {
             Some(path) if self.type_name == "date" => Cell::Since(path),
             Some(path) => Cell::At(path),
-            // Such a column is empty, as one is whose path leads nowhere.
+            // The column is empty, like a column with a path that matches nothing.
             None => Cell::At(JsonPath::nowhere()),
         };
         Column {

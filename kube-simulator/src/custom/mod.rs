@@ -1,4 +1,4 @@
-//! Custom resource definitions, as `apiextensions.k8s.io/v1` has them: from their JSON to what is served.
+//! Custom resource definitions (`apiextensions.k8s.io/v1`): from their JSON to served kinds.
 
 mod conditions;
 mod definition;
@@ -6,5 +6,5 @@ mod definition;
 pub(crate) use conditions::accept;
 pub(crate) use definition::Definition;
 
-/// Where definitions are served.
+/// The path of custom resource definitions.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -1,4 +1,4 @@
-//! Discovery document by document: `/api`, `/apis`, `/apis/GROUP` and the resources of each version.
+//! Unaggregated discovery: `/api`, `/apis`, `/apis/GROUP` and the resources of each version.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::group::{GroupVersion, group_versions, subresources, verbs};
 use crate::resource::ResourceKind;
 use crate::server::Server;
 
-/// Answers `/`: the paths that there are.
+/// Answers `/`: the list of paths.
 pub(crate) fn paths(server: &Server) -> Value {
     let mut paths: Vec<String> = vec!["/api".to_owned(), "/apis".to_owned()];
     for version in group_versions(server) {
@@ -21,14 +21,12 @@ pub(crate) fn paths(server: &Server) -> Value {
     json!({ "paths": paths })
 }
 
-/// Answers `/api`.
 pub(crate) fn core_versions(server: &Server) -> Value {
     let core = group_versions(server).into_iter().filter(|version| version.group.is_empty());
     let versions: Vec<String> = core.map(|version| version.version).collect();
     json!({ "kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": [] })
 }
 
-/// Answers `/apis`.
 pub(crate) fn groups(server: &Server) -> Value {
     let versions = group_versions(server);
     let mut names: Vec<&str> = versions.iter().map(|version| version.group.as_str()).collect();
@@ -38,7 +36,6 @@ pub(crate) fn groups(server: &Server) -> Value {
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
 }
 
-/// Answers `/apis/GROUP`.
 pub(crate) fn group(server: &Server, name: &str) -> Option<Value> {
     let versions = group_versions(server);
     versions.iter().find(|version| version.group == name)?;

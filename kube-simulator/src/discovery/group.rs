@@ -28,10 +28,10 @@ pub(super) struct Subresource {
     pub(super) verbs: &'static [&'static str],
 }
 
-/// What can be done with a resource, in the order of the real documents.
+/// The verbs of a resource, in the order of the real documents.
 const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// Returns what can be done with a resource. Namespaces go one by one.
+/// Returns the verbs of a resource. Namespaces have no `deletecollection`.
 pub(super) fn verbs(kind: &ResourceKind) -> Vec<&'static str> {
     VERBS.into_iter().filter(|verb| !(kind.is_namespace() && *verb == "deletecollection")).collect()
 }

@@ -1,7 +1,8 @@
-//! Discovery: what tells clients which groups, versions and resources there are.
+//! Discovery of groups, versions and resources.
 //!
-//! `kubectl` asks for all at once (`apidiscovery.k8s.io`), older clients document by document. Both are made from the
-//! same [`Group`]s, and those from the catalogue at each request; so custom resources appear and vanish by themselves.
+//! `kubectl` requests aggregated documents (`apidiscovery.k8s.io`), older clients separate ones. Both are built from
+//! the same [`Group`]s. These are built from the catalogue on each request, so that custom resources appear and
+//! disappear.
 
 mod aggregated;
 mod documents;

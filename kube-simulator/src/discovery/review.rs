@@ -1,4 +1,4 @@
-//! Reviews: questions about rights and identities, which are asked by creating them. Here everyone may do everything.
+//! Reviews of rights and identities, which clients create. Here every action is allowed.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(crate) struct Review {
     grant: fn() -> Value,
 }
 
-/// What there is.
+/// All reviews.
 pub(super) const ALL: &[Review] = &[
     Review {
         group: "authentication.k8s.io",
@@ -64,7 +64,7 @@ pub(super) const ALL: &[Review] = &[
     },
 ];
 
-/// Finds the review behind a path, given as that of group and version, and a plural.
+/// Finds the review for the path of a group version and a plural.
 pub(crate) fn review(group_version_path: &str, plural: &str) -> Option<&'static Review> {
     let group = group_version_path.strip_prefix("apis/")?.strip_suffix("/v1")?;
     ALL.iter().find(|review| review.group == group && review.plural == plural)

@@ -1,6 +1,6 @@
-//! The token with which a client asks for the next page.
+//! The token of the next page.
 //!
-//! It is opaque to clients, but written as the real server writes it: unpadded URL-safe base64 over JSON.
+//! It is opaque to clients, but has the real server's format: unpadded URL-safe base64 over JSON.
 
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use base64::{DecodeError, Engine};
@@ -23,7 +23,7 @@ pub(super) struct ContinueToken {
 }
 
 impl ContinueToken {
-    /// Continues behind a storage key, in the state of the page before.
+    /// Continues after a storage key, in the state of the previous page.
     pub(super) fn after(cached: bool, filter: &Filter, last_key: &str, resource_version: u64) -> Self {
         // A zero byte makes the smallest key that is greater than the last one.
         let start = format!("{}\0", relative(cached, filter, last_key));
@@ -31,7 +31,7 @@ impl ContinueToken {
         Self { v: VERSION.to_owned(), resource_version, start }
     }
 
-    /// Continues from a storage key, in whatever state is the latest then.
+    /// Continues from a storage key, in the latest state.
     pub(super) fn inconsistent(cached: bool, filter: &Filter, key: &str) -> Self {
         Self { v: VERSION.to_owned(), resource_version: -1, start: relative(cached, filter, key) }
     }
@@ -58,7 +58,7 @@ impl ContinueToken {
         if token.start.is_empty() {
             return Err(invalid(format!("encoded start key empty (version {VERSION})")));
         }
-        // A start must not lead out of the list that it is for.
+        // A start key must stay within the scope of the list.
         let steps_aside = |step: &str| matches!(step, "" | "." | "..");
         if token.start().split('/').any(steps_aside) {
             return Err(invalid(token.start));
@@ -72,13 +72,13 @@ impl ContinueToken {
     }
 }
 
-/// The token's way of writing a key. The watch cache's begin with a slash, those that come from etcd don't.
+/// Returns the form of a key in a token. Keys of the watch cache begin with a slash, keys of etcd do not.
 fn relative(cached: bool, filter: &Filter, key: &str) -> String {
     let relative = key.strip_prefix(filter.key_prefix().as_str()).unwrap_or(key);
     if cached { format!("/{relative}") } else { relative.to_owned() }
 }
 
-/// Where the base64 ends to be any.
+/// Returns the offset of the first invalid base64 byte.
 fn offset(text: &str, error: &DecodeError) -> usize {
     match error {
         DecodeError::InvalidByte(offset, _) => *offset,

@@ -1,4 +1,4 @@
-//! LIST: which state is listed, in how many pages, and what a client needs to go on.
+//! LIST: selects the state, splits it into pages, and creates the continue tokens.
 
 mod continue_token;
 mod options;
@@ -18,27 +18,27 @@ const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to di
     the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that \
     were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
-/// What becomes of a list of the newest state that the memory of an API server does not have in time.
+/// The reaction to a list of the newest state that the watch cache does not reach in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LateLists {
-    /// It is taken from the storage.
+    /// The list is taken from etcd.
     FromStorage,
-    /// It is refused.
+    /// The list fails.
     Refused,
 }
 
-/// One page of a list, and how to go on.
+/// One page of a list, with its continue token.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) objects: Vec<Arc<Object>>,
     pub(crate) resource_version: u64,
     /// Empty on the last page.
     pub(crate) continue_token: String,
-    /// How many objects follow; unknown when selectors are at work.
+    /// The number of remaining objects; `None` with selectors.
     pub(crate) remaining: Option<usize>,
 }
 
-/// Where a page begins and what state it shows.
+/// The start and the state of a page.
 struct Start {
     at: At,
     /// A storage key.
@@ -46,16 +46,16 @@ struct Start {
     limit: usize,
 }
 
-/// Where lists come from.
+/// The source of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) table: &'a Table,
-    /// How far the server knows of what is stored.
+    /// The resource version that the server has reached.
     pub(crate) revision: &'a Revision,
     pub(crate) late: LateLists,
 }
 
-/// Answers a list, waiting up to 3 seconds for a resource version that has not been reached.
+/// Answers a list. Waits up to 3 seconds for a future resource version.
 pub(crate) async fn list(
     source: Source<'_>,
     filter: &Filter,
@@ -82,8 +82,8 @@ pub(crate) async fn list(
     })
 }
 
-/// Returns whether a list comes from the watch cache, and not from etcd. While the cache is being filled, etcd takes what it
-/// can give in pages, and the rest is refused.
+/// Returns whether the watch cache serves a list. If the cache is not ready, etcd serves paged lists and exact
+/// versions, and other lists fail.
 fn comes_from_cache(
     kind: &ResourceKind,
     revision: &Revision,
@@ -111,7 +111,7 @@ async fn start(
     if !options.continue_token.is_empty() {
         return resume(source, cached, filter, options).await;
     }
-    // What is not in the watch cache comes from etcd, which is never behind.
+    // Without a watch cache, etcd answers, which never lags.
     let at_hand = || if cached { revision.at_hand() } else { At::Latest };
     let Some(version) = options.parsed_resource_version()? else {
         return Ok(from_the_top(newest(source, cached).await?, limit));
@@ -124,7 +124,7 @@ async fn start(
     Ok(match options.version_match {
         Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
         Some(VersionMatch::NotOlderThan) => from_the_top(at_hand(), limit),
-        // Without a match a limit means "exactly", for the sake of clients older than the parameter.
+        // Without `resourceVersionMatch`, a limit means "exactly", for clients older than this parameter.
         None if limit > 0 => from_the_top(At::Exactly(version), limit),
         None => from_the_top(at_hand(), 0),
     })
@@ -150,7 +150,8 @@ async fn resume(
     Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
 }
 
-/// Returns the newest state: from the watch cache, if that has it in time, and else from etcd, unless that is not to be asked.
+/// Returns the newest state: from the watch cache if it is reached in time, otherwise from etcd if the settings allow
+/// that.
 async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     let revision = source.revision;
     if !cached {
@@ -163,12 +164,12 @@ async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
     }
 }
 
-/// Waits for a resource version. The watch cache lags behind, so it is given time; etcd knows at once what it has not.
+/// Waits for a resource version. The watch cache can lag, so it gets time. etcd needs no wait.
 async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
     if cached { revision.reach(version).await } else { revision.check_stored(version) }
 }
 
-/// When the state of a paged list is gone, offers the client the remainder at the latest state.
+/// Adds a continue token for the latest state to the error if the state of a paged list has expired.
 fn offer_remainder(
     mut refusal: Refusal,
     cached: bool,

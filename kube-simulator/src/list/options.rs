@@ -1,4 +1,4 @@
-//! The query parameters that lists and watches share, and the server's rules for combining them.
+//! The query parameters of lists and watches, and the server's rules for combining them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::numbers::{parse_int, parse_uint};
 use crate::status::{self, FieldError, Refusal};
 
-/// How `resourceVersion` is meant.
+/// The meaning of `resourceVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersionMatch {
     Exact,
@@ -21,24 +21,24 @@ pub(crate) struct ListOptions {
     pub(crate) field_selector: String,
     pub(crate) resource_version: String,
     pub(crate) version_match: Option<VersionMatch>,
-    /// 0 for no limit.
+    /// Maximum number of objects; 0 means no limit.
     pub(crate) limit: usize,
     pub(crate) continue_token: String,
-    /// How long a watch may last.
+    /// Maximum duration of a watch.
     pub(crate) timeout: Option<Duration>,
     pub(crate) allow_bookmarks: bool,
     pub(crate) send_initial_events: Option<bool>,
-    /// The text of a `resourceVersionMatch` that is neither of the two.
+    /// The text of an unknown `resourceVersionMatch`.
     unknown_match: Option<String>,
 }
 
 impl ListOptions {
-    /// Parses a query; unknown parameters are ignored, as the server does.
+    /// Parses a query. Unknown parameters are ignored, as in the server.
     pub(crate) fn parse(query: &str) -> Result<Self, Refusal> {
         let mut options = Self::default();
         let mut seen = BTreeSet::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            // Of a repeated parameter the first counts.
+            // Only the first value of a repeated parameter counts.
             if seen.insert(name.clone()) {
                 options.set(&name, value.into_owned())?;
             }
@@ -46,7 +46,7 @@ impl ListOptions {
         Ok(options)
     }
 
-    /// Reads the resource version that a get must at least show, the only one of these parameters that it looks at.
+    /// Returns the minimum resource version of a get, which ignores the other parameters.
     pub(crate) fn version_of_get(query: &str) -> Result<Option<u64>, Refusal> {
         let mut parameters = form_urlencoded::parse(query.as_bytes());
         let given = parameters.find(|(name, _)| name == "resourceVersion").map(|(_, value)| value);
@@ -64,9 +64,9 @@ impl ListOptions {
             "limit" => self.limit = usize::try_from(number(&value)?).unwrap_or(0),
             "continue" => self.continue_token = value,
             "timeoutSeconds" => {
-                // The server counts in nanoseconds, and says nothing if there are more than it can count.
+                // The server counts in nanoseconds and ignores overflow.
                 let nanoseconds = number(&value)?.wrapping_mul(1_000_000_000);
-                // A time that is over when it begins, where one is over before it begins.
+                // A negative timeout expires immediately. A timeout of 0 counts as absent.
                 let timeout = Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(0));
                 self.timeout = (nanoseconds != 0).then_some(timeout);
             }
@@ -133,7 +133,8 @@ impl ListOptions {
         refuse(errors)
     }
 
-    /// Refuses what makes no sense for a watch, and streaming lists where the server does not know them.
+    /// Returns an error for parameters that a watch does not support, and for streaming lists on servers without
+    /// them.
     pub(crate) fn validate_for_watch(&self, knows_streaming: bool) -> Result<(), Refusal> {
         let mut errors = Vec::new();
         let not_older_than = self.version_match == Some(VersionMatch::NotOlderThan);
@@ -163,7 +164,7 @@ impl ListOptions {
         refuse(errors)
     }
 
-    /// Makes of a watch from nowhere in particular the streaming list that it is to servers that know those.
+    /// Turns a watch without a start version into a streaming list, as servers with streaming lists do.
     pub(crate) fn default_to_streaming(&mut self) {
         let from_nowhere = matches!(self.resource_version.as_str(), "" | "0");
         if from_nowhere && self.send_initial_events.is_none() && !self.has_match() {
@@ -172,19 +173,19 @@ impl ListOptions {
         }
     }
 
-    /// Returns whether a watch is to begin with all objects, and to say where they end.
+    /// Returns whether a watch starts with all objects and a bookmark after them.
     pub(crate) fn asks_for_streaming_list(&self) -> bool {
         self.send_initial_events == Some(true) && self.allow_bookmarks
     }
 
-    /// Makes of a streaming list the plain watch that it would be without its two parameters.
+    /// Turns a streaming list into a plain watch by removing its two parameters.
     pub(crate) fn ignore_streaming(&mut self) {
         self.send_initial_events = None;
         self.version_match = None;
         self.unknown_match = None;
     }
 
-    /// Returns whether a list is to show the state at one resource version, or goes on with such a list.
+    /// Returns whether a list is for one exact resource version, or continues such a list.
     pub(crate) fn names_a_state(&self) -> bool {
         let of_old = self.limit > 0 && !matches!(self.resource_version.as_str(), "" | "0");
         match self.version_match {
@@ -206,7 +207,7 @@ fn refuse(errors: Vec<FieldError>) -> Result<(), Refusal> {
     Err(status::invalid("meta.k8s.io", "ListOptions", "", errors))
 }
 
-/// Reads a boolean as the server does: whatever is not clearly false is true.
+/// Parses a boolean as the server does: all values except false values are true.
 fn truth(value: &str) -> bool {
     !(value == "0" || value.eq_ignore_ascii_case("false"))
 }

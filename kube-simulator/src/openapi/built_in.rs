@@ -1,12 +1,12 @@
-//! The schemas of built-in kinds, made of their protobuf messages: names and types of fields, as `kubectl explain` shows
-//! them, without descriptions and without what is required.
+//! The schemas of built-in kinds, from their protobuf messages: names and types of fields for `kubectl explain`,
+//! without descriptions and required fields.
 
 use serde_json::{Map, Value, json};
 
 use crate::protobuf::{FieldType, fields_of, message_of};
 use crate::resource::ResourceKind;
 
-/// Adds the schemas of all messages within a kind, and returns the kind's own fields, if its message is known.
+/// Adds the schemas of all messages within a kind. Returns the kind's own fields, if its message is known.
 pub(super) fn properties(kind: &ResourceKind, schemas: &mut Map<String, Value>) -> Option<Value> {
     let message = message_of(&kind.api_version(), &kind.kind).filter(|_| kind.is_built_in())?;
     Some(describe_fields(message, schemas))
@@ -43,7 +43,7 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
         message => {
             let name = component(message);
             if !schemas.contains_key(&name) {
-                // First, for messages that are within themselves.
+                // Inserted first, for recursive messages.
                 schemas.insert(name.clone(), Value::Null);
                 let properties = describe_fields(message, schemas);
                 schemas.insert(name.clone(), json!({ "type": "object", "properties": properties }));
@@ -53,7 +53,7 @@ fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
     }
 }
 
-/// Names the schema of a message as the real documents do.
+/// Returns the schema name of a message, as in the real documents.
 fn component(message: &str) -> String {
     match message.strip_prefix("meta.") {
         Some(meta) => format!("io.k8s.apimachinery.pkg.apis.meta.{meta}"),

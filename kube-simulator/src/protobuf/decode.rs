@@ -1,4 +1,4 @@
-//! From protobuf to JSON.
+//! Converts protobuf to JSON.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -11,7 +11,7 @@ use super::{MAGIC, Messages};
 
 type Object = Map<String, Value>;
 
-/// Reads an object, with its kind and version. There is none where the kind is not a known one.
+/// Decodes an object with its kind and version. Returns `None` for an unknown kind.
 pub(crate) fn read(body: &[u8]) -> Option<Object> {
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     let mut envelope = Fields(body.strip_prefix(MAGIC)?);
@@ -39,7 +39,7 @@ fn message_of(message: &str, bytes: &[u8]) -> Result<Object, Malformed> {
     let mut object = Object::new();
     let mut fields = Fields(bytes);
     while let Some((number, content)) = fields.next()? {
-        // A field of a newer Kubernetes is left out, as an older server leaves it out.
+        // A field of a newer Kubernetes is ignored, as in an older server.
         if let Some(field) = Messages::all().field(message, number) {
             put(&mut object, field, content)?;
         }
@@ -71,7 +71,7 @@ fn put(object: &mut Object, field: &Field, content: Content<'_>) -> Result<(), M
             match value {
                 Value::Object(inner) if field.name == "-" => object.extend(inner),
                 value if shape == Shape::Plain && is_empty(&value) => {}
-                // No time is never a time.
+                // An absent time is omitted.
                 Value::Null => {}
                 value => {
                     object.insert(field.name.to_owned(), value);
@@ -126,7 +126,7 @@ fn value_of(type_name: &str, content: Content<'_>) -> Result<Value, Malformed> {
     })
 }
 
-/// Reads a time: seconds and nanoseconds, or nothing at all where there is none.
+/// Decodes a time: seconds and nanoseconds, or null for an empty message.
 fn time_of(bytes: &[u8], write: impl Fn(Timestamp) -> String) -> Result<Value, Malformed> {
     if bytes.is_empty() {
         return Ok(Value::Null);

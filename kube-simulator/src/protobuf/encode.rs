@@ -1,5 +1,5 @@
-//! From JSON to protobuf, byte for byte as Go writes it: fields in the order of their numbers, and those that are no
-//! pointers even where they are empty.
+//! Converts JSON to protobuf with the same bytes as Go: fields in the order of their numbers, and fields without a
+//! pointer even if they are empty.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -10,14 +10,14 @@ use super::node::{Fields, Node};
 use super::wire::{put_bytes, put_double, put_nested, put_number};
 use super::{MAGIC, Messages};
 
-/// More than what stands around the content of an object takes, in bytes.
+/// Initial capacity for the envelope around the content of an object, in bytes.
 const ROOM: usize = 256;
 
-/// A value is not what its field has. Go could not have stored it; the simulator, which knows no schemas of built-in
-/// kinds, could.
+/// A value does not fit the type of its field. Go could not have stored it, but the simulator does not check built-in
+/// kinds.
 struct Unfit;
 
-/// Writes an object, given as JSON that says its kind and version. There are no bytes if there is no message for them.
+/// Encodes an object from JSON with its kind and version. The result is empty if the kind has no message.
 pub(crate) fn document(json: &[u8]) -> Vec<u8> {
     let object = Fields::parse(json);
     let (api_version, kind) = (object.text("apiVersion"), object.text("kind"));
@@ -25,7 +25,7 @@ pub(crate) fn document(json: &[u8]) -> Vec<u8> {
     content.map_or_else(Vec::new, |content| document_of(api_version, kind, &content))
 }
 
-/// Writes what is in an object, given as JSON, without its kind and version, if there is a message for these.
+/// Encodes the content of an object without its kind and version. Returns `None` if the kind has no message.
 pub(crate) fn content(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<u8>> {
     content_of(api_version, kind, &Fields::parse(json))
 }
@@ -37,14 +37,14 @@ fn content_of(api_version: &str, kind: &str, object: &Fields<'_>) -> Option<Vec<
     Some(out)
 }
 
-/// Writes an object of which the content has been written.
+/// Encodes an object whose content is already encoded.
 pub(crate) fn document_of(api_version: &str, kind: &str, content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + ROOM);
     put_envelope(&mut out, api_version, kind, |out| put_bytes(out, 2, content));
     out
 }
 
-/// Writes a list of objects, given as the JSON of an empty one, and the contents of the items.
+/// Encodes a list, from the JSON of an empty list and the encoded contents of the items.
 pub(crate) fn list<C: AsRef<[u8]>>(empty: &[u8], items: impl Iterator<Item = C>) -> Vec<u8> {
     let head = Fields::parse(empty);
     let (api_version, kind) = (head.text("apiVersion"), head.text("kind"));
@@ -63,7 +63,7 @@ pub(crate) fn list<C: AsRef<[u8]>>(empty: &[u8], items: impl Iterator<Item = C>)
     out
 }
 
-/// Writes a `WatchEvent` about an object that has been written.
+/// Encodes a `WatchEvent` with an encoded object.
 pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
     let mut event = Vec::with_capacity(document.len() + ROOM);
     put_bytes(&mut event, 1, kind.as_bytes());
@@ -71,7 +71,7 @@ pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
     event
 }
 
-/// Writes a message whose fields are all text or messages.
+/// Encodes a message whose fields are all text or messages.
 pub(crate) fn message(fields: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (number, bytes) in fields {
@@ -80,7 +80,7 @@ pub(crate) fn message(fields: &[(u64, Vec<u8>)]) -> Vec<u8> {
     out
 }
 
-/// Puts `runtime.Unknown` around a message.
+/// Wraps a message in `runtime.Unknown`.
 fn put_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, put_content: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(MAGIC);
     put_nested(out, 1, |type_meta| {
@@ -88,7 +88,7 @@ fn put_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, put_content: i
         put_bytes(type_meta, 2, kind.as_bytes());
     });
     put_content(out);
-    // Neither the content's encoding nor its type is said.
+    // The encoding and the type of the content are empty.
     put_bytes(out, 3, b"");
     put_bytes(out, 4, b"");
 }
@@ -137,7 +137,7 @@ fn put_field(out: &mut Vec<u8>, field: &Field, value: Option<&Node<'_>>) -> Resu
     }
 }
 
-/// Writes a field that has no value, but is no pointer either.
+/// Encodes a missing field that is not a pointer.
 fn put_nothing(out: &mut Vec<u8>, field: &Field) {
     match field.value_type {
         Type::Bytes => {}
@@ -159,7 +159,7 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         (Type::Bytes, Node::Text(text)) => {
             put_bytes(out, number, &BASE64_STANDARD.decode(text.as_bytes()).map_err(|_| Unfit)?);
         }
-        // Go drops the fractions of a second from all times but these.
+        // Go truncates all times except these to seconds.
         (Type::MicroTime, Node::Text(text)) => put_time(out, number, text, 1_000)?,
         (Type::Time, Node::Text(text)) => put_time(out, number, text, 1_000_000_000)?,
         (Type::Json, value) => put_nested(out, number, |inner| {
@@ -173,7 +173,7 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
         (Type::IntOrString, value) => put_int_or_string(out, number, value.as_i64().ok_or(Unfit)?, None),
         (Type::Message(_), Node::Object(object)) => put_inner(out, number, field.message(), Some(object)),
         (_, Node::Raw(raw)) => {
-            // Another field of the same name, such as a key of a ConfigMap.
+            // Another field with the same name, such as a key of a ConfigMap.
             let value = serde_json::from_str(raw.get()).map_err(|_| Unfit)?;
             return put_value(out, number, field, &value);
         }
@@ -182,7 +182,7 @@ fn put_value(out: &mut Vec<u8>, number: u64, field: &Field, value: &Node<'_>) ->
     Ok(())
 }
 
-/// Writes a message within another; none at all is an empty one.
+/// Encodes a nested message. An absent one is encoded as an empty message.
 fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: Option<&Fields<'_>>) {
     match (message, object) {
         (None, _) => put_bytes(out, number, b""),
@@ -198,12 +198,12 @@ fn put_inner(out: &mut Vec<u8>, number: u64, message: Option<&Message>, object: 
     }
 }
 
-/// Writes a message with one field, which is text.
+/// Encodes a message with one text field.
 fn put_text(out: &mut Vec<u8>, number: u64, inner_number: u64, text: &str) {
     put_nested(out, number, |inner| put_bytes(inner, inner_number, text.as_bytes()));
 }
 
-/// Writes a time, in whole units of so many nanoseconds.
+/// Encodes a time, rounded down to a multiple of `unit` nanoseconds.
 fn put_time(out: &mut Vec<u8>, number: u64, text: &str, unit: i32) -> Result<(), Unfit> {
     let time: Timestamp = text.parse().map_err(|_| Unfit)?;
     let nanoseconds = time.subsec_nanosecond();

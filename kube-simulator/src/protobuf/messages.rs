@@ -1,10 +1,10 @@
-//! What is known of the messages: `messages.txt`, the output of `xtask/clientgo/messages`.
+//! The known messages, from `messages.txt`, the output of `xtask/clientgo/messages`.
 //!
-//! A line `@apps/v1 Deployment apps.v1.Deployment` says in which message a kind is. A line `apps.v1.Deployment` begins a
-//! message, and those below it are its fields: `2 spec apps.v1.DeploymentSpec`, that is, number, name in JSON and type.
-//! A type is `s`, `b`, `i`, `d` or `y` for strings, booleans, whole and other numbers and bytes, or a message. Before it
-//! stand `[` for lists, `{` for maps, `*` for what is sent only if it is set, and `!` for what is in JSON even if it is
-//! empty. A message whose name in JSON is `-` has its fields in those of the message around it.
+//! A line `@apps/v1 Deployment apps.v1.Deployment` maps a kind to its message. A line `apps.v1.Deployment` begins a
+//! message, followed by its fields: `2 spec apps.v1.DeploymentSpec`, that is, number, JSON name and type. A type is a
+//! message, or `s`, `b`, `i`, `d`, `y` for strings, booleans, integers, floating-point numbers and bytes. Its prefix
+//! is `[` for lists, `{` for maps, `*` for optional fields, and `!` for fields that are in JSON even if they are
+//! empty. The JSON name `-` marks a message whose fields are inlined.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
@@ -13,27 +13,25 @@ static TEXT: &str = include_str!("messages.txt");
 
 static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TEXT));
 
-/// All messages, and where those of names and kinds are among them.
+/// All messages, with indexes by name and by kind.
 pub(super) struct Messages {
     kinds: HashMap<(&'static str, &'static str), &'static str>,
     names: HashMap<&'static str, usize>,
     messages: Vec<Message>,
 }
 
-/// One message.
 #[derive(Default)]
 pub(super) struct Message {
     pub(super) name: &'static str,
-    /// In the order of their numbers, which is that in which Go writes them.
+    /// In the order of their numbers, as Go encodes them.
     pub(super) fields: Vec<Field>,
-    /// What Go writes of an empty one.
+    /// Go's encoding of an empty message.
     pub(super) empty: OnceLock<Vec<u8>>,
 }
 
-/// One field of a message.
 pub(super) struct Field {
     pub(super) number: u64,
-    /// `-` if its fields stand for it.
+    /// `-` if the fields of the message are inlined.
     pub(super) name: &'static str,
     pub(super) shape: Shape,
     /// The type of the value, or of the elements.
@@ -41,7 +39,7 @@ pub(super) struct Field {
     pub(super) value_type: Type,
 }
 
-/// What a type means for who writes it.
+/// The meaning of a type for the encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Text,
@@ -51,45 +49,45 @@ pub(super) enum Type {
     Bytes,
     Time,
     MicroTime,
-    /// JSON within a message.
+    /// JSON inside a message.
     Json,
     Quantity,
     IntOrString,
-    /// A message, by its place; none if there are no fields to know.
+    /// A message, by its index; `None` if it has no known fields.
     Message(Option<usize>),
 }
 
-/// How often a field is there, and whether it is in JSON.
+/// The number of occurrences of a field, and its presence in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Once; in JSON unless it is empty.
+    /// Exactly once; omitted from JSON if empty.
     Plain,
-    /// Once; always in JSON.
+    /// Exactly once; always in JSON.
     Always,
-    /// At most once, and in JSON if it is there.
+    /// At most once; in JSON if present.
     Pointer,
     List,
     Map,
 }
 
-/// What a field is of, for who goes through JSON.
+/// The type of a field, for code that traverses JSON.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldType {
     /// The type of the value, or of the elements.
     pub(crate) name: &'static str,
-    /// Whether the value's fields are keys of its own.
+    /// Whether the value is a map.
     pub(crate) is_map: bool,
-    /// Whether there is a list of them.
+    /// Whether the value is a list.
     pub(crate) is_list: bool,
 }
 
 impl FieldType {
-    /// The type of what is a message.
+    /// Returns the type of a message.
     pub(crate) fn message(name: &'static str) -> Self {
         Self { name, is_map: false, is_list: false }
     }
 
-    /// Returns whether text in JSON is base64 of bytes.
+    /// Returns whether text in JSON is base64.
     pub(crate) fn is_binary(&self) -> bool {
         self.name == "y"
     }
@@ -100,7 +98,7 @@ pub(crate) fn message_of(api_version: &str, kind: &str) -> Option<&'static str> 
     Messages::all().of_kind(api_version, kind)
 }
 
-/// Finds the type of a message's field by its name in JSON.
+/// Finds the type of a message's field by its JSON name.
 pub(crate) fn field_type(message: &str, name: &str) -> Option<FieldType> {
     let fields = Messages::all().fields(message);
     let found = fields.iter().find(|field| field.name == name);
@@ -111,7 +109,7 @@ pub(crate) fn field_type(message: &str, name: &str) -> Option<FieldType> {
     found.map(Field::field_type).or_else(embedded)
 }
 
-/// Returns the fields of a message by their names in JSON, those of embedded messages included.
+/// Returns the fields of a message by their JSON names, including fields of embedded messages.
 pub(crate) fn fields_of(message: &str) -> Vec<(&'static str, FieldType)> {
     let mut found = Vec::new();
     for field in Messages::all().fields(message) {
@@ -124,7 +122,7 @@ pub(crate) fn fields_of(message: &str) -> Vec<(&'static str, FieldType)> {
 }
 
 impl Field {
-    /// The message of its type, if that is one with fields.
+    /// Returns the message of the field's type, if that is a message with fields.
     pub(super) fn message(&self) -> Option<&'static Message> {
         match self.value_type {
             Type::Message(Some(place)) => Some(Messages::all().at(place)),
@@ -153,17 +151,16 @@ impl Messages {
         self.fields(message).iter().find(|field| field.number == number)
     }
 
-    /// Returns the fields of a message in the order of their numbers, which is that in which Go writes them.
+    /// Returns the fields of a message in the order of their numbers, as Go encodes them.
     pub(super) fn fields(&self, message: &str) -> &[Field] {
         self.find(message).map_or(&[], |message| &message.fields)
     }
 
-    /// Finds a message.
     pub(super) fn find(&self, name: &str) -> Option<&Message> {
         self.names.get(name).map(|place| &self.messages[*place])
     }
 
-    /// Returns the message at a place.
+    /// Returns the message at an index.
     pub(super) fn at(&self, place: usize) -> &Message {
         &self.messages[place]
     }

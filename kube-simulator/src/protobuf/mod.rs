@@ -1,8 +1,8 @@
-//! Objects in protobuf, as Go programs like built-in kinds best: kubectl, the components of Kubernetes, and controllers on
-//! controller-runtime.
+//! Objects in protobuf, the preferred encoding of Go programs for built-in kinds: kubectl, the components of
+//! Kubernetes, and controllers on controller-runtime.
 //!
-//! There is no generated code; [`Messages`] knows the fields of each message. [`read`] turns bytes into the JSON that the
-//! same client would otherwise have sent, and [`document`] JSON into the bytes that a real server would have sent.
+//! There is no generated code; [`Messages`] has the fields of each message. [`read`] converts bytes to the equivalent
+//! JSON of a client, and [`document`] converts JSON to the bytes of a real server.
 
 mod decode;
 mod encode;
@@ -15,8 +15,8 @@ pub(crate) use encode::{content, document, document_of, event, list, message};
 use messages::Messages;
 pub(crate) use messages::{FieldType, field_type, fields_of, message_of};
 
-/// The media type of such bodies.
+/// The media type of protobuf bodies.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// What all such bodies begin with.
+/// The prefix of protobuf bodies.
 const MAGIC: &[u8] = b"k8s\0";

@@ -1,4 +1,4 @@
-//! [`Node`]: JSON as it stands in some bytes, to be read once: text is borrowed, and fields are in no map.
+//! [`Node`]: parsed JSON with borrowed text. Fields are in a list and not in a map, because each is read once.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,23 +17,23 @@ pub(super) enum Node<'j> {
     Text(Cow<'j, str>),
     List(Vec<Node<'j>>),
     Object(Fields<'j>),
-    /// JSON that is copied and not looked into: the fields of a manager, half of a typical pod.
+    /// JSON that is copied without parsing: the fields of a manager, half of a typical pod.
     Raw(&'j RawValue),
 }
 
 /// The field whose value is kept as [`Node::Raw`].
 const RAW: &str = "fieldsV1";
 
-/// The fields of an object, in their order.
+/// The fields of an object, in their original order.
 #[derive(Debug, Default)]
 pub(super) struct Fields<'j>(Vec<(Text<'j>, Node<'j>)>);
 
-/// Text that is borrowed unless something in it is escaped.
+/// Text, borrowed unless it contains escapes.
 #[derive(Debug)]
 struct Text<'j>(Cow<'j, str>);
 
 impl<'j> Fields<'j> {
-    /// Parses JSON that was written here, so that it is that of an object.
+    /// Parses JSON that the simulator has written, which is always an object.
     pub(super) fn parse(json: &'j [u8]) -> Self {
         match serde_json::from_slice(json) {
             Ok(Node::Object(fields)) => fields,
@@ -41,13 +41,13 @@ impl<'j> Fields<'j> {
         }
     }
 
-    /// Returns a field, if it is there and is not null.
+    /// Returns a field, unless it is absent or null.
     pub(super) fn get(&self, name: &str) -> Option<&Node<'j>> {
         let (_, value) = self.0.iter().find(|(known, _)| *known.0 == *name)?;
         (!matches!(value, Node::Null)).then_some(value)
     }
 
-    /// Returns the text of a field, which is empty if it has none.
+    /// Returns the text of a field, or an empty text.
     pub(super) fn text(&self, name: &str) -> &str {
         match self.get(name) {
             Some(Node::Text(text)) => text,
@@ -82,7 +82,7 @@ impl<'j> Node<'j> {
         }
     }
 
-    /// Writes the value as JSON.
+    /// Appends the value as JSON.
     pub(super) fn append_json(&self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"null"),
@@ -113,7 +113,7 @@ impl<'j> Node<'j> {
 }
 
 fn append_text(text: &str, out: &mut Vec<u8>) {
-    // Writing text to memory can't fail.
+    // Writing to memory does not fail.
     let _ = serde_json::to_writer(out, text);
 }
 

@@ -1,6 +1,6 @@
-//! The wire format of protobuf: numbered fields, each a number or some bytes.
+//! The wire format of protobuf: numbered fields, each with a number or bytes.
 
-/// The bytes end within a field, or are no protobuf at all.
+/// The bytes end within a field, or are not protobuf.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Malformed;
 
@@ -8,16 +8,16 @@ pub(super) struct Malformed;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content<'b> {
     Number(u64),
-    /// Eight bytes, which are a floating-point number here.
+    /// Eight bytes, which are always a floating-point number here.
     Double(f64),
     Bytes(&'b [u8]),
 }
 
-/// Goes through the fields of a message.
+/// An iterator over the fields of a message.
 pub(super) struct Fields<'b>(pub(super) &'b [u8]);
 
 impl<'b> Fields<'b> {
-    /// Takes the next field, with its number.
+    /// Returns the next field, with its number.
     pub(super) fn next(&mut self) -> Result<Option<(u64, Content<'b>)>, Malformed> {
         if self.0.is_empty() {
             return Ok(None);
@@ -36,7 +36,7 @@ impl<'b> Fields<'b> {
         Ok(Some((tag >> 3, content)))
     }
 
-    /// Takes a number of variable length.
+    /// Reads a varint.
     pub(super) fn varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -68,11 +68,11 @@ pub(super) fn put_double(out: &mut Vec<u8>, field: u64, number: f64) {
     out.extend_from_slice(&number.to_le_bytes());
 }
 
-/// Appends a field with a message, which is written in place.
+/// Appends a field with a message that is encoded in place.
 pub(super) fn put_nested(out: &mut Vec<u8>, field: u64, write: impl FnOnce(&mut Vec<u8>)) {
     put_varint(out, field << 3 | 2);
     let start = out.len();
-    // Its length is not known before, and most have one of a single byte.
+    // The length is not known yet. For most messages it has one byte.
     out.push(0);
     write(out);
     let length = out.len() - start - 1;
@@ -94,7 +94,7 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
 
 fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
-        // The lowest seven bits, and a mark that more follow.
+        // The lowest seven bits, with a continuation flag.
         out.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
     }

@@ -1,4 +1,4 @@
-//! Checking values against a schema, with the server's wording.
+//! Validates values against a schema, with the server's messages.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::place::Place;
 use super::{OF_EVERY_OBJECT, of_field};
 use crate::status::{FieldError, FieldErrors};
 
-/// Returns everything that is wrong with an object.
+/// Returns all errors of an object.
 pub(crate) fn check(schema: &Value, object: &Value) -> Vec<FieldError> {
     let mut errors = FieldErrors::default();
     walk(schema, object, &Place::Root, &mut errors);
@@ -54,7 +54,7 @@ fn walk_fields(schema: &Value, fields: &Map<String, Value>, path: &Place<'_>, er
         }
     }
     for (name, inner) in fields {
-        // Metadata has been checked by those who know it.
+        // Metadata is validated elsewhere.
         if path.is_root() && OF_EVERY_OBJECT.contains(&name.as_str()) {
             continue;
         }

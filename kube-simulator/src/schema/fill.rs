@@ -1,10 +1,10 @@
-//! Filling in defaults.
+//! Applies defaults.
 
 use serde_json::Value;
 
 use super::of_field;
 
-/// Returns the fields that are absent, or null where that is not allowed, the defaults of the schema.
+/// Applies the defaults of the schema to absent fields, and to null fields that are not nullable.
 pub(crate) fn fill(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,10 +1,8 @@
-//! Structural schemas: what a server makes of a custom resource before it is stored.
+//! Structural schemas: prunes, completes and validates custom resources before they are stored.
 //!
-//! Fields that the schema does not know are pruned, defaults are filled in, and what is there is checked for its type,
-//! required fields, enums and bounds. [`unchecked`] finds what applies and is not looked at: patterns, formats, `oneOf`
-//! and its kin, and CEL rules. The
-//! interpreter works on the schema's JSON as it is; a general JSON Schema library knows neither pruning nor defaults,
-//! and would bring many times the code.
+//! Validation covers types, required fields, enums and bounds. [`unchecked`] reports rules that are not checked:
+//! patterns, formats, `oneOf` and similar keywords, and CEL rules. The code works on the schema's JSON directly,
+//! because general JSON Schema libraries support neither pruning nor defaults and are much larger.
 
 mod check;
 mod fill;
@@ -19,16 +17,16 @@ pub(crate) use unchecked::unchecked;
 
 use serde_json::Value;
 
-/// What all objects have, whatever their schema says.
+/// Fields of all objects, independent of the schema.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Returns the schema of a field, be it named or one of many alike.
+/// Returns the schema of a field: of a property, or of the values of a map.
 pub(crate) fn of_field<'s>(schema: &'s Value, field: &str) -> Option<&'s Value> {
     let named = schema.get("properties").and_then(|properties| properties.get(field));
     named.or_else(|| schema.get("additionalProperties").filter(|of_all| of_all.is_object()))
 }
 
-/// Returns whether fields may stay that the schema does not name.
+/// Returns whether unknown fields are kept.
 fn keeps_unknown(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true || schema["additionalProperties"] == true
 }

@@ -1,11 +1,11 @@
-//! [`Place`]: where in an object a value is.
+//! [`Place`]: the path of a value in an object.
 
 use std::fmt;
 
-/// The way from the root of an object to a value.
+/// The path from the root of an object to a value.
 ///
-/// It borrows the way to the value around it, and is spelled only for those values that something is wrong with: spelled
-/// paths to all values can be longer than the object by orders of magnitude.
+/// It borrows the path of its parent and is formatted only for errors: the paths of all values can be longer than the
+/// object by orders of magnitude.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'p> {
     Root,
@@ -27,7 +27,7 @@ impl<'p> Place<'p> {
     }
 }
 
-/// Spells the place as people do: `spec.containers[0].image`.
+/// Formats the path as `spec.containers[0].image`.
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,14 +1,14 @@
-//! Taking out what the schema does not know.
+//! Removes unknown fields.
 
 use serde_json::Value;
 
 use super::place::Place;
 use super::{OF_EVERY_OBJECT, keeps_unknown, of_field};
 
-/// Maximum number of unknown fields that are named, as in the real server's strict decoders.
+/// Maximum number of reported unknown fields, as in the real server's strict decoders.
 const MAX_NAMED: usize = 100;
 
-/// Removes unknown fields from an object, and returns the paths of the first of them.
+/// Removes unknown fields from an object, and returns the paths of the first fields.
 pub(crate) fn prune(schema: &Value, object: &mut Value) -> Vec<String> {
     let mut pruned = Vec::new();
     walk(schema, object, &Place::Root, true, &mut pruned);

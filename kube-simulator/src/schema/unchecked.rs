@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::of_field;
 use super::place::Place;
 
-/// Keywords that are not looked at.
+/// Keywords that are not checked.
 const UNCHECKED: [&str; 12] = [
     "x-kubernetes-validations",
     "pattern",
@@ -24,7 +24,7 @@ const UNCHECKED: [&str; 12] = [
     "exclusiveMaximum",
 ];
 
-/// Formats of text that a real server checks.
+/// Formats that a real server checks.
 const FORMATS: [&str; 22] = [
     "bsonobjectid",
     "byte",
@@ -50,7 +50,7 @@ const FORMATS: [&str; 22] = [
     "uuid4",
 ];
 
-/// Maximum number of fields that are named for a keyword.
+/// Maximum number of reported fields per keyword.
 const MAX_NAMED: usize = 3;
 
 /// The fields to which a keyword applies.
@@ -60,7 +60,7 @@ struct Fields {
     count: usize,
 }
 
-/// Describes the rules that apply to an object and have not been checked, a line for each keyword.
+/// Describes the unchecked rules that apply to an object, one line per keyword.
 pub(crate) fn unchecked(schema: &Value, object: &Value) -> Vec<String> {
     let mut found = BTreeMap::new();
     walk(schema, object, &Place::Root, &mut found);
@@ -100,7 +100,8 @@ fn walk(schema: &Value, value: &Value, path: &Place<'_>, found: &mut BTreeMap<&'
     }
 }
 
-/// Returns whether a keyword says something. What `x-kubernetes-int-or-string` says in two ways is checked.
+/// Returns whether a keyword has an effect. `anyOf` and `allOf` beside `x-kubernetes-int-or-string` only repeat it,
+/// so they need no warning.
 fn applies(schema: &Value, keyword: &str) -> bool {
     let is_said = schema.get(keyword).is_some_and(|said| *said != false);
     is_said && !(schema["x-kubernetes-int-or-string"] == true && matches!(keyword, "anyOf" | "allOf"))

@@ -1,12 +1,12 @@
 //! Field selectors in the text form of the `fieldSelector` parameter: `spec.nodeName=node-1,status.phase!=Failed`.
 //!
-//! The grammar and the wording of its refusals are those of `k8s.io/apimachinery/pkg/fields`: within a value `,`, `=`
-//! and `\` stand behind a `\`.
+//! The grammar and messages are those of `k8s.io/apimachinery/pkg/fields`: in values, `,`, `=` and `\` are escaped
+//! with `\`.
 
 use crate::object::Object;
 use crate::resource::ResourceKind;
 
-/// All requirements must hold; no requirement selects everything.
+/// A conjunction of requirements. Without requirements, it selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FieldSelector {
     requirements: Vec<Requirement>,
@@ -28,7 +28,7 @@ enum Field {
 }
 
 impl FieldSelector {
-    /// Parses a selector; the error is the message for the client.
+    /// Parses a selector. The error is the message for the client.
     pub(crate) fn parse(kind: &ResourceKind, text: &str) -> Result<Self, String> {
         let requirements = split_at_commas(text)
             .into_iter()
@@ -42,7 +42,7 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
-    /// Returns whether only one value of a selectable field is selected.
+    /// Returns whether the selector requires one value of a selectable field.
     pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
         let index = kind.selectable_fields.iter().position(|known| known == field);
         let wanted = index.map(Field::Selectable);
@@ -75,7 +75,7 @@ fn split_at_commas(text: &str) -> Vec<&str> {
 }
 
 fn parse_requirement(kind: &ResourceKind, selector: &str, part: &str) -> Result<Requirement, String> {
-    // The first operator counts, whichever it is.
+    // The first operator is used.
     let operator = part.char_indices().find_map(|(at, _)| {
         let behind = &part[at..];
         let found = ["!=", "==", "="].into_iter().find(|operator| behind.starts_with(operator))?;
@@ -106,7 +106,7 @@ fn unescape(text: &str) -> Result<String, String> {
 }
 
 fn parse_field(kind: &ResourceKind, path: &str) -> Result<Field, String> {
-    // Only kinds with fields of their own, and custom resources, look at the scope as well.
+    // Built-in kinds without selectable fields accept `metadata.namespace` even if they are cluster-scoped.
     let plain = kind.is_built_in() && kind.selectable_fields.is_empty();
     match path {
         "metadata.name" => return Ok(Field::Name),

@@ -1,15 +1,15 @@
-//! Label selectors: what `app=web,tier in (front, back),!legacy` selects.
+//! Label selectors, such as `app=web,tier in (front, back),!legacy`.
 
 use super::label_text;
 use crate::object::Object;
 
-/// All requirements must hold; no requirement selects everything.
+/// A conjunction of requirements. Without requirements, it selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LabelSelector {
     requirements: Vec<Requirement>,
 }
 
-/// What one label must be.
+/// The requirement on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Requirement {
     pub(super) label: String,
@@ -21,15 +21,15 @@ pub(super) enum Test {
     Exists,
     Missing,
     In(Vec<String>),
-    /// Also holds for objects without the label.
+    /// Also matches objects without the label.
     NotIn(Vec<String>),
-    /// Holds only for values that are numbers.
+    /// Matches only integer values.
     GreaterThan(i64),
     LessThan(i64),
 }
 
 impl LabelSelector {
-    /// Parses a selector; the error is the message for the client.
+    /// Parses a selector. The error is the message for the client.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         Ok(Self { requirements: label_text::parse(text)? })
     }
@@ -60,7 +60,7 @@ impl Requirement {
 
 #[cfg(test)]
 mod tests {
-    //! What is selected, and what is refused.
+    //! Selected objects and invalid selectors.
 
     use serde_json::{Map, json};
 

@@ -1,12 +1,12 @@
-//! The text form of label selectors, as the `labelSelector` parameter has it.
+//! The text form of label selectors, as in the `labelSelector` parameter.
 //!
-//! The grammar and the wording of its refusals are those of `k8s.io/apimachinery/pkg/labels`. `in` and `notin` are
-//! operators only where an operator is expected: a label or a value may be called so.
+//! The grammar and messages are those of `k8s.io/apimachinery/pkg/labels`. `in` and `notin` are operators only where
+//! an operator is expected; elsewhere they are labels or values.
 
 use super::label::{Requirement, Test};
 use crate::naming;
 
-/// What can stand behind a label.
+/// The operators after a label, for error messages.
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
 /// One word or sign.
@@ -18,11 +18,11 @@ enum Token<'a> {
     End,
 }
 
-/// All signs; where one is the beginning of another, the longer one is meant.
+/// All signs. A longer sign precedes its prefixes.
 const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl<'a> Token<'a> {
-    /// The text as it is quoted in refusals.
+    /// Returns the text for error messages.
     fn text(self) -> &'a str {
         match self {
             Self::Word(text) | Self::Sign(text) => text,
@@ -30,13 +30,13 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// Returns whether a requirement, or the list of values of one, can end here.
+    /// Returns whether the token is this sign.
     fn is_sign(self, sign: &str) -> bool {
         self == Token::Sign(sign)
     }
 }
 
-/// Parses a selector into its requirements; the error is the message for the client.
+/// Parses a selector into its requirements. The error is the message for the client.
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
     let mut parser = Parser { rest: text };
     let mut requirements = Vec::new();
@@ -66,7 +66,7 @@ fn begins_requirement(token: Token<'_>) -> bool {
     matches!(token, Token::Word(_) | Token::Sign("!"))
 }
 
-/// Reads token by token.
+/// A parser that reads one token at a time.
 struct Parser<'a> {
     rest: &'a str,
 }
@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
         Ok(Requirement { label, test })
     }
 
-    /// Reads an operator and its values.
+    /// Parses an operator and its values.
     fn test(&mut self, label: &str) -> Result<Test, String> {
         match self.take() {
             Token::Word("in") => Ok(Test::In(self.set(label)?)),
@@ -126,7 +126,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads the one value behind a sign; it may be empty.
+    /// Parses the single value after a sign. It can be empty.
     fn text(&mut self) -> Result<&'a str, String> {
         if matches!(self.peek(), Token::End | Token::Sign(",")) {
             return Ok("");
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Reads the values between parentheses. A comma with nothing on one of its sides makes an empty value.
+    /// Parses the values in parentheses. A comma without a value on one side adds an empty value.
     fn set(&mut self, label: &str) -> Result<Vec<String>, String> {
         let open = self.take();
         if !open.is_sign("(") {

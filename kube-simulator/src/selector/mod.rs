@@ -1,4 +1,4 @@
-//! Which objects a list or a watch is about: one namespace or all, a label selector and a field selector.
+//! The scope of a list or watch: one namespace or all, a label selector and a field selector.
 
 mod field;
 mod label;
@@ -20,7 +20,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Parses the selectors of a request; an empty text selects everything.
+    /// Parses the selectors of a request. An empty text selects everything.
     pub(crate) fn parse(
         kind: &ResourceKind,
         namespace: Option<&str>,
@@ -34,12 +34,12 @@ impl Filter {
         })
     }
 
-    /// Returns whether a label or field selector is at work.
+    /// Returns whether there is a label or field selector.
     pub(crate) fn selects(&self) -> bool {
         !(self.labels.is_everything() && self.fields.is_everything())
     }
 
-    /// Returns whether only one value of a selectable field is selected.
+    /// Returns whether the selectors require one value of a selectable field.
     pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
         self.fields.names_one(kind, field)
     }
@@ -52,7 +52,7 @@ impl Filter {
         self.namespace.as_deref().is_none_or(|namespace| object.namespace() == Some(namespace))
     }
 
-    /// The prefix of the storage keys in scope.
+    /// Returns the prefix of the storage keys in scope.
     pub(crate) fn key_prefix(&self) -> String {
         self.namespace.as_ref().map_or_else(String::new, |namespace| format!("{namespace}/"))
     }

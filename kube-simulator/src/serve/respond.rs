@@ -41,7 +41,6 @@ pub(super) fn typed(code: StatusCode, media_type: &'static str, body: ResponseBo
     response
 }
 
-/// Builds a response with an encoded document.
 pub(super) fn whole(
     code: StatusCode,
     encoding: Encoding,

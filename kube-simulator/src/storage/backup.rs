@@ -1,21 +1,21 @@
-//! [`Backup`]: all that is stored, put aside.
+//! [`Backup`]: a copy of all stored objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::object::Object;
 
-/// All objects of a simulator at one moment, as a backup of etcd holds them: without their history. Cheap to clone.
+/// All objects of a simulator at one moment, without history, like an etcd snapshot. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// The resource version of that moment.
+    /// The resource version of the backup.
     pub(crate) revision: u64,
     /// The objects by collection path, then by storage key.
     pub(crate) tables: Arc<BTreeMap<String, BTreeMap<String, Arc<Object>>>>,
 }
 
 impl Backup {
-    /// Returns the resource version of the moment at which it was made.
+    /// Returns the resource version of the backup.
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.revision

@@ -1,24 +1,24 @@
-//! [`Compaction`]: what etcd has been told to forget, as API servers tell it every few minutes.
+//! [`Compaction`]: etcd's compactions, which API servers request every few minutes.
 //!
-//! From `compact.go` of the API server (`pkg/storage/etcd3`): each time, everything before what was the newest revision the
-//! time before is forgotten, so that five to ten minutes remain.
+//! From `compact.go` of the API server (`pkg/storage/etcd3`): each compaction removes the history before the revision
+//! of the previous one, so that five to ten minutes remain.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Between which an interval must be: a clock can't count to the end of any time that somebody may give.
+/// The bounds of an interval. Very long times would overflow the clock.
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Follows the clock, whenever somebody asks.
+/// Computes the compacted revision from the clock on request.
 #[derive(Debug)]
 pub(super) struct Compaction {
-    /// Between two compactions; never, if none.
+    /// The time between two compactions. `None` disables them.
     interval: Option<Duration>,
-    /// When the next one is.
+    /// The time of the next compaction.
     due: Instant,
-    /// The newest revision of the last time, to be compacted the next.
+    /// The revision at the last compaction, which the next one compacts.
     noted: u64,
     compacted: u64,
 }
@@ -30,12 +30,12 @@ impl Compaction {
         Self { interval, due: Instant::now() + interval.unwrap_or_default(), noted: 0, compacted: 0 }
     }
 
-    /// Returns the revision before which everything is forgotten by now, if nothing has been written since the last time that
-    /// it was asked but what makes `current` of it.
+    /// Returns the compacted revision. The caller calls this before each write, because `current` counts as the
+    /// revision since the previous call.
     pub(super) fn up_to(&mut self, current: u64) -> u64 {
         let late = Instant::now().checked_duration_since(self.due);
         if let (Some(interval), Some(late)) = (self.interval, late) {
-            // If it was due more than once, the newest of the first time has been compacted by now, too.
+            // If two or more compactions were due, the second one has compacted the current revision.
             self.compacted = if late >= interval { current } else { self.noted };
             self.noted = current;
             let times = late.as_nanos() / interval.as_nanos() + 1;
@@ -44,7 +44,7 @@ impl Compaction {
         self.compacted
     }
 
-    /// Counts from another revision, before which nothing is known.
+    /// Resets the compacted revision after a restart from another revision.
     pub(super) fn begin_anew(&mut self) {
         self.noted = 0;
         self.compacted = 0;

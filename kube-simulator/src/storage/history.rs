@@ -1,4 +1,4 @@
-//! The bounded history of one resource: what watches replay and what lists of the past are computed from.
+//! The bounded history of one resource, for watches and for lists of earlier states.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -13,14 +13,14 @@ use crate::resource::ResourceKind;
 /// One write, with the object before and after it.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// The object after the write; after a deletion its last version, with the resource version of the deletion.
+    /// The object after the write. For a deletion, it is the last version, with the resource version of the deletion.
     pub(crate) object: Arc<Object>,
-    /// The version before; none for a creation.
+    /// The version before the write; `None` for a creation.
     pub(crate) previous: Option<Arc<Object>>,
     pub(crate) is_deletion: bool,
-    /// Whether what was stored before can't be read, so that whoever follows etcd can't be told what was deleted.
+    /// Whether the previous version is corrupt, so that watches on etcd cannot report the deletion.
     pub(crate) is_corrupt: bool,
-    /// When it was written.
+    /// The time of the write.
     pub(crate) written: Instant,
     departed: OnceLock<Arc<Object>>,
 }
@@ -43,8 +43,8 @@ impl Event {
         self.object.resource_version
     }
 
-    /// Returns the previous version under this event's resource version: what a watch whose selector matched only
-    /// the previous version is told was deleted. It is built once, for all such watches.
+    /// Returns the previous version with this event's resource version. A watch whose selector matched only the
+    /// previous version receives it as deleted. It is built once for all such watches.
     pub(crate) fn departed(&self, kind: &ResourceKind) -> &Arc<Object> {
         self.departed.get_or_init(|| {
             let before = self.previous.as_ref().unwrap_or(&self.object);
@@ -53,42 +53,42 @@ impl Event {
     }
 }
 
-/// Why a reader can't go on without losing events.
+/// The reason why a reader cannot continue without losing events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lost {
-    /// It has fallen too far behind.
+    /// The reader is too far behind.
     TooSlow,
-    /// The history has begun anew.
+    /// The history was reset.
     Anew,
 }
 
-/// Somebody who reads a history.
+/// The position of a reader of a history.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader {
-    /// The number of the next event that it wants.
+    /// The number of the next event to read.
     pub(crate) cursor: u64,
-    /// The number that the next event had when it began. What is older does not count as being behind.
+    /// The number of the next event when the reader was created. Older events do not count as lag.
     pub(crate) joined: u64,
     pub(crate) patience: SlowWatchLimit,
 }
 
-/// The latest events of one resource: what etcd remembers of them, and within that what the API server does.
+/// The latest events of one resource: those that etcd holds, and among them those of the API server's watch cache.
 ///
-/// Events are numbered without gaps; a reader's cursor is the number of the next event that it wants.
+/// Events are numbered without gaps; a reader's cursor is the number of its next event.
 #[derive(Debug)]
 pub(crate) struct History {
     events: VecDeque<Arc<Event>>,
-    /// The number of the oldest event still held.
+    /// The number of the oldest event.
     first: u64,
-    /// The number of the first event since the history began anew.
+    /// The number of the first event since the last reset.
     began: u64,
-    /// The lowest resource version whose state can still be computed. A compaction does not change it.
+    /// The lowest resource version whose state can be computed. A compaction does not change it.
     reachable: u64,
-    /// Those of the events that the API server remembers.
+    /// The events in the watch cache.
     window: Window,
-    /// No new reader may start from before this resource version, whoever remembers what.
+    /// New readers cannot start before this resource version.
     forgotten: u64,
-    /// How long all watches together may still hold up the others.
+    /// The remaining time for which slow watches can delay the others.
     budget: Budget,
 }
 
@@ -116,35 +116,34 @@ impl History {
         }
     }
 
-    /// What is older than the API server remembers goes when etcd has forgotten it, or when it gets too much.
+    /// Returns whether the oldest event can be removed: etcd has compacted it, or the history is too long.
     fn oldest_can_go(&self, compacted: u64) -> bool {
         let is_compacted = self.events.front().is_some_and(|event| event.resource_version() <= compacted);
         is_compacted || self.events.len() > self.window.most()
     }
 
-    /// The lowest resource version from which the memory of an API server lets a watch start that has come so far.
+    /// Returns the lowest resource version from which a watch can start in a watch cache that has reached `known`.
     pub(crate) fn remembered(&self, known: u64) -> u64 {
         self.window.floor().min(known).max(self.reachable).max(self.forgotten)
     }
 
-    /// The lowest resource version from which etcd lets a watch start, and whose state it can list.
+    /// Returns the lowest resource version from which etcd can start a watch, and whose state it can list.
     pub(crate) fn stored(&self, compacted: u64) -> u64 {
         self.reachable.max(self.forgotten).max(compacted)
     }
 
-    /// Refuses new readers from before `revision`. Readers that are already open keep their place, as the watches
-    /// of a real server survive a compaction.
+    /// Rejects new readers from before `revision`. Open readers continue, as real watches survive a compaction.
     pub(crate) fn forget(&mut self, revision: u64) {
         self.forgotten = self.forgotten.max(revision);
     }
 
-    /// Forgets everything, as a server does that starts anew at this revision. Readers from before lose their place.
+    /// Clears the history, as in a restart of the server at this revision. Existing readers end.
     pub(crate) fn begin_anew(&mut self, revision: u64) {
         self.refill(revision);
         self.window.shrink_to_least();
     }
 
-    /// Forgets everything, as a server does that lists the resource once more. Readers from before lose their place.
+    /// Clears the history, as when the watch cache relists the resource. Existing readers end.
     pub(crate) fn refill(&mut self, revision: u64) {
         self.first = self.end() + 1;
         self.began = self.first;
@@ -154,29 +153,28 @@ impl History {
         self.reachable = revision;
     }
 
-    /// The lowest resource version whose state can still be computed.
+    /// Returns the lowest resource version whose state can be computed.
     pub(crate) fn reachable(&self) -> u64 {
         self.reachable
     }
 
-    /// How many events a real server would let pile up for one watch.
+    /// Returns the number of events that a real server buffers for one watch.
     pub(crate) fn channel(&self, most: usize) -> u64 {
         self.window.channel(most)
     }
 
-    /// The number that the next event will get.
     pub(crate) fn end(&self) -> u64 {
         self.first + self.events.len() as u64
     }
 
-    /// The number of the first event after a resource version.
+    /// Returns the number of the first event after a resource version.
     pub(crate) fn cursor_after(&self, resource_version: u64) -> u64 {
         let older = self.events.partition_point(|event| event.resource_version() <= resource_version);
         self.first + older as u64
     }
 
-    /// Returns the events that a reader wants next, up to a resource version, unless it has fallen too far behind.
-    /// `is_sent` tells which of them go out; where it is a matter of time, the others pile up nowhere.
+    /// Returns the next events of a reader, up to a resource version, or an error if it is too far behind. `is_sent`
+    /// selects the events that are sent. For timed limits, only sent events fill the buffer.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -205,8 +203,8 @@ impl History {
         }
     }
 
-    /// Returns whether as many events wait for a reader as its channels hold, of which it has taken some: of those up to a
-    /// resource version that count.
+    /// Returns whether the buffer of a reader is full. It contains `taken` events and the counted events up to a
+    /// resource version.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
@@ -221,7 +219,7 @@ impl History {
         known.filter(|event| counts(event)).take(room).count().saturating_add(taken) >= room
     }
 
-    /// Goes through the events after a resource version, newest first.
+    /// Iterates over the events after a resource version, newest first.
     pub(crate) fn newest_first_after(&self, resource_version: u64) -> impl Iterator<Item = &Arc<Event>> {
         self.events.iter().rev().take_while(move |event| event.resource_version() > resource_version)
     }

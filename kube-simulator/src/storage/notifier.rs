@@ -1,18 +1,17 @@
-//! [`Notifier`]: wakes all who listen, in the order in which they began to.
+//! [`Notifier`]: wakes all listeners in the order of their creation.
 //!
-//! tokio's `watch` channel would do, but for the order: it wakes its receivers in a random one, and then no run with two
-//! watches could be repeated exactly.
+//! tokio's `watch` channel wakes its receivers in random order, so runs with two watches would not be reproducible.
 
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Wakes all who listen.
+/// Wakes all listeners.
 #[derive(Debug, Default)]
 pub(crate) struct Notifier(Mutex<Vec<Weak<Notify>>>);
 
-/// Hears each ring from its making on; of several between two waits, one.
+/// Receives the notifications since its creation. Notifications between two waits are merged.
 #[derive(Debug)]
 pub(crate) struct Listener(Arc<Notify>);
 
@@ -20,8 +19,8 @@ impl Notifier {
     pub(crate) fn listen(&self) -> Listener {
         let listener = Arc::new(Notify::new());
         let mut listeners = self.0.lock();
-        // Those who have gone are forgotten here, too: where nothing rings, many may come and go. Only now and then, so that
-        // many who stay are not counted each time that one more comes.
+        // Removes dropped listeners here too, for notifiers that never notify. This runs only when the list is full,
+        // so that it costs little per listener.
         if listeners.len() == listeners.capacity() {
             listeners.retain(|listener| listener.strong_count() > 0);
         }
@@ -30,7 +29,7 @@ impl Notifier {
     }
 
     pub(crate) fn ring(&self) {
-        // Those who have gone are forgotten on the way.
+        // Dropped listeners are removed here.
         self.0.lock().retain(|listener| {
             listener.upgrade().is_some_and(|listener| {
                 listener.notify_one();
@@ -41,7 +40,7 @@ impl Notifier {
 }
 
 impl Listener {
-    /// Waits for a ring, if there has been none since the last wait.
+    /// Waits for a notification, unless one has arrived since the last wait.
     pub(crate) async fn heard(&self) {
         self.0.notified().await;
     }
@@ -49,7 +48,7 @@ impl Listener {
 
 #[cfg(test)]
 mod tests {
-    //! Who is kept in mind.
+    //! The list of listeners.
 
     use super::Notifier;
 

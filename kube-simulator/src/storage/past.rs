@@ -1,7 +1,7 @@
 //! Pages of a table, now or at an earlier resource version.
 //!
-//! The past is computed, not kept: undoing the later events, newest first, leaves for each touched key the version
-//! that was current at the wanted resource version. All other keys are as they are now.
+//! Past states are computed by undoing the later events, newest first. This gives, for each changed key, its version
+//! at the requested resource version. All other keys are unchanged.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,25 +13,25 @@ use crate::object::Object;
 use crate::selector::Filter;
 use crate::status::{self, Refusal};
 
-/// The state that a page is taken from.
+/// The state of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum At {
     Latest,
     /// The state at exactly this resource version.
     Exactly(u64),
-    /// The same from the memory of an API server, which does not ask whether the version has been compacted. Where
-    /// the history does not reach back so far, it is the oldest state that there is.
+    /// The same, from a watch cache, which ignores compactions. If the history is too short, it is the oldest
+    /// available state.
     Cached(u64),
 }
 
-/// What a page should hold.
+/// The selection of objects for a page.
 #[derive(Debug)]
 pub(crate) struct PageRequest<'a> {
     pub(crate) filter: &'a Filter,
     pub(crate) at: At,
-    /// The first storage key to consider, relative to nothing: a whole key, or the namespace's prefix.
+    /// The first storage key to consider: a whole key, or the prefix of the namespace.
     pub(crate) start: &'a str,
-    /// The largest number of objects, 0 for all.
+    /// Maximum number of objects; 0 means no limit.
     pub(crate) limit: usize,
 }
 
@@ -39,13 +39,13 @@ pub(crate) struct PageRequest<'a> {
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) objects: Vec<Arc<Object>>,
-    /// The resource version at which the page is the truth.
+    /// The resource version of the page.
     pub(crate) resource_version: u64,
-    /// How many keys in scope come after the page, whether or not they match the selectors.
+    /// The number of keys in scope after the page, whether or not they match the selectors.
     pub(crate) remaining: usize,
 }
 
-/// The objects as they were: a version for each key that has changed since, none if it did not exist.
+/// The earlier version of each changed key; `None` if the object did not exist.
 type Undone<'a> = BTreeMap<&'a str, Option<&'a Arc<Object>>>;
 
 pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision) -> Result<Page, Refusal> {
@@ -62,7 +62,7 @@ pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision
     Ok(page)
 }
 
-/// Returns all objects, and the resource version at which they are the truth.
+/// Returns all objects and their resource version.
 pub(super) fn everything(
     state: &State,
     at: At,
@@ -72,7 +72,7 @@ pub(super) fn everything(
     Ok((in_key_order(state, &undone, "").cloned().collect(), resource_version))
 }
 
-/// Returns one object as it was.
+/// Returns an earlier version of an object.
 pub(super) fn object(
     state: &State,
     key: &str,
@@ -84,7 +84,7 @@ pub(super) fn object(
     Ok(undone.get(key).copied().unwrap_or_else(now).cloned())
 }
 
-/// Returns what has to be undone to get to a state, and its resource version.
+/// Returns the changes to undo for a state, and the resource version of the state.
 fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(Undone<'a>, u64), Refusal> {
     let version = match at {
         At::Latest => return Ok((Undone::new(), revision.current())),
@@ -101,7 +101,7 @@ fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(Undone<'a>
     Ok((undone, version))
 }
 
-/// Goes through the objects of the wanted state, from the start key on.
+/// Iterates over the objects of the requested state from the start key.
 fn in_key_order<'a>(
     state: &'a State,
     undone: &'a Undone<'a>,

@@ -1,4 +1,4 @@
-//! The cluster-wide revision counter, from which all resource versions come, as one API server sees it.
+//! The cluster-wide revision counter, the source of all resource versions, as one API server sees it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,19 +12,19 @@ use super::past::At;
 use super::watch_cache::WatchCache;
 use crate::status::{self, Refusal};
 
-/// How long a read waits for a resource version that has not been reached, as in the real server.
+/// Maximum time that a read waits for a future resource version, as in the real server.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Counts the writes to all resources together, like the revision of an etcd.
+/// Counts the writes to all resources, like the revision of an etcd.
 ///
-/// So versions have gaps within one resource, and one resource's version says nothing of another's. A second API
-/// server in front of the same etcd may not have seen the latest of them yet.
+/// Versions therefore have gaps within one resource, and the version of one resource implies nothing about another. A
+/// second API server can lag behind the counter.
 #[derive(Clone, Debug)]
 pub(crate) struct Revision {
     stored: Arc<Stored>,
-    /// How far behind a second API server is; none for the first, which knows of each write at once.
+    /// The lag of a second API server; `None` for the first, which never lags.
     lag: Option<Arc<Mutex<Lag>>>,
-    /// The memory of this API server.
+    /// The watch cache of this API server.
     watch_cache: WatchCache,
 }
 
@@ -32,13 +32,12 @@ pub(crate) struct Revision {
 #[derive(Debug)]
 struct Stored {
     revision: AtomicU64,
-    /// Rung when some API server knows more than before.
+    /// Notified when an API server reaches a later revision.
     bell: Notifier,
     compaction: Mutex<Compaction>,
 }
 
-/// How far the watch cache of an API server is behind: as many revisions as this, but never before the floor, because
-/// what it has seen it has seen.
+/// The lag of an API server's watch cache, in revisions. The cache never goes back before `floor`.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
     behind: u64,
@@ -52,52 +51,52 @@ impl Lag {
 }
 
 impl Revision {
-    /// Begins to count, and to forget what is older than one or two of the intervals; nothing, if it is zero.
+    /// Starts the counter and the compactions. A zero interval disables compactions.
     pub(crate) fn starting_at(revision: u64, compaction_interval: Duration) -> Self {
         let compaction = Mutex::new(Compaction::every(compaction_interval));
         let stored = Stored { revision: AtomicU64::new(revision), bell: Notifier::default(), compaction };
         Self { stored: Arc::new(stored), lag: None, watch_cache: WatchCache::default() }
     }
 
-    /// The same counter, as another API server sees it that can fall behind.
+    /// Returns the same counter for another API server, which can lag.
     pub(crate) fn of_replica(&self) -> Self {
         let lag = Mutex::new(Lag { behind: 0, floor: 0 });
         let watch_cache = WatchCache::default();
         Self { stored: Arc::clone(&self.stored), lag: Some(Arc::new(lag)), watch_cache }
     }
 
-    /// The memory of this API server.
+    /// Returns the watch cache of this API server.
     pub(crate) fn watch_cache(&self) -> &WatchCache {
         &self.watch_cache
     }
 
-    /// Returns whether it is a second API server's.
+    /// Returns whether this is a second API server.
     pub(crate) fn is_of_replica(&self) -> bool {
         self.lag.is_some()
     }
 
-    /// The newest revision that this API server knows of.
+    /// Returns the newest revision that this API server has reached.
     pub(crate) fn current(&self) -> u64 {
         let stored = self.stored();
         self.lag.as_ref().map_or(stored, |lag| lag.lock().of(stored))
     }
 
-    /// The newest revision that is stored.
+    /// Returns the newest revision in the storage.
     pub(crate) fn stored(&self) -> u64 {
         self.stored.revision.load(Ordering::SeqCst)
     }
 
-    /// The revision before which etcd has forgotten everything by now.
+    /// Returns the revision before which etcd is compacted.
     pub(crate) fn compacted(&self) -> u64 {
         self.stored.compaction.lock().up_to(self.stored())
     }
 
-    /// The state that this API server gives to whoever takes any.
+    /// Returns the state that this API server uses for reads that accept any state.
     pub(crate) fn at_hand(&self) -> At {
         if self.lag.is_some() { At::Cached(self.current()) } else { At::Latest }
     }
 
-    /// Sets how far this API server is behind from now on; never further than it was.
+    /// Sets the lag of this API server. The server does not go back.
     pub(crate) fn fall_behind(&self, behind: u64) {
         let floor = self.current();
         if let Some(lag) = &self.lag {
@@ -106,26 +105,26 @@ impl Revision {
         }
     }
 
-    /// Takes the next revision. The caller must hold the lock of the table that it writes to, so that whoever
-    /// reads a revision and then locks the table finds every event up to that revision.
+    /// Takes the next revision. The caller must hold the lock of the table that it writes to. Readers that read a
+    /// revision and then lock the table find every event up to that revision.
     pub(crate) fn advance(&self) -> u64 {
-        // What is due by now knows nothing of this write.
+        // Compactions that are due do not include this write.
         self.compacted();
         let taken = self.stored.revision.fetch_add(1, Ordering::SeqCst) + 1;
         self.stored.bell.ring();
         taken
     }
 
-    /// Goes on from another revision, which may be an earlier one.
+    /// Continues from another revision, which can be an earlier one.
     pub(crate) fn reset(&self, revision: u64) {
         self.stored.revision.store(revision, Ordering::SeqCst);
         self.stored.compaction.lock().begin_anew();
         self.stored.bell.ring();
     }
 
-    /// Waits until the counter has reached `wanted`, and refuses after 3 seconds.
+    /// Waits until the counter has reached `wanted`, and returns an error after 3 seconds.
     pub(crate) async fn reach(&self, wanted: u64) -> Result<(), Refusal> {
-        // Most reads need not wait, and a server on which nothing is written would never forget who has listened.
+        // Most reads need not wait. Without this check, listeners would accumulate on a server without writes.
         if self.current() >= wanted {
             return Ok(());
         }
@@ -141,7 +140,7 @@ impl Revision {
         }
     }
 
-    /// Refuses a revision that is not stored, at once: etcd knows what it has not, and there is nothing to wait for.
+    /// Returns an error for a future revision, without a wait: etcd always has the newest revision.
     pub(crate) fn check_stored(&self, wanted: u64) -> Result<(), Refusal> {
         let stored = self.stored();
         if wanted <= stored {
@@ -154,8 +153,8 @@ impl Revision {
         Err(refusal)
     }
 
-    /// Announces from now on that a server that can be behind knows more; the first server has nothing to announce,
-    /// because there each write tells of itself.
+    /// Returns a listener for progress of a server that can lag. The first server has none, because its tables notify
+    /// about each write.
     pub(crate) fn progress(&self) -> Option<Listener> {
         self.lag.is_some().then(|| self.stored.bell.listen())
     }

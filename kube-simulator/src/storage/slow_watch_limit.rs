@@ -1,29 +1,29 @@
-//! [`SlowWatchLimit`]: how far a watch may be behind before it is ended without a word.
+//! [`SlowWatchLimit`]: the maximum lag of a watch. The server ends a slower watch without an error.
 //!
-//! From `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`): events pile up in the channels of a watch;
-//! when they are full, all watches of the resource wait for it, and they have so many milliseconds to wait in all.
+//! From `cacher.go` and `time_budget.go` of the API server (`pkg/storage/cacher`): events fill the channels of a
+//! watch. When the channels are full, all watches of the resource wait for it, within one common time budget.
 
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The longest wait.
+/// Maximum budget.
 const MOST: Duration = Duration::from_millis(100);
 
-/// How much of a second's wait may be spent in each second.
+/// Seconds that are added to the budget per second.
 const REFILL: f64 = 0.05;
 
-/// How far one watch may be behind.
+/// The maximum lag of one watch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlowWatchLimit {
-    /// How many events may be waiting for it.
+    /// Maximum number of buffered events.
     pub(crate) room: u64,
-    /// Whether it may have more than that waiting for as long as the budget lasts.
+    /// Whether more events can wait as long as the budget lasts.
     pub(crate) is_timed: bool,
 }
 
-/// How long the watches of a resource may still be waited for.
+/// The remaining time for which the watches of a resource can wait.
 #[derive(Debug)]
 pub(super) struct Budget(Mutex<Filling>);
 
@@ -31,7 +31,7 @@ pub(super) struct Budget(Mutex<Filling>);
 struct Filling {
     left: Duration,
     filled: Instant,
-    /// Up to when it has been waited for a watch: those that are behind at the same time are waited for at the same time.
+    /// The end of the last paid wait. Simultaneous waits are paid once.
     waited: Instant,
 }
 
@@ -41,7 +41,7 @@ impl Budget {
         Self(Mutex::new(Filling { left: Duration::ZERO, filled: now, waited: now }))
     }
 
-    /// Takes what it took to wait for a watch since then, and tells whether there was so much.
+    /// Pays for the wait since `since`, and returns whether the budget was sufficient.
     pub(super) fn spend(&self, since: Instant) -> bool {
         let mut filling = self.0.lock();
         let now = Instant::now();

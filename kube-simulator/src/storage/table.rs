@@ -1,4 +1,4 @@
-//! The objects of one resource, with their history and those who wait for it to grow.
+//! The objects of one resource, with their history and its listeners.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,16 +22,16 @@ pub(crate) struct Table {
     pub(crate) kind: ResourceKind,
     revision: Revision,
     state: RwLock<State>,
-    /// Told after each write; watch streams wait on it.
+    /// Notified after each write; watch streams wait for it.
     changed: Notifier,
 }
 
 /// What a table's lock protects. Objects and history change together.
 pub(crate) struct State {
-    /// By storage key, in the bytewise order in which lists come.
+    /// By storage key, in the bytewise order of lists.
     pub(crate) objects: BTreeMap<String, Arc<Object>>,
     pub(crate) history: History,
-    /// The keys of the objects that have an owner, by the owner's UID.
+    /// The keys of objects with owners, by the owner's UID.
     pub(crate) dependants: BTreeMap<Box<str>, BTreeSet<String>>,
 }
 
@@ -46,7 +46,7 @@ impl Table {
         self.state.read().objects.get(key).cloned()
     }
 
-    /// Returns the objects that the object with this UID owns, in key order.
+    /// Returns the objects that have this UID as their owner, in key order.
     pub(crate) fn dependants_of(&self, uid: &str) -> Vec<Arc<Object>> {
         let state = self.state.read();
         let keys = state.dependants.get(uid).into_iter().flatten();
@@ -61,7 +61,7 @@ impl Table {
         found.map(|(_, object)| object.clone()).collect()
     }
 
-    /// Returns whether there is anything in a namespace.
+    /// Returns whether the namespace contains an object.
     pub(crate) fn is_in_use(&self, namespace: &str) -> bool {
         let prefix = format!("{namespace}/");
         let state = self.state.read();
@@ -69,18 +69,17 @@ impl Table {
         next.is_some_and(|(key, _)| key.starts_with(&prefix))
     }
 
-    /// Returns an object as an API server knows it that may be behind.
+    /// Returns an object from the state of an API server that can lag.
     pub(crate) fn get_known(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, Refusal> {
         let state = self.state.read();
         past::object(&state, key, at, &self.revision)
     }
 
-    /// Counts the objects.
     pub(crate) fn len(&self) -> usize {
         self.state.read().objects.len()
     }
 
-    /// Returns all objects in key order, and the revision at which they are the truth.
+    /// Returns all objects in key order, and their revision.
     pub(crate) fn snapshot(&self) -> (Vec<Arc<Object>>, u64) {
         let state = self.state.read();
         (state.objects.values().cloned().collect(), self.revision.current())
@@ -92,7 +91,7 @@ impl Table {
         past::page(&state, request, &self.revision)
     }
 
-    /// Runs a write. Watchers hear of it after the lock is gone.
+    /// Runs a write. Watches are notified after the lock is released.
     pub(crate) fn write<T>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, Refusal>,
@@ -105,15 +104,14 @@ impl Table {
         outcome
     }
 
-    /// Forgets the history for all who come later.
+    /// Hides the history from new readers.
     pub(crate) fn compact(&self) {
         let mut state = self.state.write();
         let revision = self.revision.current();
         state.history.forget(revision);
     }
 
-    /// Forgets the history also for those who follow it now, and puts other objects in the place of those that there
-    /// are, if some are given.
+    /// Clears the history for new and existing readers, and replaces the objects if some are given.
     pub(crate) fn begin_anew(&self, objects: Option<BTreeMap<String, Arc<Object>>>) {
         {
             let mut state = self.state.write();
@@ -132,12 +130,12 @@ impl Table {
         self.state.read().objects.clone()
     }
 
-    /// Announces the writes from now on.
+    /// Returns a listener for later writes.
     pub(crate) fn changes(&self) -> Listener {
         self.changed.listen()
     }
 
-    /// Returns the lowest resource version to watch from, and a reader of what comes after a resource version.
+    /// Returns the lowest resource version to watch from, and a reader after a resource version.
     pub(crate) fn start_after(
         &self,
         resource_version: u64,
@@ -147,7 +145,7 @@ impl Table {
         let state = self.state.read();
         let (cursor, joined) = (state.history.cursor_after(resource_version), state.history.end());
         let floor = if self.kind.is_cached() {
-            // What has not come to an API server's memory has driven nothing out of it.
+            // Events that this API server has not received have not displaced older ones from its watch cache.
             state.history.remembered(known.current())
         } else {
             state.history.stored(self.revision.compacted())
@@ -155,12 +153,12 @@ impl Table {
         (floor, Reader { cursor, joined, patience })
     }
 
-    /// Returns how many events a real server would let pile up for one watch, which is at most so many.
+    /// Returns the number of events that a real server buffers for one watch, at most `most`.
     pub(crate) fn channel(&self, most: usize) -> u64 {
         self.state.read().history.channel(most)
     }
 
-    /// Returns all objects that an API server knows of together with their revision, and a reader of what comes after.
+    /// Returns all objects in the state of an API server, their revision, and a reader of later events.
     pub(crate) fn snapshot_and_reader(
         &self,
         known: &Revision,
@@ -172,8 +170,7 @@ impl Table {
         Ok((objects, version, Reader { cursor, joined, patience }))
     }
 
-    /// Returns the events that a reader wants next and an API server knows of, and the revision up to which they are
-    /// complete.
+    /// Returns the next events that the API server has received, and the revision up to which they are complete.
     pub(crate) fn read(
         &self,
         reader: &Reader,
@@ -185,8 +182,8 @@ impl Table {
         Ok((state.history.read(reader, up_to, is_sent)?, up_to))
     }
 
-    /// Returns whether a reader that has taken so many events had no room for more, of those that count and that an API server
-    /// knows of.
+    /// Returns whether the buffer of a reader is full. It contains `taken` events and the counted events that the API
+    /// server has received.
     pub(crate) fn is_full(
         &self,
         reader: &Reader,
@@ -199,7 +196,6 @@ impl Table {
 }
 
 impl State {
-    /// Builds `dependants` anew.
     fn note_all_owners(&mut self) {
         self.dependants.clear();
         for object in self.objects.clone().values() {
@@ -207,7 +203,7 @@ impl State {
         }
     }
 
-    /// Keeps `dependants` in step with a write.
+    /// Updates `dependants` after a write.
     pub(super) fn note_owners(&mut self, before: Option<&Object>, after: Option<&Object>) {
         for (object, owner) in owners(before) {
             if let Some(keys) = self.dependants.get_mut(owner) {
@@ -227,7 +223,7 @@ fn owners(object: Option<&Object>) -> impl Iterator<Item = (&Object, &Box<str>)>
     object.into_iter().flat_map(|object| object.owners.iter().map(move |owner| (object, owner)))
 }
 
-/// Leaves the objects out: there may be very many.
+/// Omits the objects, because there can be many.
 impl fmt::Debug for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table").field("kind", &self.kind).finish_non_exhaustive()

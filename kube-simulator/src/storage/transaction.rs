@@ -1,4 +1,4 @@
-//! One write to a table: the only way in which objects and history change.
+//! One write to a table. Objects and history change in no other way.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl<'a> Transaction<'a> {
         self.state.objects.get(key).cloned()
     }
 
-    /// Stores a new version of an object, whether or not there was one before.
+    /// Stores a new version of an object, which can be its first.
     pub(crate) fn put(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let object = Object::encode(self.kind, key.to_owned(), value, self.revision.advance());
         let previous = self.state.objects.insert(key.to_owned(), object.clone());
@@ -40,8 +40,8 @@ impl<'a> Transaction<'a> {
         self.take_out(key, value, Event::deleted)
     }
 
-    /// Removes an object that can't be read, whatever holds it. A watch cache that comes upon it begins anew, before anyone
-    /// hears of the deletion.
+    /// Removes a corrupt object, ignoring its finalizers. A watch cache that reaches this event relists before it
+    /// reports the deletion.
     pub(crate) fn remove_corrupt(&mut self, key: &str, value: Map<String, Value>) -> Arc<Object> {
         let last = self.take_out(key, value, Event::corrupt);
         if self.kind.is_cached() {

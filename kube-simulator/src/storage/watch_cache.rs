@@ -1,4 +1,4 @@
-//! [`WatchCache`]: whether the memory of an API server, from which it serves watches and most lists, has been filled.
+//! [`WatchCache`]: whether the watch cache of an API server, which serves watches and most lists, is ready.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,25 +8,25 @@ use tokio::time::Instant;
 
 use crate::status::{self, Refusal};
 
-/// The longest time that a client is asked to wait, in seconds.
+/// Maximum `Retry-After`, in seconds.
 const LONGEST: u32 = 30;
 
-/// How fast the time grows that a client is asked to wait, for each second that has gone by.
+/// The growth rate of `Retry-After` per second of unreadiness.
 const GROWTH: f64 = 0.06;
 
-/// The watch cache of one API server; all that is kept of it is since when it is not ready, if it isn't.
+/// The watch cache of one API server: the time since which it is not ready, if any.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WatchCache(Arc<Mutex<Option<Instant>>>);
 
 impl WatchCache {
-    /// Returns whether it is ready from now on. If it was not before either, the time goes on.
+    /// Sets whether the cache is ready. A cache that is already unready keeps its start time.
     pub(crate) fn set_ready(&self, ready: bool) {
         let mut unready_since = self.0.lock();
         let begin = unready_since.unwrap_or_else(Instant::now);
         *unready_since = (!ready).then_some(begin);
     }
 
-    /// Refuses what the cache would have to serve while it is not ready.
+    /// Returns an error while the cache is not ready.
     pub(crate) fn check(&self) -> Result<(), Refusal> {
         match *self.0.lock() {
             None => Ok(()),

@@ -1,7 +1,7 @@
-//! [`Window`]: which of the latest events of a resource an API server remembers, as its watch cache decides.
+//! [`Window`]: the latest events of a resource that the watch cache of an API server holds.
 //!
-//! From `watch_cache.go` of the API server (`pkg/storage/cacher`): the ring grows while it would lose what is not yet
-//! 75 seconds old, and shrinks when three quarters of it are older.
+//! From `watch_cache.go` of the API server (`pkg/storage/cacher`): the ring grows before it drops events younger than
+//! 75 seconds, and shrinks when three quarters of its events are older.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use tokio::time::Instant;
 
 use super::history::Event;
 
-/// For how long a server tries to remember an event: a bookmark comes every minute, and may take its time.
+/// The minimum age of dropped events. A bookmark comes every minute, with some delay.
 const FRESH: Duration = Duration::from_secs(75);
 
-/// The sizes between which a server's ring grows and shrinks.
+/// Minimum and maximum capacity of a server's ring.
 const LEAST: usize = 100;
 const MOST: usize = 102_400;
 
-/// The least number of events that a server lets pile up for a watch.
+/// Minimum number of events that a server buffers for a watch.
 const MIN_CHANNEL: usize = 10;
 
-/// What is remembered.
+/// The rule for the size of the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Retention {
-    /// What a real server does.
+    /// The rule of a real server.
     Fresh,
-    /// So many events.
+    /// A fixed number of events.
     Latest(usize),
 }
 
-/// The latest events, of a longer history that is not kept here.
+/// The latest events within a longer history, which is stored elsewhere.
 #[derive(Debug)]
 pub(super) struct Window {
     retention: Retention,
-    /// How many there may be.
+    /// The current maximum number of events.
     capacity: usize,
-    /// How many there are.
+    /// The number of events.
     len: usize,
-    /// The lowest resource version from which they are complete.
+    /// The lowest resource version from which the events are complete.
     floor: u64,
 }
 
@@ -55,7 +55,7 @@ impl Window {
         self.len
     }
 
-    /// How many events there can be at most, and so how many of a resource are kept at all.
+    /// Returns the highest possible capacity, which also limits the whole history.
     pub(super) fn most(&self) -> usize {
         match self.retention {
             Retention::Fresh => MOST,
@@ -67,24 +67,24 @@ impl Window {
         self.floor
     }
 
-    /// Forgets everything. There is as much room as before.
+    /// Removes all events. The capacity does not change.
     pub(super) fn empty(&mut self, floor: u64) {
         self.len = 0;
         self.floor = floor;
     }
 
-    /// Makes the room as small as it is in the beginning.
+    /// Resets the capacity to its initial value.
     pub(super) fn shrink_to_least(&mut self) {
         self.capacity = Self::new(self.retention, self.floor).capacity;
     }
 
-    /// Makes room for one more event, by growing or by forgetting.
+    /// Makes room for one more event: grows, or drops an event.
     pub(super) fn make_room(&mut self, history: &VecDeque<Arc<Event>>, now: Instant) {
         if self.len < self.capacity {
             return;
         }
         if matches!(self.retention, Retention::Fresh) {
-            // Counted from the newest; there are that many, because the ring is full.
+            // Counted from the newest event. The ring is full, so it has that many events.
             let age = |back: usize| now.duration_since(history[history.len() - back].written);
             if age(self.capacity) < FRESH {
                 self.capacity = (self.capacity * 2).min(MOST);
@@ -95,11 +95,11 @@ impl Window {
         self.len = self.len.min(self.capacity.saturating_sub(1));
     }
 
-    /// Takes in the event that has been added to the history.
+    /// Adds the event that was appended to the history.
     pub(super) fn count_one(&mut self, history: &VecDeque<Arc<Event>>) {
         self.len += 1;
-        // The real watch cache counts from the oldest event that it holds, not from the newest it has dropped. While it has
-        // dropped none, it can go back to where it began.
+        // The real watch cache starts at the oldest event that it holds, not after the newest dropped one. If it has
+        // dropped no event, its initial floor still holds.
         let has_dropped = history.len() > self.len;
         if has_dropped {
             let oldest = history[history.len() - self.len].resource_version() - 1;
@@ -107,7 +107,7 @@ impl Window {
         }
     }
 
-    /// How many events a server lets pile up for one watch: those of about a second, and at most as many as given.
+    /// Returns the number of events that a server buffers for one watch: those of about a second, at most `most`.
     pub(super) fn channel(&self, most: usize) -> u64 {
         let of_a_second = self.capacity.div_ceil(75);
         of_a_second.clamp(MIN_CHANNEL, most.max(MIN_CHANNEL)) as u64

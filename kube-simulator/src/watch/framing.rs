@@ -1,4 +1,4 @@
-//! [`Framing`]: the events of a watch as bytes: `{"type":"ADDED","object":{...}}`, one per line, or the same in another
+//! [`Framing`]: encodes the events of a watch as `{"type":"ADDED","object":{...}}`, one per line, or in another
 //! encoding.
 
 use bytes::BytesMut;
@@ -9,14 +9,14 @@ use crate::object::Object;
 use crate::shape::Shape;
 use crate::status;
 
-/// Pieces of a body are about as large as this, unless each event is to be one of its own.
+/// Approximate size of a piece of the body, unless each event is a separate piece.
 const PIECE: usize = 64 * 1024;
 
-/// Writes the events of one watch.
+/// Encodes the events of one watch.
 #[derive(Clone, Debug)]
 pub(crate) struct Framing {
     shape: Shape,
-    /// Whether each event is a piece of its own: it goes out as a message, so that its length need not be said.
+    /// Whether each event is a separate piece. Each piece is then one message, so no length prefix is needed.
     one_by_one: bool,
 }
 
@@ -25,7 +25,7 @@ impl Framing {
         Self { shape, one_by_one }
     }
 
-    /// Returns whether nothing more goes into a piece.
+    /// Returns whether the piece is complete.
     pub(super) fn is_full(&self, buffer: &BytesMut) -> bool {
         buffer.len() >= if self.one_by_one { 1 } else { PIECE }
     }
@@ -35,7 +35,7 @@ impl Framing {
         self.append(buffer, &event);
     }
 
-    /// Appends an `ERROR` event, which is never given in another shape.
+    /// Appends an `ERROR` event, which has the same shape for all clients.
     pub(super) fn append_error(&self, buffer: &mut BytesMut, refusal: &Status) {
         self.append(buffer, &self.shape.encoding().event("ERROR", &status::encode(refusal)));
     }
@@ -55,7 +55,7 @@ impl Framing {
         self.append(buffer, &bookmark);
     }
 
-    /// Appends what can be told from other events, and is none.
+    /// Appends a frame that is separate from other events but does not decode.
     pub(super) fn append_no_event(&self, buffer: &mut BytesMut) {
         self.append(buffer, self.shape.encoding().no_event());
     }

@@ -1,4 +1,4 @@
-//! Bytes that a test puts into open watch streams, to see how a client takes them.
+//! Bytes that a test injects into open watch streams.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -6,12 +6,11 @@ use kube::core::Status;
 
 use crate::status;
 
-/// Something to send into open watch streams, besides or instead of true events.
+/// Something to inject into open watch streams, in addition to events or in place of one.
 ///
-/// Errors are sent in the encoding of each stream, bytes as they are.
-///
-/// With [`WatchInjection::bytes`] and the methods below one can send an object that does not decode, a line that is
-/// cut short, an `ERROR` event, or end the stream cleanly or not.
+/// Errors are sent in the encoding of each stream, bytes without changes. With [`WatchInjection::bytes`] and the
+/// methods below, a test can send an undecodable object, a truncated line, or an `ERROR` event. The stream can also
+/// end, cleanly or not.
 #[derive(Clone, Debug)]
 pub struct WatchInjection {
     pub(crate) content: Content,
@@ -19,27 +18,27 @@ pub struct WatchInjection {
     pub(crate) ending: Option<Ending>,
 }
 
-/// What is sent.
+/// The injected content.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Bytes(Bytes),
     /// An `ERROR` event.
     Error(Box<Status>),
-    /// Something that has the frame of an event, and is none.
+    /// A framed event that does not decode.
     NoEvent,
-    /// The beginning of the event in whose place it is sent.
+    /// The first half of the event that it replaces.
     HalfOfEvent,
 }
 
-/// An injection with its place among the events.
+/// An injection with its position among the events.
 #[derive(Clone, Debug)]
 pub(crate) struct PlacedInjection {
     pub(crate) injection: WatchInjection,
-    /// It comes behind the events up to this resource version, and before all later ones.
+    /// The injection is sent after all events up to this resource version, and before later ones.
     pub(crate) after: u64,
 }
 
-/// How a stream ends.
+/// The end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Close,
@@ -47,14 +46,14 @@ pub(crate) enum Ending {
 }
 
 impl WatchInjection {
-    /// Sends these bytes as they are; a whole event ends with a line feed, for clients that asked for JSON. To those that
-    /// watch over a WebSocket they are one message.
+    /// Sends these bytes without changes. A whole JSON event ends with a line feed. Over a WebSocket, the bytes are
+    /// one message.
     #[must_use]
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         Self::of(Content::Bytes(bytes.into()))
     }
 
-    /// Sends something that can be told from other events, and can't be decoded.
+    /// Sends a framed event that does not decode.
     pub(crate) fn no_event() -> Self {
         Self::of(Content::NoEvent)
     }
@@ -68,31 +67,31 @@ impl WatchInjection {
         Self { content, instead_of_event: false, ending: None }
     }
 
-    /// Sends an `ERROR` event with a `Status` and ends the stream, as a server does when a watch goes wrong.
+    /// Sends an `ERROR` event with a `Status` and ends the stream, like a server after a watch error.
     #[must_use]
     pub fn error(code: StatusCode, reason: &str, message: &str) -> Self {
         Self::of(Content::Error(status::failure(code, reason, message))).then_close()
     }
 
-    /// Says that the history is gone, with 410 `Expired`, and ends the stream.
+    /// Sends 410 `Expired` and ends the stream.
     #[must_use]
     pub fn expired() -> Self {
         Self::error(StatusCode::GONE, "Expired", "too old resource version")
     }
 
-    /// Sends nothing and ends the stream cleanly, as a server does when the watch's time is up.
+    /// Sends nothing and ends the stream cleanly, like a server at the watch timeout.
     #[must_use]
     pub fn close() -> Self {
         Self::bytes(Bytes::new()).then_close()
     }
 
-    /// Sends nothing and breaks the connection off in the middle of the body.
+    /// Sends nothing and breaks the connection in the middle of the body.
     #[must_use]
     pub fn abort() -> Self {
         Self::bytes(Bytes::new()).then_abort()
     }
 
-    /// Waits for the next event of the stream and sends the bytes in its place.
+    /// Waits for the next event of the stream and sends the bytes in place of the event.
     #[must_use]
     pub fn instead_of_next_event(mut self) -> Self {
         self.instead_of_event = true;
@@ -106,7 +105,7 @@ impl WatchInjection {
         self
     }
 
-    /// Breaks the connection off after the bytes.
+    /// Breaks the connection after the bytes.
     #[must_use]
     pub fn then_abort(mut self) -> Self {
         self.ending = Some(Ending::Abort);

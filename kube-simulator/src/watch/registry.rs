@@ -1,4 +1,4 @@
-//! The open watch streams, so that tests can count them, close them and inject bytes.
+//! The open watch streams. Tests can count and close them, and inject bytes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use super::injection::PlacedInjection;
 use crate::request::{RecordedRequest, RequestFilter};
 use crate::resource::ResourceKind;
 
-/// Knows all open watch streams.
+/// A registry of all open watch streams.
 #[derive(Debug)]
 pub(crate) struct WatchRegistry {
     open: Mutex<Open>,
-    /// Told after each opening and closing.
+    /// Notified after each opening and closing.
     changed: watch::Sender<()>,
     bookmarks: Mutex<BookmarkRule>,
-    /// How many streams have been ended because they were read too slowly, by group and resource.
+    /// The number of streams that ended because clients read too slowly, by group and resource.
     terminated: Mutex<BTreeMap<(String, String), u64>>,
 }
 
-/// The open streams, by their order.
+/// The open streams, in the order of their opening.
 #[derive(Debug, Default)]
 struct Open {
     streams: BTreeMap<u64, OpenWatch>,
-    /// When streams that open now are to end, of a server that is shutting down.
+    /// The end time of new streams while the server is shutting down.
     end: Option<Instant>,
 }
 
-/// How bookmarks are sent, to all watches. It takes effect for each when its next one is due.
+/// The settings of bookmarks for all watches. A change takes effect at the next bookmark.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BookmarkRule {
-    /// Between two of them.
+    /// The time between two bookmarks.
     pub(crate) interval: Duration,
-    /// Whether they come a tenth as often.
+    /// Whether the interval is ten times as long.
     pub(crate) delayed: bool,
-    /// Whether those that are due are dropped without a word.
+    /// Whether due bookmarks are silently dropped.
     pub(crate) lost: bool,
 }
 
@@ -54,15 +54,15 @@ struct OpenWatch {
     orders: mpsc::UnboundedSender<Order>,
 }
 
-/// What an open stream is told to do.
+/// A command to an open stream.
 #[derive(Debug)]
 pub(super) enum Order {
     Inject(PlacedInjection),
-    /// To end in good order, once it has come to this time.
+    /// Ends the stream cleanly at this time.
     EndBy(Instant),
 }
 
-/// Keeps a stream in the registry for as long as it lives.
+/// Keeps a stream in the registry until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Registration {
     registry: Arc<WatchRegistry>,
@@ -96,7 +96,7 @@ impl WatchRegistry {
         let mut open = self.open.lock();
         let id = open.streams.last_key_value().map_or(0, |(id, _)| id + 1);
         if let Some(end) = open.end {
-            // Its receiver is here.
+            // Cannot fail: the receiver is a local variable.
             let _ = orders.send(Order::EndBy(end));
         }
         open.streams.insert(id, OpenWatch { request, orders });
@@ -110,7 +110,7 @@ impl WatchRegistry {
         self.open.lock().streams.values().filter(|watch| filter.matches(&watch.request)).count()
     }
 
-    /// Injects into all streams whose requests match, and counts them.
+    /// Injects into all streams whose requests match, and returns their number.
     pub(crate) fn inject(&self, filter: &RequestFilter, injection: &PlacedInjection) -> usize {
         let open = self.open.lock();
         let matching = open.streams.values().filter(|watch| filter.matches(&watch.request));
@@ -118,26 +118,26 @@ impl WatchRegistry {
         matching.filter(|watch| watch.orders.send(inject()).is_ok()).count()
     }
 
-    /// Has all streams end, each so long after the one that was opened before it, and the first `after` so long; and those
-    /// that open later with the last of them, until it all [begins anew](Self::begin_anew).
+    /// Ends all streams in the order of their opening: the first after `after`, and each next one `apart` later. New
+    /// streams end with the last of them, until [`Self::begin_anew`].
     pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
         let mut open = self.open.lock();
         let mut end = Instant::now() + after;
         for watch in open.streams.values() {
-            // One that is not there any more has ended.
+            // A closed receiver means that the stream has ended.
             let _ = watch.orders.send(Order::EndBy(end));
             end += apart;
         }
         open.end = Some(end);
     }
 
-    /// Lets those that open from now on stay, and counts anew, as a server does that has been started again.
+    /// Resets the end time of new streams and the counters, as a restart does.
     pub(crate) fn begin_anew(&self) {
         self.open.lock().end = None;
         self.terminated.lock().clear();
     }
 
-    /// How many streams have been ended because they were read too slowly, by group and resource.
+    /// Returns the number of streams that ended because clients read too slowly, by group and resource.
     pub(crate) fn terminated(&self) -> BTreeMap<(String, String), u64> {
         self.terminated.lock().clone()
     }
@@ -154,12 +154,12 @@ impl WatchRegistry {
 }
 
 impl Registration {
-    /// How bookmarks are to be sent now.
+    /// Returns the current settings of bookmarks.
     pub(super) fn bookmarks(&self) -> BookmarkRule {
         self.registry.bookmarks()
     }
 
-    /// Counts it among those that are read too slowly.
+    /// Counts a stream that ended because its client read too slowly.
     pub(super) fn count_terminated(&self, kind: &ResourceKind) {
         let resource = (kind.group.clone(), kind.plural.clone());
         *self.registry.terminated.lock().entry(resource).or_default() += 1;

@@ -1,4 +1,4 @@
-//! Where a watch begins: the rules for `resourceVersion`, `sendInitialEvents` and their defaults.
+//! The start of a watch: the rules for `resourceVersion`, `sendInitialEvents` and their defaults.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,28 +19,27 @@ use crate::selector::Filter;
 use crate::status::{self, Refusal};
 use crate::storage::{Revision, SlowWatchLimit, Table};
 
-/// How often older servers look whether a bookmark is due.
+/// The interval at which older servers check for due bookmarks.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How a server takes watches that ask for the current objects first (`sendInitialEvents`).
+/// The behaviour of a server on streaming lists (`sendInitialEvents`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamingLists {
-    /// As a current server does: the objects, then a bookmark that says so.
+    /// As a current server: the objects, then the bookmark that ends the initial list.
     #[default]
     Served,
-    /// As older servers do: the objects, and only with the next tick of a second the bookmark; what happens until then
-    /// comes before it.
+    /// As an older server: the objects, and the bookmark at the next tick of a second, after the events until then.
     ServedLate,
-    /// As a server without the feature does (feature gate `WatchList`): with 422 `Invalid`. A watch from nowhere begins with
-    /// the objects all the same, those that the server knows of, but nothing says where they end.
+    /// As a server without the feature gate `WatchList`: 422 `Invalid`. A watch without a version still begins with
+    /// the objects that the server has, but without a bookmark after them.
     Refused,
-    /// As some aggregated API servers do: as if it had not been asked for, so the bookmark never comes.
+    /// As some aggregated API servers: the parameter is ignored, so the bookmark never arrives.
     Ignored,
 }
 
 impl StreamingLists {
-    /// Settles whether a watch is one: a server that knows them takes a watch from nowhere for one, too.
+    /// Adds the server's defaults: a server with streaming lists also treats a watch without a version as one.
     pub(crate) fn settle(self, options: &mut ListOptions) {
         match self {
             Self::Served | Self::ServedLate => options.default_to_streaming(),
@@ -50,23 +49,23 @@ impl StreamingLists {
     }
 }
 
-/// When a watch is ended that is read too slowly.
+/// The limit at which a slow watch is ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SlowWatches {
-    /// When it is more events behind than this.
+    /// At more than this number of pending events.
     Counted(u64),
-    /// When a real server would.
+    /// As a real server does.
     Timed,
 }
 
-/// What holds for all watches of a simulator.
+/// The settings of all watches of a simulator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchRules {
     pub(crate) slow_watches: SlowWatches,
     pub(crate) streaming_lists: StreamingLists,
 }
 
-/// Everything that a new watch needs.
+/// The inputs of a new watch.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) table: Arc<Table>,
@@ -76,29 +75,29 @@ pub(crate) struct Opening {
     pub(crate) filter: Filter,
     pub(crate) framing: Framing,
     pub(crate) rules: WatchRules,
-    /// How long the watch lasts if the client does not say.
+    /// The timeout of a watch without `timeoutSeconds`.
     pub(crate) default_timeout: Duration,
-    /// Draws how late its bookmarks come.
+    /// The source of random delays of bookmarks.
     pub(crate) random: fastrand::Rng,
     pub(crate) stop: CancellationToken,
-    /// Cancelled when the resource is not served any more; what has happened until then is still sent.
+    /// Cancelled when the resource is no longer served. Earlier events are still sent.
     pub(crate) gone: CancellationToken,
 }
 
-/// Where a watch begins.
+/// The start of a watch.
 enum Start {
-    /// With the events after a resource version.
+    /// The events after a resource version.
     After(u64),
-    /// With all current objects, once this resource version has been reached.
+    /// All current objects, once this resource version is reached.
     Everything { not_before: u64 },
-    /// With whatever happens from now on.
+    /// Only later events.
     Now,
 }
 
-/// Opens a watch, or refuses its parameters, of which [`StreamingLists::settle`] has made what they mean here.
+/// Opens a watch, or returns an error for invalid parameters. The caller has called [`StreamingLists::settle`].
 ///
-/// As on the real server, what goes wrong after the parameters were accepted is not an HTTP error but an `ERROR`
-/// event in a stream that then ends; but for a watch cache that is not ready.
+/// As on the real server, an error after the validation is an `ERROR` event in a stream that then ends. Only an
+/// unready watch cache gives an HTTP error.
 pub(crate) async fn open(
     opening: Opening,
     options: &ListOptions,
@@ -124,12 +123,11 @@ pub(crate) async fn open(
 
 fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
     let version = options.watched_resource_version()?;
-    // Without a version they are the newest there are, for which a server that is behind has to wait.
+    // Without a version, the newest state is required, and a lagging server must wait for it.
     let not_before = if options.resource_version.is_empty() { revision.stored() } else { version };
     Ok(match options.send_initial_events {
         Some(true) => Start::Everything { not_before },
-        // A watch from nowhere in particular gets the objects first that the server knows of, even if it does not ask for
-        // them, and even if there are newer ones.
+        // Without a version or from version 0, a watch first gets the objects that the server has, even stale ones.
         None if version == 0 => Start::Everything { not_before: 0 },
         _ if options.resource_version.is_empty() => Start::After(revision.stored()),
         _ if version == 0 => Start::Now,
@@ -137,7 +135,7 @@ fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
     })
 }
 
-/// Says that the history does not go back so far, in the words of the watch cache or of etcd.
+/// Returns the error message for an expired version, as the watch cache or etcd words it.
 fn too_old(table: &Table, version: u64, floor: u64) -> String {
     if table.kind.is_cached() {
         return format!("too old resource version: {version} ({floor})");
@@ -145,8 +143,8 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
     "The resourceVersion for the provided watch is too old.".to_owned()
 }
 
-/// How many events of a kind a server lets pile up for one watch at most: few where it finds the watches that want an event
-/// without asking each, many where it could and the watch wants them all.
+/// Returns the maximum number of events that a server buffers for one watch of a kind. The number is small if an
+/// index selects the watches for an event, and large if the watch bypasses such an index.
 fn most_piled_up(kind: &ResourceKind, filter: &Filter) -> usize {
     match kind.trigger_field() {
         None => 100,
@@ -159,13 +157,14 @@ impl Opening {
     fn patience(&self) -> SlowWatchLimit {
         match self.rules.slow_watches {
             SlowWatches::Counted(room) => SlowWatchLimit { room, is_timed: false },
-            // A late memory that catches up is a burst for its watches, and nobody is slow. etcd waits for its readers.
+            // A lagging replica that catches up sends a burst, which must not end watches. etcd waits for its
+            // readers.
             SlowWatches::Timed if self.revision.is_of_replica() || !self.table.kind.is_cached() => {
                 SlowWatchLimit { room: u64::MAX, is_timed: false }
             }
             SlowWatches::Timed => {
                 let channel = self.table.channel(most_piled_up(&self.table.kind, &self.filter));
-                // There is one before what is encoded, and one behind.
+                // The real server has one channel before the encoder and one after it.
                 SlowWatchLimit { room: 2 * channel, is_timed: true }
             }
         }
@@ -205,7 +204,7 @@ async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<
     };
     let deadline = ahead(options.timeout.unwrap_or(opening.default_timeout));
     let rule = opening.registry.bookmarks();
-    // Only the watch cache has a clock for bookmarks.
+    // Only the watch cache sends bookmarks.
     let with_bookmarks = options.allow_bookmarks && opening.table.kind.is_cached();
     let bookmarks = with_bookmarks.then(|| Bookmarks::new(rule.interval(), deadline, opening.random));
     let (registration, orders) = opening.registry.register(opening.request.clone());

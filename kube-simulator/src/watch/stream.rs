@@ -1,8 +1,7 @@
 //! A running watch: a state machine that pulls events from the table's history and turns them into bytes.
 //!
-//! Pulling keeps writers free of watchers: a write wakes them and goes on. A watch that is not read (its client's
-//! socket is full) simply does not pull, and when it has fallen too far behind it is ended without a word, as the
-//! real server does.
+//! A write only wakes the watches; they pull events from the history. A watch whose client does not read stops
+//! pulling. If it falls too far behind, the stream ends without an error, as on the real server.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,18 +21,18 @@ use crate::selector::Filter;
 use crate::status;
 use crate::storage::{Event, Listener, Lost, Reader, Revision, Table};
 
-/// How long before its deadline a watch gets a last bookmark.
+/// The time between the last bookmark and the deadline of a watch.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// How often a server looks which bookmarks are due, and how many times as long that may take. It counts those as due that are
-/// within the same second.
+/// The interval at which a server checks for due bookmarks, and the maximum factor by which a check is late.
+/// Bookmarks within the same second are due together.
 const TICK: Duration = Duration::from_secs(1);
 const SLOWEST_TICK: f64 = 1.25;
 
-/// The furthest ahead that anything is planned. A clock can't count to the end of any time that somebody may give.
+/// Maximum wait. Very long times would overflow the clock.
 const FURTHEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Returns the time that is so far ahead, or a year if it is further.
+/// Returns the time after `wait`, or after a year if `wait` is longer.
 pub(super) fn ahead(wait: Duration) -> Instant {
     Instant::now() + wait.min(FURTHEST)
 }
@@ -42,53 +41,53 @@ pub(super) fn ahead(wait: Duration) -> Instant {
 #[derive(Debug)]
 pub(super) struct WatchStream {
     pub(super) table: Arc<Table>,
-    /// How far the server knows of what is stored.
+    /// The resource version that the server has reached.
     pub(super) revision: Revision,
-    /// Tells where that can be more than what was written since.
+    /// Notifies about progress without a write.
     pub(super) progress: Option<Listener>,
     pub(super) filter: Filter,
     pub(super) framing: Framing,
     pub(super) changes: Listener,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
     pub(super) stop: CancellationToken,
-    /// Cancelled when the resource is not served any more.
+    /// Cancelled when the resource is no longer served.
     pub(super) gone: CancellationToken,
     pub(super) deadline: Instant,
     pub(super) bookmarks: Option<Bookmarks>,
     pub(super) initial: Initial,
-    /// Where in the history it is.
+    /// The position in the history.
     pub(super) reader: Reader,
-    /// Events up to this resource version are not for this watch. It may lie in the future.
+    /// Events up to this resource version are skipped. The version can be in the future.
     pub(super) after: u64,
-    /// Events taken from the history and not yet sent.
+    /// Events that were read from the history and are not yet sent.
     pub(super) pending: VecDeque<Arc<Event>>,
-    /// The resource version up to which the history has been taken over.
+    /// The resource version up to which the history has been read.
     pub(super) complete_to: u64,
-    /// Injections whose turn has not come.
+    /// Injections whose position is not reached.
     pub(super) inbox: VecDeque<PlacedInjection>,
-    /// Bytes to send in the place of the next events, first come first served.
+    /// Injections that replace the next events, in order.
     pub(super) substitutes: VecDeque<WatchInjection>,
     pub(super) ended: Option<Ending>,
     pub(super) registration: Registration,
 }
 
-/// The current objects, to be sent first.
+/// The current objects, which are sent first.
 #[derive(Debug, Default)]
 pub(super) struct Initial {
     pub(super) objects: std::vec::IntoIter<Arc<Object>>,
-    /// The bookmark that follows the objects, if there is to be one.
+    /// The bookmark after the objects, if requested.
     pub(super) end_bookmark: Option<EndBookmark>,
 }
 
-/// The bookmark that says that all objects of a streaming list have been sent.
+/// The bookmark that ends the initial list of a streaming list.
 #[derive(Debug)]
 pub(super) struct EndBookmark {
-    /// The resource version of the objects. If events come before the bookmark, it has a later one.
+    /// The resource version of the objects. If events precede the bookmark, it has a later version.
     pub(super) version: u64,
     pub(super) due: Instant,
 }
 
-/// When bookmarks are due.
+/// The schedule of bookmarks.
 #[derive(Debug)]
 pub(super) struct Bookmarks {
     interval: Duration,
@@ -104,14 +103,14 @@ impl Bookmarks {
         bookmarks
     }
 
-    /// Sets the next bookmark one interval from now, or shortly before the deadline if that is sooner; and from there to when a
-    /// server looks: at the earliest when the second begins in which it is due, and not before `pause` is over.
+    /// Schedules the next bookmark after one interval, or shortly before the deadline if that is sooner. The bookmark
+    /// is sent at a check of the server: at the earliest in the second in which it is due, and after `pause`.
     fn schedule(&mut self, pause: Duration) {
         let now = Instant::now();
         let regular = ahead(self.interval);
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
         let due = last.map_or(regular, |last| last.min(regular));
-        // Whoever wants bookmarks more often does not want them to be off by as much.
+        // Shorter intervals have proportionally shorter deviations.
         let tick = (self.interval / 60).min(TICK);
         let (second, look) =
             (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * SLOWEST_TICK));
@@ -119,7 +118,7 @@ impl Bookmarks {
         self.next = (due + look).checked_sub(second).map_or(earliest, |next| next.max(earliest));
     }
 
-    /// Sets the one that follows; the next time that the server looks at the earliest.
+    /// Schedules the following bookmark, at the earliest for the next check of the server.
     fn schedule_next(&mut self, rule: BookmarkRule) {
         self.interval = rule.interval();
         self.schedule(TICK);
@@ -158,7 +157,7 @@ impl WatchStream {
             return;
         }
         self.drop_a_bookmark_without_room();
-        // Asked first: what is written before the resource goes is then among what is pulled.
+        // Checked first, so that writes before the cancellation are among the pulled events.
         let gone = self.gone.is_cancelled();
         self.fill_events(buffer);
         self.look_at_the_clock(buffer);
@@ -179,8 +178,8 @@ impl WatchStream {
         self.end_initial(buffer);
     }
 
-    /// Says that the initial objects have all been sent, if that is to be said and the time has come. What has been
-    /// sent until then is vouched for; nothing is pending here but at the very beginning.
+    /// Sends the bookmark that ends the initial events, if it is due. Its version covers all events that were sent
+    /// before it.
     fn end_initial(&mut self, buffer: &mut BytesMut) {
         let now = Instant::now();
         if let Some(end) = self.initial.end_bookmark.take_if(|end| end.due <= now && self.pending.is_empty())
@@ -208,7 +207,7 @@ impl WatchStream {
         }
     }
 
-    /// Takes all new events from the history.
+    /// Reads all new events from the history.
     fn pull(&mut self) {
         match self.table.read(&self.reader, &self.revision, |event| self.view(event).is_some()) {
             Ok((events, complete_to)) => {
@@ -217,7 +216,7 @@ impl WatchStream {
                 self.pending.extend(events);
             }
             Err(lost) => {
-                // A real server has none of these without a watch cache.
+                // A real server counts only watches on a watch cache.
                 if lost == Lost::TooSlow && self.table.kind.is_cached() {
                     self.registration.count_terminated(&self.table.kind);
                 }
@@ -226,8 +225,8 @@ impl WatchStream {
         }
     }
 
-    /// Passes over a bookmark that became due when as many events waited for this watch as its channels hold: events are waited
-    /// for, bookmarks are not.
+    /// Skips a bookmark that became due while the buffer of this watch was full. A real server waits to deliver
+    /// events, but not bookmarks.
     fn drop_a_bookmark_without_room(&mut self) {
         let due = self.bookmarks.as_ref().map(|bookmarks| bookmarks.next);
         if due.is_none_or(|due| due > Instant::now() || self.has_room_at(due)) {
@@ -238,10 +237,10 @@ impl WatchStream {
         }
     }
 
-    /// Returns whether fewer events waited for this watch at that time than its channels hold.
+    /// Returns whether the buffer of this watch had room at that time.
     fn has_room_at(&self, time: Instant) -> bool {
         let waited = |event: &Event| event.written <= time && self.view(event).is_some();
-        // What had happened when it was opened is not in its channels.
+        // Replayed events do not occupy the buffer.
         let first = self.reader.cursor - self.pending.len() as u64;
         let replayed = usize::try_from(self.reader.joined.saturating_sub(first)).unwrap_or(usize::MAX);
         let taken = self.pending.iter().skip(replayed).filter(|event| waited(event)).count();
@@ -252,7 +251,7 @@ impl WatchStream {
         if event.resource_version() <= self.after {
             return;
         }
-        // Whether a selector matches can't be known.
+        // The object is corrupt, so its selectors cannot be evaluated.
         if event.is_corrupt && self.filter.in_namespace(&event.object) {
             self.framing.append_error(buffer, &status::store_read_error());
             self.ended = Some(Ending::Close);
@@ -271,7 +270,7 @@ impl WatchStream {
         }
     }
 
-    /// Returns the event as it looks through the selectors: an object may come into view or leave it.
+    /// Returns the event as the selectors show it. An object that starts or stops matching is added or deleted.
     fn view<'e>(&self, event: &'e Event) -> Option<(&'static str, &'e Object)> {
         let before = event.previous.as_ref().is_some_and(|previous| self.filter.matches(previous));
         let now = !event.is_deletion && self.filter.matches(&event.object);
@@ -291,7 +290,7 @@ impl WatchStream {
         }
     }
 
-    /// Obeys the injections that were made before the event with this resource version.
+    /// Executes the injections before the event with this resource version.
     fn execute_before(&mut self, version: u64, buffer: &mut BytesMut) {
         while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
         {
@@ -306,7 +305,7 @@ impl WatchStream {
         }
     }
 
-    /// Sends an injection, perhaps in the place of an event.
+    /// Sends an injection, which can replace an event.
     fn send(&mut self, buffer: &mut BytesMut, injection: &WatchInjection, event: &[u8]) {
         match &injection.content {
             Content::Bytes(bytes) => buffer.extend_from_slice(bytes),
@@ -329,7 +328,7 @@ impl WatchStream {
         if self.framing.is_full(buffer) {
             return;
         }
-        // A bookmark vouches for everything before it, so it waits until nothing is pending.
+        // A bookmark covers all earlier events, so it waits until nothing is pending.
         let caught_up = self.pending.is_empty() && self.complete_to >= self.after;
         let announced = self.initial.end_bookmark.is_none();
         if let Some(bookmarks) = self.bookmarks.as_mut().filter(|bookmarks| now >= bookmarks.next) {
@@ -341,26 +340,26 @@ impl WatchStream {
         }
     }
 
-    /// Sleeps until there may be something to send.
+    /// Waits until there is something to send.
     async fn wait(&mut self) {
         let next_bookmark = self.bookmarks.as_ref().map_or(self.deadline, |bookmarks| bookmarks.next);
         let end_bookmark = self.initial.end_bookmark.as_ref().map_or(self.deadline, |end| end.due);
         let alarm = self.deadline.min(next_bookmark).min(end_bookmark);
-        // In order, so that a run can be repeated exactly.
+        // Polled in order, so that runs are reproducible.
         tokio::select! {
             biased;
             () = self.changes.heard() => {}
             Some(order) = self.orders.recv() => self.execute(order),
             () = progress(self.progress.as_ref()) => {}
             () = self.stop.cancelled() => self.ended = Some(Ending::Close),
-            // The events up to here are still sent; then `fill` ends the stream.
+            // `fill` sends the remaining events and then ends the stream.
             () = self.gone.cancelled() => {}
             () = sleep_until(alarm) => {}
         }
     }
 }
 
-/// Waits until a server that is behind knows more; the others never do so by themselves.
+/// Waits for progress of a lagging server. For other servers, never returns.
 async fn progress(progress: Option<&Listener>) {
     match progress {
         Some(progress) => progress.heard().await,

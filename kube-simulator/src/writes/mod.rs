@@ -75,7 +75,6 @@ pub(crate) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Creates an object.
     pub(crate) fn create(&self, body: Body, guard: Guard) -> Result<Outcome, Refusal> {
         self.settled(create::create(self, body, guard))
     }
@@ -111,7 +110,6 @@ impl Writer<'_> {
         scale::get_from(&self.served.kind, &outcome.into_object())
     }
 
-    /// Assigns a pod to a node.
     pub(crate) fn bind(&self, name: &str, binding: &Value) -> Result<Outcome, Refusal> {
         self.settled(binding::bind(self, name, binding))
     }
@@ -199,7 +197,6 @@ pub(crate) fn metadata_str<'a>(body: &'a Body, field: &str) -> Option<&'a str> {
     body.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Returns the finalizers of an object.
 pub(crate) fn finalizers(body: &Body) -> Vec<&str> {
     let listed = body.get("metadata").and_then(|metadata| metadata.get("finalizers"));
     listed.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()

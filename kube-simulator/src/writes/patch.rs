@@ -78,7 +78,6 @@ impl Patch {
     }
 }
 
-/// Applies a patch to an object.
 pub(super) fn patch(writer: &Writer<'_>, name: &str, patch: &Patch, part: Part) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     if let Patch::Apply(configuration) = patch {

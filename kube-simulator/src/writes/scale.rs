@@ -31,7 +31,6 @@ pub(super) fn get_from(kind: &ResourceKind, object: &Object) -> Result<Value, Re
     Ok(show(paths(kind)?, &Value::Object(object.decode())))
 }
 
-/// Sets the replicas of an object.
 pub(super) fn set(writer: &Writer<'_>, name: &str, change: Rescale<'_>) -> Result<Outcome, Refusal> {
     let kind = &*writer.served.kind;
     let paths = paths(kind)?;

@@ -1,5 +1,5 @@
-//! A shared informer of client-go, as Go programs have it: it asks for protobuf (or JSON, or CBOR), for streaming lists,
-//! and goes on after its history is lost. And what Go reads in each encoding, which must be the same.
+//! A shared informer of client-go. It requests protobuf, JSON or CBOR, uses streaming lists, and recovers from lost
+//! history. A second program compares the objects that Go reads in each encoding; they must be equal.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// Names the program that follows pods, which is `xtask/clientgo/follow`.
+/// The variable with the path of the informer program, `xtask/clientgo/follow`.
 const FOLLOW: &str = "INFORMER_E2E_CLIENT_GO";
 
-/// Names the program that compares encodings, which is `xtask/clientgo/forms`.
+/// The variable with the path of the program that compares encodings, `xtask/clientgo/forms`.
 const FORMS: &str = "INFORMER_E2E_CLIENT_GO_FORMS";
 
-/// What informers ask for here, and nothing else, so that they get it: as the components of Kubernetes, as programs that do
-/// not care, and as those that try what is new.
+/// The only accepted encodings, without a fallback: of Kubernetes components, of typical programs, and of programs
+/// that use the new CBOR support.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 const CBOR: &str = "application/cbor";
@@ -41,7 +41,7 @@ impl Follower {
         let mut process = Command::new(program(FOLLOW))
             .arg(kubeconfig.path())
             .arg(accept)
-            // client-go has a gate of its own.
+            // client-go has its own feature gate for CBOR.
             .env("KUBE_FEATURE_ClientsAllowCBOR", "true")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -52,8 +52,8 @@ impl Follower {
         Self { process, states, _kubeconfig: kubeconfig }
     }
 
-    /// Waits until the replica that its handler keeps is what the simulator has. It prints its replica after each
-    /// event: keys and resource versions, in order.
+    /// Waits until the handler's replica equals the simulator's content. The program prints keys and resource
+    /// versions of its replica after each event, in order.
     async fn reaches(&mut self, simulator: &Simulator) {
         let wanted = state(simulator);
         let reached = async {
@@ -108,7 +108,7 @@ async fn follow_through_trouble(simulator: Simulator, accept: &str, starts_with:
     assert_eq!(asked.headers["accept"], accept);
     assert!(simulator.request_count(&RequestFilter::verb(starts_with).path(PODS)) > 0);
 
-    // Changes, and a watch that ends.
+    // Changes, and the end of a watch.
     simulator.delete::<Pod>("default/one").expect("it was there");
     simulator.apply(&pod("four")).expect("a pod");
     follower.reaches(&simulator).await;
@@ -116,7 +116,7 @@ async fn follow_through_trouble(simulator: Simulator, accept: &str, starts_with:
     simulator.apply(&pod("five")).expect("a pod");
     follower.reaches(&simulator).await;
 
-    // History that is lost while nobody watches: the informer has to list again.
+    // The history is lost while no watch is open, so the informer must relist.
     let watching = RequestFilter::verb(Verb::Watch).path(PODS);
     let lists = simulator.request_count(&RequestFilter::any().path(PODS));
     simulator.fail_next(1, watching, CannedResponse::too_many_requests(1));
@@ -158,7 +158,7 @@ async fn client_go_over_http_2_heeds_goaway() {
         simulator.create(&pod(&format!("pod-{n:02}"))).expect("a new pod");
         follower.reaches(&simulator).await;
         simulator.drain_connections();
-        // client-go waits longer after each watch that has not lasted.
+        // client-go increases its backoff after each short watch.
         if n % 7 == 6 {
             simulator.close_watches();
         }

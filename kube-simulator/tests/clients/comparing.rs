@@ -1,10 +1,10 @@
-//! One session of `kubectl` on both servers: what it prints, and whether it is content, must be the same.
+//! One session of `kubectl` on both servers. Output and exit status must be equal.
 //!
-//! The commands are such that no controller of a real cluster has a say in their outcome.
+//! No controller of a real cluster affects the result of these commands.
 
 use crate::kubectl::{Kubectl, simulator};
 
-/// What is typed, in this order.
+/// The commands, in order.
 const SESSION: &str = "
     apply -f deployment.yaml
     get deployment web -o jsonpath={.spec.template.spec.containers[*].image}

@@ -1,10 +1,11 @@
-//! `kubectl delete` in all its cascades. Of the real server this needs its controllers, so it is the simulator's alone.
+//! `kubectl delete` with each cascade. It runs on the simulator only, because the real server has no controllers
+//! here.
 
 use serde_json::json;
 
 use crate::kubectl::{Kubectl, simulator};
 
-/// Creates a config map and one that it owns.
+/// Creates a config map, and another one that it owns.
 async fn family(kubectl: &Kubectl) {
     kubectl.line("create -f family.yaml").await.expect_success();
     let uid = kubectl.line("get configmap parent -o jsonpath={.metadata.uid}").await.expect_success();
@@ -28,7 +29,7 @@ async fn kubectl_deletes_with_each_cascade() {
     for (cascade, left) in [("background", ""), ("foreground", ""), ("orphan", "configmap/child")] {
         let kubectl = Kubectl::of(&simulator, cascade).await;
         family(&kubectl).await;
-        // It waits until the object is gone.
+        // `kubectl` waits until the object is gone.
         let deleted =
             kubectl.line(&format!("delete configmap parent --cascade={cascade}")).await.expect_success();
         assert_eq!(deleted, format!("configmap \"parent\" deleted from {cascade} namespace"));

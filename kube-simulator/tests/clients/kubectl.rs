@@ -1,4 +1,4 @@
-//! Runs `kubectl` against one server, and takes out of its words what differs from one run to the next.
+//! Runs `kubectl` against one server, and removes the parts of its output that differ between runs.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -8,42 +8,42 @@ use kube_simulator::Simulator;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
-/// Names the kubeconfig of the real API server.
+/// The variable with the kubeconfig of the real API server.
 const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
 
-/// Generous: discovery, a watch, and a server that has other things to do.
+/// Generous: a run includes discovery and a watch, on a server that can be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A simulator that is as strict about namespaces as the real server.
+/// Starts a simulator that is as strict about namespaces as the real server.
 pub(crate) async fn simulator() -> Simulator {
     let builder = Simulator::builder().built_in_kinds().require_namespaces();
-    // kubectl then speaks HTTP/2.
+    // With TLS, `kubectl` uses HTTP/2.
     builder.tls().goaway_chance(0.02).start().await.expect("a loopback port")
 }
 
-/// `kubectl`, set to talk to one server about one namespace.
+/// `kubectl`, configured for one server and one namespace.
 #[derive(Debug)]
 pub(crate) struct Kubectl {
     pub(crate) namespace: String,
-    /// Where its kubeconfig is, and where it keeps what it has discovered.
+    /// The folder of its kubeconfig and its discovery cache.
     folder: TempDir,
 }
 
-/// What one run of `kubectl` came to.
+/// The result of one run of `kubectl`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) success: bool,
-    /// What it has printed, normalised: one space between words, and no times.
+    /// The normalised output: one space between words, and no times.
     pub(crate) text: String,
 }
 
 impl Kubectl {
-    /// Talks to a simulator.
+    /// Creates a `kubectl` for a simulator.
     pub(crate) async fn of(simulator: &Simulator, namespace: &str) -> Self {
         Self::new(&simulator.kubeconfig(), namespace).await
     }
 
-    /// Talks to the real server.
+    /// Creates a `kubectl` for the real server.
     pub(crate) async fn real(namespace: &str) -> Self {
         let path = std::env::var(KUBECONFIG)
             .unwrap_or_else(|_| panic!("{KUBECONFIG} must name a kubeconfig: run `cargo xtask e2e`"));
@@ -54,7 +54,7 @@ impl Kubectl {
         let folder = TempDir::new().expect("a temporary folder");
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig).expect("a file");
         let kubectl = Self { namespace: namespace.to_owned(), folder };
-        // As kubectl would create it, but in JSON.
+        // The same namespace as `kubectl` would create, but in JSON.
         let manifest = serde_json::json!({
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -66,7 +66,7 @@ impl Kubectl {
         kubectl
     }
 
-    /// Runs it to its end.
+    /// Runs a command to its end.
     pub(crate) async fn run(&self, args: &[&str]) -> Answer {
         let running = self.command(args).output();
         let output = tokio::time::timeout(PATIENCE, running).await.expect("kubectl ends in time");
@@ -75,12 +75,12 @@ impl Kubectl {
         Answer { success: output.status.success(), text: normalise(&String::from_utf8_lossy(&text)) }
     }
 
-    /// Runs a line of words.
+    /// Runs a command from one line of words.
     pub(crate) async fn line(&self, line: &str) -> Answer {
         self.run(&line.split_whitespace().collect::<Vec<_>>()).await
     }
 
-    /// Starts it, and leaves its output to be read.
+    /// Starts a command; the caller reads its output.
     pub(crate) fn start(&self, args: &[&str]) -> Child {
         let mut command = self.command(args);
         command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("kubectl is on the PATH")
@@ -105,7 +105,7 @@ impl Kubectl {
 }
 
 impl Answer {
-    /// Fails the test unless `kubectl` has done what it was asked.
+    /// Panics unless the command has succeeded.
     #[track_caller]
     pub(crate) fn expect_success(self) -> String {
         assert!(self.success, "{}", self.text);
@@ -124,8 +124,7 @@ fn is_age(word: &str) -> bool {
         && word.as_bytes()[0].is_ascii_digit()
 }
 
-/// Takes out ages, times, how wide columns happen to be, and in which order a server comes upon what is wrong: it keeps
-/// the fields in maps.
+/// Removes ages, times, column widths, and the order of errors, which the server takes from unordered maps.
 pub(crate) fn normalise(text: &str) -> String {
     let word = |word: &str| {
         if is_age(word) {

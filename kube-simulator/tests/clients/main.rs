@@ -1,7 +1,7 @@
-//! The programs that people use, unchanged, against the simulator: the real `kubectl`, and an informer of client-go.
+//! Unchanged programs against the simulator: the real `kubectl`, and an informer of client-go.
 //!
-//! `cargo xtask e2e` builds both and starts a real API server, for `kubectl` has to say of the simulator, word for word,
-//! what it says of that. Each test has a namespace of its own.
+//! `cargo xtask e2e` builds both and starts a real API server: `kubectl` must print the same for the simulator as for
+//! it. Each test has its own namespace.
 
 mod client_go;
 mod comparing;

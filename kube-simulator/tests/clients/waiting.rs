@@ -1,4 +1,4 @@
-//! `kubectl wait` and `kubectl rollout status`, with the test in the controllers' place.
+//! `kubectl wait` and `kubectl rollout status`. The test acts as the controllers.
 
 use kube_simulator::Simulator;
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn kubectl_waits_for_a_condition_a_value_and_an_end() {
     assert_eq!(condition.expect_success(), "deployment.apps/web condition met");
     assert_eq!(value.expect_success(), "deployment.apps/web condition met");
 
-    // Those of before, or what is waited for next could be one of them.
+    // Waits for the end of earlier watches, which could be confused with the next one.
     simulator.wait_for_watches(&kube_simulator::RequestFilter::any(), watches).await;
     let end = kubectl.line("wait --for=delete deployment/web --timeout=60s");
     let delete = async {

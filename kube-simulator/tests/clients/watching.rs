@@ -4,7 +4,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::kubectl::{Kubectl, normalise, simulator};
 
-/// What `kubectl get -w` prints while an object comes, changes and goes.
+/// Returns the output of `kubectl get -w` while an object is created, changed and deleted.
 async fn watched(kubectl: &Kubectl) -> Vec<String> {
     let mut watch = kubectl.start(&["get", "lease", "--watch", "--output-watch-events"]);
     let mut lines = BufReader::new(watch.stdout.take().expect("piped")).lines();

@@ -1,4 +1,4 @@
-//! Patches and server-side apply: what is merged, who owns what, and who is refused.
+//! Patches and server-side apply: merge results, ownership, conflicts and errors.
 
 use http::{Method, StatusCode};
 use kube_simulator::Simulator;
@@ -110,7 +110,7 @@ async fn somebody_elses_field_is_a_conflict_unless_taken_by_force() {
     let creator = entries.iter().find(|entry| entry["manager"] == "creator").unwrap();
     let owned = creator["fieldsV1"].to_string();
     assert!(!owned.contains("f:image"), "{owned}");
-    // The same value is no conflict, and then owned by both.
+    // An equal value is not a conflict. Both managers then own the field.
     let (code, shared) = apply(&simulator, "two", &other).await;
     assert_eq!((code, managers(&shared).len()), (StatusCode::OK, 3));
 }

@@ -1,4 +1,4 @@
-//! What a delete takes along: owned objects, the content of namespaces, and pods that wait for their kubelet.
+//! Cascading deletes: owned objects, the content of namespaces, and pods that wait for their kubelet.
 
 use http::{Method, StatusCode};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -9,7 +9,7 @@ use crate::support::{Lines, call, config_map, get, patch, pod, simulator};
 
 const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 
-/// Creates a config map that the others own, and gives its UID.
+/// Creates a config map with these owners, and returns its UID.
 async fn owned(simulator: &Simulator, name: &str, owners: &[(&str, &str)], blocks: bool) -> String {
     let mut map = config_map("a", name);
     let references: Vec<Value> = owners
@@ -110,7 +110,7 @@ async fn without_controllers_a_namespace_keeps_its_finalizer() {
         let (code, marked) = call(&simulator, Method::DELETE, path, &Value::Null).await;
         assert_eq!((code, &marked["status"]["phase"]), (StatusCode::OK, &json!("Terminating")));
     }
-    // In the controller's place: what is in it first, then the finalizer.
+    // The test acts as the controller: it deletes the content and then removes the finalizer.
     simulator.delete::<ConfigMap>("a/content").unwrap();
     let (_, mut marked) = get(&simulator, path).await;
     assert_eq!(marked["spec"]["finalizers"], json!(["kubernetes"]));
@@ -157,7 +157,7 @@ async fn a_namespace_takes_its_content_along_and_goes_last() {
     assert_eq!(code, StatusCode::FORBIDDEN);
     assert!(refusal["message"].as_str().unwrap().contains("because it is being terminated"), "{refusal}");
 
-    // A change to the namespace does not let it go early.
+    // A change to the namespace does not remove it early.
     let labels = json!({ "metadata": { "labels": { "x": "y" } } });
     patch(&simulator, "/api/v1/namespaces/a", "merge-patch", &labels).await;
     assert_eq!(get(&simulator, "/api/v1/namespaces/a").await.0, StatusCode::OK);

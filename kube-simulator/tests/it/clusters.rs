@@ -1,4 +1,4 @@
-//! The made-up cluster: that it looks real, that it lives, and that its seed decides everything.
+//! The generated cluster: it looks realistic, changes, and depends only on its seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

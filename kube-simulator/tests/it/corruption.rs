@@ -1,4 +1,4 @@
-//! Objects that can't be read any more and are deleted all the same: what watches hear of it.
+//! Deletion of corrupt objects, as watches see it.
 
 use http::StatusCode;
 use kube_simulator::Simulator;
@@ -49,7 +49,7 @@ async fn deleted_corrupt_event_ends_its_watches_with_an_error() {
         assert_eq!(watch.next().await, None, "and the stream ends");
     }
 
-    // After a new list a client goes on as if nothing had been.
+    // After a relist, a client continues normally.
     let mut left = names(&get(&simulator, EVENTS).await.1);
     left.sort();
     assert_eq!(left, ["good", "later"]);

@@ -1,4 +1,4 @@
-//! Custom resource definitions: what they define is served, checked, and goes with them.
+//! Custom resource definitions: their resources are served, validated, and deleted with them.
 
 use http::{Method, StatusCode};
 use kube_simulator::Simulator;
@@ -11,7 +11,7 @@ const DEFINITION: &str =
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com";
 const CRON_TABS: &str = "/apis/stable.example.com/v1/namespaces/a/crontabs";
 
-/// A definition with two versions, a schema in the first, and both subresources there.
+/// A definition with two versions, a schema in the first, and both subresources in the first.
 pub(crate) fn cron_tabs() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -294,7 +294,7 @@ async fn restored_backup_restores_its_definitions() {
     assert_eq!(crate::support::names(&get(&simulator, CRON_TABS).await.1), ["one"]);
 }
 
-/// Sends a write and returns the warnings in its answer.
+/// Sends a write and returns the warnings of the response.
 async fn warnings(simulator: &Simulator, path: &str, object: &Value) -> Vec<String> {
     let response = crate::support::send(simulator, crate::support::request(Method::POST, path, object)).await;
     assert_eq!(response.status(), StatusCode::CREATED);

@@ -1,4 +1,4 @@
-//! What tells clients what there is: discovery, `OpenAPI`, and reviews.
+//! Discovery, `OpenAPI`, and reviews.
 
 use http::{Method, Request, StatusCode};
 use kube_simulator::Simulator;
@@ -110,7 +110,7 @@ async fn openapi_says_what_kubectl_looks_for() {
     let schema = &document["components"]["schemas"]["com.example.stable.v1.CronTab"];
     assert_eq!(schema["properties"]["spec"]["properties"]["cronSpec"]["type"], "string");
 
-    // The URL changes with the content, so that clients may keep what they have.
+    // The URL changes with the content, so that clients can cache documents.
     let mut changed = cron_tabs();
     changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "Others.".into();
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com";

@@ -1,4 +1,4 @@
-//! Faults that befall requests and the bodies of their answers: in process, and over the socket.
+//! Faults in requests and response bodies: in process, and over the socket.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -205,7 +205,8 @@ async fn a_slow_reader_over_the_socket_is_cut_off_without_a_word() {
     let events = maps.watch(&WatchParams::default(), "1000").await.unwrap();
     let mut large = config_map("a", "large");
     large["data"]["text"] = "x".repeat(1_000_000).into();
-    // It reads nothing; once its socket is full, it falls behind. The server finds out when it can send again.
+    // The client does not read. Once its socket is full, it falls behind, and the server ends the watch at the next
+    // write.
     for _ in 0..40 {
         simulator.apply(&large).unwrap();
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Answers in other encodings than JSON: what can befall them, and what can't be said in them.
+//! Responses in other encodings than JSON: faults, and values that an encoding cannot represent.
 
 use bytes::Bytes;
 use flate2::read::GzDecoder;
@@ -34,7 +34,7 @@ async fn open(simulator: &Simulator, path: &str, accept: &str) -> ResponseBody {
     response.into_body()
 }
 
-/// Reads a body up to its end, and says whether that was a clean one.
+/// Reads a body to its end, and returns whether the end was clean.
 async fn read(mut body: ResponseBody) -> (Vec<u8>, bool) {
     let mut read = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -46,7 +46,7 @@ async fn read(mut body: ResponseBody) -> (Vec<u8>, bool) {
     (read, true)
 }
 
-/// The next piece of a watch, of which there is one for each event that is waited for.
+/// Returns the next piece of a watch: one piece per awaited event.
 async fn piece(body: &mut ResponseBody) -> Bytes {
     body.frame().await.expect("it goes on").expect("no error").into_data().expect("data")
 }

@@ -1,4 +1,4 @@
-//! Prepared responses, injected bytes and the record of requests.
+//! Prepared responses, injected bytes and recorded requests.
 
 use futures::{StreamExt, TryStreamExt};
 use http::StatusCode;
@@ -61,7 +61,7 @@ async fn a_stream_can_end_in_the_middle_of_a_line() {
         let mut events = maps.watch(&WatchParams::default(), "1000").await.unwrap().boxed();
         simulator.wait_for_watches(&RequestFilter::any(), 1).await;
         simulator.inject(&RequestFilter::any(), &ending(WatchInjection::bytes("{\"type\":\"ADD")));
-        // kube's client takes a cut line for the end of the stream, and so does it take a broken connection.
+        // kube's client treats a truncated line and a broken connection as the end of the stream.
         let last = events.try_next().await;
         assert!(!matches!(last, Ok(Some(WatchEvent::Added(_)))), "{last:?}");
         drop(events);

@@ -1,4 +1,4 @@
-//! The forms in which objects are sent: tables, metadata alone, and compressed.
+//! Forms of responses: tables, metadata only, and compressed.
 
 use std::io::Read;
 
@@ -121,7 +121,7 @@ async fn large_lists_are_compressed_for_those_who_take_it() {
     let bytes = compressed.into_body().collect().await.unwrap().to_bytes();
     assert!(bytes.len() < 128 * 1024);
     let mut text = String::new();
-    // One member and no more: this decoder stops behind it.
+    // There is only one member: this decoder stops after it.
     GzDecoder::new(&bytes[..]).read_to_string(&mut text).unwrap();
     let list: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(list["items"].as_array().map(Vec::len), Some(400));

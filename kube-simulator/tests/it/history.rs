@@ -1,5 +1,4 @@
-//! How far back a server remembers, and how long it waits for those who read slowly: its watch cache, its compactions, and
-//! its patience with watches.
+//! The limits of history: the watch cache, compactions, and slow watches.
 
 use std::time::Duration;
 
@@ -14,14 +13,14 @@ use crate::support::{Lines, config_map, get, names, pod, request, send};
 const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
-/// Longer than a server tries to remember an event.
+/// Longer than a server keeps an event.
 const LONG: Duration = Duration::from_secs(76);
 
 fn start(configure: impl FnOnce(SimulatorBuilder) -> SimulatorBuilder) -> Simulator {
     configure(Simulator::builder().built_in_kinds()).start_in_process()
 }
 
-/// Writes so many times to one object, and gives the first and the last resource version of that.
+/// Writes `times` times to one object, and returns the first and last resource version.
 fn write(simulator: &Simulator, times: u64) -> (u64, u64) {
     let write = || simulator.apply(&config_map("a", "often")).unwrap().resource_version();
     let first = write();
@@ -30,7 +29,7 @@ fn write(simulator: &Simulator, times: u64) -> (u64, u64) {
     (first, last)
 }
 
-/// Returns whether a watch can begin after this resource version: the first event that it is sent says it.
+/// Returns whether a watch can start after this resource version. Its first event shows it.
 async fn can_watch(simulator: &Simulator, path: &str, version: u64) -> bool {
     let mut watch = Lines::open(simulator, &format!("{path}?watch=1&resourceVersion={version}")).await;
     let first = watch.next().await.expect("an event");
@@ -76,7 +75,7 @@ async fn what_is_old_is_forgotten_when_there_is_no_room() {
     let (first, _) = write(&simulator, 150);
     advance(LONG).await;
     let (_, last) = write(&simulator, 100);
-    // It has grown to 200, and doesn't grow any more for the sake of what is old.
+    // The ring has grown to 200 events, and does not grow further for old events.
     let oldest = last - 199;
     assert!(can_watch(&simulator, MAPS, oldest - 1).await);
     assert!(!can_watch(&simulator, MAPS, oldest - 2).await);
@@ -90,7 +89,7 @@ async fn quiet_resource_keeps_at_least_100_events() {
     let simulator = start(|builder| builder);
     write(&simulator, 400);
     advance(LONG).await;
-    // Each time that it is full of what is old, it shrinks by half.
+    // Each time the ring is full of old events, it shrinks by half.
     let (_, last) = write(&simulator, 1);
     assert!(can_watch(&simulator, MAPS, last - 200).await && !can_watch(&simulator, MAPS, last - 201).await);
     let (_, last) = write(&simulator, 1);
@@ -149,7 +148,7 @@ async fn a_page_that_has_waited_for_ten_minutes_has_expired() {
     assert_eq!(get(&simulator, &next).await.0, StatusCode::GONE);
 }
 
-/// Opens a watch on a server that has been up for a while, and writes so many times.
+/// Opens a watch on a server that has been up for a while, and writes `events` times.
 async fn behind(simulator: &Simulator, events: u64) -> Lines {
     advance(Duration::from_secs(10)).await;
     let now = simulator.resource_version();
@@ -196,7 +195,7 @@ async fn the_patience_with_slow_watches_is_used_up_and_grows_again() {
 #[tokio::test(start_paused = true)]
 async fn watch_of_one_node_has_shorter_channels() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
-    // So much happens that a hundred events or so are a second's.
+    // The ring grows until a second corresponds to about a hundred events.
     for _ in 0..6_401 {
         simulator.apply(&pod("a", "n1", "web")).unwrap();
     }
@@ -225,7 +224,7 @@ async fn bookmarks_come_about_every_minute_and_not_all_at_once() {
         assert_eq!(watch.next().await.unwrap()["type"], "BOOKMARK");
         delays.push(since.elapsed());
     }
-    // A server looks each second or so which ones are due within that second.
+    // A server checks about once per second for bookmarks that are due within that second.
     let tolerated = Duration::from_secs(59)..Duration::from_millis(61_252);
     assert!(delays.iter().all(|delay| tolerated.contains(delay)), "{delays:?}");
     delays.sort_unstable();
@@ -238,7 +237,7 @@ async fn bookmarks_come_about_every_minute_and_not_all_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_bookmark_for_which_a_watch_has_no_room_is_dropped() {
-    // There is room for 20 events.
+    // The buffer has room for 20 events.
     for (events, is_dropped) in [(19, false), (20, true)] {
         let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
         let now = simulator.resource_version();
@@ -261,7 +260,6 @@ async fn a_bookmark_for_which_a_watch_has_no_room_is_dropped() {
     }
 }
 
-/// Reads the server's metrics as text.
 async fn metrics(simulator: &Simulator) -> String {
     let response = send(simulator, request(http::Method::GET, "/metrics", &Value::Null)).await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! HTTP/2: requests that share a connection, and a server that has its clients leave it (`GOAWAY`).
+//! HTTP/2: requests that share a connection, and `GOAWAY`.
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -15,7 +15,7 @@ use crate::support::{config_map, names, simulator};
 const MAPS: &str = "/api/v1/namespaces/a/configmaps";
 const WATCH: &str = "/api/v1/namespaces/a/configmaps?watch=1&resourceVersion=1000";
 
-/// A connection, and the task that ends with it.
+/// A connection and its task, which ends with it.
 struct Connection {
     sender: SendRequest<Bytes>,
     ended: JoinHandle<Result<(), h2::Error>>,
@@ -48,14 +48,14 @@ impl Connection {
         self.send(Method::GET, path, &Value::Null).await.unwrap()
     }
 
-    /// Waits until the connection takes no more requests.
+    /// Waits until the connection accepts no more requests.
     async fn is_left(&mut self) {
         while self.sender.clone().ready().await.is_ok() {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Waits until the connection takes no more requests, and has ended in good order.
+    /// Waits until the connection accepts no more requests and has ended cleanly.
     async fn has_ended(mut self) {
         self.is_left().await;
         drop(self.sender);
@@ -67,16 +67,16 @@ async fn connect(simulator: &Simulator) -> TcpStream {
     TcpStream::connect(simulator.url().trim_start_matches("http://")).await.unwrap()
 }
 
-/// Returns the body of an answer that comes in one piece.
+/// Returns the body of a response that arrives in one piece.
 async fn body(response: Response<RecvStream>) -> Value {
     let bytes = response.into_body().data().await.unwrap().unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
 
-/// The name of the object in a watch's next event, if there is one.
+/// Returns the object name in the next event of a watch, if there is one.
 async fn next_name(watch: &mut RecvStream) -> Option<String> {
     let line = watch.data().await?.unwrap();
-    // The end comes in a frame of its own.
+    // The end of the stream is a separate frame.
     let event: Value = serde_json::from_slice(&line).ok().filter(|_| !line.is_empty())?;
     Some(event["object"]["metadata"]["name"].as_str().unwrap().to_owned())
 }
@@ -145,7 +145,7 @@ async fn a_goaway_comes_about_as_often_as_the_chance_says() {
     let mut connections = 0;
     let mut connection = Connection::open(&simulator).await;
     for _ in 0..200 {
-        // A request that came too late is not answered, and has to be sent again.
+        // A request that was too late gets no response and must be sent again.
         while connection.send(Method::GET, "/livez", &Value::Null).await.is_err() {
             connections += 1;
             connection = Connection::open(&simulator).await;
@@ -158,7 +158,7 @@ async fn a_goaway_comes_about_as_often_as_the_chance_says() {
 async fn a_hundred_requests_at_a_time_go_over_one_connection() {
     let simulator = simulator().await;
     let mut connection = Connection::open(&simulator).await;
-    // After the first answer the server's settings have come.
+    // After the first response, the server's settings have arrived.
     drop(connection.get("/livez").await);
     let streams = connection.sender.clone().ready().await.unwrap();
     assert_eq!(streams.current_max_send_streams(), 100);

@@ -1,4 +1,4 @@
-//! What a request may cost: a small one must not have the simulator use much memory or time.
+//! The cost of requests: a small request must not use much memory or time.
 
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -23,7 +23,7 @@ async fn json_patch(simulator: &Simulator, operations: Value) -> (StatusCode, Va
     patch(simulator, MAP, "json-patch", &operations).await
 }
 
-/// Sends a body, and returns the code and the length of the whole answer.
+/// Sends a body, and returns the code and the length of the whole response.
 async fn post(simulator: &Simulator, path: &str, media_type: &str, body: String) -> (StatusCode, usize) {
     let request = Request::post(path).header("content-type", media_type).body(Full::new(Bytes::from(body)));
     let response = send(simulator, request.unwrap()).await;
@@ -36,7 +36,7 @@ async fn post(simulator: &Simulator, path: &str, media_type: &str, body: String)
 #[tokio::test]
 async fn json_patch_that_doubles_itself_is_refused() {
     let simulator = with_a_map();
-    // Twenty-eight copies make 256 million times the data, and fit into two kilobytes.
+    // Twenty-eight copies multiply the data by 256 million, in a patch of two kilobytes.
     let copies = (0..28).map(|at| json!({ "op": "copy", "from": "/data", "path": format!("/data/x{at}") }));
     let (code, refusal) = json_patch(&simulator, copies.collect()).await;
     assert_eq!((code, &refusal["message"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!(REJECTED)));
@@ -56,7 +56,7 @@ async fn json_patch_that_nests_too_deeply_is_refused() {
     assert_eq!(code, StatusCode::BAD_REQUEST, "{refusal}");
     operations.truncate(90);
     assert_eq!(json_patch(&simulator, operations.into()).await.0, StatusCode::OK);
-    // Into itself, in a step.
+    // The patch copies the value into itself in one operation.
     let deepest = format!("/data{}/b", "/a".repeat(90));
     let copy = json!([{ "op": "copy", "from": "/data", "path": deepest }]);
     assert_eq!(json_patch(&simulator, copy).await.0, StatusCode::BAD_REQUEST);
@@ -139,7 +139,7 @@ async fn yaml_whose_aliases_multiply_is_refused() {
     assert_eq!(code, StatusCode::BAD_REQUEST);
 }
 
-/// Merging by comparing each element with each other one would take minutes.
+/// A merge that compares all pairs of elements would take minutes.
 #[tokio::test]
 async fn long_keyed_lists_are_merged_in_linear_time() {
     const LENGTH: usize = 3_000;

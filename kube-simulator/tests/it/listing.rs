@@ -1,4 +1,4 @@
-//! Lists: which state they show, in which order, and how they are paged.
+//! Lists: their state, order, and paging.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

@@ -1,4 +1,4 @@
-//! The simulator seen from outside: over its socket with kube's client, and in process where clocks matter.
+//! Tests of the simulator's public interface: over its socket with kube's client, and in process with a paused clock.
 
 mod applying;
 mod cascades;

@@ -1,4 +1,4 @@
-//! Trouble from a seed.
+//! Faults from a seed.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -79,7 +79,7 @@ async fn planned_refusals_have_code_and_retry_after() {
                 let answer = ask().await;
                 let patience =
                     answer.headers().get("retry-after").map(|seconds| seconds.to_str().unwrap().to_owned());
-                // A state that is gone comes back after no time.
+                // For an expired state, `Retry-After` is absent.
                 let expected = (retry_after > 0 && code != 410).then(|| retry_after.to_string());
                 assert_eq!((answer.status().as_u16(), patience), (code, expected));
             };

@@ -1,4 +1,4 @@
-//! Bodies in protobuf, as Go programs send built-in kinds.
+//! Protobuf bodies, as Go programs send built-in kinds.
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{body_of, get, send, simulator};
 
-/// A field with bytes, all of them short.
+/// Encodes a field with bytes. All fields are short.
 fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2, u8::try_from(content.len()).expect("short")], content].concat()
 }
@@ -17,7 +17,7 @@ fn text(number: u8, content: &str) -> Vec<u8> {
     bytes(number, content.as_bytes())
 }
 
-/// A field with a small number.
+/// Encodes a field with a small number.
 fn number(number: u8, value: u8) -> Vec<u8> {
     vec![number << 3, value]
 }
@@ -28,7 +28,7 @@ fn envelope(api_version: &str, kind: &str, object: &[u8]) -> Vec<u8> {
 }
 
 fn metadata(name: &str) -> Vec<u8> {
-    // Go sends empty fields that are no pointers, too.
+    // Go also sends empty fields that are not pointers.
     let label = [text(1, "app"), text(2, "web")].concat();
     bytes(1, &[text(1, name), text(3, ""), bytes(11, &label)].concat())
 }
@@ -55,7 +55,7 @@ async fn built_in_kinds_are_understood_in_protobuf() {
     assert_eq!(created["data"], json!({ "colour": "blue" }));
     assert_eq!(created["metadata"]["labels"], json!({ "app": "web" }));
 
-    // A port by number and one by name, in a list.
+    // A list with one port number and one port name.
     let by_number = [number(3, 80), bytes(4, &[number(1, 0), number(2, 8)].concat())].concat();
     let by_name = [number(3, 81), bytes(4, &[number(1, 1), text(3, "web")].concat())].concat();
     let spec = bytes(2, &[bytes(1, &by_number), bytes(1, &by_name)].concat());

@@ -1,4 +1,4 @@
-//! A second API server in front of the same storage, whose watch cache is late.
+//! A second API server on the same storage, whose watch cache lags.
 
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -34,7 +34,7 @@ fn event(name: &str) -> Value {
     })
 }
 
-/// Returns the next lines of a watch that come in one piece.
+/// Returns the object names in the next piece of a watch.
 async fn next_names(body: &mut ResponseBody) -> Vec<String> {
     let frame = body.frame().await.expect("not the end").expect("no error").into_data().expect("data");
     let lines = serde_json::Deserializer::from_slice(&frame).into_iter::<Value>();
@@ -175,7 +175,7 @@ async fn a_watch_of_a_lagging_replica_stays_so_many_revisions_behind() {
         simulator.create(&config_map("a", name)).unwrap();
     }
     assert_eq!(next_names(&mut watch).await, ["one", "two"]);
-    // What is written elsewhere counts too.
+    // Writes to other resources count too.
     simulator.create(&config_map("b", "elsewhere")).unwrap();
     assert_eq!(next_names(&mut watch).await, ["three"]);
     replica.hold();

@@ -1,4 +1,4 @@
-//! A server that restarts, with its history or without it, from a backup; its bookmarks; and its clock.
+//! Restarts with and without history, backups, bookmarks, and the clock.
 
 use std::time::{Duration, SystemTime};
 
@@ -62,7 +62,7 @@ async fn a_restored_backup_brings_back_objects_and_resource_versions() {
     assert_eq!(simulator.resource_version(), kept);
     assert_eq!(names(&get(&simulator, MAPS).await.1), ["kept"]);
 
-    // From a version of the time that was undone, a watch is silent until it has been reached again.
+    // A watch from a version that the backup has undone is silent until this version is reached again.
     let mut future = watch_from(&simulator, kept + 2).await;
     for name in ["x", "y", "z"] {
         simulator.create(&config_map("a", name)).unwrap();

@@ -1,4 +1,4 @@
-//! Starting, stopping, and the ways in.
+//! Start, stop, and access to the simulator.
 
 use futures::{StreamExt, TryStreamExt};
 use http::StatusCode;
@@ -49,7 +49,7 @@ async fn a_dropped_simulator_ends_its_watches_and_closes_its_port() {
     drop(simulator);
     assert!(events.try_next().await.unwrap().is_none());
     drop(events);
-    // The connection that served the watch is gone, and so is the port for a new one.
+    // The connection that served the watch is closed, and the port accepts no new one.
     assert!(maps.list(&ListParams::default()).await.is_err());
 }
 

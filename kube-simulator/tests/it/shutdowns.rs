@@ -1,4 +1,4 @@
-//! A server that is shutting down: what it answers, and that it is there again after a restart.
+//! A server that shuts down: its responses, and its state after a restart.
 
 use std::time::Duration;
 
@@ -165,7 +165,7 @@ async fn stopping_server_closes_connections_with_its_answer() {
     let asked = format!("GET {MAPS} HTTP/1.1\r\nhost: {address}\r\n\r\n");
     connection.write_all(asked.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    // It comes to an end only because the server closes the connection.
+    // The read ends only because the server closes the connection.
     connection.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
     assert!(answer.contains("connection: close\r\n") && answer.contains("retry-after: 5\r\n"), "{answer}");

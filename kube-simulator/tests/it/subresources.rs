@@ -1,4 +1,4 @@
-//! Scale, binding and eviction; and leases, which are plain objects with many writers.
+//! Scale, binding and eviction; and leases, which are plain objects with several writers.
 
 use http::{Method, StatusCode};
 use kube_simulator::{ResponseBody, Simulator};
@@ -60,7 +60,7 @@ async fn a_pod_is_bound_once() {
     assert_eq!(code, StatusCode::CONFLICT);
 }
 
-/// Stores a budget for `app=web` that allows so many disruptions, and that its controller has seen in this generation.
+/// Stores a budget for `app=web` with `allowed` disruptions. Its controller has observed generation `observed`.
 fn budget(simulator: &Simulator, allowed: i64, observed: i64) {
     let budget = json!({
         "apiVersion": "policy/v1",

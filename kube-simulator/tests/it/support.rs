@@ -1,4 +1,4 @@
-//! What the tests share: simulators, objects, raw requests, and a reader of watch lines.
+//! Shared helpers: simulators, objects, raw requests, and a reader of watch lines.
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -30,7 +30,7 @@ pub(crate) fn pod(name: &str, node: &str, app: &str) -> Value {
     })
 }
 
-/// Sends a request in process and gives the response as it is.
+/// Sends a request in process and returns the response.
 pub(crate) async fn send(
     simulator: &Simulator,
     request: Request<Full<Bytes>>,
@@ -44,7 +44,7 @@ pub(crate) fn request(method: Method, path_and_query: &str, body: &Value) -> Req
     Request::builder().method(method).uri(path_and_query).body(Full::new(body)).expect("a request")
 }
 
-/// Sends a request in process and gives code and JSON body.
+/// Sends a request in process and returns code and JSON body.
 pub(crate) async fn call(
     simulator: &Simulator,
     method: Method,
@@ -88,14 +88,13 @@ pub(crate) async fn get(simulator: &Simulator, path_and_query: &str) -> (StatusC
     call(simulator, Method::GET, path_and_query, &Value::Null).await
 }
 
-/// Reads the lines of a watch.
+/// A reader of the lines of a watch.
 pub(crate) struct Lines {
     body: ResponseBody,
     buffer: Vec<u8>,
 }
 
 impl Lines {
-    /// Opens a watch in process.
     pub(crate) async fn open(simulator: &Simulator, path_and_query: &str) -> Self {
         let response = send(simulator, request(Method::GET, path_and_query, &Value::Null)).await;
         assert_eq!(response.status(), StatusCode::OK);
@@ -106,7 +105,7 @@ impl Lines {
         Self { body: response.into_body(), buffer: Vec::new() }
     }
 
-    /// Returns the next line, or none at the clean end of the stream.
+    /// Returns the next line, or `None` at the clean end of the stream.
     pub(crate) async fn next_line(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -117,13 +116,12 @@ impl Lines {
         }
     }
 
-    /// Returns the next event.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let line = self.next_line().await?;
         Some(serde_json::from_slice(&line).expect("an event"))
     }
 
-    /// Returns the next event in short: its type, and the object's name and resource version.
+    /// Returns type, object name and resource version of the next event.
     pub(crate) async fn brief(&mut self) -> Option<(String, String, u64)> {
         let event = self.next().await?;
         let metadata = &event["object"]["metadata"];

@@ -1,4 +1,4 @@
-//! Clients that are slow to send their requests: how long the simulator waits for the rest.
+//! Clients that send their requests slowly: the timeouts of the simulator.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ async fn connect(simulator: &Simulator) -> TcpStream {
     TcpStream::connect(url.strip_prefix("http://").unwrap()).await.unwrap()
 }
 
-/// Reads until the other side closes the connection, and returns what came and how long that took.
+/// Reads until the peer closes the connection. Returns the received text and the elapsed time.
 async fn read_to_end(stream: &mut TcpStream) -> (String, Duration) {
     let began = Instant::now();
     let mut read = Vec::new();
-    // A reset is as good an end.
+    // A reset also ends the connection.
     let _ = stream.read_to_end(&mut read).await;
     (String::from_utf8(read).unwrap(), began.elapsed())
 }
@@ -60,7 +60,7 @@ async fn idle_connection_takes_further_requests() {
     assert!(get(&mut stream).await.starts_with("HTTP/1.1 200 OK"));
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert!(get(&mut stream).await.starts_with("HTTP/1.1 200 OK"));
-    // The next one is half sent.
+    // The next request is incomplete.
     stream.write_all(&REQUEST[..9]).await.unwrap();
     let (read, after) = read_to_end(&mut stream).await;
     assert_eq!((read.as_str(), after.as_secs()), ("", 32));
@@ -79,10 +79,10 @@ async fn half_sent_body_is_given_up_after_60_seconds() {
     assert_eq!(after.as_secs(), 60);
 }
 
-/// The frame that every client of HTTP/2 sends first: its settings, all of them as usual.
+/// The first frame of each HTTP/2 client: its settings, all with default values.
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 
-/// Half of a `HEADERS` frame, and one whose block of headers does not end.
+/// Half of a `HEADERS` frame, and a frame whose header block does not end.
 const HALF_HEADERS: [&[u8]; 2] = [&[0, 0, 9, 1, 4, 0, 0, 0, 1, 0x82], &[0, 0, 1, 1, 0, 0, 0, 0, 1, 0x82]];
 
 #[tokio::test(start_paused = true)]

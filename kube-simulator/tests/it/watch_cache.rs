@@ -1,4 +1,4 @@
-//! A server whose watch cache is not filled yet: what it refuses, what etcd answers in its place, and how it is over.
+//! A server whose watch cache is not ready: its errors, the lists from etcd, and the recovery.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn unready_cache_raises_retry_after() {
     simulator.set_watch_cache_ready(false);
     for (seconds, retry_after) in [(0, 1), (11, 1), (1, 2), (8, 3), (36, 28), (1, 30), (3600, 30)] {
         tokio::time::advance(Duration::from_secs(seconds)).await;
-        // To say it once more makes no difference.
+        // A second call has no effect.
         simulator.set_watch_cache_ready(false);
         for query in ["resourceVersion=0", "watch=1&resourceVersion=1000"] {
             let path = format!("{MAPS}?{query}");
@@ -73,7 +73,7 @@ async fn unready_cache_refuses_its_lists_and_watches() {
     ] {
         assert_eq!(code(&simulator, query).await, StatusCode::TOO_MANY_REQUESTS, "{query}");
     }
-    // What is wrong with a request is said first.
+    // Errors in the request take precedence.
     let wrong = "watch=1&resourceVersionMatch=NotOlderThan";
     assert_eq!(code(&simulator, wrong).await, StatusCode::UNPROCESSABLE_ENTITY);
     assert_eq!(code(&simulator, "resourceVersion=x").await, StatusCode::BAD_REQUEST);

@@ -1,4 +1,4 @@
-//! Watches: where they begin, what they show, and how they end.
+//! Watches: start, events, and end.
 
 use futures::{StreamExt, TryStreamExt};
 use http::StatusCode;
@@ -321,7 +321,7 @@ async fn concurrent_writes_reach_a_watch_in_order_and_without_loss() {
     assert!(versions.eq((1_001..=2_000).map(|version: u64| version.to_string())));
 }
 
-/// Reads what is left of a watch, in short.
+/// Returns the remaining events of a watch in short form.
 async fn rest(mut watch: Lines) -> Vec<String> {
     let mut rest = Vec::new();
     while let Some((event, name, _)) = watch.brief().await {

@@ -1,4 +1,4 @@
-//! A watch over a WebSocket, and what can befall it. The rules of the handshake are among the wire scenarios.
+//! Faults in a watch over a WebSocket. The handshake is covered by the wire scenarios.
 
 use futures::{SinkExt, StreamExt};
 use kube_simulator::{Fault, RequestFilter, Simulator, Verb, WatchInjection};

@@ -1,4 +1,4 @@
-//! [`Answer`]: a response that has been read, and what scenarios ask of it.
+//! [`Answer`]: a response that has been read, with assertions for scenarios.
 
 use bytes::Bytes;
 use http::{HeaderMap, Response};
@@ -11,7 +11,7 @@ pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) bytes: Bytes,
-    /// The body as JSON, null if it is none.
+    /// The body as JSON, or null if it is not JSON.
     pub(crate) body: Value,
 }
 
@@ -27,14 +27,14 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().expect("a readable header"))
     }
 
-    /// Asserts the code of a success, and gives the body.
+    /// Asserts the code of a success, and returns the body.
     #[track_caller]
     pub(crate) fn expect(self, code: u16) -> Value {
         assert_eq!(self.code, code, "{}", self.text());
         self.body
     }
 
-    /// Asserts a refusal: a `Status` with this code and reason (the server gives some none) and this message.
+    /// Asserts an error: a `Status` with this code, reason (which can be empty) and message.
     #[track_caller]
     pub(crate) fn refused(self, code: u16, reason: &str, message: &str) -> Refusal {
         let refusal = self.refused_somehow(code, reason);
@@ -42,7 +42,7 @@ impl Answer {
         refusal
     }
 
-    /// Asserts a refusal whose message contains this.
+    /// Asserts an error whose message contains `part`.
     #[track_caller]
     pub(crate) fn refused_with(self, code: u16, reason: &str, part: &str) -> Refusal {
         let refusal = self.refused_somehow(code, reason);
@@ -68,11 +68,11 @@ impl Answer {
     }
 }
 
-/// A `Status` that says no.
+/// A `Status` with an error.
 pub(crate) struct Refusal(pub(crate) Value);
 
 impl Refusal {
-    /// Asserts what all refusals have.
+    /// Asserts the common fields of all errors.
     #[track_caller]
     pub(crate) fn is_status(&self, code: u16, reason: &str) {
         let Self(status) = self;
@@ -92,7 +92,7 @@ impl Refusal {
         &self.0["details"]
     }
 
-    /// Asserts which object it is about.
+    /// Asserts the object that the error is about.
     #[track_caller]
     pub(crate) fn is_about(&self, group: &str, kind: &str, name: &str) {
         let given = |field: &str| self.details()[field].as_str().unwrap_or_default();
@@ -101,7 +101,7 @@ impl Refusal {
 
     /// Asserts the causes, given as reason and field.
     ///
-    /// A real server says some things twice, where a rule has been written down anew and the old one is still there.
+    /// A real server reports some causes twice, where an old rule exists beside its declarative replacement.
     #[track_caller]
     pub(crate) fn has_causes(&self, causes: &[(&str, &str)]) {
         let mut given = self.details()["causes"].as_array().cloned().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! CBOR, read and written with a library and none of the simulator's own code.
+//! A reader and writer of CBOR that uses a library and none of the simulator's code.
 
 use ciborium::Value as Cbor;
 use serde_json::Value;
 
-/// How a document begins.
+/// The prefix of a document.
 pub(crate) const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-/// Reads a document, as JSON; bytes that are to be base64 in JSON are left a list of numbers.
+/// Decodes a document to JSON. Byte strings, which are base64 in JSON, become lists of numbers.
 #[track_caller]
 pub(crate) fn read(mut bytes: &[u8]) -> Value {
     assert!(bytes.starts_with(&SELF_DESCRIBED), "{bytes:x?}");
@@ -15,7 +15,7 @@ pub(crate) fn read(mut bytes: &[u8]) -> Value {
     read
 }
 
-/// Reads what comes first, if it is there as a whole, and steps behind it.
+/// Decodes the first item if it is complete, and advances past it.
 pub(crate) fn read_first(bytes: &mut &[u8]) -> Option<Value> {
     let mut rest = *bytes;
     let item: Cbor = ciborium::from_reader(&mut rest).ok()?;
@@ -23,7 +23,7 @@ pub(crate) fn read_first(bytes: &mut &[u8]) -> Option<Value> {
     Some(json(item))
 }
 
-/// Writes text strings as such, as most libraries do, where Go writes byte strings.
+/// Encodes text as text strings, as most libraries do. Go encodes it as byte strings.
 pub(crate) fn write(value: &Value) -> Vec<u8> {
     let mut bytes = SELF_DESCRIBED.to_vec();
     ciborium::into_writer(value, &mut bytes).expect("writable");

@@ -1,4 +1,4 @@
-//! [`Connection`]: one connection of HTTP/2, by hand, where it matters over which a request goes, or when its parts do.
+//! [`Connection`]: a manual HTTP/2 connection, for scenarios about connections or the timing of requests.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::target::Target;
 pub(crate) struct Connection {
     sender: SendRequest<Bytes>,
     origin: String,
-    /// Who asks, on a real server.
+    /// The token of the user, on a real server.
     token: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl Connection {
         Self::open_as(server, "admin").await
     }
 
-    /// Opens one as a user of the real server; in the simulator everybody is the same.
+    /// Opens a connection as a user of the real server. The simulator has no users.
     pub(crate) async fn open_as(server: &Server, user: &str) -> Self {
         if let Some(simulator) = &server.simulator {
             let stream = connect(&simulator.url()).await;
@@ -45,14 +45,14 @@ impl Connection {
         Self { sender, origin, token: Some(token_of(server.target, user)) }
     }
 
-    /// Sends a request; none if it was not answered, because it came too late.
+    /// Sends a request. Returns `None` if the request was too late to be answered.
     pub(crate) async fn get(&mut self, path: &str) -> Option<Response<RecvStream>> {
         let mut sender = self.sender.clone().ready().await.ok()?;
         let (response, _) = sender.send_request(self.request(Method::GET, path), true).ok()?;
         response.await.ok()
     }
 
-    /// Waits until the server has ended it.
+    /// Waits until the server has closed the connection.
     pub(crate) async fn is_over(&mut self) {
         let mut ticks = tokio::time::interval(AGAIN);
         while self.get("/version").await.is_some() {
@@ -60,7 +60,7 @@ impl Connection {
         }
     }
 
-    /// Sends the head of a request whose body comes later.
+    /// Sends the head of a request; the body follows later.
     pub(crate) async fn begin_to_post(&mut self, path: &str) -> (ResponseFuture, SendStream<Bytes>) {
         let mut sender = self.sender.clone().ready().await.expect("the connection is open");
         sender.send_request(self.request(Method::POST, path), false).expect("a request")
@@ -86,7 +86,7 @@ async fn connect(origin: &str) -> TcpStream {
     TcpStream::connect(address).await.expect("somebody listens")
 }
 
-/// By what a user of the kubeconfig is known; it is JSON.
+/// Returns the token of a user in the kubeconfig, which is JSON.
 fn token_of(target: Target, user: &str) -> String {
     let path = std::env::var(target.kubeconfig()).expect("it has been read before");
     let kubeconfig: Value =
@@ -96,7 +96,7 @@ fn token_of(target: Target, user: &str) -> String {
     user["user"]["token"].as_str().expect("a token").to_owned()
 }
 
-/// The name of the object in a watch's next event, if there is one.
+/// Returns the object name in the next event of a watch, if there is one.
 pub(crate) async fn next_name(watch: &mut RecvStream) -> Option<String> {
     let line = watch.data().await?.expect("no transport error");
     let event: Value = serde_json::from_slice(&line).ok().filter(|_| !line.is_empty())?;

@@ -1,13 +1,12 @@
-//! Definitions of custom resources to make, each in an API group of its own.
+//! Custom resource definitions, each in its own API group.
 
 use serde_json::{Value, json};
 
 use crate::server::{AGAIN, MERGE, Server};
 
-/// Where definitions are.
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Widgets: a custom resource of one scenario, in two versions.
+/// Widgets: the custom resource of one scenario, in two versions.
 pub(crate) struct Widgets<'a> {
     server: &'a Server,
     pub(crate) group: String,
@@ -30,12 +29,11 @@ impl<'a> Widgets<'a> {
         format!("widgets.{}", self.group)
     }
 
-    /// The path of the definition.
     pub(crate) fn definition_path(&self) -> String {
         format!("{DEFINITIONS}/{}", self.name())
     }
 
-    /// The path of the widgets in the scenario's namespace, in the version in which they are stored.
+    /// Returns the path of the widgets in the scenario's namespace, in the stored version.
     pub(crate) fn path(&self) -> String {
         self.path_in("v1")
     }
@@ -94,7 +92,6 @@ impl<'a> Widgets<'a> {
         })
     }
 
-    /// A widget of this name and color.
     pub(crate) fn widget(&self, name: &str, color: &str) -> Value {
         json!({
             "apiVersion": format!("{}/v1", self.group),
@@ -108,8 +105,8 @@ impl<'a> Widgets<'a> {
         self.server.create(&self.path(), &self.widget(name, color)).await
     }
 
-    /// Waits until widgets can be made and listed: a server takes its time with a definition that is new or has changed,
-    /// and says so in many ways.
+    /// Waits until widgets can be created and listed. The server needs time for a new or changed definition, and
+    /// returns various errors meanwhile.
     pub(crate) async fn served(&self) {
         let probe = format!("{}?dryRun=All", self.path());
         let mut ticks = tokio::time::interval(AGAIN);
@@ -120,7 +117,7 @@ impl<'a> Widgets<'a> {
         }
     }
 
-    /// Has the server forget its memory of widgets. A real server makes a new one for a definition that has changed.
+    /// Clears the watch cache of widgets. A real server creates a new one for a changed definition.
     pub(crate) async fn forget_history(&self) {
         if !self.server.is_real() {
             return self.server.compact(0).await;
@@ -136,7 +133,7 @@ impl<'a> Widgets<'a> {
         self.served().await;
     }
 
-    /// Waits until widgets are not served any more, and gives what is answered then.
+    /// Waits until widgets are no longer served, and returns the response.
     pub(crate) async fn gone(&self) -> crate::answer::Answer {
         let mut ticks = tokio::time::interval(AGAIN);
         loop {

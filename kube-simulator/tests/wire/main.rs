@@ -1,11 +1,9 @@
-//! One suite of scenarios for the wire, run twice: against the simulator, and against a real kube-apiserver.
+//! One suite of scenarios in plain HTTP, run against the simulator and against a real kube-apiserver.
 //!
-//! What the simulator is good for depends on its answers being a real server's. So what is claimed of it is written down
-//! as scenarios in plain HTTP, and a scenario is the same function for both. Where the two can't agree, its row says how
-//! they differ, and the function asserts both behaviours.
-//!
-//! A plain `cargo test` runs the scenarios against the simulator, under a paused clock; `cargo xtask e2e` runs those
-//! named `server::…` against a kube-apiserver. `docs/wire-scenarios.md` is the table of all of them.
+//! Each scenario is one function for both. Where the two differ, the scenario's row describes the difference, and the
+//! function asserts both behaviours. A plain `cargo test` runs the scenarios against the simulator, with a paused
+//! clock; `cargo xtask e2e` runs those named `server::…` against a kube-apiserver. `docs/wire-scenarios.md` is the
+//! table of all scenarios.
 
 mod answer;
 mod cbor;
@@ -28,7 +26,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use crate::scenario::Place;
 
-/// Scenarios mostly wait for the server, so many can go at once.
+/// Scenarios mostly wait for the server, so many can run at once.
 const AT_ONCE: usize = 16;
 
 fn main() -> ExitCode {

@@ -1,27 +1,26 @@
-//! Objects to make, and what scenarios read of objects and lists.
+//! Objects for scenarios, and accessors of objects and lists.
 
 use serde_json::{Value, json};
 
-/// A secret: nothing in a cluster makes, changes or deletes secrets of its own accord.
+/// Returns a secret. No component of a cluster creates, changes or deletes secrets on its own.
 pub(crate) fn secret(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name } })
 }
 
-/// A secret with one label.
 pub(crate) fn labelled(name: &str, label: &str, value: &str) -> Value {
     let mut secret = secret(name);
     secret["metadata"]["labels"][label] = value.into();
     secret
 }
 
-/// A pod that nobody schedules or runs.
+/// Returns a pod that no component schedules or runs.
 pub(crate) fn pod(name: &str) -> Value {
     let containers = json!([{ "name": "main", "image": "example.test/image" }]);
     let spec = json!({ "schedulerName": "nobody", "containers": containers });
     json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name }, "spec": spec })
 }
 
-/// A Deployment that makes no pods. Where there are controllers, one of them writes to it all the same.
+/// Returns a Deployment without pods. If controllers run, one of them still writes to it.
 pub(crate) fn deployment(name: &str) -> Value {
     let labels = json!({ "app": name });
     let template = json!({ "metadata": { "labels": labels }, "spec": pod(name)["spec"] });
@@ -33,7 +32,7 @@ pub(crate) fn deployment(name: &str) -> Value {
     })
 }
 
-/// An Ingress: a kind with generations and a status, of which no controller of a plain cluster takes care.
+/// Returns an Ingress: it has generations and a status, and no controller of a plain cluster manages it.
 pub(crate) fn ingress(name: &str) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -43,7 +42,6 @@ pub(crate) fn ingress(name: &str) -> Value {
     })
 }
 
-/// The names in a list, in its order.
 pub(crate) fn names(list: &Value) -> Vec<&str> {
     let items = list["items"].as_array().expect("a list has items");
     items.iter().map(name).collect()
@@ -57,13 +55,12 @@ pub(crate) fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().expect("a UID")
 }
 
-/// The resource version of an object or a list.
 pub(crate) fn version(value: &Value) -> u64 {
     let text = value["metadata"]["resourceVersion"].as_str().expect("a resource version");
     text.parse().expect("a number")
 }
 
-/// A list's continue token, empty on the last page.
+/// Returns a list's continue token, which is empty on the last page.
 pub(crate) fn token(list: &Value) -> &str {
     list["metadata"]["continue"].as_str().unwrap_or_default()
 }

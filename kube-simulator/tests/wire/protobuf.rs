@@ -1,6 +1,6 @@
-//! [`Message`]: protobuf, read without knowing what it means.
+//! [`Message`]: a protobuf reader without a schema.
 
-/// The fields of a message, in their order.
+/// The fields of a message, in order.
 #[derive(Debug)]
 pub(crate) struct Message(Vec<(u64, Content)>);
 
@@ -10,7 +10,7 @@ enum Content {
     Bytes(Vec<u8>),
 }
 
-/// An object in its envelope.
+/// An object with its envelope.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) api_version: String,
@@ -27,7 +27,7 @@ impl Document {
         Self { api_version: type_meta.text(1), kind: type_meta.text(2), object: envelope.message(2) }
     }
 
-    /// The name in the object's metadata.
+    /// Returns the name in the object's metadata.
     pub(crate) fn name(&self) -> String {
         self.object.message(1).text(1)
     }
@@ -52,7 +52,7 @@ impl Message {
         Self(fields)
     }
 
-    /// The bytes of a field, in each of its occurrences.
+    /// Returns the bytes of each occurrence of a field.
     pub(crate) fn all(&self, field: u64) -> Vec<&[u8]> {
         let found = self.0.iter().filter(|(number, _)| *number == field);
         found

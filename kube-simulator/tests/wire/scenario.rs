@@ -1,4 +1,4 @@
-//! [`Scenario`]: one row of the suite, and how it becomes two tests.
+//! [`Scenario`]: one row of the suite, which becomes two tests.
 
 use std::any::type_name;
 use std::future::Future;
@@ -14,15 +14,15 @@ use crate::server::Server;
 use crate::subjects;
 use crate::target::Target;
 
-/// Long enough for any scenario; the longest wait that a server has by itself is 20 seconds, before it leaves.
+/// Long enough for any scenario. The longest wait of a server is 20 seconds, before its shutdown.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Held for reading by each scenario on a real server, whichever that is: all have the same etcd and the same machine. Held
-/// for writing by those that need these for themselves. Nobody waits for another scenario within one, so one that takes long
-/// delays those that want to be alone, and who comes after these, but stops nobody.
+/// Scenarios on real servers hold this lock for reading, because all servers share one etcd and one machine.
+/// Exclusive scenarios hold it for writing. No scenario waits for another one while it holds the lock, so there is no
+/// deadlock.
 static REAL_SERVER: RwLock<()> = RwLock::const_new(());
 
-/// Where a scenario runs.
+/// The server on which a scenario runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Simulator,
@@ -31,28 +31,28 @@ pub(crate) enum Place {
 
 type Run = dyn Fn(Server) -> Pin<Box<dyn Future<Output = ()>>> + Send + Sync;
 
-/// One row: something that a client can see of a server.
+/// One row: a behaviour of a server that clients can observe.
 pub(crate) struct Scenario {
-    /// What happens, as a sentence with underscores: the name of the function.
+    /// The name of the function: a sentence with underscores.
     pub(crate) name: &'static str,
     /// The name of the function's module.
     pub(crate) subject: &'static str,
     run: Arc<Run>,
-    /// How the real server's behaviour differs from the simulator's; the scenario asserts both.
+    /// The difference between the real server and the simulator. The scenario asserts both behaviours.
     pub(crate) difference: Option<&'static str>,
-    /// The place in which it can't run, and why.
+    /// The place in which the scenario cannot run, and the reason.
     pub(crate) left_out: Option<(Place, &'static str)>,
-    /// Whether it does to the server what other scenarios would notice.
+    /// Whether the scenario disturbs other scenarios on the server.
     alone: bool,
-    /// Whether it needs a connection of its own, which the simulator has only over a socket.
+    /// Whether the scenario needs its own connection, which the simulator has only over a socket.
     over_a_socket: bool,
-    /// Whether a real server needs a controller-manager for it.
+    /// Whether the scenario needs a controller-manager on a real server.
     needs_controllers: bool,
-    /// The server that it is for.
+    /// The server for the scenario.
     pub(crate) target: Target,
 }
 
-/// Makes a row of a function.
+/// Creates a row for a function.
 pub(crate) fn scenario<F, R>(run: F) -> Scenario
 where
     F: Fn(Server) -> R + Send + Sync + 'static,
@@ -76,17 +76,17 @@ where
 }
 
 impl Scenario {
-    /// Says how the real server differs.
+    /// Describes the difference of the real server.
     pub(crate) fn differs(self, how: &'static str) -> Self {
         Self { difference: Some(how), ..self }
     }
 
-    /// Leaves the simulator out.
+    /// Excludes the simulator.
     pub(crate) fn only_on_the_server(self, why: &'static str) -> Self {
         Self { left_out: Some((Place::Simulator, why)), ..self }
     }
 
-    /// Runs on the real server while no other scenario does on any.
+    /// Runs exclusively on the real servers.
     pub(crate) fn alone(self) -> Self {
         Self { alone: true, ..self }
     }
@@ -96,22 +96,22 @@ impl Scenario {
         Self { target: Target::OtherGates, ..self }
     }
 
-    /// Runs on the simulator's socket, on a clock that is not paused: bytes that are under way take real time.
+    /// Runs on the simulator's socket with a running clock, because transmission takes real time.
     pub(crate) fn over_a_socket(self) -> Self {
         Self { over_a_socket: true, ..self }
     }
 
-    /// Runs on a server that it makes leave.
+    /// Runs on a server that the scenario shuts down.
     pub(crate) fn on_a_leaving_server(self) -> Self {
         Self { target: Target::Leaving, ..self.over_a_socket() }
     }
 
-    /// Runs on a server that it makes leave at once.
+    /// Runs on a server without a shutdown delay that the scenario shuts down.
     pub(crate) fn on_a_server_that_leaves_at_once(self) -> Self {
         Self { target: Target::LeavingAtOnce, ..self.over_a_socket() }
     }
 
-    /// Runs on a real server only where there is a controller-manager.
+    /// Runs on a real server only if a controller-manager runs.
     pub(crate) fn with_controllers(self) -> Self {
         Self { needs_controllers: true, ..self }
     }
@@ -120,7 +120,7 @@ impl Scenario {
         self.left_out.is_none_or(|(left_out, _)| left_out != place)
     }
 
-    /// Makes a test of the row, unless it does not run in this place.
+    /// Creates a test from the row, unless the scenario does not run in this place.
     pub(crate) fn trial(&self, place: Place) -> Option<Trial> {
         if !self.runs_on(place) {
             return None;
@@ -157,7 +157,7 @@ impl Scenario {
     }
 }
 
-/// Under a paused clock the simulator's waits take no time; the real server's clock can't be paused.
+/// The simulator's waits take no time on a paused clock. The real server's clock cannot be paused.
 fn runtime(paused: bool) -> Runtime {
     let mut builder = Builder::new_current_thread();
     builder.enable_all().start_paused(paused);
@@ -168,7 +168,6 @@ async fn in_time(scenario: impl Future<Output = ()>) {
     tokio::time::timeout(PATIENCE, scenario).await.expect("the scenario should have ended by now");
 }
 
-/// All rows, subject by subject.
 pub(crate) fn all() -> Vec<Scenario> {
     subjects::all().into_iter().flatten().collect()
 }

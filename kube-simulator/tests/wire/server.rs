@@ -1,4 +1,4 @@
-//! [`Server`]: what a scenario talks to, and a namespace of its own.
+//! [`Server`]: the server of a scenario, with the scenario's namespace.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use crate::target::Target;
 use crate::trouble::COMPACTION;
 use crate::watch::Watch;
 
-/// How often to ask again where no event tells.
+/// The polling interval, where there is no event to wait for.
 pub(crate) const AGAIN: Duration = Duration::from_millis(50);
 
-/// How each scenario's namespace begins.
+/// The prefix of each scenario's namespace.
 const PREFIX: &str = "wire-";
 
-/// The kinds of patches.
+/// The media types of patches.
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
@@ -36,8 +36,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A simulator for this scenario alone, called in process or over its socket. It is as strict as can be: for the sake
-    /// of short tests it is not by default.
+    /// Starts a simulator for this scenario only, in process or over its socket. Unlike the default, it is as strict
+    /// as a real server.
     pub(crate) async fn simulator(target: Target, over_a_socket: bool) -> Self {
         let builder = Simulator::builder().built_in_kinds().require_namespaces().graceful_pod_deletion();
         let builder = builder.goaway_chance(0.02).compress_streaming_lists().compaction_interval(COMPACTION);
@@ -50,12 +50,12 @@ impl Server {
         Self::in_a_namespace(client, Some(simulator), target).await
     }
 
-    /// The kube-apiserver that `cargo xtask e2e` has started for such scenarios.
+    /// Connects to the kube-apiserver that `cargo xtask e2e` has started for such scenarios.
     pub(crate) async fn real(target: Target) -> Self {
         Self::in_a_namespace(client_of(config(target, "admin").await), None, target).await
     }
 
-    /// The same server, asked by somebody who has no rights; in the simulator everybody has.
+    /// Returns the same server for a user without rights. In the simulator, all users have all rights.
     pub(crate) async fn as_nobody(&self) -> Self {
         let client = match self.is_real() {
             false => self.client.clone(),
@@ -64,7 +64,7 @@ impl Server {
         self.asked_by(client, self.target)
     }
 
-    /// Another server before the same storage, which stays when this one leaves.
+    /// Returns another server on the same storage, which continues when this one shuts down.
     pub(crate) async fn another(&self) -> Self {
         let client = match &self.simulator {
             Some(simulator) => simulator.lagging_replica().client(),
@@ -83,19 +83,17 @@ impl Server {
         server
     }
 
-    /// Makes another namespace.
     pub(crate) async fn new_namespace(&self) -> String {
         let body = json!({ "metadata": { "generateName": PREFIX } });
         name(&self.post("/api/v1/namespaces", &body).await.expect(201)).to_owned()
     }
 
-    /// The name of a node that is not there, and on which no other scenario has pods: when controllers have not seen a node
-    /// for some time, they delete whatever is on it.
+    /// Returns the name of a missing node on which no other scenario has pods. Controllers delete the pods of a node
+    /// that has been missing for some time.
     pub(crate) fn no_such_node(&self) -> String {
         format!("{}-no-such-node", self.namespace)
     }
 
-    /// Tells a real server from the simulator, where they differ.
     pub(crate) fn is_real(&self) -> bool {
         self.simulator.is_none()
     }
@@ -103,12 +101,12 @@ impl Server {
 
 /// Paths.
 impl Server {
-    /// The path of a core resource in the scenario's namespace.
+    /// Returns the path of a core resource in the scenario's namespace.
     pub(crate) fn core(&self, plural: &str) -> String {
         format!("/api/v1/namespaces/{}/{plural}", self.namespace)
     }
 
-    /// The path of a resource of a group in the scenario's namespace, such as `apps/v1`.
+    /// Returns the path of a resource of a group version, such as `apps/v1`, in the scenario's namespace.
     pub(crate) fn group(&self, group_version: &str, plural: &str) -> String {
         format!("/apis/{group_version}/namespaces/{}/{plural}", self.namespace)
     }
@@ -122,7 +120,6 @@ impl Server {
     }
 }
 
-/// Requests.
 impl Server {
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.call(Method::GET, path, &[], "").await
@@ -160,7 +157,6 @@ impl Server {
         self.call(Method::DELETE, path, &[("content-type", JSON)], &options.to_string()).await
     }
 
-    /// Sends a request as it is and reads the response.
     pub(crate) async fn call(
         &self,
         method: Method,
@@ -187,13 +183,13 @@ impl Server {
         Watch::new(self.send(Method::GET, &with_query(path, &parameters), &[("accept", accept)], &[]).await)
     }
 
-    /// Has `attempt` wait for the bookmark before the end of a watch, and gives what came of it. It is to open a watch and make
-    /// something that the watch does not see, of the name that it is given; nothing comes of it if the watch ends without a
-    /// bookmark of that.
+    /// Runs `attempt`, which waits for the last bookmark of a watch, and returns its result. The attempt opens a
+    /// watch and creates an object of the given name that the watch does not select. It returns `None` if the watch
+    /// ends without a bookmark about this object.
     ///
-    /// A real server gets three attempts. The bookmark is due two seconds before the end, but a server looks only every 1 to
-    /// 1.25 seconds what is due, and sends no bookmark that would say nothing new. On a busy machine it may look before it
-    /// knows of what was made, or too shortly before the end.
+    /// A real server gets three attempts. The bookmark is due two seconds before the end, but a server checks for due
+    /// bookmarks only every 1 to 1.25 seconds and sends no redundant ones. On a busy machine, it can check before it
+    /// has received the new object, or too shortly before the end.
     pub(crate) async fn bookmarked<T>(&self, attempt: impl AsyncFn(String) -> Option<T>) -> T {
         let attempts = if self.is_real() { 3 } else { 1 };
         for number in 1..=attempts {
@@ -204,14 +200,14 @@ impl Server {
         panic!("no bookmark came before the end, in {attempts} watches");
     }
 
-    /// Sends a request once, whatever the server answers.
+    /// Sends a request once, without a retry.
     pub(crate) async fn ask_once(&self, path: &str) -> Answer {
         let request = Request::get(path).body(Body::empty()).expect("a request");
         Answer::read(self.client.send(request).await.expect("the server answers")).await
     }
 
-    /// Sends a request, and again while the server is filling its memory of the resource: it does so anew whenever a
-    /// definition has changed.
+    /// Sends a request, and retries while the watch cache of the resource is not ready, as after each change of a
+    /// definition.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -228,14 +224,14 @@ impl Server {
             }
             let request = request.body(Body::from(body.to_vec())).expect("a request");
             let response = self.client.send(request).await.expect("the server answers");
-            // Of an eviction it says something else.
+            // For evictions, this code has another meaning.
             if response.status() != StatusCode::TOO_MANY_REQUESTS || path.ends_with("/eviction") {
                 return response;
             }
         }
     }
 
-    /// Makes the service account without which there are no pods, where no controller has been quicker.
+    /// Creates the service account that pods require, unless a controller has already created it.
     async fn allow_pods(&self) {
         let account = json!({ "metadata": { "name": "default" } }).to_string();
         let path = self.core("serviceaccounts");
@@ -244,14 +240,14 @@ impl Server {
     }
 }
 
-/// Things to begin with.
+/// Initial objects.
 impl Server {
-    /// Creates an object, and gives it as the server does.
+    /// Creates an object, and returns it as stored.
     pub(crate) async fn create(&self, path: &str, object: &Value) -> Value {
         self.post(path, object).await.expect(201)
     }
 
-    /// Creates secrets with these names, and gives the last of them.
+    /// Creates secrets with these names, and returns the last one.
     pub(crate) async fn create_secrets(&self, names: &[&str]) -> Value {
         let mut last = Value::Null;
         for name in names {
@@ -260,14 +256,14 @@ impl Server {
         last
     }
 
-    /// Sets a label of a secret, and gives the secret.
+    /// Sets a label of a secret, and returns the secret.
     pub(crate) async fn label(&self, secret: &str, label: &str, value: &str) -> Value {
         let patch = json!({ "metadata": { "labels": { label: value } } });
         self.patch(&self.secret_path(secret), MERGE, &patch).await.expect(200)
     }
 }
 
-/// Reads a real server's kubeconfig.
+/// Reads the kubeconfig of a real server.
 pub(crate) async fn config(target: Target, context: &str) -> Config {
     let variable = target.kubeconfig();
     let path = std::env::var(variable)
@@ -278,7 +274,7 @@ pub(crate) async fn config(target: Target, context: &str) -> Config {
 }
 
 fn client_of(mut config: Config) -> Client {
-    // A refusal is what scenarios want to see.
+    // Scenarios must see errors, without retries.
     config.default_retry = false;
     Client::try_from(config).expect("a well-formed configuration")
 }

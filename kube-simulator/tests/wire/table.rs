@@ -1,4 +1,4 @@
-//! The table of all scenarios in `docs/wire-scenarios.md`, written from the rows and compared with the file.
+//! The table of all scenarios in `docs/wire-scenarios.md`, generated from the rows and compared with the file.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use libtest_mimic::{Failed, Trial};
 use crate::scenario::{Place, Scenario};
 use crate::target::Target;
 
-/// Set, the file is written instead of compared.
+/// If this variable is set, the file is written instead of compared.
 const WRITE: &str = "INFORMER_WRITE_WIRE_TABLE";
 
 const HEAD: &str = "\
@@ -30,7 +30,6 @@ Some scenarios need a real server in a particular state:
 compares it.
 ";
 
-/// The tests of the table and of the rows themselves.
 pub(crate) fn trials(scenarios: &[Scenario]) -> Vec<Trial> {
     let (text, names) = (render(scenarios), repeated_name(scenarios));
     vec![
@@ -90,7 +89,7 @@ fn summary(scenarios: &[Scenario]) -> String {
     )
 }
 
-/// The row of a scenario that differs, or runs in one place only.
+/// Returns the row of a scenario with a difference, or in one place only.
 fn row(scenario: &Scenario) -> Option<String> {
     let remark = match (scenario.difference, scenario.left_out) {
         (Some(difference), _) => difference.to_owned(),
@@ -100,7 +99,6 @@ fn row(scenario: &Scenario) -> Option<String> {
     Some(format!("| {} | {} | {remark} |\n", sentence(scenario.subject), sentence(scenario.name)))
 }
 
-/// Makes a sentence of a name.
 fn sentence(name: &str) -> String {
     let mut text = name.replace('_', " ");
     if let Some(first) = text.get_mut(..1) {

@@ -1,25 +1,25 @@
-//! [`Target`]: the servers that scenarios talk to, and how the real ones are found that `cargo xtask e2e` starts.
+//! [`Target`]: the servers of scenarios, and the variables by which `cargo xtask e2e` passes the real ones.
 
 use kube_simulator::{SimulatorBuilder, StreamingLists};
 
-/// Says that a controller-manager takes care of what is on the real servers.
+/// Set if a controller-manager runs on the real servers.
 const CONTROLLERS: &str = "INFORMER_E2E_CONTROLLERS";
 
-/// Which server a scenario is for.
+/// The server of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// One as it comes.
+    /// A server with default settings.
     Usual,
-    /// One with other feature gates: CBOR is on, and streaming lists are off.
+    /// A server with other feature gates: CBOR is on, and streaming lists are off.
     OtherGates,
-    /// One that takes its time to leave, once it is told to. There is one for the whole suite.
+    /// A server with a shutdown delay. There is one for the whole suite.
     Leaving,
-    /// One that leaves at once, as without any flags. There is one for the whole suite.
+    /// A server without a shutdown delay, as without any flags. There is one for the whole suite.
     LeavingAtOnce,
 }
 
 impl Target {
-    /// Names the kubeconfig of the real server.
+    /// Returns the variable with the kubeconfig of the real server.
     pub(crate) fn kubeconfig(self) -> &'static str {
         match self {
             Self::Usual => "INFORMER_E2E_KUBECONFIG",
@@ -29,27 +29,28 @@ impl Target {
         }
     }
 
-    /// Whether a scenario may tell it to leave.
+    /// Returns whether a scenario can shut the server down.
     pub(crate) fn leaves(self) -> bool {
         matches!(self, Self::Leaving | Self::LeavingAtOnce)
     }
 
-    /// Whether controllers take care of what is on the real server. Of objects of its own, no controller knows.
+    /// Returns whether controllers manage the real server. The server with other gates has its own storage prefix and
+    /// no controllers.
     pub(crate) fn has_controllers(self) -> bool {
         self != Self::OtherGates && std::env::var_os(CONTROLLERS).is_some()
     }
 
-    /// Names the process of the real server.
+    /// Returns the variable with the process ID of the real server.
     pub(crate) fn process(self) -> String {
         self.kubeconfig().replace("KUBECONFIG", "PID")
     }
 
-    /// Under which key the real server stores everything.
+    /// Returns the storage prefix of the real server.
     pub(crate) fn prefix(self) -> &'static str {
         if self == Self::OtherGates { "/other-gates" } else { "/registry" }
     }
 
-    /// Makes the simulator the same.
+    /// Configures the simulator in the same way.
     pub(crate) fn simulated(self, builder: SimulatorBuilder) -> SimulatorBuilder {
         match self {
             Self::OtherGates => builder.serve_cbor().streaming_lists(StreamingLists::Refused),

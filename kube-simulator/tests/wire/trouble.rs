@@ -1,5 +1,5 @@
-//! What a server does only when it is in a bad way, and how a scenario gets it there: the simulator by a word, a real one
-//! through its etcd, its flow control, or a signal.
+//! Failures of a server, and how a scenario causes them: by a method of the simulator, or by etcd, flow control or a
+//! signal for a real server.
 
 use std::process::Command;
 use std::time::Duration;
@@ -20,21 +20,21 @@ use crate::objects::uid;
 use crate::server::{AGAIN, Server, config};
 use crate::target::Target;
 
-/// Names the URL of the real server's etcd.
+/// The variable with the URL of the real server's etcd.
 const ETCD: &str = "INFORMER_E2E_ETCD";
 
-/// How often the simulator is compacted: a scenario has no ten minutes.
+/// The compaction interval of the simulator. Ten minutes are too long for a scenario.
 pub(crate) const COMPACTION: Duration = Duration::from_secs(30);
 
-/// Says how flow control has classified a request.
+/// The header with the flow schema of a request.
 pub(crate) const FLOW_SCHEMA: &str = "x-kubernetes-pf-flowschema-uid";
 
-/// Where flow control is set up.
+/// The path of the flow control API.
 const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 
-/// Trouble with what is stored.
+/// Failures of the storage.
 impl Server {
-    /// Forgets what was before this resource version, as etcd is made to every few minutes.
+    /// Compacts etcd at this resource version, as happens every few minutes.
     pub(crate) async fn compact(&self, version: u64) {
         if let Some(simulator) = &self.simulator {
             return simulator.compact();
@@ -42,18 +42,18 @@ impl Server {
         etcd("compaction", &json!({ "revision": version.to_string(), "physical": true })).await;
     }
 
-    /// Forgets what was before this resource version, and says so to all API servers, as the one that has etcd compacted every
-    /// few minutes does. They look every 15 seconds.
+    /// Compacts etcd at this resource version and notifies all API servers, as the compacting API server does every
+    /// few minutes. They check every 15 seconds.
     pub(crate) async fn compact_for_all(&self, version: u64) {
         if self.simulator.is_some() {
-            // By the clock: what was before the last compaction is forgotten with the next.
+            // Each compaction removes the history before the previous one.
             return tokio::time::advance(COMPACTION * 2).await;
         }
         self.compact(version).await;
         put("compact_rev_key", &version.to_string()).await;
     }
 
-    /// Deletes an event of the scenario's namespace that nobody can read any more, when `watch` has begun.
+    /// Deletes a corrupt event of the scenario's namespace after `watch` has started.
     pub(crate) async fn delete_unreadable_event<W>(&self, name: &str, watch: impl Future<Output = W>) -> W {
         let key = format!("{}/events/{}/{name}", self.target.prefix(), self.namespace);
         if self.is_real() {
@@ -75,7 +75,7 @@ impl Server {
     }
 }
 
-/// Widgets of which the server's watch cache is not filled.
+/// Widgets whose watch cache is not ready.
 pub(crate) struct UnreadyWidgets<'a> {
     server: &'a Server,
     pub(crate) path: String,
@@ -83,8 +83,8 @@ pub(crate) struct UnreadyWidgets<'a> {
 }
 
 impl<'a> UnreadyWidgets<'a> {
-    /// Defines them and creates some. A real server can't fill its cache while one that is stored can't be read; it is
-    /// behind the others, in the order of a list.
+    /// Defines widgets and creates some. A corrupt stored object keeps a real server's cache unready; it comes after
+    /// the others in list order.
     pub(crate) async fn with(server: &'a Server, names: &[&str]) -> Self {
         let widgets = Widgets::of(server);
         let (prefix, group) = (server.target.prefix(), &widgets.group);
@@ -104,12 +104,12 @@ impl<'a> UnreadyWidgets<'a> {
         Self { server, path: widgets.path(), nonsense }
     }
 
-    /// Asks for them, once, with these parameters.
+    /// Requests the widgets once, with these parameters.
     pub(crate) async fn ask(&self, query: &str) -> Answer {
         self.server.ask_once(&format!("{}{query}", self.path)).await
     }
 
-    /// Lets the cache be filled, and waits until it is.
+    /// Makes the cache ready, and waits for it.
     pub(crate) async fn become_ready(&self) {
         match &self.server.simulator {
             Some(simulator) => simulator.set_watch_cache_ready(true),
@@ -122,9 +122,9 @@ impl<'a> UnreadyWidgets<'a> {
     }
 }
 
-/// Trouble with requests.
+/// Failures of requests.
 impl Server {
-    /// Asks for the namespace's secrets as somebody whom flow control turns away.
+    /// Lists the namespace's secrets as a user whose requests flow control rejects.
     pub(crate) async fn ask_and_be_turned_away(&self) -> Answer {
         let nobody = self.as_nobody().await;
         if let Some(simulator) = &self.simulator {
@@ -137,7 +137,7 @@ impl Server {
         self.create(&format!("{FLOW_CONTROL}/{levels}"), &level).await;
         let schema = self.create(&format!("{FLOW_CONTROL}/{schemas}"), &schema).await;
         nobody.until(|answer| answer.code == 200 && answer.header(FLOW_SCHEMA) == uid(&schema)).await;
-        // These take what places there are, for their bodies do not come.
+        // These requests occupy all seats, because their bodies do not arrive.
         let (mut under_way, mut answer) = (Vec::new(), nobody.ask_once(&self.secrets()).await);
         while answer.code != 429 {
             let mut connection = Connection::open_as(self, "nobody").await;
@@ -150,7 +150,7 @@ impl Server {
         answer
     }
 
-    /// Asks for the namespace's secrets until the answer is what is wanted.
+    /// Lists the namespace's secrets until the response matches.
     async fn until(&self, is_wanted: impl Fn(&Answer) -> bool) -> Answer {
         let mut ticks = tokio::time::interval(AGAIN);
         loop {
@@ -162,7 +162,8 @@ impl Server {
         }
     }
 
-    /// Lets nobody do everything in the scenario's namespace, and gives a level with few places, and a schema that leads there.
+    /// Returns all rights in the scenario's namespace for the user `nobody`, a priority level with few seats, and its
+    /// flow schema.
     fn few_at_a_time(&self) -> [Value; 3] {
         let metadata = json!({ "name": self.namespace });
         let rights = json!({
@@ -185,7 +186,8 @@ impl Server {
         [rights, level, json!({ "metadata": metadata, "spec": spec })]
     }
 
-    /// Tells the server to leave: it does so at once, or serves on for some seconds, and is not ready.
+    /// Starts the shutdown of the server. With a shutdown delay, the server stays available for some seconds, but is
+    /// not ready.
     pub(crate) fn begin_to_leave(&self) {
         let answer = match self.target {
             Target::LeavingAtOnce => ShutdownAnswer::ServiceUnavailable,
@@ -204,7 +206,8 @@ impl Server {
         }
     }
 
-    /// Waits until the server that was told to leave takes no more requests; a real one has seconds for those under way.
+    /// Waits until a server in shutdown rejects requests. A real server still finishes running requests for some
+    /// seconds.
     pub(crate) async fn takes_no_more(&self) -> Answer {
         if let Some(simulator) = &self.simulator {
             simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
@@ -213,9 +216,9 @@ impl Server {
     }
 }
 
-/// A server that leaves at once.
+/// A server without a shutdown delay.
 impl Server {
-    /// Waits until nobody listens at its port any more.
+    /// Waits until the server's port is closed.
     pub(crate) async fn is_deaf(&self) {
         let url = config(self.target, "admin").await.cluster_url;
         let address = url.authority().expect("a host and a port").as_str().to_owned();
@@ -225,13 +228,13 @@ impl Server {
         }
     }
 
-    /// How long its watches go on. That is a server's `--request-timeout`, which is a minute by default, but short for the
-    /// one that there is for this.
+    /// Returns the remaining duration of its watches. It is the server's `--request-timeout`: a minute by default,
+    /// but shorter for the real server of these scenarios.
     pub(crate) fn last_watches(&self) -> Duration {
         Duration::from_secs(if self.is_real() { 20 } else { 60 })
     }
 
-    /// Has the simulator's clock be so much later; a real one's goes as it goes.
+    /// Advances the simulator's clock. The clock of a real server cannot be changed.
     pub(crate) async fn pass(&self, time: Duration) {
         if !self.is_real() {
             tokio::time::pause();
@@ -241,7 +244,7 @@ impl Server {
     }
 }
 
-/// Puts what is no object in the place of one: it is encrypted, as far as the server can tell, and it has no key.
+/// Replaces an object by invalid bytes. The server treats them as encrypted, and has no key.
 async fn store_nonsense(key: &str) {
     put(key, "k8s:enc:nonsense").await;
 }
@@ -258,7 +261,7 @@ fn encoded(text: &str) -> String {
     BASE64_STANDARD.encode(text)
 }
 
-/// Calls etcd, whose gateway takes JSON.
+/// Calls etcd through its JSON gateway.
 async fn etcd(call: &str, body: &Value) {
     let url = std::env::var(ETCD).unwrap_or_else(|_| panic!("{ETCD} must be a URL: run `cargo xtask e2e`"));
     let etcd = Client::try_from(Config::new(url.parse().expect("a URL"))).expect("a client for etcd");

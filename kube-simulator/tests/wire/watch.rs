@@ -21,7 +21,7 @@ impl Watch {
         Self { headers: head.headers, body, buffer: Vec::new() }
     }
 
-    /// Reads a line, with its end; none at the clean end of the stream.
+    /// Reads a line, including its end. Returns `None` at the clean end of the stream.
     pub(crate) async fn line(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -34,14 +34,14 @@ impl Watch {
         }
     }
 
-    /// Reads an event in protobuf, behind its length.
+    /// Reads a length-prefixed event in protobuf.
     pub(crate) async fn frame(&mut self) -> Vec<u8> {
         let length = self.bytes(4).await;
         let length = u32::from_be_bytes(length.try_into().expect("four bytes"));
         self.bytes(usize::try_from(length).expect("a length")).await
     }
 
-    /// Reads an event in CBOR, as JSON; none at the clean end of the stream.
+    /// Reads an event in CBOR as JSON. Returns `None` at the clean end of the stream.
     pub(crate) async fn item(&mut self) -> Option<Value> {
         loop {
             let mut rest = self.buffer.as_slice();
@@ -64,7 +64,7 @@ impl Watch {
         self.buffer.drain(..number).collect()
     }
 
-    /// Reads on, unless the stream is at its clean end.
+    /// Reads more bytes, and returns whether the stream continues.
     async fn more(&mut self) -> bool {
         let Some(frame) = self.body.frame().await else {
             return false;
@@ -75,14 +75,13 @@ impl Watch {
         true
     }
 
-    /// Reads an event, of whatever type.
     pub(crate) async fn event(&mut self) -> Option<Value> {
         let line = self.line().await?;
         Some(serde_json::from_slice(&line).expect("a line is JSON"))
     }
 
-    /// Reads the next event that a client has to act on. Bookmarks may come at any time to those who ask for them, so
-    /// they are passed over, but for the one that ends the initial events.
+    /// Reads the next event that is relevant for a client. Bookmarks can arrive at any time and are skipped, except
+    /// for the one that ends the initial events.
     async fn change(&mut self) -> Option<Value> {
         loop {
             let event = self.event().await?;
@@ -92,21 +91,21 @@ impl Watch {
         }
     }
 
-    /// Reads the next change, of this type, and gives its object.
+    /// Reads the next change, asserts its type, and returns its object.
     pub(crate) async fn expect(&mut self, kind: &str) -> Value {
         let mut event = self.change().await.expect("the stream goes on");
         assert_eq!(event["type"], kind, "{event}");
         event["object"].take()
     }
 
-    /// Reads a bookmark, and gives its object; none at the clean end of the stream.
+    /// Reads a bookmark, and returns its object. Returns `None` at the clean end of the stream.
     pub(crate) async fn bookmark(&mut self) -> Option<Value> {
         let mut event = self.event().await?;
         assert_eq!(event["type"], "BOOKMARK", "{event}");
         Some(event["object"].take())
     }
 
-    /// Reads changes in short: type and name.
+    /// Reads changes in short form: type and name.
     pub(crate) async fn briefs(&mut self, number: usize) -> Vec<String> {
         let mut briefs = Vec::new();
         while briefs.len() < number {
@@ -116,7 +115,7 @@ impl Watch {
         briefs
     }
 
-    /// Reads all changes up to the clean end of the stream, in short.
+    /// Reads all changes to the clean end of the stream, in short form.
     pub(crate) async fn rest(&mut self) -> Vec<String> {
         let mut briefs = Vec::new();
         while let Some(event) = self.change().await {
@@ -125,13 +124,13 @@ impl Watch {
         briefs
     }
 
-    /// Asserts that nothing is left, not even a bookmark.
+    /// Asserts that the stream ends without further events or bookmarks.
     pub(crate) async fn ends(&mut self) {
         let event = self.event().await;
         assert!(event.is_none(), "{event:?}");
     }
 
-    /// Asserts that nothing is left, where the stream may also break off: its server leaves as soon as it has ended it.
+    /// Asserts that no events follow. The stream can break off, because the server can exit at once.
     pub(crate) async fn ends_somehow(&mut self) {
         while let Some(Ok(frame)) = self.body.frame().await {
             if let Ok(data) = frame.into_data() {

@@ -11,18 +11,18 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::server::{Server, with_query};
 
-/// What a client has to say, besides that it wants an upgrade.
+/// The key that a client sends with the upgrade request.
 pub(crate) const KEY: (&str, &str) = ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
 pub(crate) const VERSION: (&str, &str) = ("sec-websocket-version", "13");
 pub(crate) const ORIGIN: (&str, &str) = ("origin", "https://scenarios.test");
 
-/// What follows from the key (RFC 6455).
+/// The server's response to the key (RFC 6455).
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// An open WebSocket.
 pub(crate) struct Conversation(WebSocketStream<TokioIo<Upgraded>>);
 
-/// Asks for a watch over a WebSocket with these headers.
+/// Requests a watch over a WebSocket with these headers.
 pub(crate) async fn ask(
     server: &Server,
     parameters: &[(&str, &str)],

@@ -1,4 +1,4 @@
-//! Server-side apply: who owns which fields.
+//! Server-side apply: ownership of fields.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ async fn applying_by_force_takes_fields_over(server: Server) {
     let object =
         apply(&server, "fieldManager=two&force=true", &json!({ "data": { "a": "Yg==" } })).await.expect(200);
     assert_eq!(object["data"]["a"], "Yg==");
-    // Which is not the first manager's any more, so that its absence says nothing.
+    // The first manager no longer owns the field, so omitting it has no effect.
     let object = apply(&server, "fieldManager=one", &json!({})).await.expect(200);
     assert_eq!(object["data"]["a"], "Yg==");
 }

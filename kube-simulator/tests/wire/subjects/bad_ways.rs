@@ -1,4 +1,4 @@
-//! A server in a bad way: objects that can't be read, flow control that turns requests away, and a shutdown.
+//! Failures of a server: corrupt objects, rejections by flow control, and a shutdown.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn unreadable_deletion_is_an_error_event(server: Server) {
     server.create(&server.core("events"), &event).await;
     let events = server.core("events");
     let begin = async {
-        // Behind what has made it unreadable.
+        // After the write that has corrupted the object.
         let last = server.create_secrets(&["last"]).await;
         let version = last["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
         server.watch_path(&events, &[("resourceVersion", &version)]).await
@@ -71,7 +71,7 @@ async fn leaving_server_is_unready_then_refuses(server: Server) {
     let mut watch = server.watch(&[]).await;
     server.create_secrets(&["a"]).await;
     assert_eq!(watch.briefs(1).await, ["ADDED a"]);
-    // A real server does not go before it.
+    // A real server does not exit before this request ends.
     let slow = SlowPost::begin(&server).await;
 
     server.begin_to_leave();
@@ -104,7 +104,7 @@ async fn leaving_server_is_unready_then_refuses(server: Server) {
     assert_eq!(slow.end().await, StatusCode::CREATED, "it has been waited for");
 }
 
-/// A request that is under way until the rest of its body comes.
+/// A request that stays in progress until the rest of its body arrives.
 struct SlowPost {
     answer: ResponseFuture,
     body: SendStream<Bytes>,
@@ -150,7 +150,7 @@ async fn server_without_flags_leaves_at_once(server: Server) {
 
     another.create_secrets(&["b"]).await;
     assert_eq!(watch.briefs(1).await, ["ADDED b"], "watches go on for a while");
-    // On the simulator, too, it has taken real time to come here, but less than this.
+    // The simulator has also used real time until here, but less than this.
     let last = Duration::from_secs(20);
     server.pass(server.last_watches() - last).await;
     another.create_secrets(&["c"]).await;

@@ -1,4 +1,4 @@
-//! CBOR: what a server does that speaks it, and what one does that does not, which is the default.
+//! CBOR on servers that support it, and on servers that do not, which is the default.
 
 use http::Method;
 use serde_json::{Value, json};

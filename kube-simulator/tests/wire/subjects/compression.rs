@@ -1,4 +1,4 @@
-//! Compressed answers to those who take them.
+//! Compressed responses for clients that accept them.
 
 use std::io::Read;
 
@@ -24,7 +24,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// How a body of gzip begins.
+/// The first bytes of gzip data.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 async fn long(server: &Server) {
@@ -89,13 +89,14 @@ async fn what_is_longer_than_128_kib_by_a_byte_is_compressed(server: Server) {
     }
 }
 
-/// Makes the secret such that it, or the list of it, is an answer of this many bytes, and gives the path to ask for that.
+/// Changes the secret so that the response with it, or with its list, has this length in bytes. Returns the path to
+/// request.
 async fn answer_of_length(server: &Server, accept: &str, list: bool, wanted: usize) -> String {
     let mut filling = 120 * 1024;
     loop {
         let patch = json!({ "metadata": { "annotations": { "filling": "x".repeat(filling) } } });
         let secret = server.patch(&server.secret_path("a"), MERGE, &patch).await.expect(200);
-        // Exactly, so that a list says the same version whenever it is asked for.
+        // The version is exact, so that the list has the same version on each request.
         let version = format!("?resourceVersion={}&resourceVersionMatch=Exact", version(&secret));
         let path = if list { format!("{}{version}", server.secrets()) } else { server.secret_path("a") };
         let length = get_as(server, &path, accept, "identity").await.bytes.len();
@@ -106,7 +107,7 @@ async fn answer_of_length(server: &Server, accept: &str, list: bool, wanted: usi
     }
 }
 
-/// Opens a watch for somebody who takes gzip, has something happen, and reads it to its end.
+/// Opens a watch that accepts gzip, triggers an event, and reads the watch to its end.
 async fn watch(server: &Server, parameters: &[(&str, &str)]) -> Answer {
     server.create_secrets(&["a"]).await;
     let parameters = [&[("watch", "true"), ("timeoutSeconds", "10")], parameters].concat();
@@ -121,7 +122,7 @@ async fn watch(server: &Server, parameters: &[(&str, &str)]) -> Answer {
     answer
 }
 
-/// Takes gzip apart, member by member.
+/// Decompresses each gzip member separately.
 fn members(mut rest: &[u8]) -> Vec<String> {
     let mut members = Vec::new();
     while !rest.is_empty() {
@@ -143,7 +144,7 @@ async fn streaming_list_is_compressed_on_request(server: Server) {
     let version = server.get("/version").await.expect(200);
     let minor: u32 = version["minor"].as_str().expect("text").parse().expect("a number");
     let is_older = server.is_real() && minor < 37;
-    // A watch from nowhere is one as well.
+    // A watch without a version is a streaming list too.
     for parameters in [&streaming_list[..], &streaming_list[2..]] {
         let answer = watch(&server, parameters).await;
         if is_older {
@@ -152,7 +153,7 @@ async fn streaming_list_is_compressed_on_request(server: Server) {
         }
         assert_eq!(answer.header("content-encoding"), "gzip");
         let members = members(&answer.bytes);
-        // What comes later is a member of its own, so that it can be read when it comes.
+        // Later events are separate members, so that a client can decode them when they arrive.
         assert!(members.len() > 1 && members.iter().all(|member| member.ends_with('\n')), "{members:?}");
         let events = members.concat();
         let kinds: Vec<_> = events.lines().filter_map(|line| line.split('"').nth(3)).collect();

@@ -306,7 +306,7 @@ async fn a_type_that_can_not_be_is_refused(server: Server) {
     }
 }
 
-/// Asserts that an object with these metadata is refused because of one field.
+/// Asserts that an object with this metadata fails because of one field.
 async fn refused_metadata(server: &Server, field: &str, value: Value, cause: &str, why: &str) {
     let mut body = secret("a");
     body["metadata"][field] = value;

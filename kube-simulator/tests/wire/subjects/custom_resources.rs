@@ -1,4 +1,4 @@
-//! Objects of custom resources, and how they are treated unlike built-in ones.
+//! Objects of custom resources, and their differences from built-in ones.
 
 use serde_json::{Value, json};
 
@@ -164,7 +164,6 @@ async fn the_status_of_a_custom_object_has_a_path_of_its_own(server: Server) {
     let status = format!("{}/status", path_of(&widgets, "a"));
     let object = server.patch(&status, MERGE, &change).await.expect(200);
     assert_eq!((&object["status"]["replicas"], &object["spec"]["color"]), (&json!(2), &json!("red")));
-    // Unlike a built-in kind's.
     assert_eq!((&object["metadata"]["labels"], &object["metadata"]["generation"]), (&Value::Null, &json!(1)));
     let object = server
         .patch(&path_of(&widgets, "a"), MERGE, &json!({ "status": { "replicas": 9 } }))

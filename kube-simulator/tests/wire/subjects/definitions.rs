@@ -1,4 +1,4 @@
-//! Custom resource definitions: resources that come and go while the server runs.
+//! Custom resource definitions: resources that are added and removed while the server runs.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ async fn an_undefined_resource_is_not_found(server: Server) {
     assert_eq!((answer.code, answer.text().as_str()), (404, "404 page not found\n"));
 }
 
-/// Whether each condition of a definition holds.
+/// Returns the status of each condition of a definition.
 fn conditions(definition: &Value) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -78,7 +78,8 @@ async fn a_definition_is_called_after_its_resource(server: Server) {
 async fn a_defined_resource_is_in_discovery(server: Server) {
     let widgets = Widgets::define(&server).await;
     let path = format!("/apis/{}/v1", widgets.group);
-    // Widgets are served once their names are accepted; that they are established, which discovery waits for, is said later.
+    // Widgets are served once their names are accepted. The condition `Established`, which discovery waits for,
+    // follows later.
     let mut ticks = tokio::time::interval(AGAIN);
     while server.get(&path).await.code != 200 {
         ticks.tick().await;
@@ -115,7 +116,7 @@ async fn a_deleted_definition_ends_the_watches_of_its_resource(server: Server) {
     let mut watch = server.watch_path(&widgets.path(), &[]).await;
     watch.expect("ADDED").await;
     server.delete(&widgets.definition_path()).await.expect(200);
-    // The objects go first, or the stream ends before anybody hears of that.
+    // The objects are deleted first, or the stream ends before it sends their deletions.
     let rest = watch.rest().await;
     assert!(rest.is_empty() || rest == ["DELETED a"], "{rest:?}");
 }
@@ -141,7 +142,7 @@ async fn a_version_that_is_not_served_is_not_found(server: Server) {
 
 async fn a_version_can_be_withdrawn(server: Server) {
     let widgets = Widgets::define(&server).await;
-    // The memory of each version is filled by itself.
+    // The watch cache of each version is filled separately.
     let mut ticks = tokio::time::interval(AGAIN);
     while server.get(&widgets.path_in("v2")).await.code != 200 {
         ticks.tick().await;

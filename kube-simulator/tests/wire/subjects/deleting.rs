@@ -1,4 +1,4 @@
-//! Deleting objects, one by one and many at once.
+//! Deleting objects, individually and as collections.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ async fn a_dry_run_of_a_delete_shows_how_the_object_would_be_marked(server: Serv
     assert_eq!(version(&shown), version(&created));
     let stored = server.get(&server.secret_path("a")).await.expect(200);
     assert_eq!(stored, created);
-    // A pod would be marked before it goes.
+    // A pod would be marked before it is removed.
     server.create(&server.core("pods"), &pod("a")).await;
     let shown = server.delete(&format!("{}?dryRun=All", server.core("pods/a"))).await.expect(200);
     assert_eq!(shown["metadata"]["deletionGracePeriodSeconds"], 0, "{shown}");
@@ -239,11 +239,11 @@ async fn is_marked_and_goes(watch: &mut Watch, seconds: i64) {
     assert_eq!(gone["metadata"]["deletionGracePeriodSeconds"], seconds);
     assert_eq!(gone["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
     assert!(version(&gone) > version(&marked));
-    // Who is marked has changed once in being marked.
+    // Marking increments the generation once.
     assert_eq!((&marked["metadata"]["generation"], &gone["metadata"]["generation"]), (&json!(2), &json!(2)));
 }
 
-/// Watches pods from this one on.
+/// Watches pods from the version of this one.
 async fn watch_from(server: &Server, pod: &Value) -> Watch {
     server.watch_path(&server.core("pods"), &[("resourceVersion", &version(pod).to_string())]).await
 }
@@ -274,12 +274,12 @@ async fn a_pod_on_a_node_has_30_seconds(server: Server) {
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], 30);
     assert_eq!(marked["metadata"]["generation"], 2);
     server.get(&server.core("pods/a")).await.expect(200);
-    // The kubelet says so when all has ended.
+    // The kubelet sends this delete when all containers have ended.
     server.delete_with(&server.core("pods/a"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
     server.get(&server.core("pods/a")).await.refused_with(404, "NotFound", "pods \"a\" not found");
 }
 
-/// Makes a pod on a node, which a finalizer holds back as well.
+/// Creates a pod on a node, with a finalizer.
 async fn held_on_a_node(server: &Server) {
     let mut pod = pod("a");
     pod["spec"]["nodeName"] = server.no_such_node().into();
@@ -287,7 +287,7 @@ async fn held_on_a_node(server: &Server) {
     server.create(&server.core("pods"), &pod).await;
 }
 
-/// Deletes the pod with this grace period, or with none said, and gives that of the pod and when it is to end.
+/// Deletes the pod with this grace period, or without one. Returns the pod's grace period, end time and generation.
 async fn delete_within(server: &Server, seconds: Option<i64>) -> (i64, jiff::Timestamp, i64) {
     let options = json!({ "gracePeriodSeconds": seconds });
     let marked = server.delete_with(&server.core("pods/a"), &options).await.expect(200);

@@ -1,11 +1,11 @@
-//! How clients find out what there is.
+//! Discovery of groups, versions and resources.
 
 use serde_json::{Value, json};
 
 use crate::scenario::{Scenario, scenario};
 use crate::server::Server;
 
-/// All discovery documents at once.
+/// The media type of aggregated discovery.
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
@@ -116,7 +116,7 @@ async fn a_namespace_is_not_deleted_by_the_dozen(server: Server) {
     assert_eq!(resource(&list, "namespaces")["verbs"], verbs);
 }
 
-/// Finds an item by its name, and in its only version a resource.
+/// Finds a resource in the only version of a group.
 fn aggregated<'a>(list: &'a Value, group: &str, name: &str) -> &'a Value {
     let items = list["items"].as_array().expect("items");
     let is_it = |item: &&Value| item["metadata"]["name"].as_str().unwrap_or_default() == group;

@@ -1,4 +1,4 @@
-//! Events, which the server does not keep in its watch cache: lists and watches of them go to etcd.
+//! Events: the server has no watch cache for them, so lists and watches go to etcd.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -67,7 +67,7 @@ async fn a_token_of_events_has_no_slash_before_the_name(server: Server) {
 async fn a_version_of_events_that_has_not_come_is_refused_at_once(server: Server) {
     let path = with_query(&server.core("events"), &[("resourceVersion", "9000000000")]);
     let answer = server.get(&path).await;
-    // There is nothing to wait for, and so nothing to say of when to come again.
+    // A retry would not help, so there is no `Retry-After`.
     assert_eq!(answer.header("retry-after"), "");
     let message = "Timeout: Too large resource version: 9000000000, current: ";
     let refusal = answer.refused_with(504, "Timeout", message);
@@ -98,7 +98,7 @@ async fn a_streaming_list_of_events_ends_with_a_bookmark(server: Server) {
     assert!(version(&end) >= version(&last));
 }
 
-/// Two seconds before the end a watch cache would send one.
+/// A watch cache would send one two seconds before the end.
 async fn a_streaming_list_of_events_has_no_other_bookmark(server: Server) {
     make(&server, &["a", "b"]).await;
     let parameters = [&STREAMING[..], &[("timeoutSeconds", "5")]].concat();

@@ -1,6 +1,6 @@
-//! Evictions: deletes of pods that spend what disruption budgets allow.
+//! Evictions: deletes of pods within the limits of disruption budgets.
 //!
-//! What the budgets say here is what their controller says of these pods, or would say, where there is none.
+//! The status of a budget is what its controller writes for these pods, or would write if it runs nowhere.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Makes pods that run, and are ready or not.
+/// Creates running pods that are ready or not.
 async fn run(server: &Server, pods: &[(&str, bool)]) {
     for (name, ready) in pods {
         let mut pod = pod(name);
@@ -49,7 +49,8 @@ fn web() -> Value {
     json!({ "matchLabels": { "app": "web" } })
 }
 
-/// Makes a budget for two pods of which so many are healthy, where one is enough, as its controller sees it.
+/// Creates a budget for two pods with `healthy` healthy ones, of which one is enough, with the status from its
+/// controller.
 async fn one_of_two(server: &Server, healthy: u64) -> Value {
     create(server, "b", &web(), 1).await;
     if server.is_real() && server.target.has_controllers() {
@@ -76,8 +77,8 @@ async fn one_of_two(server: &Server, healthy: u64) -> Value {
     server.patch(&path, MERGE, &json!({ "status": status })).await.expect(200)
 }
 
-/// Waits until the controller has seen two pods, of which so many are healthy. Until then it would take back whatever somebody
-/// else said of them.
+/// Waits until the controller has observed two pods, `healthy` of them healthy. Before that, it would overwrite other
+/// statuses.
 async fn as_its_controller_sees_it(server: &Server, healthy: u64) -> Value {
     let path = server.group("policy/v1", "poddisruptionbudgets/b");
     let mut ticks = tokio::time::interval(AGAIN);
@@ -109,7 +110,7 @@ async fn is_there(server: &Server, name: &str) -> bool {
     server.get(&server.core(&format!("pods/{name}"))).await.code == 200
 }
 
-/// Asserts that a budget has refused, for a reason that begins like this.
+/// Asserts that a budget forbids the eviction, with a reason that starts like this.
 #[track_caller]
 fn refused(answer: Answer, why: &str) {
     let message = "Cannot evict pod as it would violate the pod's disruption budget.";
@@ -145,7 +146,7 @@ async fn an_eviction_is_taken_off_the_budget(server: Server) {
         if budget["status"]["disruptedPods"]["a"].is_string() {
             break budget["status"].clone();
         }
-        // What the controller has said of it in the meantime.
+        // The controller has changed the status in the meantime.
         assert!(server.is_real(), "{budget}");
     };
     assert_eq!(status["disruptionsAllowed"], 0, "{status}");

@@ -1,4 +1,4 @@
-//! Field selectors: which fields there are, and what is refused.
+//! Field selectors: supported fields, and errors.
 
 use serde_json::json;
 
@@ -219,7 +219,7 @@ async fn empty_requirements_are_skipped(server: Server) {
 
 async fn signs_in_values_are_escaped(server: Server) {
     server.create_secrets(&["a"]).await;
-    // No name has such signs, so what counts is that they are taken for a part of the value.
+    // Names cannot contain these signs. The test checks that the signs are parsed as part of the value.
     for selector in ["metadata.name=a\\,b", "metadata.name=a\\=b", "metadata.name=a\\\\b"] {
         assert_eq!(select(&server, &server.secrets(), selector).await, "", "{selector}");
     }

@@ -1,4 +1,4 @@
-//! What the garbage collector makes of owner references, once an owner is deleted. On a real server it takes its time.
+//! The garbage collector's treatment of owner references after a delete. On a real server it is asynchronous.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     scenarios.into_iter().map(Scenario::with_controllers).collect()
 }
 
-/// Creates a secret that these others own; they wait for it, if it blocks.
+/// Creates a secret with these owners. With `blocks`, their foreground deletion waits for it.
 async fn owned_by(server: &Server, name: &str, owners: &[&Value], blocks: bool) -> Value {
     let mut owned = secret(name);
     owned["metadata"]["ownerReferences"] = owners.iter().map(|owner| reference(owner, blocks)).collect();
@@ -40,7 +40,7 @@ fn reference(owner: &Value, blocks: bool) -> Value {
     json!({ "apiVersion": "v1", "kind": "Secret", "name": name, "uid": uid, "blockOwnerDeletion": blocks })
 }
 
-/// Holds a secret back that is to be deleted.
+/// Adds or removes a finalizer of a secret.
 async fn hold(server: &Server, secret: &str, hold: bool) {
     let finalizers = if hold { json!(["example.com/wait"]) } else { Value::Null };
     let patch = json!({ "metadata": { "finalizers": finalizers } });
@@ -53,7 +53,7 @@ async fn delete(server: &Server, name: &str, policy: &str) {
     server.call(Method::DELETE, &path, &[("content-type", JSON)], options).await.expect(200);
 }
 
-/// Asks for the secrets until they are as wanted.
+/// Polls the secrets until they match.
 async fn until(server: &Server, wanted: impl Fn(&[Value]) -> bool) {
     let mut ticks = tokio::time::interval(AGAIN);
     loop {
@@ -69,7 +69,6 @@ async fn until_left(server: &Server, left: &[&str]) {
     until(server, |secrets| secrets.iter().map(name).eq(left.iter().copied())).await;
 }
 
-/// The UIDs of a secret's owners.
 fn owners(secret: &Value) -> Vec<&str> {
     let references = secret["metadata"]["ownerReferences"].as_array();
     references.into_iter().flatten().map(|reference| reference["uid"].as_str().expect("a UID")).collect()
@@ -146,7 +145,7 @@ async fn in_the_foreground_an_object_with_another_owner_stays_too(server: Server
     assert!(owners(&child) == [uid(&two)] && !is_marked(&child), "{child}");
 }
 
-/// Reads a watch up to the end of an object, and gives all that ended, in order.
+/// Reads a watch until an object is deleted, and returns all deleted objects, in order.
 async fn ends_up_to(watch: &mut Watch, last: &str) -> Vec<String> {
     let mut ends = Vec::new();
     while ends.last().is_none_or(|end| end != last) {
@@ -204,7 +203,7 @@ async fn what_is_to_orphan_its_own_does_so_when_its_owner_goes(server: Server) {
     assert!(owners(&grandchild).is_empty() && !is_marked(&grandchild), "{grandchild}");
 }
 
-/// Makes secrets of which each owns the next, and the last the first, and deletes the first in the foreground: all go.
+/// Creates secrets that own each other in a cycle, and deletes the first one in the foreground. All are removed.
 async fn delete_a_circle(server: &Server, names: &[&str]) {
     let first = server.create_secrets(&names[..1]).await;
     let mut last = first.clone();

@@ -1,4 +1,4 @@
-//! HTTP/2, by hand: a watch that shares its connection, and a server that has its client leave it.
+//! Manual HTTP/2: a watch that shares its connection, and `GOAWAY`.
 
 use http::StatusCode;
 
@@ -13,7 +13,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// How many requests there may be before one is the last of its connection, which has a chance of 2 %.
+/// Maximum number of requests until one gets a `GOAWAY`, which has a probability of 2 %.
 const MANY: usize = 2_000;
 
 async fn a_watch_and_other_requests_share_a_connection(server: Server) {
@@ -23,7 +23,7 @@ async fn a_watch_and_other_requests_share_a_connection(server: Server) {
     assert_eq!(watch.status(), StatusCode::OK);
     server.create_secrets(&["a"]).await;
     assert_eq!(next_name(&mut watch.into_body()).await.expect("an event"), "a");
-    // The chance is that this request comes too late.
+    // This request can be too late.
     if let Some(answer) = connection.get(&server.secret_path("a")).await {
         assert_eq!(answer.status(), StatusCode::OK);
     }

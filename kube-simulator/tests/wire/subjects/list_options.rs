@@ -1,4 +1,4 @@
-//! Which combinations of list options are refused, and how.
+//! Invalid combinations of list options, and their errors.
 
 use crate::objects::names;
 use crate::scenario::{Scenario, scenario};
@@ -25,7 +25,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Asserts that a list with these parameters is refused for these causes, given as reason and field.
+/// Asserts that a list with these parameters fails with these causes, given as reason and field.
 async fn is_invalid(server: &Server, parameters: &[(&str, &str)], message: &str, causes: &[(&str, &str)]) {
     let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {message}");
     let refusal = server.list(parameters).await.refused(422, "Invalid", &message);
@@ -116,7 +116,7 @@ async fn a_listed_version_must_be_a_number(server: Server) {
 
 async fn leading_zeros_of_a_version_do_not_matter(server: Server) {
     server.create_secrets(&["a"]).await;
-    // So that it has been seen by what serves versions of the past.
+    // A list that brings the watch cache up to date.
     server.list(&[]).await.expect(200);
     assert_eq!(names(&server.list(&[("resourceVersion", "01")]).await.expect(200)), ["a"]);
 }
@@ -138,7 +138,7 @@ async fn an_empty_number_is_none(server: Server) {
 
 async fn unknown_parameters_are_ignored(server: Server) {
     server.create_secrets(&["a"]).await;
-    // The last one belongs to a feature that is off.
+    // The last parameter belongs to a disabled feature.
     let parameters = [("colour", "green"), ("Limit", "x"), ("shardSelector", "nonsense")];
     assert_eq!(names(&server.list(&parameters).await.expect(200)), ["a"]);
 }

@@ -1,4 +1,4 @@
-//! What a list looks like.
+//! The content of lists.
 
 use serde_json::json;
 
@@ -50,7 +50,7 @@ async fn a_list_is_in_the_order_of_names(server: Server) {
 }
 
 async fn a_list_over_all_namespaces_is_in_bytewise_order_of_keys(server: Server) {
-    // One namespace's name is the other's with something behind it: `a-b/` comes before `a/`.
+    // One name is a prefix of the other: `a-b/` sorts before `a/`.
     let long = format!("{}-x", server.namespace);
     server.create("/api/v1/namespaces", &json!({ "metadata": { "name": long } })).await;
     let label = ("order", server.namespace.as_str());

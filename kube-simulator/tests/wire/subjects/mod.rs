@@ -1,4 +1,4 @@
-//! The scenarios, a file per subject. Rows come in the order in which the table shows them.
+//! The scenarios, one file per subject, in the order of the table.
 
 mod applying;
 mod bad_ways;
@@ -40,7 +40,6 @@ mod websockets;
 
 use crate::scenario::Scenario;
 
-/// All rows, by subject.
 pub(crate) fn all() -> Vec<Vec<Scenario>> {
     vec![
         list_options::scenarios(),

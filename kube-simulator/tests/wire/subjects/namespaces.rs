@@ -42,8 +42,8 @@ fn path(server: &Server) -> String {
     format!("/api/v1/namespaces/{}", server.namespace)
 }
 
-/// Deletes the namespace, with something in it that holds it back where a controller would otherwise be quicker than the
-/// next question.
+/// Deletes the namespace. An object with a finalizer keeps it, so that a controller cannot remove it before the next
+/// request.
 async fn terminating(server: &Server) -> Value {
     let mut object = secret("a");
     object["metadata"]["finalizers"] = json!(["wire.test/hold"]);
@@ -51,7 +51,7 @@ async fn terminating(server: &Server) -> Value {
     server.delete(&path(server)).await.expect(200)
 }
 
-/// Lets the namespace go that `terminating` holds back.
+/// Removes the finalizer that `terminating` has added.
 async fn let_go(server: &Server) {
     let released = json!({ "metadata": { "finalizers": null } });
     server.patch(&server.secret_path("a"), MERGE, &released).await.expect(200);
@@ -133,7 +133,7 @@ async fn default_namespace_has_the_service_of_the_api_server(server: Server) {
     assert_eq!(slice["endpoints"][0]["conditions"], json!({ "ready": true }));
     let endpoints = server.get("/api/v1/namespaces/default/endpoints/kubernetes").await.expect(200);
     assert_eq!(endpoints["subsets"][0]["ports"][0]["name"], "https");
-    // As one who comes to the service does, both name the server's port.
+    // The port of the service and its target port are both the server's port.
     let target = &port["targetPort"];
     assert_eq!((target, target), (&slice["ports"][0]["port"], &endpoints["subsets"][0]["ports"][0]["port"]));
 }

@@ -1,5 +1,5 @@
-//! A server whose feature gate `WatchList` is off: how it refuses streaming lists, and what becomes of the watches that are
-//! some to other servers, though they don't ask for them.
+//! A server without the feature gate `WatchList`: its errors for streaming lists, and watches that other servers
+//! treat as streaming lists by default.
 
 use serde_json::json;
 
@@ -65,10 +65,10 @@ async fn without_the_gate_no_resource_is_streamed(server: Server) {
     }
 }
 
-/// Asserts that a watch begins with what is there, in order, and goes on.
+/// Asserts that a watch starts with the existing objects, in order, and continues.
 async fn begins_with_what_is_there(server: &Server, parameters: &[(&str, &str)]) -> Watch {
     server.create_secrets(&["b", "a"]).await;
-    // So that they have been seen by what serves the watch.
+    // A list that brings the watch cache up to date.
     server.list(&[]).await.expect(200);
     let mut watch = server.watch(parameters).await;
     assert_eq!(watch.briefs(2).await, ["ADDED a", "ADDED b"]);
@@ -98,7 +98,7 @@ async fn without_the_gate_initial_events_have_no_end(server: Server) {
         let attempt = async |unseen: String| {
             let mut watch = server.watch(&parameters).await;
             assert_eq!(watch.event().await.expect("an event")["type"], "ADDED");
-            // Shortly before its end it gets a bookmark, like any other watch, if there is something to tell.
+            // Shortly before its end, the watch gets a bookmark, like any other watch, if there is a new version.
             server.create_secrets(&[&format!("{unseen}{version}")]).await;
             let mut last = None;
             while let Some(bookmark) = watch.bookmark().await {
@@ -111,7 +111,7 @@ async fn without_the_gate_initial_events_have_no_end(server: Server) {
     }
 }
 
-/// They come from etcd.
+/// These watches go to etcd.
 async fn without_the_gate_a_watch_of_events_begins_with_what_is_there(server: Server) {
     let events = server.core("events");
     let about = json!({ "kind": "Secret", "namespace": server.namespace, "name": "none" });
@@ -126,7 +126,7 @@ async fn without_the_gate_a_watch_of_events_begins_with_what_is_there(server: Se
     }
 }
 
-/// Where it is a streaming list, the token is refused.
+/// A streaming list would reject the token.
 async fn without_the_gate_watches_ignore_limit_and_token(server: Server) {
     begins_with_what_is_there(&server, &[("limit", "1"), ("continue", "x")]).await;
 }

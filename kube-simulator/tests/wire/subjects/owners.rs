@@ -1,4 +1,4 @@
-//! Owner references as metadata; what follows from them is the garbage collector's business.
+//! Validation of owner references. The subject `garbage` covers their effects.
 
 use serde_json::{Value, json};
 

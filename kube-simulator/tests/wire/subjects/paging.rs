@@ -1,4 +1,4 @@
-//! Lists in pages, and the tokens that lead from one to the next.
+//! Paged lists and their continue tokens.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -191,7 +191,7 @@ async fn a_token_without_state_goes_on_in_the_latest(server: Server) {
     assert!(version(&list) >= version(&last));
 }
 
-/// On events, which the server reads from etcd, so that it can't remember what etcd has forgotten.
+/// Uses events, which the server reads from etcd, so that compactions apply at once.
 async fn an_expired_token_comes_back_with_one_for_the_rest(server: Server) {
     let path = server.core("events");
     for name in ["a", "b", "c"] {

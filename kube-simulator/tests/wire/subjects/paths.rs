@@ -1,4 +1,4 @@
-//! Paths and methods: what there is, and what is answered where there is nothing.
+//! Paths and methods, and the errors of unknown ones.
 
 use http::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! JSON that is indented for people.
+//! Indented JSON.
 
 use http::Method;
 use serde_json::Value;
@@ -25,18 +25,18 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 
 const PRETTY: (&str, &str) = ("pretty", "true");
 
-/// Asserts that JSON is indented by two spaces, with nothing behind it.
+/// Asserts that JSON is indented by two spaces, without trailing spaces.
 #[track_caller]
 fn is_indented(answer: &Answer) {
     let text = std::str::from_utf8(&answer.bytes).expect("text");
     assert!(text.starts_with("{\n  \"") && text.ends_with("\n}"), "{text}");
     assert!(answer.body.is_object());
-    // One member to a line, and none is longer for being deeper within.
+    // One member per line; deeply nested lines are not longer.
     let is_short = |line: &str| line.matches("\": ").count() <= 1;
     assert!(text.lines().all(is_short), "{text}");
 }
 
-/// Asserts that JSON is on one line.
+/// Asserts that JSON is in one line.
 #[track_caller]
 fn is_on_one_line(answer: &Answer) {
     assert!(!answer.bytes.trim_ascii_end().contains(&b'\n'), "{}", answer.text());
@@ -84,7 +84,7 @@ async fn an_offer_can_say_so_too(server: Server) {
     is_indented(&server.get_as("/api/v1", "application/json;pretty=1").await);
 }
 
-/// Asks as this program.
+/// Sends a request with this `User-Agent`.
 async fn get_with(server: &Server, program: &str, parameters: &[(&str, &str)]) -> Answer {
     let path = with_query(&server.secrets(), parameters);
     server.call(Method::GET, &path, &[("user-agent", program)], "").await

@@ -1,4 +1,4 @@
-//! Answers in protobuf, as the components of Kubernetes ask for them.
+//! Protobuf responses, as the components of Kubernetes request them.
 
 use flate2::read::GzDecoder;
 use http::Method;
@@ -12,7 +12,7 @@ use crate::server::{JSON, MERGE, Server, with_query};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Metadata alone, of an object and of a list.
+/// The media type of metadata only, of an object and of a list.
 const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str =
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -46,14 +46,14 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Gets an object, which must come in protobuf.
+/// Gets an object, and asserts that it is in protobuf.
 async fn get(server: &Server, path: &str, accept: &str) -> Document {
     let answer = server.get_as(path, accept).await;
     assert_eq!((answer.code, answer.header("content-type")), (200, PROTOBUF), "{}", answer.text());
     Document::read(&answer.bytes)
 }
 
-/// Reads an event: its type and object.
+/// Decodes an event into its type and object.
 fn event(frame: &[u8]) -> (String, Document) {
     let event = Message::read(frame);
     (event.text(1), Document::read(event.message(2).bytes(1)))
@@ -83,9 +83,9 @@ async fn protobuf_has_the_bytes_where_json_has_base64(server: Server) {
 async fn a_field_that_is_no_pointer_is_there_though_it_is_empty(server: Server) {
     server.create(&server.core("pods"), &pod("a")).await;
     let document = get(&server, &server.core("pods/a"), PROTOBUF).await;
-    // No generated name, and no reason for the status.
+    // An empty generated name, and an empty reason of the status.
     assert_eq!((document.object.message(1).text(2), document.object.message(3).text(4)), Default::default());
-    // Nor a time of deletion, but that is a pointer.
+    // The deletion time is a pointer, so it is absent.
     assert!(document.object.message(1).all(9).is_empty());
 }
 
@@ -164,7 +164,7 @@ async fn a_bookmark_of_pods_in_protobuf_is_an_empty_pod(server: Server) {
     let mut watch = server.watch_as(&server.core("pods"), PROTOBUF, &STREAMING).await;
     let (kind, bookmark) = event(&watch.frame().await);
     assert_eq!((kind.as_str(), bookmark.kind.as_str(), bookmark.name().as_str()), ("BOOKMARK", "Pod", ""));
-    // Its spec and status are messages with what is no pointer.
+    // Spec and status are messages with fields that are not pointers.
     assert_eq!((bookmark.object.message(2).text(3), bookmark.object.message(3).text(1)), Default::default());
 }
 
@@ -302,7 +302,7 @@ async fn an_offer_of_anything_comes_last(server: Server) {
 }
 
 async fn a_secret_made_in_protobuf(server: Server) {
-    // Of the empty fields that Go sends along, none is needed.
+    // Go also sends empty fields, which are not required.
     let metadata = b"\x0a\x03\x0a\x01p";
     let data = b"\x12\x06\x0a\x01k\x12\x01\xff";
     let raw = [&metadata[..], data].concat();

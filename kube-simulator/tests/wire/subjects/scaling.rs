@@ -1,4 +1,4 @@
-//! Scale, and what else can be done to workloads and pods by a path of its own.
+//! Scale, and other subresources of workloads and pods.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
 
 const AUTOSCALERS: &str = "horizontalpodautoscalers";
 
-/// An autoscaler with a metric that v1 has, one that it lacks, and a behavior.
+/// Creates an autoscaler with a metric that v1 has, one that v1 lacks, and a behavior.
 async fn autoscaler(server: &Server) -> String {
     let path = server.group("autoscaling/v2", AUTOSCALERS);
     let metric = |name: &str, target: Value| json!({ "type": "Resource", "resource": { "name": name, "target": target } });
@@ -153,7 +153,7 @@ async fn an_update_of_the_scale_sets_replicas(server: Server) {
     let (path, _) = scaled(&server).await;
     let mut scale = server.get(&format!("{path}/scale")).await.expect(200);
     scale["spec"]["replicas"] = 4.into();
-    // A controller may have written in between.
+    // A controller may have written in the meantime.
     scale["metadata"]["resourceVersion"] = "".into();
     let scale = server.put(&format!("{path}/scale"), &scale).await.expect(200);
     assert_eq!(scale["spec"]["replicas"], 4);
@@ -205,7 +205,7 @@ async fn applied_scale_sets_and_owns_replicas(server: Server) {
     assert_eq!((&entry["operation"], &entry["subresource"]), (&json!("Apply"), &json!("scale")));
     assert_eq!(entry["apiVersion"], "apps/v1");
     assert_eq!(entry["fieldsV1"], json!({ "f:spec": { "f:replicas": {} } }));
-    // What one owns already is no conflict.
+    // A field that the manager already owns is not a conflict.
     let shown = server.patch(&scale_path, APPLY, &scale(2)).await.expect(200);
     assert_eq!(shown["spec"]["replicas"], 2);
 }

@@ -1,4 +1,4 @@
-//! Watches that begin with all objects and say where these end (`sendInitialEvents`).
+//! Watches that start with all objects and a bookmark after them (`sendInitialEvents`).
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::objects::{labelled, pod, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::Server;
 
-/// A streaming list, as clients ask for it.
+/// The parameters of a streaming list.
 const STREAMING: [(&str, &str); 3] = [
     ("sendInitialEvents", "true"),
     ("resourceVersionMatch", "NotOlderThan"),
@@ -100,7 +100,7 @@ async fn a_streaming_list_with_a_field_selector(server: Server) {
 
 async fn a_streaming_list_of_any_version(server: Server) {
     server.create_secrets(&["a"]).await;
-    // So that it has been seen by what serves version 0.
+    // A list that brings the watch cache up to date for version 0.
     server.list(&[]).await.expect(200);
     let mut watch = server.watch(&streaming(&[("resourceVersion", "0")])).await;
     assert_eq!(watch.briefs(2).await, ["ADDED a", "BOOKMARK"]);

@@ -54,7 +54,7 @@ async fn a_write_of_the_status_may_set_labels_of_built_in_kinds(server: Server) 
     assert_eq!(pod["metadata"]["labels"]["x"], "1");
 }
 
-/// Writes a label, an annotation and something else to a status, and gives what comes of it.
+/// Writes a label, an annotation and `status` to the status path, and returns the result.
 async fn patch_status(server: &Server, path: &str, status: &Value) -> Value {
     let metadata = json!({ "labels": { "x": "1" }, "annotations": { "x": "1" } });
     let change = json!({ "metadata": metadata, "status": status });
@@ -68,7 +68,7 @@ async fn a_write_of_the_status_leaves_the_labels_of_deployments(server: Server) 
     assert_eq!(changed["status"]["collisionCount"], 7);
     assert_eq!(changed["metadata"]["labels"], Value::Null);
     assert_eq!(changed["metadata"]["annotations"]["x"], "1");
-    // Where an annotation comes along with the object, it counts.
+    // Through the main path, an annotation would increment the generation.
     assert_eq!(changed["metadata"]["generation"], 1);
 }
 
@@ -85,7 +85,7 @@ async fn status_write_keeps_metadata_of_volume_attachments(server: Server) {
     server.delete(&path).await.expect(200);
 }
 
-/// A status of Ingresses.
+/// Returns a status of Ingresses.
 fn balanced(addresses: &[&str]) -> Value {
     let ingress: Vec<Value> = addresses.iter().map(|address| json!({ "ip": address })).collect();
     json!({ "loadBalancer": { "ingress": ingress } })

@@ -1,4 +1,4 @@
-//! Tables, as `kubectl get` asks for them.
+//! Tables, as `kubectl get` requests them.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// The names of a table's columns; those after the bar are for the wide view only.
+/// Returns the column names of a table. Columns after the bar are in the wide view only.
 fn columns(table: &Value) -> String {
     let columns = table["columnDefinitions"].as_array().expect("columns");
     let wide = |wanted: bool| {
@@ -130,7 +130,7 @@ async fn a_watch_as_tables(server: Server) {
             (&event["type"], &table["kind"], first_cells(table)),
             (&json!("ADDED"), &json!("Table"), vec![name])
         );
-        // The columns are said once.
+        // Only the first table has the columns.
         let columns = table["columnDefinitions"].as_array().map_or(0, Vec::len);
         assert_eq!(columns > 0, describes, "{table}");
     }

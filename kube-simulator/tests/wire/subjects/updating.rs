@@ -190,7 +190,7 @@ async fn a_generation_counts_changes_of_the_spec(server: Server) {
     assert_eq!(object["status"], json!({ "loadBalancer": {} }));
 }
 
-/// Sets a label and then an annotation, and gives the generation after each.
+/// Sets a label and then an annotation, and returns the generation after each.
 async fn generations(server: &Server, path: &str) -> [i64; 2] {
     let mut counted = [0; 2];
     for (generation, field) in counted.iter_mut().zip(["labels", "annotations"]) {

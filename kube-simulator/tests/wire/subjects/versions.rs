@@ -1,4 +1,4 @@
-//! Which state a list or a get shows, by `resourceVersion` and `resourceVersionMatch`.
+//! The state of lists and gets, by `resourceVersion` and `resourceVersionMatch`.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::objects::{names, token, version};
 use crate::scenario::{Scenario, scenario};
 use crate::server::{AGAIN, Server};
 
-/// A resource version that no server reaches while it is tested.
+/// A resource version that no server reaches during the tests.
 const FUTURE: &str = "9000000000";
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
@@ -40,7 +40,7 @@ fn list_of(answer: Answer) -> (Vec<String>, Value) {
     (names(&list).into_iter().map(str::to_owned).collect(), list)
 }
 
-/// Makes `a` and `b`, notes the version, and puts `c` in the place of `a`.
+/// Creates `a` and `b`, records the version, and replaces `a` by `c`.
 async fn with_a_past(server: &Server) -> String {
     let then = version(&server.create_secrets(&["a", "b"]).await).to_string();
     server.delete(&server.secret_path("a")).await.expect(200);
@@ -50,7 +50,7 @@ async fn with_a_past(server: &Server) -> String {
 
 async fn any_version_is_good_enough_for_version_0(server: Server) {
     let last = server.create_secrets(&["a"]).await;
-    // So that it has been seen by what serves version 0.
+    // A list that brings the watch cache up to date for version 0.
     server.list(&[]).await.expect(200);
     for parameters in [
         &[("resourceVersion", "0")][..],
@@ -72,7 +72,7 @@ async fn any_version_ignores_the_limit(server: Server) {
 async fn a_version_without_match_is_a_least_version(server: Server) {
     let then = with_a_past(&server).await;
     let (listed, list) = list_of(server.list(&[("resourceVersion", &then)]).await);
-    // It may show any state since then, and says which.
+    // The list can show any later state, and contains its version.
     assert!(version(&list) >= then.parse().expect("a number"));
     assert!(listed == ["b", "c"] || listed == ["b"] || listed == ["a", "b"], "{listed:?}");
 }
@@ -140,7 +140,7 @@ async fn exactly_before_the_first_object_is_empty(server: Server) {
     assert_eq!((listed.len(), version(&list).to_string()), (0, before));
 }
 
-/// On events, which the server reads from etcd, so that it can't remember what etcd has forgotten.
+/// Uses events, which the server reads from etcd, so that compactions apply at once.
 async fn exactly_a_forgotten_version_has_expired(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await);
     let now = version(&server.create_secrets(&["b"]).await);
@@ -150,7 +150,8 @@ async fn exactly_a_forgotten_version_has_expired(server: Server) {
     server.get(&path).await.refused(410, "Expired", message);
 }
 
-/// The server remembers more than etcd does: states until it hears that etcd has forgotten them, and events.
+/// Until the API server processes a compaction, its watch cache can serve states that etcd has compacted. It keeps
+/// events longer.
 async fn compacted_version_is_watched_but_not_listed(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await).to_string();
     server.create_secrets(&["b"]).await;
@@ -199,7 +200,8 @@ async fn a_version_that_has_not_come_times_out_with_a_limit(server: Server) {
     is_too_large(server.list(&[("resourceVersion", FUTURE), ("limit", "1")]).await);
 }
 
-/// Makes a secret, then asks for the version that comes next while another secret is made; gives it, and the answer.
+/// Creates a secret, then lists at the next version while another secret is created. Returns that version and the
+/// response.
 async fn ask_for_the_next(server: &Server, first: &str, second: &str) -> (u64, Answer) {
     let next = version(&server.create_secrets(&[first]).await) + 1;
     let parameters =
@@ -213,7 +215,7 @@ async fn ask_for_the_next(server: &Server, first: &str, second: &str) -> (u64, A
 async fn a_version_that_comes_in_time_is_waited_for(server: Server) {
     let (mut next, mut answer) = ask_for_the_next(&server, "a", "b").await;
     if server.is_real() && answer.code == 504 {
-        // That is after three seconds; a busy machine may take so long to make a secret, but hardly twice.
+        // The timeout is three seconds. A busy machine can need this long to create a secret, but hardly twice.
         (next, answer) = ask_for_the_next(&server, "c", "d").await;
     }
     assert!(version(&answer.expect(200)) >= next);
@@ -223,7 +225,7 @@ async fn a_get_takes_a_least_version(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await).to_string();
     for wanted in ["0", "1", &then] {
         let path = format!("{}?resourceVersion={wanted}", server.secret_path("a"));
-        // Version 0 may be any, even one from before the secret.
+        // Version 0 allows any state, even one from before the secret.
         server.list(&[]).await.expect(200);
         assert_eq!(version(&server.get(&path).await.expect(200)).to_string(), then);
     }

@@ -1,4 +1,4 @@
-//! Which combinations of watch options are refused, and how.
+//! Invalid combinations of watch options, and their errors.
 
 use crate::objects::version;
 use crate::scenario::{Scenario, scenario};
@@ -20,7 +20,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Asserts that a watch with these parameters is refused for this reason.
+/// Asserts that a watch with these parameters fails with this message.
 pub(super) async fn is_invalid(server: &Server, parameters: &[(&str, &str)], message: &str) {
     let parameters = [&[("watch", "true"), ("timeoutSeconds", "1")], parameters].concat();
     let message = format!("ListOptions.meta.k8s.io \"\" is invalid: {message}");
@@ -73,7 +73,7 @@ async fn a_bad_field_selector_is_refused_before_the_stream(server: Server) {
     answer.refused(400, "BadRequest", "field label not supported: spec.x");
 }
 
-/// Because it gets the initial events, and with them the match that asks for them.
+/// The server adds the defaults of a streaming list, which conflict with the token.
 async fn a_watch_from_the_beginning_does_not_continue_a_list(server: Server) {
     let message =
         "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided";
@@ -103,7 +103,7 @@ async fn is_over_at_once(server: &Server, timeout: &str) {
     let from = version(&server.create_secrets(&["a"]).await).to_string();
     server.create_secrets(&["b"]).await;
     let rest = server.watch(&[("resourceVersion", &from), ("timeoutSeconds", timeout)]).await.rest().await;
-    // A real server takes the event or the end, whichever Go's `select` picks first.
+    // A real server sends the event or the end, whichever Go's `select` picks first.
     assert!(rest.is_empty() || (server.is_real() && rest == ["ADDED b"]), "{rest:?}");
 }
 
@@ -111,7 +111,7 @@ async fn a_negative_timeout_is_over_at_once(server: Server) {
     is_over_at_once(&server, "-1").await;
 }
 
-/// It is counted in nanoseconds, of which there are more than fit into 64 bits.
+/// The timeout overflows 64-bit nanoseconds.
 async fn a_timeout_beyond_all_counting_is_over_at_once(server: Server) {
     is_over_at_once(&server, "9223372036854775807").await;
 }

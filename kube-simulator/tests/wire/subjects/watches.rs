@@ -1,4 +1,4 @@
-//! Watches: where they begin, what they tell, and how they end.
+//! Watches: start, events, and end.
 
 use std::time::Duration;
 
@@ -184,7 +184,7 @@ async fn an_object_that_leaves_the_view_is_deleted_as_it_was(server: Server) {
     assert_eq!(version(&watch.expect("ADDED").await), version(&created));
     let out_of_view = server.label("a", "in", "nothing").await;
     let deleted = watch.expect("DELETED").await;
-    // What it was when it was in view, and when that changed.
+    // The last matching state, with the version at which the object stopped matching.
     assert_eq!(deleted["metadata"]["labels"]["in"], "view");
     assert_eq!(version(&deleted), version(&out_of_view));
 }
@@ -236,7 +236,7 @@ async fn a_write_that_changes_nothing_is_no_event(server: Server) {
     watch_is_at(&server, &mut watch, "x").await;
 }
 
-/// Asserts that the next event is of a write made now.
+/// Asserts that the next event is for a new write.
 async fn watch_is_at(server: &Server, watch: &mut crate::watch::Watch, label: &str) {
     server.label("a", label, "now").await;
     assert_eq!(watch.expect("MODIFIED").await["metadata"]["labels"][label], "now");
@@ -284,7 +284,7 @@ async fn a_version_that_has_not_come_is_watched_in_silence(server: Server) {
     watch.ends().await;
 }
 
-/// On events, which the server reads from etcd, so that it can't remember what etcd has forgotten.
+/// Uses events, which the server reads from etcd, so that compactions apply at once.
 async fn a_forgotten_version_is_an_error_within_the_stream(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await).to_string();
     let now = version(&server.create_secrets(&["b", "c"]).await);
@@ -304,13 +304,13 @@ async fn the_timeout_ends_a_watch_cleanly(server: Server) {
     assert!(begun.elapsed() >= seconds(10), "{:?}", begun.elapsed());
 }
 
-/// So many seconds, but for what two clocks differ in that time.
+/// Returns this number of seconds, minus a tolerance for different clocks.
 fn seconds(number: u64) -> Duration {
     Duration::from_secs(number) - Duration::from_millis(50)
 }
 
-/// Watches until the bookmark before the end, which is about an object out of view: a real server sends none that would say
-/// nothing new.
+/// Watches until the last bookmark. It is for an object that the watch does not select, because a real server sends
+/// no redundant bookmarks.
 async fn bookmark(server: &Server, path: &str, unseen: fn(&str) -> Value) -> Value {
     let attempt = async |name: String| {
         let from = version(&server.get(path).await.expect(200)).to_string();
@@ -319,7 +319,7 @@ async fn bookmark(server: &Server, path: &str, unseen: fn(&str) -> Value) -> Val
         let mut watch = server.watch_path(path, &parameters).await;
         let created = server.create(path, &unseen(&name)).await;
         let bookmark = watch.bookmark().await?;
-        // If it came before that, it is about what others have made.
+        // An earlier bookmark is for objects of other scenarios.
         (version(&bookmark) >= version(&created)).then_some(bookmark)
     };
     server.bookmarked(attempt).await
@@ -336,7 +336,7 @@ async fn a_watch_that_nears_its_end_gets_a_bookmark(server: Server) {
         let mut watch = server.watch(&parameters).await;
         server.create_secrets(&[&unseen]).await;
         watch.bookmark().await?;
-        // Two seconds before, by a real server's clock for bookmarks, which has whole seconds.
+        // The bookmark comes two seconds before the end, on a real server's clock of whole seconds.
         assert!(begun.elapsed() >= seconds(2), "{:?}", begun.elapsed());
         assert_eq!(watch.rest().await, [""; 0]);
         assert!(begun.elapsed() >= seconds(5), "{:?}", begun.elapsed());
@@ -384,10 +384,11 @@ async fn many_watches_hear_the_same(server: Server) {
     }
 }
 
-/// More than this, no server keeps for a watch that is not read.
+/// Maximum number of events that a server buffers for an unread watch.
 const MAX_WRITES: usize = 120;
 
-/// How many watches of secrets a server says that it has ended because they were not read. At first it says nothing of them.
+/// Returns the number of secret watches that the server has ended because clients read too slowly. The metric is
+/// absent at first.
 fn ended_unread(metrics: &Answer) -> u64 {
     let counter = "apiserver_terminated_watchers_total{group=\"\",resource=\"secrets\"} ";
     let metrics = metrics.whole_text();
@@ -395,8 +396,8 @@ fn ended_unread(metrics: &Answer) -> u64 {
     count.map_or(0, |count| count.parse().expect("a number"))
 }
 
-/// Writes a secret until one more watch has been ended because nobody reads it, and gives how often that was. What is under way
-/// to a reader fills up first, and that is megabytes: its channels hold about thirty events, and sockets another ten.
+/// Writes a secret until one more unread watch has ended, and returns the number of writes. Megabytes in transit fill
+/// up first: the channels hold about thirty events, and the sockets another ten.
 async fn write_too_much(server: &Server, ended_before: u64) -> usize {
     let mut large = secret("large");
     server.create(&server.secrets(), &large).await;
@@ -407,7 +408,7 @@ async fn write_too_much(server: &Server, ended_before: u64) -> usize {
         let is_time_to_look = number >= 30 && number.is_multiple_of(10);
         let is_enough = match server.is_real() {
             true => is_time_to_look && ended_unread(&server.get("/metrics").await) > ended_before,
-            // The simulator ends a watch, and counts it, only when its reader goes on.
+            // The simulator ends and counts a watch only when its reader continues.
             false => number == 80,
         };
         if is_enough {

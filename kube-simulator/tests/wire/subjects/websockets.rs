@@ -114,7 +114,7 @@ async fn a_websocket_speaks_the_one_protocol_that_it_is_asked_for(server: Server
     Conversation::of(response).await;
 }
 
-/// Asks for a WebSocket, and gives the code of what comes instead.
+/// Requests a WebSocket, and returns the code of the error.
 async fn refused(server: &Server, headers: &[(&str, &str)]) -> u16 {
     ask(server, &[], headers).await.status().as_u16()
 }
