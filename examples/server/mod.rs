@@ -16,6 +16,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+/// The variable that selects a real server.
+const KUBECONFIG: &str = "INFORMER_E2E_KUBECONFIG";
+
+/// Returns whether the server is a real one.
+#[allow(dead_code, reason = "only some programs need it")]
+pub(crate) fn is_real() -> bool {
+    std::env::var_os(KUBECONFIG).is_some()
+}
+
 /// An API server, and a namespace that only this program uses.
 pub(crate) struct Server {
     pub(crate) client: Client,
@@ -25,7 +34,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start() -> Result<Self, Box<dyn Error>> {
-        let (config, simulator) = if let Ok(path) = std::env::var("INFORMER_E2E_KUBECONFIG") {
+        let (config, simulator) = if let Ok(path) = std::env::var(KUBECONFIG) {
             let kubeconfig = Kubeconfig::read_from(path)?;
             (Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?, None)
         } else {

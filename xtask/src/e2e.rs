@@ -106,10 +106,32 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         return Ok(tested);
     }
     let kubeconfig = cluster.kubeconfig().to_owned();
+    let mut controllers = controllers();
+    controllers.env(KUBECONFIG, &kubeconfig);
+    let tested = apiserver::run_against(&mut cluster, &programs, &mut controllers, signals)?;
+    if tested != ExitCode::SUCCESS {
+        return Ok(tested);
+    }
     examples::each(|command| {
         command.env(KUBECONFIG, &kubeconfig);
         apiserver::run_against(&mut cluster, &programs, command, signals)
     })
+}
+
+/// Returns the tests with large controllers. `cargo test` runs them against the simulator.
+fn controllers() -> Command {
+    let mut command = workspace::cargo();
+    command.args([
+        "test",
+        "--workspace",
+        "--test",
+        "scheduler_cache",
+        "--test",
+        "endpoint_slices",
+        "--",
+        "--nocapture",
+    ]);
+    command
 }
 
 fn tests() -> Command {

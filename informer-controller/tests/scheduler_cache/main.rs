@@ -1,10 +1,7 @@
 //! A scheduler's cache, as in kube-scheduler: the handlers of two informers maintain the used resources of each node, and a
 //! loop binds pods to the nodes with most room. The scheduler is killed during its work, and a second one continues.
 //!
-//! ```text
-//! cargo run --example scheduler-cache
-//! cargo run --example scheduler-cache -- --pods 1000 --nodes 20
-//! ```
+//! The server is simulated, or with `INFORMER_E2E_KUBECONFIG` a real one.
 
 mod bind;
 mod cache;
@@ -13,7 +10,7 @@ mod recount;
 mod resources;
 mod scheduler;
 #[allow(dead_code, reason = "objects are created many at a time here")]
-#[path = "../server/mod.rs"]
+#[path = "../../../examples/server/mod.rs"]
 mod server;
 mod views;
 mod witness;
@@ -21,7 +18,6 @@ mod workload;
 
 use std::error::Error;
 
-use clap::Parser;
 use recount::Recount;
 use scheduler::Scheduler;
 use server::Server;
@@ -29,26 +25,15 @@ use tokio::time::Instant;
 use witness::Witness;
 use workload::Workload;
 
-/// Binds pods to nodes, kills the scheduler during its work, and compares its sums with a recount
-#[derive(Debug, Parser)]
-struct Args {
-    /// Number of pods that exist at a time, at most 50 per node
-    #[arg(long, default_value_t = 10_000)]
-    pods: usize,
+/// Pods per node at most.
+const PODS_PER_NODE: usize = 50;
 
-    /// Number of nodes [default: one for 50 pods]
-    #[arg(long)]
-    nodes: Option<usize>,
-}
-
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
-    let pods = args.pods.max(2);
-    let nodes = args.nodes.unwrap_or(0).max(pods.div_ceil(50));
+#[tokio::test(flavor = "multi_thread")]
+async fn second_scheduler_continues_with_correct_sums() -> Result<(), Box<dyn Error>> {
+    let pods = if server::is_real() { 10_000 } else { 2_000 };
     let server = Server::start().await?;
     let workload = Workload { client: server.client.clone(), namespace: server.namespace.clone() };
-    let outcome = run(&workload, pods, nodes).await;
+    let outcome = run(&workload, pods, pods / PODS_PER_NODE).await;
     // Also after a failure, because nodes are not deleted with the namespace.
     let removed = workload.remove_nodes().await;
     drop(workload);

@@ -2,14 +2,11 @@
 //! from pods to services, another from services to pods. The controller is killed during its work, and a second one
 //! continues.
 //!
-//! ```text
-//! cargo run --example endpoint-slices
-//! cargo run --example endpoint-slices -- --pods 1000 --services 100
-//! ```
+//! The server is simulated, or with `INFORMER_E2E_KUBECONFIG` a real one.
 
 mod controller;
 #[allow(dead_code, reason = "objects are created many at a time here")]
-#[path = "../server/mod.rs"]
+#[path = "../../../examples/server/mod.rs"]
 mod server;
 mod slices;
 mod views;
@@ -19,7 +16,6 @@ mod workload;
 use std::error::Error;
 use std::sync::Arc;
 
-use clap::Parser;
 use controller::Controller;
 use server::Server;
 use witness::Witness;
@@ -27,34 +23,20 @@ use workload::Workload;
 
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// Keeps the endpoint slices of services, kills the controller during its work, and compares the result with full lists
-#[derive(Debug, Parser)]
-struct Args {
-    /// Number of pods
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..))]
-    pods: u16,
+/// The number of changes, half of them while no controller runs.
+const CHANGES: usize = 400;
 
-    /// Number of services
-    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u16).range(2..))]
-    services: u16,
-
-    /// Number of changes
-    #[arg(long, default_value_t = 400)]
-    changes: usize,
-}
-
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let args = Args::parse();
+#[tokio::test(flavor = "multi_thread")]
+async fn second_controller_continues_with_correct_slices() -> Result<(), Box<dyn Error>> {
     let server = Server::start().await?;
     let workload = Workload {
         client: server.client.clone(),
         namespace: server.namespace.clone(),
-        pods: args.pods.into(),
-        services: args.services.into(),
+        pods: 500,
+        services: 40,
         addresses: Arc::default(),
     };
-    run(&workload, args.changes).await.map_err(|error| -> Box<dyn Error> { error })?;
+    run(&workload, CHANGES).await.map_err(|error| -> Box<dyn Error> { error })?;
     drop(workload);
     server.shutdown().await
 }
