@@ -98,7 +98,7 @@ where
     let (head, body) = request.into_parts();
     let route = route(&server, head.uri.path());
     let query = head.uri.query().unwrap_or_default().to_owned();
-    let watch = collection::asks_to_watch(&query);
+    let watch = collection::is_watch_requested(&query);
     let recorded = Arc::new(RecordedRequest {
         verb: route.verb(&head.method, watch),
         version: head.version,

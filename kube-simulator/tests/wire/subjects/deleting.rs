@@ -232,7 +232,7 @@ async fn a_pod_without_node_goes_at_once(server: Server) {
 }
 
 /// Asserts that the next events are a pod with this grace period, and then its deletion.
-async fn is_marked_and_goes(watch: &mut Watch, seconds: i64) {
+async fn expect_marked_then_deleted(watch: &mut Watch, seconds: i64) {
     let marked = watch.expect("MODIFIED").await;
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], seconds, "{marked}");
     let gone = watch.expect("DELETED").await;
@@ -253,7 +253,7 @@ async fn a_pod_that_goes_at_once_is_marked_before(server: Server) {
     let mut watch = watch_from(&server, &created).await;
     let answered = server.delete(&server.core("pods/a")).await.expect(200);
     assert!(answered["metadata"]["deletionTimestamp"].is_string(), "{answered}");
-    is_marked_and_goes(&mut watch, 0).await;
+    expect_marked_then_deleted(&mut watch, 0).await;
 }
 
 async fn a_pod_whose_kubelet_is_done_is_marked_once_more(server: Server) {
@@ -263,7 +263,7 @@ async fn a_pod_whose_kubelet_is_done_is_marked_once_more(server: Server) {
     let marked = server.delete(&server.core("pods/a")).await.expect(200);
     let mut watch = watch_from(&server, &marked).await;
     server.delete_with(&server.core("pods/a"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
-    is_marked_and_goes(&mut watch, 0).await;
+    expect_marked_then_deleted(&mut watch, 0).await;
 }
 
 async fn a_pod_on_a_node_has_30_seconds(server: Server) {

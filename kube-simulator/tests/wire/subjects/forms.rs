@@ -154,7 +154,7 @@ async fn what_a_delete_answers_is_a_status_in_any_form(server: Server) {
 }
 
 /// Asserts that a watch from an expired version gets a plain status, independent of the form of its objects.
-async fn is_told_in_a_status(server: &Server, path: &str, from: &str) {
+async fn error_event_is_a_plain_status(server: &Server, path: &str, from: &str) {
     for form in [METADATA, "application/json;as=Table;g=meta.k8s.io;v=v1"] {
         let mut watch = server.watch_as(path, form, &[("resourceVersion", from)]).await;
         let refusal = Refusal(watch.expect("ERROR").await);
@@ -169,14 +169,14 @@ async fn an_error_within_a_watch_is_a_status_in_any_form(server: Server) {
     let then = version(&widgets.create("a", "red").await).to_string();
     widgets.create("b", "red").await;
     widgets.forget_history().await;
-    is_told_in_a_status(&server, &widgets.path(), &then).await;
+    error_event_is_a_plain_status(&server, &widgets.path(), &then).await;
 }
 
 async fn an_error_within_a_watch_of_etcd_is_a_status_in_any_form(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await).to_string();
     let now = version(&server.create_secrets(&["b", "c"]).await);
     server.compact(now).await;
-    is_told_in_a_status(&server, &server.core("events"), &then).await;
+    error_event_is_a_plain_status(&server, &server.core("events"), &then).await;
 }
 
 async fn a_list_is_no_single_object_of_metadata(server: Server) {
