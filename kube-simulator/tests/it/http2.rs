@@ -140,7 +140,7 @@ async fn random_goaway_needs_the_builder_and_http_2() {
 }
 
 #[tokio::test]
-async fn a_goaway_comes_about_as_often_as_the_chance_says() {
+async fn goaway_frequency_matches_the_configured_chance() {
     let simulator = Simulator::builder().built_in_kinds().goaway_chance(0.25).start().await.unwrap();
     let mut connections = 0;
     let mut connection = Connection::open(&simulator).await;
@@ -155,7 +155,7 @@ async fn a_goaway_comes_about_as_often_as_the_chance_says() {
 }
 
 #[tokio::test]
-async fn a_hundred_requests_at_a_time_go_over_one_connection() {
+async fn one_connection_serves_a_hundred_concurrent_requests() {
     let simulator = simulator().await;
     let mut connection = Connection::open(&simulator).await;
     // After the first response, the server's settings have arrived.
