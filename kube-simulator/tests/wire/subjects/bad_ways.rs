@@ -18,8 +18,8 @@ use crate::trouble::FLOW_SCHEMA;
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(unreadable_deletion_is_an_error_event).alone(),
-        scenario(flow_control_turns_away_in_plain_text).alone(),
-        scenario(what_flow_control_has_let_through_says_how_it_was_classified),
+        scenario(flow_control_rejects_in_plain_text).alone(),
+        scenario(accepted_requests_have_flow_control_headers),
         scenario(leaving_server_is_unready_then_refuses).on_a_leaving_server(),
         scenario(server_without_flags_leaves_at_once)
             .on_a_server_that_leaves_at_once()
@@ -46,7 +46,7 @@ async fn unreadable_deletion_is_an_error_event(server: Server) {
     watch.ends().await;
 }
 
-async fn flow_control_turns_away_in_plain_text(server: Server) {
+async fn flow_control_rejects_in_plain_text(server: Server) {
     let answer = server.ask_and_be_rejected().await;
     assert_eq!(answer.code, 429);
     assert_eq!(answer.text(), "Too many requests, please try again later.\n");
@@ -55,7 +55,7 @@ async fn flow_control_turns_away_in_plain_text(server: Server) {
     assert!(!answer.header(FLOW_SCHEMA).is_empty() && !answer.header(PRIORITY_LEVEL).is_empty());
 }
 
-async fn what_flow_control_has_let_through_says_how_it_was_classified(server: Server) {
+async fn accepted_requests_have_flow_control_headers(server: Server) {
     server.create_secrets(&["a"]).await;
     let missing = server.secret_path("missing");
     for path in [server.secrets(), missing, "/readyz".to_owned(), "/version".to_owned(), "/none".to_owned()] {

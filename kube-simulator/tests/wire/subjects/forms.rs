@@ -14,9 +14,9 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(json_is_what_one_gets_who_does_not_care),
-        scenario(json_is_found_behind_what_the_server_has_not),
-        scenario(a_form_that_the_server_has_not_is_not_acceptable),
+        scenario(json_is_the_default_form),
+        scenario(json_is_selected_after_unsupported_offers),
+        scenario(an_unsupported_form_is_not_acceptable),
         scenario(unacceptable_form_is_refused_before_the_watch),
         scenario(an_unknown_form_of_object_is_not_acceptable),
         scenario(metadata_alone_of_an_object),
@@ -36,7 +36,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-async fn json_is_what_one_gets_who_does_not_care(server: Server) {
+async fn json_is_the_default_form(server: Server) {
     server.create_secrets(&["a"]).await;
     for accept in [
         "*/*",
@@ -51,7 +51,7 @@ async fn json_is_what_one_gets_who_does_not_care(server: Server) {
     }
 }
 
-async fn json_is_found_behind_what_the_server_has_not(server: Server) {
+async fn json_is_selected_after_unsupported_offers(server: Server) {
     server.create_secrets(&["a"]).await;
     let accept = "text/html, application/xml;q=0.9, application/json;q=0.5";
     assert_eq!(server.get_as(&server.secret_path("a"), accept).await.expect(200)["kind"], "Secret");
@@ -60,7 +60,7 @@ async fn json_is_found_behind_what_the_server_has_not(server: Server) {
     assert_eq!(object["kind"], "PartialObjectMetadata");
 }
 
-async fn a_form_that_the_server_has_not_is_not_acceptable(server: Server) {
+async fn an_unsupported_form_is_not_acceptable(server: Server) {
     server.create_secrets(&["a"]).await;
     for accept in ["text/html", "application/xml", "application/*"] {
         let refusal = server.get_as(&server.secret_path("a"), accept).await;
