@@ -90,7 +90,7 @@ pub(super) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> 
     ["v2", "v2beta1"].into_iter().find(|known| *known == version)
 }
 
-/// Returns whether a client requests the OpenAPI v2 document in protobuf (with Gnostic's schema).
+/// Returns whether a client requests the `OpenAPI` v2 document in protobuf (with Gnostic's schema).
 pub(super) fn wants_gnostic(headers: &HeaderMap) -> bool {
     let prefix = "application/com.github.proto-openapi.spec.v2";
     offers(headers).first().is_some_and(|offer| offer.media_type.starts_with(prefix))

@@ -1,5 +1,5 @@
 //! The socket side: accepts connections on a loopback port, with TLS if configured. It serves HTTP/1.1,
-//! HTTP/2, and watches over WebSockets.
+//! HTTP/2, and watches over a WebSocket.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

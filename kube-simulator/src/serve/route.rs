@@ -61,7 +61,7 @@ pub(super) enum Subresource {
     Finalize,
 }
 
-/// A discovery, OpenAPI or similar document.
+/// A discovery, `OpenAPI` or similar document.
 #[derive(Clone, Debug)]
 pub(super) enum Document {
     Paths,

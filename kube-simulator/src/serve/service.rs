@@ -47,7 +47,7 @@ pub(super) struct OneByOne;
 /// A simulator's API as a [`tower::Service`], for clients in the same process.
 ///
 /// `kube::Client::new(simulator.service(), "default")` creates a client without a socket, which works with
-/// tokio's paused time. Call the service within a tokio runtime. It does not support WebSockets, because it
+/// tokio's paused time. Call the service within a tokio runtime. It does not support a WebSocket, because it
 /// has no connection to upgrade.
 #[derive(Clone, Debug)]
 pub struct Service {
