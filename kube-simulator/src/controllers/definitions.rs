@@ -19,7 +19,7 @@ pub(super) fn follow(server: &Server, definitions: &Served, outcome: &Outcome) {
         return;
     };
     match outcome {
-        Outcome::Removed(_) => withdraw(server, &definition),
+        Outcome::Removed(_) => stop_serving(server, &definition),
         Outcome::Stored(_) if object.terminating => {
             if let Some(resource) = known(server, &definition) {
                 for instance in resource.table.snapshot().0 {
@@ -45,7 +45,7 @@ pub(crate) fn restore(server: &Server, restored: Option<&BTreeMap<String, Arc<Ob
     let now = definitions.table.snapshot().0;
     let stays = |object: &&Arc<Object>| restored.is_some_and(|restored| restored.contains_key(&object.key));
     for definition in now.iter().filter(|object| !stays(object)).filter_map(read) {
-        withdraw(server, &definition);
+        stop_serving(server, &definition);
     }
     for definition in restored.into_iter().flat_map(BTreeMap::values).filter_map(read) {
         serve(server, &definition);
@@ -73,7 +73,7 @@ pub(super) fn after_removal(server: &Server, served: &Served) {
 fn finish(server: &Server, definitions: &Served, object: &Object, definition: &Definition) {
     let left = known(server, definition).map_or(0, |resource| resource.table.len());
     if left == 0 {
-        withdraw(server, definition);
+        stop_serving(server, definition);
         super::release(server, definitions, &object.key, writes::CUSTOM_RESOURCES);
     }
 }
@@ -109,7 +109,7 @@ fn known(server: &Server, definition: &Definition) -> Option<Arc<Served>> {
     server.catalogue.resources().into_iter().find(|served| defines(definition, served))
 }
 
-fn withdraw(server: &Server, definition: &Definition) {
+fn stop_serving(server: &Server, definition: &Definition) {
     for path in paths(server, definition) {
         server.catalogue.remove(&path);
     }

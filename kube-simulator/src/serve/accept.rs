@@ -49,17 +49,18 @@ pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result
         offer.media_type == "*/*"
             || encodings.iter().any(|encoding| encoding.media_type() == offer.media_type)
     };
-    let mut met = offers.iter().flat_map(|offer| encodings.iter().filter_map(|e| offer.meet(*e, endpoint)));
+    let mut met =
+        offers.iter().flat_map(|offer| encodings.iter().filter_map(|e| offer.accepted(*e, endpoint)));
     let found = if endpoint.exact && !offers.iter().any(is_exact) { None } else { met.next() };
     let mut found = found.ok_or_else(|| status::not_acceptable(&media_types(endpoint.cbor)))?;
-    if found.encoding == Encoding::Json && is_for_people(request) {
+    if found.encoding == Encoding::Json && wants_indented(request) {
         found.encoding = Encoding::Indented;
     }
     Ok(found)
 }
 
 /// Returns whether to indent JSON: the parameter `pretty` decides, or else the `User-Agent`.
-fn is_for_people(request: &RecordedRequest) -> bool {
+fn wants_indented(request: &RecordedRequest) -> bool {
     if let Some(said) = request.parameter("pretty").filter(|said| !said.is_empty()) {
         return ["1", "t", "T", "TRUE", "true", "True"].contains(&said.as_str());
     }
@@ -89,7 +90,7 @@ pub(super) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> 
     ["v2", "v2beta1"].into_iter().find(|known| *known == version)
 }
 
-/// Returns whether a client requests the OpenAPI v2 document in protobuf (with Gnostic's schema).
+/// Returns whether a client requests the `OpenAPI` v2 document in protobuf (with Gnostic's schema).
 pub(super) fn wants_gnostic(headers: &HeaderMap) -> bool {
     let prefix = "application/com.github.proto-openapi.spec.v2";
     offers(headers).first().is_some_and(|offer| offer.media_type.starts_with(prefix))
@@ -127,7 +128,7 @@ impl Accepted {
         let offers = offers(&request.headers);
         let offer = offers.iter().find(|offer| offer.is_json());
         let is_offered = offer.is_some_and(|offer| offer.parameter("pretty") == Some("1"));
-        let is_indented = is_offered || is_for_people(request);
+        let is_indented = is_offered || wants_indented(request);
         let encoding = if is_indented { Encoding::Indented } else { Encoding::Json };
         Self { form: Form::Full, encoding, of_list: false }
     }
@@ -185,7 +186,7 @@ impl<'a> Offer<'a> {
     }
 
     /// Returns the response form for this offer in an encoding, if the server supports it.
-    fn meet(&self, encoding: Encoding, endpoint: Endpoint) -> Option<Accepted> {
+    fn accepted(&self, encoding: Encoding, endpoint: Endpoint) -> Option<Accepted> {
         let takes_any = matches!(self.media_type, "*/*" | "application/*");
         let streams = match self.parameter("stream") {
             None | Some("") => true,

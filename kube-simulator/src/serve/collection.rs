@@ -16,7 +16,7 @@ use crate::watch::{self, Framing, Opening};
 use crate::writes::Guard;
 
 /// Returns whether a query requests a watch. The options have not been checked yet.
-pub(super) fn asks_to_watch(query: &str) -> bool {
+pub(super) fn is_watch_requested(query: &str) -> bool {
     ListOptions::parse(query).is_ok_and(|options| options.watch)
 }
 
@@ -75,7 +75,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
 fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
     call.check_options("CreateOptions")?;
     let body = call.object(&served.kind.kind)?;
-    let warnings = unknown_fields::judge(call, &served.kind, &body)?;
+    let warnings = unknown_fields::check(call, &served.kind, &body)?;
     let created = call.writer(served, namespace).create(body, Guard::Client)?;
     let response = respond::object(StatusCode::CREATED, created.object(), call.shape(served)?, false);
     Ok(unchecked::warn(response, warnings, &served.kind, created.object()))

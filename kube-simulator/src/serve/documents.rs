@@ -1,4 +1,4 @@
-//! Requests for discovery and OpenAPI documents, and for reviews of rights.
+//! Requests for discovery and `OpenAPI` documents, and for reviews of rights.
 
 use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
 use http::{Method, StatusCode};

@@ -59,7 +59,7 @@ impl Frames {
     }
 
     /// Returns whether the server needs more bytes from the client to continue.
-    pub(super) fn is_within(&self) -> bool {
+    pub(super) fn is_incomplete(&self) -> bool {
         let is_within_frame = self.header_length > 0 || (self.missing > 0 && !self.is_data);
         !self.has_settings || is_within_frame || self.is_block_open
     }

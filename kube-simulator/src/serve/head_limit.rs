@@ -87,13 +87,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadLimit<S> {
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         let arrived = &buffer.filled()[before..];
         if let Some(frames) = &mut self.frames {
-            let was_within = frames.is_within();
+            let was_incomplete = frames.is_incomplete();
             frames.take(arrived);
-            let is_within = frames.is_within();
-            if is_within && !was_within {
+            let is_incomplete = frames.is_incomplete();
+            if is_incomplete && !was_incomplete {
                 self.deadline.as_mut().reset(Instant::now() + HEAD_TIMEOUT);
             }
-            if is_within && read.is_pending() && self.deadline.as_mut().poll(context).is_ready() {
+            if is_incomplete && read.is_pending() && self.deadline.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut)));
             }
         } else if self.progress.is(READING) {

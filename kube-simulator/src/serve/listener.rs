@@ -1,5 +1,5 @@
 //! The socket side: accepts connections on a loopback port, with TLS if configured. It serves HTTP/1.1,
-//! HTTP/2, and watches over WebSockets.
+//! HTTP/2, and watches over a WebSocket.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -74,7 +74,7 @@ impl Port {
             };
             match connection {
                 Ok((stream, _)) => {
-                    self.tasks.spawn(self.clone().greet(stream));
+                    self.tasks.spawn(self.clone().serve_connection(stream));
                 }
                 // The process is out of file descriptors, or the client has disconnected. The next connection
                 // may succeed.
@@ -87,7 +87,7 @@ impl Port {
     }
 
     /// Serves a connection, once the protocol is negotiated.
-    async fn greet(self, stream: TcpStream) {
+    async fn serve_connection(self, stream: TcpStream) {
         // Watch events are small; Nagle's algorithm would delay them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "could not set TCP_NODELAY");

@@ -75,7 +75,7 @@ async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> 
 fn update(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
     call.check_options("UpdateOptions")?;
     let body = call.object(&target.served.kind.kind)?;
-    let warnings = unknown_fields::judge(call, &target.served.kind, &body)?;
+    let warnings = unknown_fields::check(call, &target.served.kind, &body)?;
     let outcome = target.writer(call).update(target.name, body, part)?;
     written(call, target, &outcome, warnings)
 }
@@ -84,7 +84,7 @@ fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, R
     let patch = checked_patch(call, target)?;
     let warnings = match &patch {
         Patch::Merge(Value::Object(body)) | Patch::Apply(body) => {
-            unknown_fields::judge(call, &target.served.kind, body)?
+            unknown_fields::check(call, &target.served.kind, body)?
         }
         _ => Vec::new(),
     };

@@ -61,7 +61,7 @@ pub(super) enum Subresource {
     Finalize,
 }
 
-/// A discovery, OpenAPI or similar document.
+/// A discovery, `OpenAPI` or similar document.
 #[derive(Clone, Debug)]
 pub(super) enum Document {
     Paths,
@@ -99,12 +99,12 @@ pub(super) fn route(server: &Server, path: &str) -> Route {
         ["apis", group, version, rest @ ..] => within(server, &format!("apis/{group}/{version}"), rest),
         _ => None,
     };
-    found.unwrap_or_else(|| nothing(server, &segments))
+    found.unwrap_or_else(|| unknown_path(server, &segments))
 }
 
 /// Distinguishes an unknown path in a built-in group from other unknown paths. Groups of custom resources
 /// count as the latter.
-fn nothing(server: &Server, segments: &[&str]) -> Route {
+fn unknown_path(server: &Server, segments: &[&str]) -> Route {
     let group = match segments {
         ["api", ..] => "",
         ["apis", group, ..] => group,

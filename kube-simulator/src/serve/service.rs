@@ -47,7 +47,7 @@ pub(super) struct OneByOne;
 /// A simulator's API as a [`tower::Service`], for clients in the same process.
 ///
 /// `kube::Client::new(simulator.service(), "default")` creates a client without a socket, which works with
-/// tokio's paused time. Call the service within a tokio runtime. It does not support WebSockets, because it
+/// tokio's paused time. Call the service within a tokio runtime. It does not support a WebSocket, because it
 /// has no connection to upgrade.
 #[derive(Clone, Debug)]
 pub struct Service {
@@ -98,7 +98,7 @@ where
     let (head, body) = request.into_parts();
     let route = route(&server, head.uri.path());
     let query = head.uri.query().unwrap_or_default().to_owned();
-    let watch = collection::asks_to_watch(&query);
+    let watch = collection::is_watch_requested(&query);
     let recorded = Arc::new(RecordedRequest {
         verb: route.verb(&head.method, watch),
         version: head.version,

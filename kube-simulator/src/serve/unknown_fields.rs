@@ -10,7 +10,7 @@ use crate::status::{self, Refusal};
 use crate::writes::Body;
 
 /// Returns the warnings about unknown fields, or an error if validation is strict.
-pub(super) fn judge(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
+pub(super) fn check(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
     let wanted = call.recorded.parameter("fieldValidation").unwrap_or_default();
     let strict = match wanted.as_str() {
         "Strict" => true,

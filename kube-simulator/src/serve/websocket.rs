@@ -82,7 +82,7 @@ impl Conversation {
                         return;
                     }
                 },
-                heard = socket.next() => match heard {
+                received = socket.next() => match received {
                     Some(Ok(message)) if !message.is_close() => Ok(()),
                     Some(Err(error)) => Err(error),
                     _ => return,

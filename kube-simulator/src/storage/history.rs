@@ -22,13 +22,13 @@ pub(crate) struct Event {
     pub(crate) is_corrupt: bool,
     /// The time of the write.
     pub(crate) written: Instant,
-    departed: OnceLock<Arc<Object>>,
+    as_deleted: OnceLock<Arc<Object>>,
 }
 
 impl Event {
     pub(crate) fn stored(object: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
         let written = Instant::now();
-        Self { object, previous, is_deletion: false, is_corrupt: false, written, departed: OnceLock::new() }
+        Self { object, previous, is_deletion: false, is_corrupt: false, written, as_deleted: OnceLock::new() }
     }
 
     pub(crate) fn deleted(last: Arc<Object>, previous: Option<Arc<Object>>) -> Self {
@@ -45,8 +45,8 @@ impl Event {
 
     /// Returns the previous version with this event's resource version. A watch whose selector matched only the
     /// previous version receives it as deleted. It is built once for all such watches.
-    pub(crate) fn departed(&self, kind: &ResourceKind) -> &Arc<Object> {
-        self.departed.get_or_init(|| {
+    pub(crate) fn as_deleted(&self, kind: &ResourceKind) -> &Arc<Object> {
+        self.as_deleted.get_or_init(|| {
             let before = self.previous.as_ref().unwrap_or(&self.object);
             Object::encode(kind, before.key.clone(), before.decode(), self.resource_version())
         })

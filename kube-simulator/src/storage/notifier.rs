@@ -28,7 +28,7 @@ impl Notifier {
         Listener(listener)
     }
 
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify_all(&self) {
         // Dropped listeners are removed here.
         self.0.lock().retain(|listener| {
             listener.upgrade().is_some_and(|listener| {
@@ -41,7 +41,7 @@ impl Notifier {
 
 impl Listener {
     /// Waits for a notification, unless one has arrived since the last wait.
-    pub(crate) async fn heard(&self) {
+    pub(crate) async fn notified(&self) {
         self.0.notified().await;
     }
 }
@@ -53,13 +53,13 @@ mod tests {
     use super::Notifier;
 
     #[test]
-    fn those_who_have_gone_are_forgotten_though_nothing_rings() {
-        let bell = Notifier::default();
-        let stays = bell.listen();
+    fn listen_removes_dropped_listeners() {
+        let notifier = Notifier::default();
+        let stays = notifier.listen();
         for _ in 0..1_000 {
-            drop(bell.listen());
+            drop(notifier.listen());
         }
-        assert!(bell.0.lock().len() < 10, "{bell:?}");
+        assert!(notifier.0.lock().len() < 10, "{notifier:?}");
         drop(stays);
     }
 }

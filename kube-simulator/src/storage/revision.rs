@@ -33,7 +33,7 @@ pub(crate) struct Revision {
 struct Stored {
     revision: AtomicU64,
     /// Notified when an API server reaches a later revision.
-    bell: Notifier,
+    notifier: Notifier,
     compaction: Mutex<Compaction>,
 }
 
@@ -54,7 +54,7 @@ impl Revision {
     /// Starts the counter and the compactions. A zero interval disables compactions.
     pub(crate) fn starting_at(revision: u64, compaction_interval: Duration) -> Self {
         let compaction = Mutex::new(Compaction::every(compaction_interval));
-        let stored = Stored { revision: AtomicU64::new(revision), bell: Notifier::default(), compaction };
+        let stored = Stored { revision: AtomicU64::new(revision), notifier: Notifier::default(), compaction };
         Self { stored: Arc::new(stored), lag: None, watch_cache: WatchCache::default() }
     }
 
@@ -101,7 +101,7 @@ impl Revision {
         let floor = self.current();
         if let Some(lag) = &self.lag {
             *lag.lock() = Lag { behind, floor };
-            self.stored.bell.ring();
+            self.stored.notifier.notify_all();
         }
     }
 
@@ -111,7 +111,7 @@ impl Revision {
         // Compactions that are due do not include this write.
         self.compacted();
         let taken = self.stored.revision.fetch_add(1, Ordering::SeqCst) + 1;
-        self.stored.bell.ring();
+        self.stored.notifier.notify_all();
         taken
     }
 
@@ -119,7 +119,7 @@ impl Revision {
     pub(crate) fn reset(&self, revision: u64) {
         self.stored.revision.store(revision, Ordering::SeqCst);
         self.stored.compaction.lock().begin_anew();
-        self.stored.bell.ring();
+        self.stored.notifier.notify_all();
     }
 
     /// Waits until the counter has reached `wanted`, and returns an error after 3 seconds.
@@ -128,10 +128,10 @@ impl Revision {
         if self.current() >= wanted {
             return Ok(());
         }
-        let progress = self.stored.bell.listen();
+        let progress = self.stored.notifier.listen();
         let reached = async {
             while self.current() < wanted {
-                progress.heard().await;
+                progress.notified().await;
             }
         };
         match tokio::time::timeout(PATIENCE, reached).await {
@@ -156,7 +156,7 @@ impl Revision {
     /// Returns a listener for progress of a server that can lag. The first server has none, because its tables notify
     /// about each write.
     pub(crate) fn progress(&self) -> Option<Listener> {
-        self.lag.is_some().then(|| self.stored.bell.listen())
+        self.lag.is_some().then(|| self.stored.notifier.listen())
     }
 }
 
@@ -167,14 +167,14 @@ mod tests {
     use super::{Duration, Notifier, Revision};
 
     #[tokio::test]
-    async fn whoever_need_not_wait_does_not_listen() {
+    async fn reach_of_a_past_revision_adds_no_listener() {
         let revision = Revision::starting_at(7, Duration::ZERO);
         revision.reach(7).await.unwrap();
-        assert_eq!(format!("{:?}", revision.stored.bell), format!("{:?}", Notifier::default()));
+        assert_eq!(format!("{:?}", revision.stored.notifier), format!("{:?}", Notifier::default()));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_hears_of_the_revision_or_is_refused_in_the_end() {
+    async fn reach_waits_for_the_revision_or_times_out() {
         let revision = Revision::starting_at(7, Duration::ZERO);
         let (reached, _) = tokio::join!(revision.reach(8), async { revision.advance() });
         assert!(reached.is_ok());

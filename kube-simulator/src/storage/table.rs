@@ -100,7 +100,7 @@ impl Table {
             let mut state = self.state.write();
             change(&mut Transaction::new(&self.kind, &self.revision, &mut state))
         };
-        self.changed.ring();
+        self.changed.notify_all();
         outcome
     }
 
@@ -122,7 +122,7 @@ impl Table {
                 state.note_all_owners();
             }
         }
-        self.changed.ring();
+        self.changed.notify_all();
     }
 
     /// Returns a copy of all objects by key.

@@ -145,7 +145,7 @@ fn too_old(table: &Table, version: u64, floor: u64) -> String {
 
 /// Returns the maximum number of events that a server buffers for one watch of a kind. The number is small if an
 /// index selects the watches for an event, and large if the watch bypasses such an index.
-fn most_piled_up(kind: &ResourceKind, filter: &Filter) -> usize {
+fn max_buffered(kind: &ResourceKind, filter: &Filter) -> usize {
     match kind.trigger_field() {
         None => 100,
         Some(field) if filter.names_one(kind, field) => 10,
@@ -163,7 +163,7 @@ impl Opening {
                 SlowWatchLimit { room: u64::MAX, is_timed: false }
             }
             SlowWatches::Timed => {
-                let channel = self.table.channel(most_piled_up(&self.table.kind, &self.filter));
+                let channel = self.table.channel(max_buffered(&self.table.kind, &self.filter));
                 // The real server has one channel before the encoder and one after it.
                 SlowWatchLimit { room: 2 * channel, is_timed: true }
             }

@@ -156,11 +156,11 @@ impl WatchStream {
         if self.framing.is_full(buffer) || self.ended.is_some() {
             return;
         }
-        self.drop_a_bookmark_without_room();
+        self.skip_bookmark_when_full();
         // Checked first, so that writes before the cancellation are among the pulled events.
         let gone = self.gone.is_cancelled();
         self.fill_events(buffer);
-        self.look_at_the_clock(buffer);
+        self.check_deadlines(buffer);
         if gone && self.pending.is_empty() && self.ended.is_none() {
             self.ended = Some(Ending::Close);
         }
@@ -227,7 +227,7 @@ impl WatchStream {
 
     /// Skips a bookmark that became due while the buffer of this watch was full. A real server waits to deliver
     /// events, but not bookmarks.
-    fn drop_a_bookmark_without_room(&mut self) {
+    fn skip_bookmark_when_full(&mut self) {
         let due = self.bookmarks.as_ref().map(|bookmarks| bookmarks.next);
         if due.is_none_or(|due| due > Instant::now() || self.has_room_at(due)) {
             return;
@@ -279,7 +279,7 @@ impl WatchStream {
             (false, true) => Some(("ADDED", &event.object)),
             (true, true) => Some(("MODIFIED", &event.object)),
             (true, false) if event.is_deletion => Some(("DELETED", &event.object)),
-            (true, false) => Some(("DELETED", event.departed(&self.table.kind))),
+            (true, false) => Some(("DELETED", event.as_deleted(&self.table.kind))),
         }
     }
 
@@ -316,7 +316,7 @@ impl WatchStream {
         self.ended = injection.ending;
     }
 
-    fn look_at_the_clock(&mut self, buffer: &mut BytesMut) {
+    fn check_deadlines(&mut self, buffer: &mut BytesMut) {
         if self.ended.is_some() {
             return;
         }
@@ -348,7 +348,7 @@ impl WatchStream {
         // Polled in order, so that runs are reproducible.
         tokio::select! {
             biased;
-            () = self.changes.heard() => {}
+            () = self.changes.notified() => {}
             Some(order) = self.orders.recv() => self.execute(order),
             () = progress(self.progress.as_ref()) => {}
             () = self.stop.cancelled() => self.ended = Some(Ending::Close),
@@ -362,7 +362,7 @@ impl WatchStream {
 /// Waits for progress of a lagging server. For other servers, never returns.
 async fn progress(progress: Option<&Listener>) {
     match progress {
-        Some(progress) => progress.heard().await,
+        Some(progress) => progress.notified().await,
         None => std::future::pending().await,
     }
 }

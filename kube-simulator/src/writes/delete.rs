@@ -175,7 +175,7 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
         hold(kind, &mut body, options);
         let waits = ending.waits || !finalizers(&body).is_empty() || waits_for_content(writer, &body);
         let dry_run = writer.options.dry_run;
-        if waits || ending.is_told {
+        if waits || ending.marks_first {
             mark(kind, &mut body, &ending);
         }
         let is_changed = body != old.decode();
@@ -185,12 +185,12 @@ pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -
                 Ok(Outcome::Stored(Object::encode(kind, key.clone(), body, old.resource_version)))
             }
             (true, false) => Ok(Outcome::Stored(transaction.put(&key, body))),
-            (false, true) if ending.is_told => {
+            (false, true) if ending.marks_first => {
                 Ok(Outcome::Removed(Object::encode(kind, key.clone(), body, old.resource_version)))
             }
             (false, true) => Ok(Outcome::Removed(old)),
             (false, false) => {
-                if ending.is_told && is_changed {
+                if ending.marks_first && is_changed {
                     transaction.put(&key, body.clone());
                 }
                 Ok(Outcome::Removed(transaction.remove(&key, body)))
@@ -239,7 +239,7 @@ struct Ending {
     /// Whether another component must end the object.
     waits: bool,
     /// Whether the object is marked before it is removed, even if it is removed at once.
-    is_told: bool,
+    marks_first: bool,
 }
 
 impl Ending {
@@ -249,8 +249,8 @@ impl Ending {
         let wanted = options.grace_period_seconds.map(positive);
         let Some(marked) = metadata_str(body, "deletionTimestamp") else {
             let seconds = grace(writer, body, wanted);
-            let is_told = ends_gracefully(writer);
-            return Some(Self { at: Some(later(now, seconds)), seconds, waits: seconds > 0, is_told });
+            let marks_first = ends_gracefully(writer);
+            return Some(Self { at: Some(later(now, seconds)), seconds, waits: seconds > 0, marks_first });
         };
         let end: Timestamp = marked.parse().unwrap_or(now);
         let running = body
@@ -258,13 +258,18 @@ impl Ending {
             .and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64())
             .unwrap_or(0);
         if running == 0 {
-            return Some(Self { at: (end > now).then_some(now), seconds: 0, waits: false, is_told: false });
+            return Some(Self {
+                at: (end > now).then_some(now),
+                seconds: 0,
+                waits: false,
+                marks_first: false,
+            });
         }
         let wanted = wanted.filter(|seconds| *seconds < running)?;
         let earlier = later(end, wanted.saturating_sub(running));
         // If the time has already passed, at most one second is left, so that a kubelet still sees the deletion.
         let seconds = if earlier < now { wanted.min(1) } else { wanted };
-        Some(Self { at: Some(earlier.max(now)), seconds, waits: wanted > 0, is_told: true })
+        Some(Self { at: Some(earlier.max(now)), seconds, waits: wanted > 0, marks_first: true })
     }
 }
 

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_take_the_order_that_the_patch_gives_them() {
+    fn set_element_order_sorts_the_named_elements() {
         let before = json!({ "containers": [{ "name": "a" }, { "name": "x" }, { "name": "b" }] });
         let patch = json!({ "$setElementOrder/containers": [{ "name": "b" }, { "name": "a" }] });
         let after = json!({ "containers": [{ "name": "b" }, { "name": "x" }, { "name": "a" }] });

@@ -57,7 +57,7 @@ async fn custom_resources_take_no_strategic_patches() {
 }
 
 #[tokio::test]
-async fn applying_creates_what_is_not_there_and_merges_into_what_is() {
+async fn apply_creates_missing_objects_and_merges_existing_ones() {
     let simulator = simulator().await;
     let (code, created) =
         apply(&simulator, "one", &deployment(&json!([{ "name": "main", "image": "1" }]))).await;
@@ -75,7 +75,7 @@ async fn applying_creates_what_is_not_there_and_merges_into_what_is() {
 }
 
 #[tokio::test]
-async fn applying_the_same_again_is_no_write() {
+async fn repeated_apply_is_no_write() {
     let simulator = simulator().await;
     let object = deployment(&json!([{ "name": "main", "image": "1" }]));
     let (_, first) = apply(&simulator, "one", &object).await;
@@ -93,7 +93,7 @@ async fn fields_no_longer_applied_are_removed_unless_owned() {
 }
 
 #[tokio::test]
-async fn somebody_elses_field_is_a_conflict_unless_taken_by_force() {
+async fn apply_of_another_managers_field_needs_force() {
     let simulator = simulator().await;
     let path = format!("{DEPLOYMENTS}?fieldManager=creator");
     call(&simulator, Method::POST, &path, &deployment(&json!([{ "name": "main", "image": "1" }]))).await;
@@ -116,7 +116,7 @@ async fn somebody_elses_field_is_a_conflict_unless_taken_by_force() {
 }
 
 #[tokio::test]
-async fn updates_take_over_what_they_change() {
+async fn updates_take_ownership_of_changed_fields() {
     let simulator = simulator().await;
     apply(&simulator, "one", &deployment(&json!([{ "name": "main", "image": "1", "tty": true }]))).await;
     let change =
@@ -142,7 +142,7 @@ async fn applying_needs_a_manager_and_no_managed_fields() {
 }
 
 #[tokio::test]
-async fn an_empty_entry_has_the_managers_forgotten() {
+async fn empty_managed_fields_entry_removes_all_managers() {
     let simulator = simulator().await;
     apply(&simulator, "one", &deployment(&json!([]))).await;
     let path = format!("{DEPLOYMENTS}/web");
@@ -168,7 +168,7 @@ async fn a_schema_says_which_lists_have_keys() {
 }
 
 #[tokio::test]
-async fn status_is_applied_apart() {
+async fn status_is_applied_separately() {
     let simulator = simulator().await;
     apply(&simulator, "one", &deployment(&json!([]))).await;
     let status = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "status": { "replicas": 3 } });

@@ -36,7 +36,7 @@ async fn left(simulator: &Simulator) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn who_owns_itself_and_is_to_go_after_its_own_stays() {
+async fn self_owned_object_in_foreground_deletion_stays() {
     let simulator = simulator().await;
     let uid = owned(&simulator, "self", &[], true).await;
     let reference = json!({
@@ -49,7 +49,7 @@ async fn who_owns_itself_and_is_to_go_after_its_own_stays() {
 }
 
 #[tokio::test]
-async fn an_owner_goes_after_however_many_it_has_owned() {
+async fn foreground_owner_is_deleted_after_all_dependants() {
     let simulator = simulator().await;
     let parent = owned(&simulator, "parent", &[], true).await;
     for number in 0..2_000 {
@@ -67,7 +67,7 @@ async fn an_owner_goes_after_however_many_it_has_owned() {
 }
 
 #[tokio::test]
-async fn without_controllers_nothing_follows_a_delete() {
+async fn without_controllers_a_delete_does_not_cascade() {
     let simulator = Simulator::builder().built_in_kinds().without_controllers().start().await.unwrap();
     let parent = owned(&simulator, "parent", &[], true).await;
     owned(&simulator, "child", &[("parent", &parent)], true).await;
@@ -121,7 +121,7 @@ async fn without_controllers_a_namespace_keeps_its_finalizer() {
 }
 
 #[tokio::test]
-async fn a_namespace_waits_for_the_finalizers_of_others_in_its_spec() {
+async fn namespace_waits_for_other_spec_finalizers() {
     let simulator = simulator().await;
     let namespace = json!({ "metadata": { "name": "a" }, "spec": { "finalizers": ["example.com/bills"] } });
     let (_, created) = call(&simulator, Method::POST, "/api/v1/namespaces", &namespace).await;
@@ -140,7 +140,7 @@ async fn a_namespace_waits_for_the_finalizers_of_others_in_its_spec() {
 }
 
 #[tokio::test]
-async fn a_namespace_takes_its_content_along_and_goes_last() {
+async fn namespace_is_deleted_after_its_content() {
     let simulator = simulator().await;
     simulator
         .create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a" } }))
@@ -182,7 +182,7 @@ async fn where_namespaces_are_required_they_must_exist() {
 }
 
 #[tokio::test]
-async fn pods_wait_for_their_kubelet_if_the_builder_says_so() {
+async fn pods_wait_for_their_kubelet_if_configured() {
     let simulator = Simulator::builder().built_in_kinds().graceful_pod_deletion().start().await.unwrap();
     simulator.create(&pod("web", "n1", "web")).unwrap();
     let path = "/api/v1/namespaces/default/pods/web";

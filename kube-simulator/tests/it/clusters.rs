@@ -16,7 +16,7 @@ async fn populated(spec: &ClusterSpec) -> (Simulator, kube_simulator::Cluster) {
 }
 
 #[tokio::test]
-async fn a_cluster_has_the_size_that_was_asked_for_and_decodes() {
+async fn cluster_has_the_requested_size_and_decodes() {
     let spec = ClusterSpec { nodes: 5, pods: 60, namespaces: 20, seed: 7 };
     let (simulator, cluster) = populated(&spec).await;
     let nodes = simulator.list_all::<Node>().unwrap();
@@ -32,7 +32,7 @@ async fn a_cluster_has_the_size_that_was_asked_for_and_decodes() {
 }
 
 #[tokio::test]
-async fn pods_have_the_weight_of_real_ones_half_of_it_managed_fields() {
+async fn pods_have_realistic_size_half_of_it_managed_fields() {
     let (simulator, _) = populated(&ClusterSpec::default()).await;
     for pod in simulator.objects_of::<Pod>().unwrap().list() {
         let all = pod.json().len();
@@ -55,7 +55,7 @@ async fn pods_are_owned_by_objects_that_exist() {
 }
 
 #[tokio::test]
-async fn the_same_seed_gives_the_same_bytes_also_after_churn() {
+async fn same_seed_gives_same_bytes_even_after_churn() {
     let mut contents = Vec::new();
     for seed in [1, 1, 2] {
         let (simulator, cluster) = populated(&ClusterSpec { seed, pods: 30, ..ClusterSpec::default() }).await;

@@ -63,7 +63,7 @@ async fn deleted_corrupt_event_ends_its_watches_with_an_error() {
 }
 
 #[tokio::test]
-async fn a_watch_cache_begins_anew_where_a_corrupt_object_is_deleted() {
+async fn watch_cache_relists_at_deletion_of_corrupt_object() {
     let simulator = simulator().await;
     let from = simulator.create(&config_map("a", "bad")).unwrap().resource_version();
     let mut open = watch(&simulator, MAPS, &format!("resourceVersion={from}")).await;

@@ -109,7 +109,7 @@ async fn post(simulator: &Simulator, object: &Value) -> (StatusCode, Value) {
 }
 
 #[tokio::test]
-async fn a_definition_is_established_and_what_it_defines_is_served() {
+async fn definition_is_established_and_its_resource_served() {
     let simulator = crate::support::simulator().await;
     let missing = http::Request::get(CRON_TABS).body(Default::default()).unwrap();
     assert_eq!(crate::support::send(&simulator, missing).await.status(), StatusCode::NOT_FOUND);
@@ -124,7 +124,7 @@ async fn a_definition_is_established_and_what_it_defines_is_served() {
 }
 
 #[tokio::test]
-async fn a_definition_that_no_server_accepts_is_refused() {
+async fn invalid_definition_is_refused() {
     let simulator = crate::support::simulator().await;
     let mut misnamed = cron_tabs();
     misnamed["metadata"]["name"] = "tabs.stable.example.com".into();
@@ -179,7 +179,7 @@ async fn schema_violations_are_all_reported() {
 }
 
 #[tokio::test]
-async fn unknown_fields_are_told_of_as_the_client_wishes() {
+async fn unknown_fields_are_reported_per_field_validation() {
     let simulator = simulator().await;
     let mut tab = cron_tab("one");
     tab["spec"]["unknown"] = 1.into();
@@ -194,7 +194,7 @@ async fn unknown_fields_are_told_of_as_the_client_wishes() {
 }
 
 #[tokio::test]
-async fn all_versions_show_the_same_objects_each_in_its_own_words() {
+async fn all_versions_serve_the_same_objects() {
     let simulator = simulator().await;
     let beta = "/apis/stable.example.com/v1beta1/namespaces/a/crontabs";
     let mut watch = Lines::open(&simulator, &format!("{beta}?watch=true&resourceVersion=0")).await;
@@ -216,7 +216,7 @@ async fn all_versions_show_the_same_objects_each_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn fields_that_a_definition_names_can_be_selected() {
+async fn selectable_fields_of_a_definition_can_be_selected() {
     let simulator = simulator().await;
     post(&simulator, &cron_tab("one")).await;
     let mut other = cron_tab("two");
@@ -243,7 +243,7 @@ async fn deleted_definition_deletes_objects_and_ends_watches() {
 }
 
 #[tokio::test]
-async fn a_definition_waits_for_objects_that_are_held_back() {
+async fn deleted_definition_waits_for_objects_with_finalizers() {
     let simulator = simulator().await;
     let mut held = cron_tab("held");
     held["metadata"]["finalizers"] = json!(["example.com/wait"]);
@@ -303,7 +303,7 @@ async fn warnings(simulator: &Simulator, path: &str, object: &Value) -> Vec<Stri
 }
 
 #[tokio::test]
-async fn unchecked_rules_of_a_schema_are_warned_of() {
+async fn unchecked_schema_rules_give_warnings() {
     let simulator = crate::support::simulator().await;
     let mut definition = cron_tabs();
     let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
@@ -334,13 +334,13 @@ async fn unchecked_rules_of_a_schema_are_warned_of() {
 }
 
 #[tokio::test]
-async fn checked_schema_brings_no_warnings() {
+async fn checked_schema_gives_no_warnings() {
     let simulator = simulator().await;
     assert!(warnings(&simulator, CRON_TABS, &cron_tab("one")).await.is_empty());
 }
 
 #[tokio::test]
-async fn workload_that_a_real_server_refuses_is_warned_of() {
+async fn invalid_workload_gives_a_warning() {
     let simulator = crate::support::simulator().await;
     let labels = json!({ "app": "web" });
     let template =

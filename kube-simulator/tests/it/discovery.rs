@@ -20,7 +20,7 @@ fn named<'l>(list: &'l Value, field: &str, name: &str) -> &'l Value {
 }
 
 #[tokio::test]
-async fn groups_and_resources_are_listed_document_by_document() {
+async fn separate_documents_list_groups_and_resources() {
     let simulator = simulator().await;
     assert_eq!(get(&simulator, "/api").await.1["versions"], json!(["v1"]));
     let (_, groups) = get(&simulator, "/apis").await;
@@ -44,7 +44,7 @@ async fn groups_and_resources_are_listed_document_by_document() {
 }
 
 #[tokio::test]
-async fn all_of_discovery_comes_at_once_for_those_who_take_it() {
+async fn aggregated_discovery_is_served_on_request() {
     let simulator = simulator().await;
     let wanted = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
         application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
@@ -97,7 +97,7 @@ async fn discovery_follows_the_definitions() {
 }
 
 #[tokio::test]
-async fn openapi_says_what_kubectl_looks_for() {
+async fn openapi_contains_what_kubectl_needs() {
     let simulator = simulator().await;
     define(&simulator, &cron_tabs()).await;
     let (_, index) = get(&simulator, "/openapi/v3").await;
@@ -121,7 +121,7 @@ async fn openapi_says_what_kubectl_looks_for() {
 }
 
 #[tokio::test]
-async fn everyone_may_do_everything() {
+async fn reviews_allow_every_action() {
     let simulator = simulator().await;
     let review = json!({ "spec": { "resourceAttributes": { "verb": "create", "resource": "pods" } } });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";

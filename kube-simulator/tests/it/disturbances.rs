@@ -25,7 +25,7 @@ async fn whole_list(simulator: &Simulator) -> Bytes {
 }
 
 #[tokio::test]
-async fn a_list_can_be_closed_and_broken_off_at_any_byte() {
+async fn list_body_can_end_or_break_off_at_any_byte() {
     let simulator = simulator().await;
     simulator.create(&config_map("a", "one")).unwrap();
     let whole = whole_list(&simulator).await;
@@ -133,7 +133,7 @@ async fn stalled_request_takes_effect_on_release() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stalled_watch_goes_on_without_loss_once_it_is_released() {
+async fn released_stalled_watch_continues_without_loss() {
     let simulator = simulator().await;
     simulator.create(&config_map("a", "one")).unwrap();
     let gate = Gate::new();
@@ -148,7 +148,7 @@ async fn a_stalled_watch_goes_on_without_loss_once_it_is_released() {
 }
 
 #[tokio::test]
-async fn a_stopping_simulator_waits_for_no_gate() {
+async fn stopping_simulator_ignores_gates() {
     let simulator = simulator().await;
     let service = simulator.service();
     simulator.fail_next(1, any(), Fault::stall(&Gate::new()));
@@ -162,7 +162,7 @@ async fn a_stopping_simulator_waits_for_no_gate() {
 }
 
 #[tokio::test]
-async fn open_watches_can_be_told_410_at_once() {
+async fn expired_error_can_be_sent_to_all_open_watches() {
     let simulator = simulator().await;
     let mut watch = Lines::open(&simulator, WATCH).await;
     assert_eq!(simulator.inject(&RequestFilter::verb(Verb::Watch), &WatchInjection::expired()), 1);
@@ -173,7 +173,7 @@ async fn open_watches_can_be_told_410_at_once() {
 }
 
 #[tokio::test]
-async fn a_token_that_has_expired_is_refused_until_it_is_taken_again() {
+async fn expired_token_is_refused_until_accepted_again() {
     let simulator = simulator().await;
     simulator.require_token("right");
     let mut config = simulator.kube_config();
@@ -199,7 +199,7 @@ async fn a_token_that_has_expired_is_refused_until_it_is_taken_again() {
 }
 
 #[tokio::test]
-async fn a_slow_reader_over_the_socket_is_cut_off_without_a_word() {
+async fn slow_socket_reader_is_disconnected_without_error() {
     let simulator = Simulator::builder().built_in_kinds().watch_buffer(5).start().await.unwrap();
     let maps: Api<ConfigMap> = Api::all(simulator.client().unwrap());
     let events = maps.watch(&WatchParams::default(), "1000").await.unwrap();

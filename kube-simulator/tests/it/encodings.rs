@@ -157,7 +157,7 @@ async fn a_streaming_list_is_compressed_in_protobuf_too() {
 }
 
 #[tokio::test]
-async fn what_go_could_not_have_stored_is_left_out_of_protobuf() {
+async fn invalid_values_are_omitted_from_protobuf() {
     let simulator = simulator().await;
     let mut odd = config_map("a", "odd");
     odd["data"] = json!({ "number": 7 });
@@ -173,7 +173,7 @@ async fn what_go_could_not_have_stored_is_left_out_of_protobuf() {
 }
 
 #[tokio::test]
-async fn a_kind_without_message_is_there_in_json() {
+async fn kind_without_message_is_served_in_json() {
     let kind = ResourceKind::cluster_scoped(
         "certificates.k8s.io",
         "v1",

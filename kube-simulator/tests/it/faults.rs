@@ -30,7 +30,7 @@ async fn prepared_responses_are_used_up_in_order() {
 }
 
 #[tokio::test]
-async fn injected_bytes_come_behind_the_events_so_far() {
+async fn injected_bytes_follow_the_events_so_far() {
     let simulator = simulator().await;
     let mut watch = Lines::open(&simulator, WATCH).await;
     simulator.create(&config_map("a", "one")).unwrap();

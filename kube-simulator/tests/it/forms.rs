@@ -27,7 +27,7 @@ fn columns(table: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_list_can_be_had_as_a_table() {
+async fn list_is_served_as_a_table() {
     let simulator = simulator().await;
     simulator.create(&pod("web", "n1", "web")).unwrap();
     let pods = table(&simulator, "/api/v1/namespaces/default/pods").await;
@@ -44,7 +44,7 @@ async fn a_list_can_be_had_as_a_table() {
 }
 
 #[tokio::test]
-async fn rows_carry_as_much_of_their_object_as_the_client_wants() {
+async fn include_object_controls_the_content_of_table_rows() {
     let simulator = simulator().await;
     simulator.create(&pod("web", "n1", "web")).unwrap();
     let path = "/api/v1/pods?includeObject=";
@@ -57,7 +57,7 @@ async fn rows_carry_as_much_of_their_object_as_the_client_wants() {
 }
 
 #[tokio::test]
-async fn a_definition_says_what_its_tables_show() {
+async fn printer_columns_of_a_definition_define_its_table() {
     let simulator = simulator().await;
     define(&simulator, &cron_tabs()).await;
     let path = "/apis/stable.example.com/v1/namespaces/a/crontabs";
@@ -95,7 +95,7 @@ async fn a_single_object_can_be_a_table_or_metadata() {
 }
 
 #[tokio::test]
-async fn forms_that_there_are_not_are_not_acceptable() {
+async fn unknown_forms_are_not_acceptable() {
     let simulator = simulator().await;
     for accept in [
         "text/html",
@@ -108,7 +108,7 @@ async fn forms_that_there_are_not_are_not_acceptable() {
 }
 
 #[tokio::test]
-async fn large_lists_are_compressed_for_those_who_take_it() {
+async fn large_lists_are_compressed_on_request() {
     let simulator = simulator().await;
     for n in 0..400 {
         let mut map = config_map("a", &format!("map-{n}"));

@@ -46,7 +46,7 @@ async fn list_exactly(simulator: &Simulator, path: &str, version: u64) -> (Statu
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_forgotten_that_is_not_old() {
+async fn recent_events_are_kept() {
     let simulator = start(|builder| builder);
     let before = simulator.resource_version();
     write(&simulator, 5_000);
@@ -69,7 +69,7 @@ async fn events_of_75_seconds_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_old_is_forgotten_when_there_is_no_room() {
+async fn old_events_are_dropped_when_the_window_is_full() {
     let simulator = start(|builder| builder);
     let before = simulator.resource_version();
     let (first, _) = write(&simulator, 150);
@@ -124,7 +124,7 @@ async fn storage_is_compacted_every_five_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_not_to_compact_forgets_nothing() {
+async fn without_compaction_all_history_is_kept() {
     let simulator = start(|builder| builder.compaction_interval(Duration::ZERO));
     let before = simulator.resource_version();
     write(&simulator, 1);
@@ -174,7 +174,7 @@ async fn watch_with_full_channels_is_closed_after_100_ms() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_patience_with_slow_watches_is_used_up_and_grows_again() {
+async fn slow_watch_budget_is_spent_and_refilled() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     let mut first = behind(&simulator, 21).await;
     advance(Duration::from_millis(60)).await;
@@ -236,7 +236,7 @@ async fn bookmarks_come_about_every_minute_and_not_all_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_for_which_a_watch_has_no_room_is_dropped() {
+async fn bookmark_is_dropped_while_the_channels_are_full() {
     // The buffer has room for 20 events.
     for (events, is_dropped) in [(19, false), (20, true)] {
         let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
@@ -330,7 +330,7 @@ async fn unsent_events_do_not_delay_bookmarks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_events_is_waited_for_however_slow_it_is() {
+async fn slow_watch_of_events_is_not_ended() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     let now = simulator.resource_version();
     let events = "/api/v1/namespaces/a/events";
@@ -347,7 +347,7 @@ async fn a_watch_of_events_is_waited_for_however_slow_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_memory_that_is_filled_anew_is_as_large_as_it_was() {
+async fn refilled_watch_cache_keeps_its_capacity() {
     let simulator = start(|builder| builder);
     write(&simulator, 150);
     simulator.create(&config_map("a", "unreadable")).unwrap();
@@ -370,7 +370,7 @@ async fn at_most_102_400_events_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_that_are_slow_together_are_waited_for_together() {
+async fn simultaneous_slow_watches_spend_the_budget_once() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     advance(Duration::from_secs(10)).await;
     let now = simulator.resource_version();
@@ -387,7 +387,7 @@ async fn watches_that_are_slow_together_are_waited_for_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_watch_is_not_sent_does_not_fill_its_channels() {
+async fn unsent_events_do_not_fill_the_channels() {
     let simulator = start(SimulatorBuilder::close_slow_watches_in_time);
     advance(Duration::from_secs(10)).await;
     let now = simulator.resource_version();
@@ -411,7 +411,7 @@ async fn extreme_limits_and_intervals_are_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_memory_keeps_what_newer_events_would_drive_out_of_it() {
+async fn lagging_cache_keeps_events_that_newer_ones_displace() {
     let simulator = start(|builder| builder);
     let replica = simulator.lagging_replica();
     replica.hold();

@@ -49,15 +49,15 @@ impl Connection {
     }
 
     /// Waits until the connection accepts no more requests.
-    async fn is_left(&mut self) {
+    async fn until_refusing(&mut self) {
         while self.sender.clone().ready().await.is_ok() {
             tokio::task::yield_now().await;
         }
     }
 
     /// Waits until the connection accepts no more requests and has ended cleanly.
-    async fn has_ended(mut self) {
-        self.is_left().await;
+    async fn until_ended(mut self) {
+        self.until_refusing().await;
         drop(self.sender);
         self.ended.await.unwrap().unwrap();
     }
@@ -100,7 +100,7 @@ async fn a_stopping_simulator_ends_connections_of_http_2() {
     let mut watch = connection.get(WATCH).await.into_body();
     simulator.shutdown().await;
     assert_eq!(next_name(&mut watch).await, None);
-    connection.has_ended().await;
+    connection.until_ended().await;
 }
 
 #[tokio::test]
@@ -108,17 +108,17 @@ async fn goaway_keeps_watches_and_refuses_new_requests() {
     let simulator = Simulator::builder().built_in_kinds().goaway_chance(1.0).start().await.unwrap();
     let mut connection = Connection::open(&simulator).await;
     let mut watch = connection.get(WATCH).await.into_body();
-    connection.is_left().await;
+    connection.until_refusing().await;
     assert!(!connection.ended.is_finished(), "the watch is under way");
     let mut other = Connection::open(&simulator).await;
     let created = other.send(Method::POST, MAPS, &config_map("a", "one")).await.unwrap();
     assert_eq!(created.status(), StatusCode::CREATED);
     drop(created);
-    other.has_ended().await;
+    other.until_ended().await;
     assert_eq!(next_name(&mut watch).await.unwrap(), "one");
     simulator.close_watches();
     assert_eq!(next_name(&mut watch).await, None);
-    connection.has_ended().await;
+    connection.until_ended().await;
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn random_goaway_needs_the_builder_and_http_2() {
 }
 
 #[tokio::test]
-async fn a_goaway_comes_about_as_often_as_the_chance_says() {
+async fn goaway_frequency_matches_the_configured_chance() {
     let simulator = Simulator::builder().built_in_kinds().goaway_chance(0.25).start().await.unwrap();
     let mut connections = 0;
     let mut connection = Connection::open(&simulator).await;
@@ -155,7 +155,7 @@ async fn a_goaway_comes_about_as_often_as_the_chance_says() {
 }
 
 #[tokio::test]
-async fn a_hundred_requests_at_a_time_go_over_one_connection() {
+async fn one_connection_serves_a_hundred_concurrent_requests() {
     let simulator = simulator().await;
     let mut connection = Connection::open(&simulator).await;
     // After the first response, the server's settings have arrived.
@@ -176,9 +176,9 @@ async fn draining_ends_connections_after_running_requests() {
     assert!(older.read(&mut [0; 512]).await.unwrap() > 0);
 
     simulator.drain_connections();
-    idle.has_ended().await;
+    idle.until_ended().await;
     assert_eq!(older.read(&mut [0; 512]).await.unwrap(), 0);
-    busy.is_left().await;
+    busy.until_refusing().await;
     simulator.create(&config_map("a", "one")).unwrap();
     assert_eq!(next_name(&mut watch).await.unwrap(), "one");
     simulator.wait_for_watches(&RequestFilter::any(), 1).await;
@@ -197,7 +197,7 @@ async fn http_2_shutdown_sends_goaway_without_header() {
     assert!(response.headers().contains_key("retry-after"));
     assert!(!response.headers().contains_key("connection"));
     drop(response);
-    connection.has_ended().await;
+    connection.until_ended().await;
 }
 
 #[tokio::test]
@@ -206,10 +206,10 @@ async fn draining_server_sends_goaway_before_requests() {
     let mut connection = Connection::open(&simulator).await;
     let mut watch = connection.get(WATCH).await.into_body();
     simulator.begin_shutdown(ShutdownAnswer::ServiceUnavailable);
-    connection.is_left().await;
+    connection.until_refusing().await;
     simulator.create(&config_map("a", "one")).unwrap();
     assert_eq!(next_name(&mut watch).await.unwrap(), "one", "what is under way goes on");
     simulator.restart();
     assert_eq!(next_name(&mut watch).await, None);
-    connection.has_ended().await;
+    connection.until_ended().await;
 }

@@ -34,7 +34,7 @@ async fn post(simulator: &Simulator, path: &str, media_type: &str, body: String)
 }
 
 #[tokio::test]
-async fn json_patch_that_doubles_itself_is_refused() {
+async fn json_patch_with_exponential_growth_is_refused() {
     let simulator = with_a_map();
     // Twenty-eight copies multiply the data by 256 million, in a patch of two kilobytes.
     let copies = (0..28).map(|at| json!({ "op": "copy", "from": "/data", "path": format!("/data/x{at}") }));

@@ -118,7 +118,7 @@ async fn limit_is_ignored_for_any_and_exact_lists_show_the_past() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_version_from_the_future_times_out_with_a_cause() {
+async fn future_resource_version_times_out_with_a_cause() {
     let simulator = simulator().await;
     let started = tokio::time::Instant::now();
     let request =
@@ -133,7 +133,7 @@ async fn a_resource_version_from_the_future_times_out_with_a_cause() {
 }
 
 #[tokio::test]
-async fn a_list_waits_for_a_resource_version_that_is_about_to_come() {
+async fn list_waits_for_a_version_that_is_reached_soon() {
     let simulator = simulator().await;
     let next = simulator.resource_version() + 1;
     let path = format!("{MAPS}?resourceVersion={next}");
@@ -167,7 +167,7 @@ async fn invalid_options_are_refused() {
 }
 
 #[tokio::test]
-async fn selectors_pick_pods_by_label_and_field() {
+async fn selectors_select_pods_by_label_and_field() {
     let simulator = simulator().await;
     for (name, node, app) in [("a", "n1", "web"), ("b", "n2", "web"), ("c", "n1", "db")] {
         simulator.create(&pod(name, node, app)).unwrap();
@@ -180,7 +180,7 @@ async fn selectors_pick_pods_by_label_and_field() {
 }
 
 #[tokio::test]
-async fn metadata_alone_for_those_who_ask() {
+async fn metadata_only_list_is_served_on_request() {
     let simulator = simulator().await;
     simulator.create(&pod("a", "n1", "web")).unwrap();
     let pods: Api<Pod> = Api::default_namespaced(simulator.client().unwrap());
@@ -200,7 +200,7 @@ async fn metadata_alone_for_those_who_ask() {
 }
 
 #[tokio::test]
-async fn long_lists_come_in_pieces_and_whole() {
+async fn long_lists_are_sent_in_pieces_and_complete() {
     let simulator = simulator().await;
     let maps = simulator.objects_of::<ConfigMap>().unwrap();
     for index in 0..300 {

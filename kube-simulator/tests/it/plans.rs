@@ -23,7 +23,7 @@ fn same_seed_makes_the_same_plan() {
 }
 
 #[test]
-fn plans_hold_everything_that_they_may_and_end_in_time() {
+fn plans_contain_all_fault_kinds_and_end_in_time() {
     let options = FaultPlanOptions::default();
     let mut seen = HashSet::new();
     for seed in 0..50 {
@@ -41,7 +41,7 @@ fn plans_hold_everything_that_they_may_and_end_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_trouble_of_a_plan_happens_and_is_over_when_it_is() {
+async fn every_planned_fault_starts_and_ends_as_planned() {
     let whole_year = FaultPlanOptions {
         troubles: [FaultPlanOptions::default().troubles, vec![Trouble::UndoWrites]].concat(),
         count: 200,
@@ -90,7 +90,7 @@ async fn planned_refusals_have_code_and_retry_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_that_is_dropped_leaves_no_trouble_behind() {
+async fn dropped_plan_ends_its_faults() {
     let only_refusals = FaultPlanOptions {
         troubles: vec![Trouble::Respond { code: 500, retry_after: 0 }, Trouble::ExpireTokens],
         ..FaultPlanOptions::default()
@@ -109,7 +109,7 @@ async fn a_plan_that_is_dropped_leaves_no_trouble_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn trouble_that_undoes_writes_takes_them_back_when_it_ends() {
+async fn restore_fault_undoes_writes_when_it_ends() {
     let undo =
         FaultPlanOptions { troubles: vec![Trouble::UndoWrites], count: 1, ..FaultPlanOptions::default() };
     let simulator = Simulator::builder().built_in_kinds().start_in_process();

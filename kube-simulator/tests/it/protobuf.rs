@@ -67,7 +67,7 @@ async fn built_in_kinds_are_understood_in_protobuf() {
 }
 
 #[tokio::test]
-async fn times_and_pointers_to_nothing_are_read_as_go_means_them() {
+async fn protobuf_times_and_absent_pointers_are_read_like_go() {
     let simulator = simulator().await;
     let renewed = bytes(4, &[number(1, 5), vec![2 << 3, 0xc0, 0x84, 0x3d]].concat());
     let transitions = number(5, 0);
@@ -93,7 +93,7 @@ async fn options_of_a_delete_are_understood_in_protobuf() {
 }
 
 #[tokio::test]
-async fn what_is_no_known_kind_in_protobuf_is_refused() {
+async fn unknown_kind_in_protobuf_is_refused() {
     let simulator = simulator().await;
     let path = "/api/v1/namespaces/a/configmaps";
     for body in

@@ -67,7 +67,7 @@ async fn held_replica_serves_the_past_only_for_any_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_newest_list_comes_from_memory_as_soon_as_that_has_it() {
+async fn newest_list_waits_for_the_watch_cache() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();
     replica.hold();
@@ -144,7 +144,7 @@ async fn lagging_cache_still_sends_bookmarks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_replica_refuses_versions_that_it_has_not_heard_of() {
+async fn held_replica_refuses_versions_it_has_not_reached() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();
     replica.hold();
@@ -166,7 +166,7 @@ async fn a_held_replica_refuses_versions_that_it_has_not_heard_of() {
 }
 
 #[tokio::test]
-async fn a_watch_of_a_lagging_replica_stays_so_many_revisions_behind() {
+async fn watch_of_a_lagging_replica_keeps_the_configured_lag() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();
     replica.lag(2);
@@ -185,7 +185,7 @@ async fn a_watch_of_a_lagging_replica_stays_so_many_revisions_behind() {
 }
 
 #[tokio::test]
-async fn a_replica_goes_not_back_behind_what_it_has_shown() {
+async fn replica_never_goes_back_in_time() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();
     let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
@@ -212,7 +212,7 @@ async fn a_replica_has_an_address_of_its_own() {
 }
 
 #[tokio::test]
-async fn events_are_never_late_because_they_come_from_the_storage() {
+async fn events_do_not_lag_because_etcd_serves_them() {
     let simulator = simulator().await;
     let replica = simulator.lagging_replica();
     replica.hold();

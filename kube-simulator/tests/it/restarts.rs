@@ -47,7 +47,7 @@ async fn a_restart_without_history_refuses_to_resume() {
 }
 
 #[tokio::test]
-async fn a_restored_backup_brings_back_objects_and_resource_versions() {
+async fn restored_backup_restores_objects_and_versions() {
     let simulator = simulator().await;
     let kept = simulator.create(&config_map("a", "kept")).unwrap().resource_version();
     let backup = simulator.backup();
@@ -87,7 +87,7 @@ async fn a_backup_restored_ahead_expires_everything_from_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_can_get_lost_and_come_late() {
+async fn bookmarks_can_be_lost_and_delayed() {
     let simulator = simulator().await;
     let mut watch = watch_from(&simulator, 1000).await;
     drop(watch);
@@ -134,7 +134,7 @@ async fn older_server_sends_changes_before_the_list_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dates_go_by_the_clock_of_the_test() {
+async fn dates_follow_the_clock_of_the_test() {
     let begins_on = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
     let simulator = Simulator::builder().built_in_kinds().begins_on(begins_on).start_in_process();
     let mut held = config_map("a", "held");

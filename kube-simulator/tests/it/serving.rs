@@ -32,7 +32,7 @@ async fn only_registered_resources_are_served() {
 }
 
 #[test]
-fn a_rust_type_tells_the_scope_of_its_resource() {
+fn scope_of_a_resource_comes_from_its_rust_type() {
     assert!(ResourceKind::of::<Pod>().namespaced);
     assert!(!ResourceKind::of::<Node>().namespaced);
     let unlisted = ResourceKind::of::<RuntimeClass>();
@@ -65,7 +65,7 @@ async fn a_stopped_simulator_refuses_in_process_requests() {
 }
 
 #[tokio::test]
-async fn the_server_tells_its_version_and_health() {
+async fn version_and_health_are_served() {
     let simulator = simulator().await;
     assert_eq!(simulator.client().unwrap().apiserver_version().await.unwrap().major, "1");
     let ready = http::Request::get("/readyz").body(Vec::new()).unwrap();

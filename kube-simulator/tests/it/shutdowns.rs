@@ -64,7 +64,7 @@ async fn health(simulator: &Simulator, path: &str) -> (StatusCode, String) {
 }
 
 #[tokio::test]
-async fn a_server_that_is_about_to_go_serves_on_and_is_not_ready() {
+async fn server_in_shutdown_delay_serves_but_is_not_ready() {
     let simulator = simulator().await;
     let mut watch = Lines::open(&simulator, &format!("{MAPS}?watch=1&resourceVersion=1000")).await;
     for (path, told) in [("/readyz", "[-]shutdown failed"), ("/readyz/shutdown", "process is shutting down")]
@@ -187,7 +187,7 @@ async fn stopped_simulator_answers_with_its_shutdown() {
 }
 
 #[tokio::test]
-async fn another_api_server_serves_on_while_one_shuts_down() {
+async fn replica_keeps_serving_during_a_shutdown() {
     let simulator = simulator().await;
     let mut other = simulator.lagging_replica().service();
     simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);

@@ -112,7 +112,7 @@ async fn unobserved_budget_makes_clients_wait() {
 }
 
 #[tokio::test]
-async fn an_eviction_can_say_which_version_it_means() {
+async fn eviction_preconditions_are_checked() {
     let simulator = simulator().await;
     simulator.create(&pod("one", "n1", "web")).unwrap();
     let path = "/api/v1/namespaces/default/pods/one";
@@ -129,7 +129,7 @@ async fn an_eviction_can_say_which_version_it_means() {
 }
 
 #[tokio::test]
-async fn of_two_that_want_a_lease_one_gets_it() {
+async fn one_of_two_candidates_gets_a_lease() {
     let simulator = simulator().await;
     let leases = "/apis/coordination.k8s.io/v1/namespaces/a/leases";
     let lease = json!({ "metadata": { "name": "leader" }, "spec": { "holderIdentity": "" } });
@@ -145,7 +145,7 @@ async fn of_two_that_want_a_lease_one_gets_it() {
 }
 
 #[tokio::test]
-async fn plain_text_of_a_secret_becomes_its_data() {
+async fn string_data_of_a_secret_becomes_its_data() {
     let simulator = simulator().await;
     let secret = json!({ "metadata": { "name": "s" }, "stringData": { "a": "b" } });
     let (_, created) = call(&simulator, Method::POST, "/api/v1/namespaces/a/secrets", &secret).await;

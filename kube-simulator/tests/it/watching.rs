@@ -43,7 +43,7 @@ async fn kubes_client_sees_every_change_over_the_socket() {
 }
 
 #[tokio::test]
-async fn a_watch_replays_what_came_after_its_resource_version() {
+async fn watch_replays_events_after_its_resource_version() {
     let simulator = simulator().await;
     let first = simulator.create(&config_map("a", "one")).unwrap().resource_version();
     let second = simulator.create(&config_map("a", "two")).unwrap().resource_version();
@@ -112,7 +112,7 @@ async fn kubes_client_takes_a_streaming_list() {
 }
 
 #[tokio::test]
-async fn a_watch_from_nowhere_begins_with_the_current_objects() {
+async fn unversioned_watch_begins_with_the_current_objects() {
     let simulator = simulator().await;
     let version = simulator.create(&config_map("a", "one")).unwrap().resource_version();
     for query in ["", "&resourceVersion=0"] {
@@ -126,7 +126,7 @@ async fn a_watch_from_nowhere_begins_with_the_current_objects() {
 }
 
 #[tokio::test]
-async fn a_watch_from_the_future_is_silent_until_then() {
+async fn watch_from_a_future_version_is_silent_until_then() {
     let simulator = simulator().await;
     let now = simulator.resource_version();
     let mut watch = Lines::open(&simulator, &format!("{WATCH}&resourceVersion={}", now + 1)).await;
@@ -153,7 +153,7 @@ async fn a_watch_from_the_future_gets_no_bookmark_until_then() {
 }
 
 #[tokio::test]
-async fn objects_come_into_and_leave_the_view_of_a_selector() {
+async fn objects_start_and_stop_matching_a_selector() {
     let simulator = simulator().await;
     let path = format!("{PODS}&resourceVersion={}&labelSelector=app%3Dweb", simulator.resource_version());
     let mut watch = Lines::open(&simulator, &path).await;
@@ -187,7 +187,7 @@ async fn a_watch_ends_at_its_deadline_after_a_last_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_tell_of_progress_elsewhere() {
+async fn bookmarks_report_writes_to_other_resources() {
     let builder = Simulator::builder().built_in_kinds().bookmark_interval(Duration::from_secs(5));
     let simulator = builder.start().await.unwrap();
     let path = format!("{WATCH}&resourceVersion=1000&allowWatchBookmarks=true");
@@ -214,7 +214,7 @@ async fn a_streaming_list_from_the_future_gets_an_error_in_the_stream() {
 }
 
 #[tokio::test]
-async fn a_watch_that_falls_too_far_behind_is_closed_without_a_word() {
+async fn watch_that_lags_too_far_is_closed_without_error() {
     let simulator = Simulator::builder().built_in_kinds().watch_buffer(3).start().await.unwrap();
     let mut watch = Lines::open(&simulator, &format!("{WATCH}&resourceVersion=1000")).await;
     for name in ["a", "b", "c", "d"] {
@@ -331,7 +331,7 @@ async fn rest(mut watch: Lines) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_that_come_never_leave_the_one_before_the_end() {
+async fn without_periodic_bookmarks_the_last_one_is_sent() {
     let simulator = Simulator::builder().built_in_kinds().bookmark_interval(Duration::MAX).start_in_process();
     let from = simulator.resource_version();
     let path = format!("{WATCH}&resourceVersion={from}&allowWatchBookmarks=true&timeoutSeconds=30");
@@ -341,7 +341,7 @@ async fn bookmarks_that_come_never_leave_the_one_before_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_does_not_say_lasts_30_to_60_minutes() {
+async fn watch_without_timeout_lasts_30_to_60_minutes() {
     let simulator = Simulator::builder().built_in_kinds().start_in_process();
     let mut lasted = Vec::new();
     for _ in 0..5 {
@@ -358,7 +358,7 @@ async fn a_watch_that_does_not_say_lasts_30_to_60_minutes() {
 }
 
 #[tokio::test]
-async fn events_that_are_too_old_are_refused_in_the_words_of_etcd() {
+async fn expired_version_of_events_gets_the_error_of_etcd() {
     let simulator = simulator().await;
     let old = simulator.resource_version();
     let event = |name: &str| json!({ "apiVersion": "v1", "kind": "Event", "metadata": { "name": name }, "involvedObject": {} });

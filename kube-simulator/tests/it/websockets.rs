@@ -27,7 +27,7 @@ async fn text(watch: &mut WebSocketStream<TcpStream>) -> String {
 }
 
 #[tokio::test]
-async fn events_that_come_together_are_messages_of_their_own() {
+async fn simultaneous_events_are_separate_messages() {
     let simulator = simulator().await;
     for name in ["one", "two", "three"] {
         simulator.create(&config_map("a", name)).unwrap();
@@ -73,7 +73,7 @@ async fn a_client_that_closes_ends_the_watch() {
 }
 
 #[tokio::test]
-async fn a_stopping_simulator_says_goodbye_and_leaves_nothing() {
+async fn stopping_simulator_closes_websockets() {
     let simulator = simulator().await;
     let mut watch = connect(&simulator, "").await;
     simulator.wait_for_watches(&RequestFilter::any(), 1).await;
@@ -83,7 +83,7 @@ async fn a_stopping_simulator_says_goodbye_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn in_process_there_are_no_websockets() {
+async fn websockets_are_unsupported_in_process() {
     let simulator = simulator().await;
     simulator.create(&config_map("a", "one")).unwrap();
     let request = http::Request::get(format!("{WATCH}&timeoutSeconds=1"))

@@ -45,7 +45,7 @@ async fn generated_names_are_unique() {
 }
 
 #[tokio::test]
-async fn refusals_are_those_of_an_api_server() {
+async fn errors_are_those_of_an_api_server() {
     let simulator = simulator().await;
     let maps: Api<ConfigMap> = Api::namespaced(simulator.client().unwrap(), "a");
     maps.create(&PostParams::default(), &typed(config_map("a", "one"))).await.unwrap();
@@ -94,7 +94,7 @@ async fn an_update_that_changes_nothing_is_no_write() {
 }
 
 #[tokio::test]
-async fn status_and_spec_are_written_apart() {
+async fn status_and_spec_are_written_separately() {
     let simulator = simulator().await;
     let pods: Api<Pod> = Api::default_namespaced(simulator.client().unwrap());
     let created = pods.create(&PostParams::default(), &typed(pod("web", "n1", "web"))).await.unwrap();
@@ -119,7 +119,7 @@ async fn status_and_spec_are_written_apart() {
 }
 
 #[tokio::test]
-async fn finalizers_hold_an_object_back() {
+async fn object_with_finalizers_is_only_marked() {
     let simulator = simulator().await;
     let maps: Api<ConfigMap> = Api::namespaced(simulator.client().unwrap(), "a");
     let mut held = config_map("a", "held");
@@ -148,7 +148,7 @@ async fn delete_answers_with_object_or_status_by_kind() {
 }
 
 #[tokio::test]
-async fn deleting_a_collection_deletes_what_matches() {
+async fn deletecollection_deletes_matching_objects() {
     let simulator = simulator().await;
     for (name, app) in [("a", "web"), ("b", "db"), ("c", "web")] {
         simulator.create(&pod(name, "n1", app)).unwrap();
@@ -196,7 +196,7 @@ async fn custom_resources_need_a_resource_version_to_be_replaced() {
 }
 
 #[tokio::test]
-async fn what_is_written_directly_is_stored_as_given() {
+async fn direct_writes_are_stored_unchanged() {
     let simulator = simulator().await;
     let stored = simulator.create(&pod("web", "n1", "web")).unwrap();
     assert_eq!(stored.value()["status"]["phase"], "Running");

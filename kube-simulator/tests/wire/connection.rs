@@ -53,7 +53,7 @@ impl Connection {
     }
 
     /// Waits until the server has closed the connection.
-    pub(crate) async fn is_over(&mut self) {
+    pub(crate) async fn until_closed(&mut self) {
         let mut ticks = tokio::time::interval(AGAIN);
         while self.get("/version").await.is_some() {
             ticks.tick().await;

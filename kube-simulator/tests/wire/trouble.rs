@@ -125,7 +125,7 @@ impl<'a> UnreadyWidgets<'a> {
 /// Failures of requests.
 impl Server {
     /// Lists the namespace's secrets as a user whose requests flow control rejects.
-    pub(crate) async fn ask_and_be_turned_away(&self) -> Answer {
+    pub(crate) async fn ask_and_be_rejected(&self) -> Answer {
         let nobody = self.as_nobody().await;
         if let Some(simulator) = &self.simulator {
             simulator.fail_next(1, RequestFilter::any(), CannedResponse::too_many_requests(1));
@@ -188,7 +188,7 @@ impl Server {
 
     /// Starts the shutdown of the server. With a shutdown delay, the server stays available for some seconds, but is
     /// not ready.
-    pub(crate) fn begin_to_leave(&self) {
+    pub(crate) fn begin_shutdown(&self) {
         let answer = match self.target {
             Target::LeavingAtOnce => ShutdownAnswer::ServiceUnavailable,
             _ => ShutdownAnswer::Usual,
@@ -208,7 +208,7 @@ impl Server {
 
     /// Waits until a server in shutdown rejects requests. A real server still finishes running requests for some
     /// seconds.
-    pub(crate) async fn takes_no_more(&self) -> Answer {
+    pub(crate) async fn until_requests_are_rejected(&self) -> Answer {
         if let Some(simulator) = &self.simulator {
             simulator.begin_shutdown(ShutdownAnswer::TooManyRequests);
         }
@@ -219,7 +219,7 @@ impl Server {
 /// A server without a shutdown delay.
 impl Server {
     /// Waits until the server's port is closed.
-    pub(crate) async fn is_deaf(&self) {
+    pub(crate) async fn until_port_is_closed(&self) {
         let url = config(self.target, "admin").await.cluster_url;
         let address = url.authority().expect("a host and a port").as_str().to_owned();
         let mut ticks = tokio::time::interval(AGAIN);

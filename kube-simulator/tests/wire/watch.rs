@@ -131,7 +131,7 @@ impl Watch {
     }
 
     /// Asserts that no events follow. The stream can break off, because the server can exit at once.
-    pub(crate) async fn ends_somehow(&mut self) {
+    pub(crate) async fn ends_or_breaks_off(&mut self) {
         while let Some(Ok(frame)) = self.body.frame().await {
             if let Ok(data) = frame.into_data() {
                 self.buffer.extend_from_slice(&data);

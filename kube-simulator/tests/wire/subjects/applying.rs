@@ -16,14 +16,14 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(applying_another_value_of_anothers_field_is_a_conflict),
         scenario(applying_by_force_takes_fields_over),
         scenario(applying_the_same_value_shares_a_field),
-        scenario(applying_less_takes_away_what_nobody_else_owns),
+        scenario(fields_no_longer_applied_are_removed_unless_owned),
         scenario(applying_needs_a_manager),
         scenario(applying_needs_a_kind),
         scenario(applying_is_by_the_name_in_the_path),
-        scenario(applying_says_the_name_of_what_is_new),
-        scenario(applying_says_nothing_of_owners),
+        scenario(applying_a_new_object_needs_a_name),
+        scenario(applying_rejects_managed_fields),
         scenario(applying_from_an_old_version_is_a_conflict),
-        scenario(applying_leaves_a_note_of_who_owns_what),
+        scenario(applying_records_ownership_in_managed_fields),
         scenario(applying_to_a_status_owns_nothing_that_it_can_not_set),
         scenario(an_update_takes_ownership_of_what_it_changes),
         scenario(a_dry_run_of_applying_stores_nothing),
@@ -83,7 +83,7 @@ async fn applying_the_same_value_shares_a_field(server: Server) {
     assert_eq!(object["data"], content["data"]);
 }
 
-async fn applying_less_takes_away_what_nobody_else_owns(server: Server) {
+async fn fields_no_longer_applied_are_removed_unless_owned(server: Server) {
     apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==", "b": "Yg==" } })).await.expect(201);
     let object = apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(200);
     assert_eq!(object["data"], json!({ "a": "YQ==" }));
@@ -107,7 +107,7 @@ async fn applying_is_by_the_name_in_the_path(server: Server) {
     answer.refused(400, "BadRequest", "the name of the object (b) does not match the name on the URL (a)");
 }
 
-async fn applying_says_the_name_of_what_is_new(server: Server) {
+async fn applying_a_new_object_needs_a_name(server: Server) {
     let path = format!("{}?fieldManager=one", server.secret_path("a"));
     let nameless = json!({ "apiVersion": "v1", "kind": "Secret", "data": { "a": "YQ==" } });
     let answer = server.patch(&path, APPLY, &nameless).await;
@@ -118,7 +118,7 @@ async fn applying_says_the_name_of_what_is_new(server: Server) {
     assert_eq!(object["data"], json!({ "a": "YQ==" }));
 }
 
-async fn applying_says_nothing_of_owners(server: Server) {
+async fn applying_rejects_managed_fields(server: Server) {
     let metadata = json!({ "name": "a", "managedFields": [{ "manager": "me" }] });
     let answer = apply(&server, "fieldManager=one", &json!({ "metadata": metadata })).await;
     answer.refused(400, "BadRequest", "metadata.managedFields must be nil");
@@ -132,7 +132,7 @@ async fn applying_from_an_old_version_is_a_conflict(server: Server) {
     answer.refused_with(409, "Conflict", message);
 }
 
-async fn applying_leaves_a_note_of_who_owns_what(server: Server) {
+async fn applying_records_ownership_in_managed_fields(server: Server) {
     let object = apply(&server, "fieldManager=one", &json!({ "data": { "a": "YQ==" } })).await.expect(201);
     let managed = object["metadata"]["managedFields"].as_array().expect("managed fields");
     assert_eq!(managed.len(), 1, "{object}");

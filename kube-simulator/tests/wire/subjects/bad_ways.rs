@@ -18,8 +18,8 @@ use crate::trouble::FLOW_SCHEMA;
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(unreadable_deletion_is_an_error_event).alone(),
-        scenario(flow_control_turns_away_in_plain_text).alone(),
-        scenario(what_flow_control_has_let_through_says_how_it_was_classified),
+        scenario(flow_control_rejects_in_plain_text).alone(),
+        scenario(accepted_requests_have_flow_control_headers),
         scenario(leaving_server_is_unready_then_refuses).on_a_leaving_server(),
         scenario(server_without_flags_leaves_at_once)
             .on_a_server_that_leaves_at_once()
@@ -46,8 +46,8 @@ async fn unreadable_deletion_is_an_error_event(server: Server) {
     watch.ends().await;
 }
 
-async fn flow_control_turns_away_in_plain_text(server: Server) {
-    let answer = server.ask_and_be_turned_away().await;
+async fn flow_control_rejects_in_plain_text(server: Server) {
+    let answer = server.ask_and_be_rejected().await;
     assert_eq!(answer.code, 429);
     assert_eq!(answer.text(), "Too many requests, please try again later.\n");
     assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8");
@@ -55,7 +55,7 @@ async fn flow_control_turns_away_in_plain_text(server: Server) {
     assert!(!answer.header(FLOW_SCHEMA).is_empty() && !answer.header(PRIORITY_LEVEL).is_empty());
 }
 
-async fn what_flow_control_has_let_through_says_how_it_was_classified(server: Server) {
+async fn accepted_requests_have_flow_control_headers(server: Server) {
     server.create_secrets(&["a"]).await;
     let missing = server.secret_path("missing");
     for path in [server.secrets(), missing, "/readyz".to_owned(), "/version".to_owned(), "/none".to_owned()] {
@@ -74,7 +74,7 @@ async fn leaving_server_is_unready_then_refuses(server: Server) {
     // A real server does not exit before this request ends.
     let slow = SlowPost::begin(&server).await;
 
-    server.begin_to_leave();
+    server.begin_shutdown();
     let mut ticks = tokio::time::interval(AGAIN);
     while server.ask_once("/readyz").await.code == 200 {
         ticks.tick().await;
@@ -88,7 +88,7 @@ async fn leaving_server_is_unready_then_refuses(server: Server) {
     server.create_secrets(&["b"]).await;
     assert_eq!(watch.briefs(1).await, ["ADDED b"], "it serves on for a while");
 
-    let refused = server.takes_no_more().await;
+    let refused = server.until_requests_are_rejected().await;
     assert_eq!(refused.code, 429);
     assert_eq!(refused.text(), "The apiserver is shutting down, please try again later.\n");
     assert_eq!(refused.header("retry-after"), "5");
@@ -135,10 +135,10 @@ async fn server_without_flags_leaves_at_once(server: Server) {
     let mut idle = Connection::open(&server).await;
 
     let begun = Instant::now();
-    server.begin_to_leave();
-    idle.is_over().await;
+    server.begin_shutdown();
+    idle.until_closed().await;
     match &server.simulator {
-        None => server.is_deaf().await,
+        None => server.until_port_is_closed().await,
         Some(_) => {
             let refused = server.ask_once(&server.secrets()).await;
             assert_eq!(refused.header("retry-after"), "1");
@@ -157,7 +157,7 @@ async fn server_without_flags_leaves_at_once(server: Server) {
     assert_eq!(watch.briefs(1).await, ["ADDED c"], "and for as long as that");
     server.pass(last).await;
     match &server.simulator {
-        None => watch.ends_somehow().await,
+        None => watch.ends_or_breaks_off().await,
         Some(_) => watch.ends().await,
     }
     assert!(begun.elapsed() >= server.last_watches(), "{:?}", begun.elapsed());

@@ -15,8 +15,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(cbor_is_not_acceptable_by_default),
         scenario(a_body_in_cbor_is_refused_by_default),
-        scenario(a_client_that_prefers_cbor_gets_what_there_is),
-        scenario(an_object_in_cbor_says_what_it_is).with_other_gates(),
+        scenario(a_client_that_prefers_cbor_gets_its_next_choice),
+        scenario(an_object_in_cbor_has_kind_and_version).with_other_gates(),
         scenario(cbor_has_the_bytes_where_json_has_base64).with_other_gates(),
         scenario(a_list_in_cbor).with_other_gates(),
         scenario(a_watch_in_cbor_is_a_sequence).with_other_gates(),
@@ -53,7 +53,7 @@ async fn a_body_in_cbor_is_refused_by_default(server: Server) {
     answer.refused(415, "UnsupportedMediaType", message);
 }
 
-async fn a_client_that_prefers_cbor_gets_what_there_is(server: Server) {
+async fn a_client_that_prefers_cbor_gets_its_next_choice(server: Server) {
     server.create_secrets(&["a"]).await;
     let accept = "application/cbor,application/json;q=0.5";
     assert_eq!(server.get_as(&server.secret_path("a"), accept).await.expect(200)["kind"], "Secret");
@@ -62,7 +62,7 @@ async fn a_client_that_prefers_cbor_gets_what_there_is(server: Server) {
     watch.expect("ADDED").await;
 }
 
-async fn an_object_in_cbor_says_what_it_is(server: Server) {
+async fn an_object_in_cbor_has_kind_and_version(server: Server) {
     let created = server.create_secrets(&["a"]).await;
     assert_eq!(get(&server, &server.secret_path("a"), CBOR).await, created);
 }

@@ -13,11 +13,11 @@ use crate::server::{JSON, MERGE, Server, with_query};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(a_long_answer_is_compressed_for_those_who_take_it),
-        scenario(a_long_list_is_compressed_for_those_who_take_it),
+        scenario(a_long_response_is_compressed_on_request),
+        scenario(a_long_list_is_compressed_on_request),
         scenario(a_short_answer_is_not_compressed),
-        scenario(nobody_gets_compressed_answers_who_does_not_take_them),
-        scenario(what_is_longer_than_128_kib_by_a_byte_is_compressed),
+        scenario(responses_are_not_compressed_without_request),
+        scenario(a_response_longer_than_128_kib_is_compressed),
         scenario(streaming_list_is_compressed_on_request)
             .differs("a server before 1.37 compresses no streams"),
         scenario(a_watch_that_is_no_streaming_list_is_not_compressed),
@@ -44,14 +44,14 @@ async fn get_as(server: &Server, path: &str, accept: &str, encoding: &str) -> An
     answer
 }
 
-async fn a_long_answer_is_compressed_for_those_who_take_it(server: Server) {
+async fn a_long_response_is_compressed_on_request(server: Server) {
     long(&server).await;
     let answer = get(&server, &server.secret_path("long"), "gzip").await;
     assert_eq!((answer.header("content-encoding"), answer.header("vary")), ("gzip", "Accept-Encoding"));
     assert!(answer.bytes.starts_with(&GZIP) && answer.bytes.len() < 10_000);
 }
 
-async fn a_long_list_is_compressed_for_those_who_take_it(server: Server) {
+async fn a_long_list_is_compressed_on_request(server: Server) {
     long(&server).await;
     let answer = get(&server, &server.secrets(), "deflate, gzip").await;
     assert_eq!(answer.header("content-encoding"), "gzip");
@@ -65,14 +65,14 @@ async fn a_short_answer_is_not_compressed(server: Server) {
     assert_eq!(answer.body["kind"], "Secret");
 }
 
-async fn nobody_gets_compressed_answers_who_does_not_take_them(server: Server) {
+async fn responses_are_not_compressed_without_request(server: Server) {
     long(&server).await;
     let answer = get(&server, &server.secret_path("long"), "identity").await;
     assert_eq!(answer.header("content-encoding"), "");
     assert!(answer.bytes.len() > 128 * 1024);
 }
 
-async fn what_is_longer_than_128_kib_by_a_byte_is_compressed(server: Server) {
+async fn a_response_longer_than_128_kib_is_compressed(server: Server) {
     server.create_secrets(&["a"]).await;
     for accept in [JSON, "application/vnd.kubernetes.protobuf"] {
         for list in [false, true] {

@@ -12,17 +12,17 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_new_object_gets_identity_and_version),
         scenario(versions_grow_with_each_write),
         scenario(kind_and_version_may_be_left_out_of_built_in_kinds),
-        scenario(a_name_is_taken_once),
+        scenario(a_duplicate_name_is_a_conflict),
         scenario(a_deleted_name_is_free_again),
         scenario(a_name_is_needed),
         scenario(a_generated_name_begins_as_asked),
         scenario(a_long_generated_name_is_cut_before_its_suffix),
-        scenario(a_name_that_can_not_be_is_refused),
-        scenario(a_version_is_not_for_the_client_to_choose),
-        scenario(uid_and_times_are_not_for_the_client_to_choose),
+        scenario(an_invalid_name_is_refused),
+        scenario(a_create_with_a_resource_version_is_refused),
+        scenario(uid_and_times_from_clients_are_ignored),
         scenario(a_given_generation_is_kept_where_none_are_counted),
         scenario(generations_begin_at_1_where_they_are_counted),
-        scenario(a_first_status_is_not_for_the_client_to_choose),
+        scenario(a_first_status_from_clients_is_ignored),
         scenario(a_node_registers_with_a_status),
         scenario(job_selects_its_pods_by_its_uid),
         scenario(another_namespace_than_the_paths_is_refused),
@@ -38,12 +38,12 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_dry_run_is_refused_like_the_real_thing),
         scenario(dry_run_of_a_create_with_a_version_succeeds),
         scenario(a_namespaced_object_needs_a_namespace_in_the_path),
-        scenario(a_namespace_that_is_not_there_takes_no_objects),
+        scenario(a_create_in_a_missing_namespace_is_refused),
         scenario(a_type_that_can_not_be_is_refused)
             .differs("The simulator does not check objects against their types."),
-        scenario(a_label_that_can_not_be_is_refused_in_an_object),
-        scenario(an_annotation_that_can_not_be_is_refused),
-        scenario(a_finalizer_that_can_not_be_is_refused),
+        scenario(an_invalid_label_of_an_object_is_refused),
+        scenario(an_invalid_annotation_is_refused),
+        scenario(an_invalid_finalizer_is_refused),
         scenario(annotations_that_are_too_long_are_refused),
         scenario(object_that_is_too_large_for_etcd_is_refused),
         scenario(field_manager_that_is_too_long_is_refused),
@@ -76,7 +76,7 @@ async fn kind_and_version_may_be_left_out_of_built_in_kinds(server: Server) {
     assert_eq!((&created["kind"], &created["apiVersion"]), (&json!("Secret"), &json!("v1")));
 }
 
-async fn a_name_is_taken_once(server: Server) {
+async fn a_duplicate_name_is_a_conflict(server: Server) {
     server.create_secrets(&["a"]).await;
     let answer = server.post(&server.secrets(), &secret("a")).await;
     answer.refused(409, "AlreadyExists", "secrets \"a\" already exists").is_about("", "secrets", "a");
@@ -127,7 +127,7 @@ async fn a_long_generated_name_is_cut_before_its_suffix(server: Server) {
     assert!(name(&created).starts_with(&"x".repeat(58)));
 }
 
-async fn a_name_that_can_not_be_is_refused(server: Server) {
+async fn an_invalid_name_is_refused(server: Server) {
     for name in ["A_b", "-a", "a.", "a b", "a/b", &"x".repeat(254)] {
         let message = format!("Secret \"{name}\" is invalid: metadata.name: Invalid value: \"{name}\": ");
         let refusal =
@@ -137,7 +137,7 @@ async fn a_name_that_can_not_be_is_refused(server: Server) {
     }
 }
 
-async fn a_version_is_not_for_the_client_to_choose(server: Server) {
+async fn a_create_with_a_resource_version_is_refused(server: Server) {
     let mut body = secret("a");
     body["metadata"]["resourceVersion"] = "5".into();
     let message = "resourceVersion should not be set on objects to be created";
@@ -146,7 +146,7 @@ async fn a_version_is_not_for_the_client_to_choose(server: Server) {
     server.post(&server.secrets(), &body).await.expect(201);
 }
 
-async fn uid_and_times_are_not_for_the_client_to_choose(server: Server) {
+async fn uid_and_times_from_clients_are_ignored(server: Server) {
     let mut body = secret("a");
     let long_ago = "2000-01-01T00:00:00Z";
     for (field, value) in [
@@ -180,7 +180,7 @@ async fn generations_begin_at_1_where_they_are_counted(server: Server) {
     assert_eq!(server.create_secrets(&["a"]).await["metadata"]["generation"], Value::Null);
 }
 
-async fn a_first_status_is_not_for_the_client_to_choose(server: Server) {
+async fn a_first_status_from_clients_is_ignored(server: Server) {
     let mut pod = pod("a");
     pod["status"] = json!({ "phase": "Running", "podIP": "10.0.0.1" });
     let created = server.create(&server.core("pods"), &pod).await;
@@ -288,7 +288,7 @@ async fn a_namespaced_object_needs_a_namespace_in_the_path(server: Server) {
     answer.refused(405, "MethodNotAllowed", message);
 }
 
-async fn a_namespace_that_is_not_there_takes_no_objects(server: Server) {
+async fn a_create_in_a_missing_namespace_is_refused(server: Server) {
     let answer = server.post("/api/v1/namespaces/wire-nowhere/secrets", &secret("a")).await;
     let refusal = answer.refused(404, "NotFound", "namespaces \"wire-nowhere\" not found");
     refusal.is_about("", "namespaces", "wire-nowhere");
@@ -316,14 +316,14 @@ async fn refused_metadata(server: &Server, field: &str, value: Value, cause: &st
     refusal.has_causes(&[("FieldValueInvalid", cause)]);
 }
 
-async fn a_label_that_can_not_be_is_refused_in_an_object(server: Server) {
+async fn an_invalid_label_of_an_object_is_refused(server: Server) {
     let name = json!({ "a b": "c" });
     refused_metadata(&server, "labels", name, "metadata.labels", "\"a b\": name part must consist of ").await;
     let value = json!({ "a": "-b" });
     refused_metadata(&server, "labels", value, "metadata.labels", "\"-b\": a valid label must be ").await;
 }
 
-async fn an_annotation_that_can_not_be_is_refused(server: Server) {
+async fn an_invalid_annotation_is_refused(server: Server) {
     let name = json!({ "a b": "any text" });
     let why = "\"a b\": name part must consist of ";
     refused_metadata(&server, "annotations", name, "metadata.annotations", why).await;
@@ -332,7 +332,7 @@ async fn an_annotation_that_can_not_be_is_refused(server: Server) {
     server.post(&server.secrets(), &body).await.expect(201);
 }
 
-async fn a_finalizer_that_can_not_be_is_refused(server: Server) {
+async fn an_invalid_finalizer_is_refused(server: Server) {
     let why = "\"hold\": name is neither a standard finalizer name nor is it fully qualified";
     refused_metadata(&server, "finalizers", json!(["hold"]), "metadata.finalizers[0]", why).await;
 }

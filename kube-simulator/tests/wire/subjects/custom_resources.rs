@@ -29,7 +29,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_custom_object_is_deleted_with_a_status),
         scenario(a_watch_of_custom_objects),
         scenario(too_old_version_is_an_error_event),
-        scenario(a_watch_from_nowhere_does_not_need_the_servers_memory),
+        scenario(an_unversioned_watch_needs_no_history),
         scenario(a_streaming_list_of_custom_objects),
         scenario(custom_objects_are_paged),
     ]
@@ -253,7 +253,7 @@ async fn too_old_version_is_an_error_event(server: Server) {
     watch.ends().await;
 }
 
-async fn a_watch_from_nowhere_does_not_need_the_servers_memory(server: Server) {
+async fn an_unversioned_watch_needs_no_history(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     widgets.forget_history().await;

@@ -15,11 +15,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_definition_is_called_after_its_resource),
         scenario(a_defined_resource_is_in_discovery),
         scenario(a_new_definition_has_an_empty_list),
-        scenario(a_deleted_definition_takes_its_resource_along),
+        scenario(a_deleted_definition_removes_its_resource),
         scenario(a_deleted_definition_ends_the_watches_of_its_resource),
-        scenario(a_definition_made_anew_begins_empty),
+        scenario(a_recreated_definition_has_no_objects),
         scenario(a_version_that_is_not_served_is_not_found),
-        scenario(a_version_can_be_withdrawn),
+        scenario(a_version_can_stop_being_served),
         scenario(objects_are_the_same_in_each_version),
     ]
 }
@@ -103,7 +103,7 @@ async fn a_new_definition_has_an_empty_list(server: Server) {
     assert_eq!(list["apiVersion"], format!("{}/v1", widgets.group));
 }
 
-async fn a_deleted_definition_takes_its_resource_along(server: Server) {
+async fn a_deleted_definition_removes_its_resource(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     server.delete(&widgets.definition_path()).await.expect(200);
@@ -121,7 +121,7 @@ async fn a_deleted_definition_ends_the_watches_of_its_resource(server: Server) {
     assert!(rest.is_empty() || rest == ["DELETED a"], "{rest:?}");
 }
 
-async fn a_definition_made_anew_begins_empty(server: Server) {
+async fn a_recreated_definition_has_no_objects(server: Server) {
     let widgets = Widgets::define(&server).await;
     widgets.create("a", "red").await;
     server.delete(&widgets.definition_path()).await.expect(200);
@@ -140,7 +140,7 @@ async fn a_version_that_is_not_served_is_not_found(server: Server) {
     assert_eq!((answer.code, answer.text().as_str()), (404, "404 page not found\n"));
 }
 
-async fn a_version_can_be_withdrawn(server: Server) {
+async fn a_version_can_stop_being_served(server: Server) {
     let widgets = Widgets::define(&server).await;
     // The watch cache of each version is filled separately.
     let mut ticks = tokio::time::interval(AGAIN);

@@ -24,11 +24,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_grace_period_must_be_a_number),
         scenario(a_propagation_policy_is_one_of_three),
         scenario(delete_with_two_policies_is_refused),
-        scenario(a_finalizer_holds_an_object_back),
-        scenario(a_second_delete_of_what_is_held_back_changes_nothing),
-        scenario(what_is_held_back_can_be_changed),
-        scenario(what_is_held_back_goes_with_its_last_finalizer),
-        scenario(what_is_held_back_takes_no_new_finalizers),
+        scenario(an_object_with_a_finalizer_is_only_marked),
+        scenario(a_second_delete_of_a_marked_object_changes_nothing),
+        scenario(a_marked_object_can_be_changed),
+        scenario(a_marked_object_is_removed_with_its_last_finalizer),
+        scenario(a_marked_object_gets_no_new_finalizers),
         scenario(a_pod_without_node_goes_at_once),
         scenario(a_pod_that_goes_at_once_is_marked_before),
         scenario(a_pod_whose_kubelet_is_done_is_marked_once_more),
@@ -187,7 +187,7 @@ async fn held_back(server: &Server) -> Value {
     server.delete(&server.secret_path("a")).await.expect(200)
 }
 
-async fn a_finalizer_holds_an_object_back(server: Server) {
+async fn an_object_with_a_finalizer_is_only_marked(server: Server) {
     let marked = held_back(&server).await;
     assert_eq!(marked["kind"], "Secret");
     assert!(marked["metadata"]["deletionTimestamp"].is_string(), "{marked}");
@@ -195,12 +195,12 @@ async fn a_finalizer_holds_an_object_back(server: Server) {
     assert_eq!(server.get(&server.secret_path("a")).await.expect(200), marked);
 }
 
-async fn a_second_delete_of_what_is_held_back_changes_nothing(server: Server) {
+async fn a_second_delete_of_a_marked_object_changes_nothing(server: Server) {
     let marked = held_back(&server).await;
     assert_eq!(server.delete(&server.secret_path("a")).await.expect(200), marked);
 }
 
-async fn what_is_held_back_can_be_changed(server: Server) {
+async fn a_marked_object_can_be_changed(server: Server) {
     let marked = held_back(&server).await;
     let changed = server.label("a", "x", "1").await;
     assert_eq!(changed["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
@@ -210,14 +210,14 @@ async fn set_finalizers(server: &Server, finalizers: Value) -> crate::answer::An
     server.patch(&server.secret_path("a"), MERGE, &json!({ "metadata": { "finalizers": finalizers } })).await
 }
 
-async fn what_is_held_back_goes_with_its_last_finalizer(server: Server) {
+async fn a_marked_object_is_removed_with_its_last_finalizer(server: Server) {
     let marked = held_back(&server).await;
     let last = set_finalizers(&server, json!([])).await.expect(200);
     assert_eq!(uid(&last), uid(&marked));
     gone(&server, "a").await;
 }
 
-async fn what_is_held_back_takes_no_new_finalizers(server: Server) {
+async fn a_marked_object_gets_no_new_finalizers(server: Server) {
     held_back(&server).await;
     let answer = set_finalizers(&server, json!(["wire.test/hold", "wire.test/more"])).await;
     let message = "Secret \"a\" is invalid: metadata.finalizers: Forbidden: no new finalizers can be added if the \
@@ -232,7 +232,7 @@ async fn a_pod_without_node_goes_at_once(server: Server) {
 }
 
 /// Asserts that the next events are a pod with this grace period, and then its deletion.
-async fn is_marked_and_goes(watch: &mut Watch, seconds: i64) {
+async fn expect_marked_then_deleted(watch: &mut Watch, seconds: i64) {
     let marked = watch.expect("MODIFIED").await;
     assert_eq!(marked["metadata"]["deletionGracePeriodSeconds"], seconds, "{marked}");
     let gone = watch.expect("DELETED").await;
@@ -253,7 +253,7 @@ async fn a_pod_that_goes_at_once_is_marked_before(server: Server) {
     let mut watch = watch_from(&server, &created).await;
     let answered = server.delete(&server.core("pods/a")).await.expect(200);
     assert!(answered["metadata"]["deletionTimestamp"].is_string(), "{answered}");
-    is_marked_and_goes(&mut watch, 0).await;
+    expect_marked_then_deleted(&mut watch, 0).await;
 }
 
 async fn a_pod_whose_kubelet_is_done_is_marked_once_more(server: Server) {
@@ -263,7 +263,7 @@ async fn a_pod_whose_kubelet_is_done_is_marked_once_more(server: Server) {
     let marked = server.delete(&server.core("pods/a")).await.expect(200);
     let mut watch = watch_from(&server, &marked).await;
     server.delete_with(&server.core("pods/a"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
-    is_marked_and_goes(&mut watch, 0).await;
+    expect_marked_then_deleted(&mut watch, 0).await;
 }
 
 async fn a_pod_on_a_node_has_30_seconds(server: Server) {

@@ -18,15 +18,15 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(the_resources_of_a_group),
         scenario(a_cluster_wide_resource_says_so),
         scenario(subresources_are_listed_too),
-        scenario(a_namespace_is_not_deleted_by_the_dozen),
-        scenario(all_groups_at_once_for_those_who_ask),
-        scenario(the_core_at_once_for_those_who_ask),
+        scenario(namespaces_have_no_deletecollection),
+        scenario(aggregated_discovery_of_groups_on_request),
+        scenario(aggregated_discovery_of_the_core_on_request),
         scenario(the_schemas_have_an_index),
         scenario(schemas_of_built_in_kinds_name_their_fields),
         scenario(old_schemas_come_in_protobuf),
         scenario(discovery_is_read_only),
         scenario(the_root_lists_paths),
-        scenario(one_may_ask_what_one_may_do),
+        scenario(access_reviews_are_answered),
     ]
 }
 
@@ -110,7 +110,7 @@ async fn subresources_are_listed_too(server: Server) {
     assert_eq!(resource(&list, "pods/eviction")["kind"], "Eviction");
 }
 
-async fn a_namespace_is_not_deleted_by_the_dozen(server: Server) {
+async fn namespaces_have_no_deletecollection(server: Server) {
     let list = server.get("/api/v1").await.expect(200);
     let verbs = json!(["create", "delete", "get", "list", "patch", "update", "watch"]);
     assert_eq!(resource(&list, "namespaces")["verbs"], verbs);
@@ -126,7 +126,7 @@ fn aggregated<'a>(list: &'a Value, group: &str, name: &str) -> &'a Value {
     resources.iter().find(|resource| resource["resource"] == name).expect("the resource")
 }
 
-async fn all_groups_at_once_for_those_who_ask(server: Server) {
+async fn aggregated_discovery_of_groups_on_request(server: Server) {
     let answer = server.get_as("/apis", AGGREGATED).await;
     assert_eq!(
         answer.header("content-type"),
@@ -148,7 +148,7 @@ async fn all_groups_at_once_for_those_who_ask(server: Server) {
     assert!(names.contains(&&json!("scale")) && names.contains(&&json!("status")), "{names:?}");
 }
 
-async fn the_core_at_once_for_those_who_ask(server: Server) {
+async fn aggregated_discovery_of_the_core_on_request(server: Server) {
     let list = server.get_as("/api", AGGREGATED).await.expect(200);
     assert_eq!(aggregated(&list, "", "nodes")["scope"], "Cluster");
 }
@@ -177,7 +177,7 @@ async fn the_root_lists_paths(server: Server) {
     }
 }
 
-async fn one_may_ask_what_one_may_do(server: Server) {
+async fn access_reviews_are_answered(server: Server) {
     let question = json!({
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",

@@ -14,9 +14,9 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=met
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario(json_is_what_one_gets_who_does_not_care),
-        scenario(json_is_found_behind_what_the_server_has_not),
-        scenario(a_form_that_the_server_has_not_is_not_acceptable),
+        scenario(json_is_the_default_form),
+        scenario(json_is_selected_after_unsupported_offers),
+        scenario(an_unsupported_form_is_not_acceptable),
         scenario(unacceptable_form_is_refused_before_the_watch),
         scenario(an_unknown_form_of_object_is_not_acceptable),
         scenario(metadata_alone_of_an_object),
@@ -36,7 +36,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-async fn json_is_what_one_gets_who_does_not_care(server: Server) {
+async fn json_is_the_default_form(server: Server) {
     server.create_secrets(&["a"]).await;
     for accept in [
         "*/*",
@@ -51,7 +51,7 @@ async fn json_is_what_one_gets_who_does_not_care(server: Server) {
     }
 }
 
-async fn json_is_found_behind_what_the_server_has_not(server: Server) {
+async fn json_is_selected_after_unsupported_offers(server: Server) {
     server.create_secrets(&["a"]).await;
     let accept = "text/html, application/xml;q=0.9, application/json;q=0.5";
     assert_eq!(server.get_as(&server.secret_path("a"), accept).await.expect(200)["kind"], "Secret");
@@ -60,7 +60,7 @@ async fn json_is_found_behind_what_the_server_has_not(server: Server) {
     assert_eq!(object["kind"], "PartialObjectMetadata");
 }
 
-async fn a_form_that_the_server_has_not_is_not_acceptable(server: Server) {
+async fn an_unsupported_form_is_not_acceptable(server: Server) {
     server.create_secrets(&["a"]).await;
     for accept in ["text/html", "application/xml", "application/*"] {
         let refusal = server.get_as(&server.secret_path("a"), accept).await;
@@ -154,7 +154,7 @@ async fn what_a_delete_answers_is_a_status_in_any_form(server: Server) {
 }
 
 /// Asserts that a watch from an expired version gets a plain status, independent of the form of its objects.
-async fn is_told_in_a_status(server: &Server, path: &str, from: &str) {
+async fn error_event_is_a_plain_status(server: &Server, path: &str, from: &str) {
     for form in [METADATA, "application/json;as=Table;g=meta.k8s.io;v=v1"] {
         let mut watch = server.watch_as(path, form, &[("resourceVersion", from)]).await;
         let refusal = Refusal(watch.expect("ERROR").await);
@@ -169,14 +169,14 @@ async fn an_error_within_a_watch_is_a_status_in_any_form(server: Server) {
     let then = version(&widgets.create("a", "red").await).to_string();
     widgets.create("b", "red").await;
     widgets.forget_history().await;
-    is_told_in_a_status(&server, &widgets.path(), &then).await;
+    error_event_is_a_plain_status(&server, &widgets.path(), &then).await;
 }
 
 async fn an_error_within_a_watch_of_etcd_is_a_status_in_any_form(server: Server) {
     let then = version(&server.create_secrets(&["a"]).await).to_string();
     let now = version(&server.create_secrets(&["b", "c"]).await);
     server.compact(now).await;
-    is_told_in_a_status(&server, &server.core("events"), &then).await;
+    error_event_is_a_plain_status(&server, &server.core("events"), &then).await;
 }
 
 async fn a_list_is_no_single_object_of_metadata(server: Server) {

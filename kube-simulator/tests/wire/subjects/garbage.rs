@@ -10,18 +10,18 @@ use crate::watch::Watch;
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
     let scenarios = vec![
-        scenario(in_the_background_what_was_owned_goes_too),
-        scenario(in_the_foreground_the_owner_goes_last),
+        scenario(background_deletion_deletes_dependents),
+        scenario(foreground_deletion_deletes_the_owner_last),
         scenario(in_the_foreground_an_owner_waits_for_what_blocks_it),
         scenario(foreground_deletion_waits_only_for_blocking_dependents),
-        scenario(orphans_stay_and_lose_their_owner),
+        scenario(orphans_stay_without_owner_reference),
         scenario(object_with_another_owner_loses_the_deleted_one),
         scenario(in_the_foreground_an_object_with_another_owner_stays_too),
         scenario(foreground_owner_waits_for_the_whole_chain),
         scenario(an_owner_waits_for_what_is_going_already),
-        scenario(what_is_to_orphan_its_own_does_so_when_its_owner_goes),
-        scenario(owners_that_own_each_other_go_together),
-        scenario(a_circle_of_three_goes_together),
+        scenario(a_dependent_with_orphan_finalizer_orphans_its_own),
+        scenario(objects_that_own_each_other_are_deleted),
+        scenario(an_ownership_cycle_of_three_is_deleted),
         scenario(an_object_whose_owner_was_never_there_goes)
             .differs("The simulator leaves it, so that a test can write pods without their replica sets."),
     ];
@@ -78,7 +78,7 @@ fn is_marked(secret: &Value) -> bool {
     secret["metadata"]["deletionTimestamp"].is_string()
 }
 
-async fn in_the_background_what_was_owned_goes_too(server: Server) {
+async fn background_deletion_deletes_dependents(server: Server) {
     let parent = server.create_secrets(&["parent"]).await;
     let child = owned_by(&server, "child", &[&parent], true).await;
     owned_by(&server, "grandchild", &[&child], true).await;
@@ -88,7 +88,7 @@ async fn in_the_background_what_was_owned_goes_too(server: Server) {
     until_left(&server, &["other"]).await;
 }
 
-async fn in_the_foreground_the_owner_goes_last(server: Server) {
+async fn foreground_deletion_deletes_the_owner_last(server: Server) {
     let parent = server.create_secrets(&["parent"]).await;
     let child = owned_by(&server, "child", &[&parent], true).await;
     let from = child["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
@@ -118,7 +118,7 @@ async fn foreground_deletion_waits_only_for_blocking_dependents(server: Server) 
     until(&server, |secrets| matches!(secrets, [child] if name(child) == "child" && is_marked(child))).await;
 }
 
-async fn orphans_stay_and_lose_their_owner(server: Server) {
+async fn orphans_stay_without_owner_reference(server: Server) {
     let parent = server.create_secrets(&["parent"]).await;
     owned_by(&server, "child", &[&parent], true).await;
     delete(&server, "parent", "Orphan").await;
@@ -191,7 +191,7 @@ async fn an_owner_waits_for_what_is_going_already(server: Server) {
     assert_eq!(ends_up_to(&mut watch, "one").await, ["child", "one"]);
 }
 
-async fn what_is_to_orphan_its_own_does_so_when_its_owner_goes(server: Server) {
+async fn a_dependent_with_orphan_finalizer_orphans_its_own(server: Server) {
     let parent = server.create_secrets(&["parent"]).await;
     let child = owned_by(&server, "child", &[&parent], true).await;
     owned_by(&server, "grandchild", &[&child], true).await;
@@ -216,11 +216,11 @@ async fn delete_a_circle(server: &Server, names: &[&str]) {
     until_left(server, &[]).await;
 }
 
-async fn owners_that_own_each_other_go_together(server: Server) {
+async fn objects_that_own_each_other_are_deleted(server: Server) {
     delete_a_circle(&server, &["one", "two"]).await;
 }
 
-async fn a_circle_of_three_goes_together(server: Server) {
+async fn an_ownership_cycle_of_three_is_deleted(server: Server) {
     delete_a_circle(&server, &["one", "two", "three"]).await;
 }
 

@@ -25,8 +25,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_value_that_is_an_operator_sign_is_refused),
         scenario(a_requirement_that_is_empty_is_refused),
         scenario(what_follows_a_requirement_must_be_another),
-        scenario(a_label_that_can_not_be_is_refused),
-        scenario(a_value_that_can_not_be_is_refused),
+        scenario(an_invalid_label_in_a_selector_is_refused),
+        scenario(an_invalid_value_in_a_selector_is_refused),
         scenario(a_bound_that_is_no_number_is_refused),
     ]
 }
@@ -170,7 +170,7 @@ async fn what_follows_a_requirement_must_be_another(server: Server) {
     all_refused(server, &[("a in (x) b", "found 'b', expected: ',' or 'end of string'")]).await;
 }
 
-async fn a_label_that_can_not_be_is_refused(server: Server) {
+async fn an_invalid_label_in_a_selector_is_refused(server: Server) {
     let cases = [
         ("-a=b", "unable to parse requirement: <nil>: Invalid value: \"-a\": name part must consist of "),
         ("/a=b", "unable to parse requirement: <nil>: Invalid value: \"/a\": prefix part must be non-empty"),
@@ -183,7 +183,7 @@ async fn a_label_that_can_not_be_is_refused(server: Server) {
     all_refused(server, &cases).await;
 }
 
-async fn a_value_that_can_not_be_is_refused(server: Server) {
+async fn an_invalid_value_in_a_selector_is_refused(server: Server) {
     let long = "x".repeat(64);
     let too_long = format!(
         "unable to parse requirement: values[0][a]: Invalid value: \"{long}\": must be no more than 63 bytes"

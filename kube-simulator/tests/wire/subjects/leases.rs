@@ -11,7 +11,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_lease_is_taken_over_from_the_version_that_was_seen),
         scenario(a_lease_that_has_changed_hands_is_a_conflict),
         scenario(a_lease_is_not_updated_without_a_version),
-        scenario(a_lease_is_made_by_one_of_many),
+        scenario(a_lease_is_created_by_one_of_many),
         scenario(a_leases_times_have_microseconds),
         scenario(a_lease_of_another_uid_is_not_made_by_an_update),
     ]
@@ -63,7 +63,7 @@ async fn a_lease_is_not_updated_without_a_version(server: Server) {
     refusal.has_causes(&[("FieldValueInvalid", "metadata.resourceVersion")]);
 }
 
-async fn a_lease_is_made_by_one_of_many(server: Server) {
+async fn a_lease_is_created_by_one_of_many(server: Server) {
     let (path, one, two) = (leases(&server), lease("one"), lease("two"));
     let (one, two) = tokio::join!(server.post(&path, &one), server.post(&path, &two));
     let mut codes = [one.code, two.code];

@@ -11,14 +11,14 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(exactly_any_version_makes_no_sense),
         scenario(a_match_does_not_go_with_a_continue_token),
         scenario(initial_events_are_not_for_lists),
-        scenario(all_that_is_wrong_is_said_at_once),
+        scenario(all_errors_are_reported_at_once),
         scenario(a_limit_must_be_a_number),
         scenario(a_limit_must_fit_into_64_bits),
         scenario(a_negative_limit_is_no_limit),
         scenario(a_timeout_must_be_a_number),
         scenario(a_listed_version_must_be_a_number),
         scenario(leading_zeros_of_a_version_do_not_matter),
-        scenario(empty_parameters_are_as_good_as_none),
+        scenario(empty_parameters_are_ignored),
         scenario(an_empty_number_is_none),
         scenario(unknown_parameters_are_ignored),
         scenario(of_a_repeated_parameter_the_first_counts),
@@ -70,7 +70,7 @@ async fn initial_events_are_not_for_lists(server: Server) {
     }
 }
 
-async fn all_that_is_wrong_is_said_at_once(server: Server) {
+async fn all_errors_are_reported_at_once(server: Server) {
     let parameters =
         [("resourceVersionMatch", "Sometimes"), ("sendInitialEvents", "true"), ("continue", "x")];
     let refusal =
@@ -121,7 +121,7 @@ async fn leading_zeros_of_a_version_do_not_matter(server: Server) {
     assert_eq!(names(&server.list(&[("resourceVersion", "01")]).await.expect(200)), ["a"]);
 }
 
-async fn empty_parameters_are_as_good_as_none(server: Server) {
+async fn empty_parameters_are_ignored(server: Server) {
     server.create_secrets(&["a"]).await;
     let parameters =
         ["resourceVersion", "resourceVersionMatch", "continue", "labelSelector", "fieldSelector"];

@@ -9,7 +9,7 @@ use crate::server::{Server, with_query};
 pub(crate) fn scenarios() -> Vec<Scenario> {
     vec![
         scenario(an_empty_list_has_an_empty_array_of_items),
-        scenario(a_namespace_that_is_not_there_has_empty_lists),
+        scenario(a_missing_namespace_has_empty_lists),
         scenario(a_list_says_its_kind_and_its_items_do_not),
         scenario(a_list_is_in_the_order_of_names),
         scenario(a_list_over_all_namespaces_is_in_bytewise_order_of_keys),
@@ -31,7 +31,7 @@ async fn an_empty_list_has_an_empty_array_of_items(server: Server) {
     assert!(version(&list) > 0);
 }
 
-async fn a_namespace_that_is_not_there_has_empty_lists(server: Server) {
+async fn a_missing_namespace_has_empty_lists(server: Server) {
     let list = server.get("/api/v1/namespaces/wire-nowhere/secrets").await.expect(200);
     assert_eq!(list["items"], json!([]));
 }

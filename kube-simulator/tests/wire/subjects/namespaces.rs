@@ -52,7 +52,7 @@ async fn terminating(server: &Server) -> Value {
 }
 
 /// Removes the finalizer that `terminating` has added.
-async fn let_go(server: &Server) {
+async fn remove_finalizer(server: &Server) {
     let released = json!({ "metadata": { "finalizers": null } });
     server.patch(&server.secret_path("a"), MERGE, &released).await.expect(200);
 }
@@ -62,7 +62,7 @@ async fn a_namespace_that_is_terminating_is_deleted_no_further(server: Server) {
     let again = server.delete(&path(&server)).await.expect(200);
     assert_eq!(again["spec"], marked["spec"]);
     assert_eq!(again["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
-    let_go(&server).await;
+    remove_finalizer(&server).await;
 }
 
 async fn namespace_finalizer_is_removed_by_finalize(server: Server) {

@@ -14,7 +14,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
     let rows = vec![
         scenario(without_the_gate_initial_events_are_refused),
         scenario(without_the_gate_version_match_is_refused),
-        scenario(without_the_gate_all_that_is_wrong_is_said_at_once),
+        scenario(without_the_gate_all_errors_are_reported_at_once),
         scenario(without_the_gate_no_resource_is_streamed),
         scenario(without_the_gate_unversioned_watch_begins_with_objects),
         scenario(without_the_gate_watch_from_0_begins_with_objects),
@@ -46,7 +46,7 @@ async fn without_the_gate_version_match_is_refused(server: Server) {
     is_invalid(&server, &[NOT_OLDER, ("resourceVersion", "1")], NEEDS_INITIAL_EVENTS).await;
 }
 
-async fn without_the_gate_all_that_is_wrong_is_said_at_once(server: Server) {
+async fn without_the_gate_all_errors_are_reported_at_once(server: Server) {
     let wish = ("sendInitialEvents", "true");
     is_invalid(&server, &[wish], &format!("[{NEEDS_MATCH}, {NO_GATE}]")).await;
     let message = format!(

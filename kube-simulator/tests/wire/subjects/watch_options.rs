@@ -14,9 +14,9 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_bad_field_selector_is_refused_before_the_stream),
         scenario(a_watch_from_the_beginning_does_not_continue_a_list),
         scenario(a_watch_from_a_version_ignores_limit_and_token),
-        scenario(whatever_is_not_false_asks_for_a_watch),
+        scenario(every_value_except_false_requests_a_watch),
         scenario(a_negative_timeout_is_over_at_once),
-        scenario(a_timeout_beyond_all_counting_is_over_at_once),
+        scenario(an_overflowing_timeout_expires_at_once),
     ]
 }
 
@@ -88,7 +88,7 @@ async fn a_watch_from_a_version_ignores_limit_and_token(server: Server) {
     assert_eq!(server.watch(&parameters).await.rest().await, ["ADDED b", "ADDED c"]);
 }
 
-async fn whatever_is_not_false_asks_for_a_watch(server: Server) {
+async fn every_value_except_false_requests_a_watch(server: Server) {
     for yes in ["1", "true", "maybe", ""] {
         let answer = server.list(&[("watch", yes), ("timeoutSeconds", "5")]).await;
         assert_eq!(answer.expect(200), serde_json::Value::Null, "{yes}");
@@ -112,6 +112,6 @@ async fn a_negative_timeout_is_over_at_once(server: Server) {
 }
 
 /// The timeout overflows 64-bit nanoseconds.
-async fn a_timeout_beyond_all_counting_is_over_at_once(server: Server) {
+async fn an_overflowing_timeout_expires_at_once(server: Server) {
     is_over_at_once(&server, "9223372036854775807").await;
 }
