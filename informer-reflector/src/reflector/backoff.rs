@@ -1,21 +1,19 @@
-//! [`Backoff`]: how long to wait before the next try.
+//! [`Backoff`]: the wait before the next retry.
 //!
-//! The defaults are client-go's. Unlike there, the wait only starts over after a success, so that it doesn't saw up
-//! and down throughout an outage.
+//! The defaults are client-go's. Unlike there, the waits restart only after a success, so they stay long during an outage.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// No wait is set to less: it would be none, and the server asked without a break.
-const LEAST: Duration = Duration::from_millis(10);
+/// The minimum of configured waits; less would send requests without a pause.
+const MIN: Duration = Duration::from_millis(10);
 
-/// How long a wait is at most that is set, or that a server asks for; so that nobody's clock overflows, whoever made the
-/// error.
-const MOST: Duration = Duration::from_secs(60 * 60);
+/// The maximum of configured waits and of waits that a server requests. It also prevents overflows of clocks.
+const MAX: Duration = Duration::from_secs(60 * 60);
 
-/// Waits that double from the first to the longest, each stretched by up to its own length at random.
+/// Waits that double from the first to the longest. Jitter adds up to the length of each wait.
 #[derive(Debug, Clone)]
 pub(super) struct Backoff {
     first: Duration,
@@ -25,31 +23,31 @@ pub(super) struct Backoff {
 
 impl Backoff {
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
-        let first = first.clamp(LEAST, MOST);
-        Self { first, longest: longest.clamp(first, MOST), next: first }
+        let first = first.clamp(MIN, MAX);
+        Self { first, longest: longest.clamp(first, MAX), next: first }
     }
 
-    /// The wait before the next try; not shorter than what the server asked for, within reason.
+    /// Returns the next wait; not shorter than the wait that the server requested, up to an hour.
     pub(super) fn next(&mut self, retry_after: Option<Duration>) -> Duration {
         let wait = self.next.mul_f64(1.0 + fastrand::f64());
         self.next = (self.next * 2).min(self.longest);
-        wait.max(within_reason(retry_after))
+        wait.max(clamped(retry_after))
     }
 
-    /// The longest that the first wait can be.
+    /// Returns the maximum of the first wait.
     pub(super) fn longest_first(&self) -> Duration {
         self.first * 2
     }
 
-    /// Starts over, after a success.
+    /// Restarts with the first wait, after a success.
     pub(super) fn reset(&mut self) {
         self.next = self.first;
     }
 }
 
-/// How long the server asked to wait, at most an hour.
-pub(super) fn within_reason(retry_after: Option<Duration>) -> Duration {
-    retry_after.unwrap_or_default().min(MOST)
+/// Returns the wait that the server requested, at most an hour.
+pub(super) fn clamped(retry_after: Option<Duration>) -> Duration {
+    retry_after.unwrap_or_default().min(MAX)
 }
 
 impl Default for Backoff {
@@ -83,6 +81,6 @@ mod tests {
     fn a_server_that_asks_for_more_patience_gets_it() {
         let asked = Duration::from_secs(90);
         assert_eq!(Backoff::default().next(Some(asked)), asked);
-        assert_eq!(Backoff::default().next(Some(Duration::MAX)), MOST);
+        assert_eq!(Backoff::default().next(Some(Duration::MAX)), MAX);
     }
 }

@@ -1,6 +1,6 @@
-//! [`ListWatchFailure`]: what is told of a list or watch that has failed.
+//! [`ListWatchFailure`]: a failed list or watch, for the failure handler.
 //!
-//! client-go: `WatchErrorHandler` of tools/cache/reflector.go, which hears only of what ends in a relist.
+//! client-go: `WatchErrorHandler` of tools/cache/reflector.go, which is called only for failures that lead to a relist.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,34 +12,33 @@ use informer_core::{ListWatchError, panic_message};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ListWatchFailure<'a> {
-    /// What is listed and watched, for messages.
+    /// The resource and scope, for messages.
     pub description: &'a str,
-    /// What went wrong.
+    /// The error.
     pub error: &'a ListWatchError,
-    /// What the server is asked for next.
+    /// The next request.
     pub next: NextRequest,
-    /// How long the reflector waits before that; zero if it goes on at once. While the server is away it may be longer,
-    /// until it is the reflector's [turn](super::SharedServer), or shorter.
+    /// The wait before that request; zero for none. While the server is unavailable, the wait can be longer, until the
+    /// reflector's [turn](super::SharedServer), or shorter.
     pub wait: Duration,
 }
 
-/// What a reflector asks the server for.
+/// A reflector's next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NextRequest {
-    /// Everything that exists, as a streaming list or in pages.
+    /// A list, streaming or paged.
     List,
-    /// What happens after the last version that was seen.
+    /// A watch from the last version on.
     Watch,
 }
 
-/// Hears of each failure.
 pub(super) type OnFailure = Arc<dyn Fn(&ListWatchFailure<'_>) + Send + Sync>;
 
-/// Calls `hears`, whose panic ends that call and nothing else (I12). No lock is held (I8).
-pub(super) fn tell(hears: Option<&OnFailure>, failure: &ListWatchFailure<'_>) {
-    let Some(hears) = hears else { return };
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| hears(failure))) {
+/// Calls the failure handler without a lock (I8). A panic only ends the call (I12).
+pub(super) fn report(handler: Option<&OnFailure>, failure: &ListWatchFailure<'_>) {
+    let Some(handler) = handler else { return };
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| handler(failure))) {
         let panic = panic_message(payload);
         tracing::error!(resource = failure.description, panic, "on_failure callback panicked");
     }

@@ -1,4 +1,4 @@
-//! [`Ingest`]: makes cached objects of decoded ones: transform, key, handle.
+//! [`Ingest`]: turns decoded objects into cached ones: transform, identity, storage form.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::storage::{self, Pack, Storage};
 
-/// Changes an object before it is delivered, or returns why it is rejected.
+/// Changes an object, or returns the reason for which the object is rejected.
 type Transform<K> = Arc<dyn Fn(&mut K) -> Result<(), String> + Send + Sync>;
 
 /// The functions that each arriving object passes through.
@@ -63,9 +63,9 @@ impl<K> fmt::Debug for Ingest<K> {
 }
 
 impl<K: Resource> Ingest<K> {
-    /// Makes a cached object of a decoded one, or says why that can't be done (I10).
+    /// Turns a decoded object into a cached one, or rejects it (I10).
     pub(super) fn take(&self, mut object: OwnedObject<K>) -> Result<Cached<K>, RejectedObject> {
-        // Read before the transform runs, because one that fails may leave anything behind.
+        // Read before the transform, because a failed transform can leave the object in any state.
         let identity = Identity::read(&*object)?;
         match self.apply_transform(&mut object, &identity) {
             Ok(()) => {
@@ -83,7 +83,7 @@ impl<K: Resource> Ingest<K> {
         }
     }
 
-    /// The object in another form, if it is to be held in one.
+    /// Returns the encoded object, if it is to be stored encoded.
     fn packed(&self, object: &K) -> Option<Packed<K>> {
         let pack = self.pack.as_ref()?;
         catch_unwind(AssertUnwindSafe(|| pack(object))).unwrap_or_else(|payload| {
@@ -103,7 +103,7 @@ impl<K: Resource> Ingest<K> {
     }
 }
 
-/// What tells an object, and its versions, from all others.
+/// The identity of an object and its version.
 struct Identity {
     key: ObjectKey,
     resource_version: ResourceVersion,
@@ -120,7 +120,7 @@ impl Identity {
         }
     }
 
-    /// Names the first field in which `meta` is not this identity's.
+    /// Returns the first field in which `meta` differs.
     fn difference(&self, meta: &ObjectMeta) -> Option<&'static str> {
         if !self.is_named(meta) {
             Some("metadata.name or metadata.namespace")

@@ -1,13 +1,13 @@
-//! Listing: which state to ask for, page by page, until the whole of it is there.
+//! Paged lists: the resource version of each request, and the pages.
 //!
 //! The rules for resource versions and page sizes are client-go's (`relistResourceVersion` in tools/cache/reflector.go,
-//! tools/pager). The first list takes what the server has at hand, which spares its database; later ones ask for
-//! nothing older than what was seen, so that time doesn't run backwards. Unlike in client-go, a first list that broke off
-//! has already been handed on as far as it came, so the next one asks for the newest state.
+//! tools/pager). The initial list accepts any state from the server's cache; later lists request no state older than the last
+//! one. Unlike client-go, the objects of a failed initial list are in the store already, so the retry requests the newest
+//! state.
 //!
-//! The fact people get wrong: a continue token expires, and the server then offers another, for the rest in its newest
-//! state. That is not used: the pages before would be of an older state, and what has changed in them since would never
-//! be heard of. All is asked for again, in one piece; once, because there are servers that page unasked.
+//! Note: when a continue token expires, the server offers a token for the rest of its newest state. The reflector does not use
+//! it, because changes of the earlier pages would be lost. It lists again in one page; only once, because some servers page
+//! without a limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,37 +24,36 @@ use super::config::DEFAULT_PAGE_SIZE;
 use super::listing::Listing;
 use super::outage::Outcome;
 use super::status::Health;
-use super::{PATIENCE, Reflector, Request, Step};
+use super::{MAX_RESPONSE_WAIT, Reflector, Request, Step};
 
-/// A page with fewer items is short, unless the reflector asked for no more.
+/// A page with fewer items is short, unless the reflector requested fewer.
 const SHORT_PAGE: usize = 50;
 
-/// How long a short page waits until it looks again whether the pace allows it.
+/// The interval at which the request after a short page checks the pace.
 const PACE_WAIT: Duration = Duration::from_millis(250);
 
-/// What lists have taught about the server and the state it can give.
+/// What earlier lists showed about the server.
 #[derive(Debug, Default)]
 pub(super) struct ListHistory {
-    /// The version of the last complete list or later event; empty before the first list, and where the server gives
-    /// lists no version.
+    /// The version of the last complete list or later event; empty before the first list, and if lists have no version.
     pub(super) last_seen: ResourceVersion,
-    /// The version to ask for is not to be had: too old, or newer than the server.
+    /// Whether the server refused this version: it has expired, or is newer than the server's state.
     pub(super) unavailable: bool,
-    /// Part of a list has been handed on, and its end has not. Where nothing else tells how new that is, only the newest
-    /// state is sure not to be older (I1).
+    /// Whether the store has a part of an incomplete list. Without a version for that part, only the newest state is
+    /// certainly not older (I1).
     pub(super) is_partly_known: bool,
-    /// Streaming lists in a row that broke off.
+    /// The number of streaming lists in a row that failed.
     pub(super) broken_streams: u32,
-    /// One of them was closed in good order.
+    /// Whether the server closed one of them properly.
     pub(super) was_stream_closed: bool,
-    /// A list from memory came in pages, so there is no memory, and pages spare the database.
+    /// Whether a list from the cache arrived in pages: the server has no cache, so pages reduce the load of its database.
     pages_from_memory: bool,
-    /// A list in one piece broke off; servers end what takes them longer than a minute. In pages it may be had.
+    /// Whether a list in one page ended early. Servers end requests after a minute, so pages can help.
     broke_off: bool,
 }
 
 impl ListHistory {
-    /// The version to ask for in pages.
+    /// Returns the version for a paged list.
     fn resource_version(&self) -> ResourceVersion {
         if self.unavailable || (self.last_seen.is_empty() && self.is_partly_known) {
             ResourceVersion::empty()
@@ -65,7 +64,8 @@ impl ListHistory {
         }
     }
 
-    /// The version to ask for in a stream: the newest where none is known, because it costs the server no more.
+    /// Returns the version for a streaming list. Without a known version it is the newest state, which costs the server no
+    /// more.
     pub(super) fn stream_version(&self) -> ResourceVersion {
         if self.unavailable { ResourceVersion::empty() } else { self.last_seen.clone() }
     }
@@ -77,8 +77,8 @@ impl ListHistory {
         let limit = (!in_one_piece).then_some(DEFAULT_PAGE_SIZE);
         ListOptions {
             resource_version: Some(resource_version).filter(|version| !version.is_empty()),
-            // Without a word on it, a server takes a version together with a limit to mean the state at exactly that
-            // version; a watch from there would expire again, and so on.
+            // Without this option, a server takes a version with a limit as `Exact`. A watch from that version would expire
+            // again.
             resource_version_match: from_memory.then_some(ResourceVersionMatch::NotOlderThan),
             limit: page_size.or(limit),
             ..ListOptions::default()
@@ -87,16 +87,16 @@ impl ListHistory {
 }
 
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
-    /// Lists everything in pages and hands it on.
+    /// Makes a paged list and passes it to the store.
     pub(super) async fn list(&mut self) -> Step {
         self.reporter.list_begins();
         match self.list_all_pages().await {
             Ok((listing, resource_version)) => {
-                self.hand_on(listing, resource_version);
+                self.apply_list(listing, resource_version);
                 Step::Now(Request::Watch)
             }
             Err(error) if self.may_be_the_version(&error) && !self.history.unavailable => {
-                // Asked for too much; the newest state is always to be had, so no time is lost with waiting.
+                // The newest state is always available, so no wait is needed.
                 self.log_expired(&error);
                 self.history.unavailable = true;
                 Step::AtOnce(Request::Pages, error)
@@ -108,23 +108,23 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Logs that the next request is a list because the version has expired.
+    /// Logs the relist after an expired version.
     pub(super) fn log_expired(&mut self, error: &ListWatchError) {
         if error.is_expired() {
             self.reporter.expired(&self.history.last_seen);
         }
     }
 
-    /// Returns whether another version may be listed where this one can't. A server that finds fault with a request may mean
-    /// a version that another wrote before it.
+    /// Returns whether a list of another version can succeed. An invalid request can be caused by a version that another
+    /// server returned before.
     fn may_be_the_version(&self, error: &ListWatchError) -> bool {
         version_is_unavailable(error) || (error.is_bad_request() && !self.history.last_seen.is_empty())
     }
 
-    /// Hands on a complete list, as one step (I9).
-    pub(super) fn hand_on(&mut self, listing: Listing<K>, resource_version: ResourceVersion) {
+    /// Passes a complete list to the store in one step (I9).
+    pub(super) fn apply_list(&mut self, listing: Listing<K>, resource_version: ResourceVersion) {
         let (received, quarantined) = (listing.received(), listing.all_quarantined().clone());
-        // The store first: what the status says has been handed on has been.
+        // The store comes first, so that the status never is ahead of it.
         self.store.replace(listing.into_replacement(resource_version.clone()));
         self.reporter.synced_to(&resource_version);
         self.reporter.only_quarantined(&quarantined);
@@ -135,7 +135,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         self.history.was_stream_closed = false;
         self.history.last_seen = resource_version;
         self.setbacks.failures = 0;
-        self.went_on(Outcome::Relisted);
+        self.finish_recovery(Outcome::Relisted);
     }
 
     async fn list_all_pages(&mut self) -> Result<(Listing<K>, ResourceVersion), ListWatchError> {
@@ -154,17 +154,17 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                     tokens.note(&token)?;
                     self.pace_short_page(&mut listing, before, limit).await?;
                     self.history.pages_from_memory |= asks_for_memory;
-                    // The token stands for the version too, and the server refuses to be told it twice.
+                    // The token contains the version, and servers reject a request with both.
                     options = ListOptions { limit, continue_token: Some(token), ..ListOptions::default() };
                 }
                 Err(error) if is_continued && error.is_expired() => {
-                    // A server that pages unasked may say so each time, and lists must not follow each other without
-                    // a wait.
+                    // A server that pages without a limit can return this error each time, and lists must not follow each
+                    // other without a wait.
                     if std::mem::replace(&mut is_second_try, true) {
                         return Err(expired_again(&error));
                     }
-                    // The state that the first pages are from is gone, so all is asked for again in one piece.
-                    self.tell(&error, Request::Pages, Default::default());
+                    // The state of the first pages has expired, so the next list has one page.
+                    self.report_failure(&error, Request::Pages, Default::default());
                     (listing, tokens) = (Listing::new(), ContinueTokens::new());
                     options = ListOptions { limit: None, ..self.history.first_page(None) };
                 }
@@ -173,7 +173,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Pages with few items could follow each other without end: the first ten in a row need no wait, the others do.
+    /// Delays the request after a short page, except for the first ten in a row, because short pages can follow each other
+    /// without end.
     async fn pace_short_page(
         &mut self,
         listing: &mut Listing<K>,
@@ -199,10 +200,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         listing: &mut Listing<K>,
     ) -> Result<ListEnd, ListWatchError> {
         let lister_watcher = Arc::clone(&self.lister_watcher);
-        let mut parts = self.ask(PATIENCE, lister_watcher.list(options)).await?;
-        while let Some(part) = timeout(PATIENCE, parts.next()).await.map_err(|_| fell_silent())? {
+        let mut parts = self.ask(MAX_RESPONSE_WAIT, lister_watcher.list(options)).await?;
+        while let Some(part) = timeout(MAX_RESPONSE_WAIT, parts.next()).await.map_err(|_| fell_silent())? {
             match part? {
-                // Bytes have come, and no whole item.
+                // Bytes have arrived, but no complete item.
                 ListPart::Items(items) if items.is_empty() => {}
                 ListPart::Items(items) => {
                     let count = items.len();
@@ -226,10 +227,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         for item in items {
             match item.and_then(|object| self.intake.take(object)) {
                 Ok(object) => objects.push(object),
-                Err(malformed) => self.quarantine_listed(&malformed, listing),
+                Err(rejected) => self.quarantine_listed(&rejected, listing),
             }
         }
-        self.hand_on_part(objects, listing);
+        self.apply_part(objects, listing);
     }
 
     fn report_progress(&self, listing: &Listing<K>, remaining: Option<u64>) {
@@ -237,26 +238,26 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// The state that was asked for is not to be had, but another is.
+/// Returns whether the requested version is unavailable and another one is not.
 pub(super) fn version_is_unavailable(error: &ListWatchError) -> bool {
     error.is_expired()
         || error.is_too_large_resource_version()
         || matches!(error, ListWatchError::InvalidRequest(_))
 }
 
-/// Returns whether this is the version of a state. Some servers that aren't Kubernetes' own say `0`, which is no state to
-/// watch from but the wish for any: to go on from there would be to miss, without a word, what was deleted before.
+/// Returns whether this is the version of a state. Some other servers return `0`, which requests any state: a watch from there
+/// would silently miss deletions.
 pub(super) fn is_stated(resource_version: &ResourceVersion) -> bool {
     !resource_version.is_empty() && *resource_version != "0".into()
 }
 
-/// The version of a list, or none if it states none.
+/// Returns the version of a list, or an empty one if it has no usable version.
 pub(super) fn stated(resource_version: ResourceVersion) -> ResourceVersion {
     if is_stated(&resource_version) { resource_version } else { ResourceVersion::empty() }
 }
 
 fn fell_silent() -> ListWatchError {
-    ListWatchError::Interrupted(format!("nothing came for {PATIENCE:?}").into())
+    ListWatchError::Interrupted(format!("nothing came for {MAX_RESPONSE_WAIT:?}").into())
 }
 
 fn empty_pages() -> ListWatchError {
@@ -265,8 +266,8 @@ fn empty_pages() -> ListWatchError {
     )
 }
 
-/// That it has expired is told in other words: another version or the newest state, which are the remedies for what has
-/// expired otherwise, have been asked for already.
+/// Returns an error that does not count as expired, because the remedies for an expired version have been tried: another
+/// version, and the newest state.
 fn expired_again(error: &ListWatchError) -> ListWatchError {
     ListWatchError::Interrupted(
         format!("a continue token has expired again, in a list that was asked for in one piece: {error}")

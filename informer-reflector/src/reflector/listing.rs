@@ -1,26 +1,24 @@
-//! [`Listing`]: what a list has said so far.
+//! [`Listing`]: the objects of a list that is arriving.
 //!
-//! It holds handles, and mostly on objects that the store has too: those that are unchanged, and in a first list those
-//! that have been handed on already. So a list is never held twice. What comes out is in the same order whenever the same
-//! goes in, so that a run can be repeated.
+//! It has handles, mostly to objects that the store has, too: unchanged objects, and all objects of an initial list. So a list
+//! is never in memory twice. Its order is deterministic, so that simulations can be repeated.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use informer_core::{Cached, ListWatchError, ObjectKey, RejectedObject, Replacement, ResourceVersion};
 
-/// A list is checked for repetitions when it has so many objects, and whenever it has doubled since.
+/// The number of objects at which a list is first checked for repetitions; then whenever it has doubled.
 const MIN_CHECKED: usize = 4_096;
 
 pub(super) struct Listing<K> {
     objects: Vec<Cached<K>>,
-    /// With so many objects it is checked for repetitions.
+    /// The number of objects at which it is next checked for repetitions.
     check_at: usize,
-    /// What a streaming list said after its first change: it may be about an object that it has listed before. `None`:
-    /// it is deleted.
+    /// The events of a streaming list after its first change, which can concern listed objects. `None`: deleted.
     changes: BTreeMap<ObjectKey, Option<Cached<K>>>,
     has_changes: bool,
     quarantined: BTreeSet<ObjectKey>,
-    /// How many objects that can't be taken in have no readable name either.
+    /// The number of quarantined objects without a readable name.
     nameless: usize,
     received: usize,
 }
@@ -38,7 +36,7 @@ impl<K> Listing<K> {
         }
     }
 
-    /// How many objects have come, those included that could not be taken in.
+    /// Returns the number of received objects, including quarantined ones.
     pub(super) fn received(&self) -> usize {
         self.received
     }
@@ -55,10 +53,10 @@ impl<K> Listing<K> {
         }
     }
 
-    /// Drops objects that have come again, so that the memory of an endless list is bounded.
+    /// Drops repeated objects, so that the memory of an endless list is bounded.
     ///
     /// # Errors
-    /// If more than half of the objects have come again: the list goes in circles.
+    /// If more than half of the objects are repetitions: the list is a cycle.
     pub(super) fn check_for_repetitions(&mut self) -> Result<(), ListWatchError> {
         if self.objects.len() < self.check_at {
             return Ok(());
@@ -68,7 +66,7 @@ impl<K> Listing<K> {
         outcome
     }
 
-    /// The same, at any number of objects.
+    /// Does the same at any number of objects.
     pub(super) fn refuse_repetitions(&mut self) -> Result<(), ListWatchError> {
         let before = self.objects.len();
         self.drop_repeated();
@@ -80,7 +78,7 @@ impl<K> Listing<K> {
         Ok(())
     }
 
-    /// Keeps the last of the objects with the same key.
+    /// Keeps the last object of each key.
     fn drop_repeated(&mut self) {
         let mut keys = HashSet::with_capacity(self.objects.len());
         let mut is_last: Vec<_> =
@@ -88,28 +86,28 @@ impl<K> Listing<K> {
         self.objects.retain(|_| is_last.pop().unwrap_or(true));
     }
 
-    /// From here on objects may come that have come before.
+    /// Allows objects that were listed before.
     pub(super) fn expect_changes(&mut self) {
         self.has_changes = true;
     }
 
-    /// The object is gone, although it may have come before.
+    /// Removes an object that was possibly listed before.
     pub(super) fn remove(&mut self, key: ObjectKey) {
         self.has_changes = true;
         self.quarantined.remove(&key);
         self.changes.insert(key, None);
     }
 
-    /// I10: an object exists that can't be taken in. An earlier version of it that could stays.
-    pub(super) fn quarantine(&mut self, malformed: &RejectedObject) {
+    /// I10: adds an undecodable object. An earlier decoded version of it stays.
+    pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
         self.received += 1;
-        match &malformed.key {
+        match &rejected.key {
             Some(key) => _ = self.quarantined.insert(key.clone()),
             None => self.nameless += 1,
         }
     }
 
-    /// Which objects exist that could not be taken in.
+    /// Returns the keys of the quarantined objects.
     pub(super) fn all_quarantined(&self) -> &BTreeSet<ObjectKey> {
         &self.quarantined
     }

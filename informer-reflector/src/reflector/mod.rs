@@ -1,10 +1,9 @@
-//! [`Reflector`]: keeps a [`ReflectorStore`] in step with a [`ListerWatcher`].
+//! [`Reflector`]: keeps a [`ReflectorStore`] equal to a [`ListerWatcher`]'s objects.
 //!
-//! client-go: `Reflector` of tools/cache/reflector.go. It is one state machine: list, in a stream or in pages, then watch
-//! from there; a watch that ends is opened again where it ended, and only where that can't be (the version has expired) or doesn't help is
-//! there another list. What is different from client-go: after an error it watches again before it lists again, its
-//! waits start over only after a watch has lived for ten seconds, no request is waited for endlessly, and what can't be decoded
-//! is quarantined instead of lost.
+//! client-go: `Reflector` of tools/cache/reflector.go. It is one state machine: list, as a stream or in pages, then watch
+//! from there. A watch that ends is resumed; a relist follows only if the version has expired or resuming does not help.
+//! Unlike client-go, it resumes after an error before it relists, its backoff restarts only after a watch of ten seconds,
+//! every request has a timeout, and undecodable objects are quarantined instead of lost.
 
 mod backoff;
 mod config;
@@ -41,18 +40,18 @@ pub use server::SharedServer;
 pub use status::{Health, ReflectorStatus};
 pub use storage::Storage;
 
-use backoff::{Backoff, within_reason};
+use backoff::{Backoff, clamped};
 use list::ListHistory;
 use outage::{Outcome, Recovery, Trouble};
 use pace::Pace;
 use reporter::Reporter;
 use watch::{OpenWatch, Pulse, WatchFailures};
 
-/// How long the server may leave a request unanswered, or pause within a list. It gives up on a request itself after a
-/// minute; a little more lets its own word be heard. Without it, a connection that went dead would hang us for ever.
-const PATIENCE: Duration = Duration::from_secs(75);
+/// The longest wait for a response to begin, and for more data of a list. API servers time out after a minute; the margin
+/// lets their error arrive. Without this limit, a dead connection would block the reflector forever.
+const MAX_RESPONSE_WAIT: Duration = Duration::from_secs(75);
 
-/// Lists a resource, watches it, and hands on everything that it learns, in the server's order.
+/// Lists a resource, watches it, and passes all changes to a [`ReflectorStore`] in the server's order.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) {
@@ -82,32 +81,31 @@ pub struct Reflector<K> {
     setbacks: WatchFailures,
     backoff: Backoff,
     pace: Pace,
-    /// A streaming list that goes on as the watch.
+    /// The stream of a complete streaming list, which continues as the watch.
     open: Option<OpenWatch<K>>,
     pulse: Pulse,
-    /// Set while the server, or what serves this resource, is unavailable.
+    /// Set while the server, or the backend of this resource, is unavailable.
     trouble: Option<Trouble>,
-    /// Set from the first answer after that until a list is complete or a watch goes on.
+    /// Set from the first response after an outage until a list is complete or a watch is open.
     recovery: Option<Recovery>,
-    /// How many answers the reflectors of the same server had got when this one last failed.
+    /// The number of responses to all reflectors of the server at the time of the last failure.
     answers: u64,
-    /// Events and objects since others had a turn.
-    in_burst: usize,
+    /// Events and objects since the last yield.
+    since_yield: usize,
     reporter: Reporter,
     relist: RelistHandle,
 }
 
-/// After so many events or objects that came without a pause, other tasks of the thread get a turn, above all the one
-/// that works them off, unless another thread is at it already. Mostly, what was received and not yet worked off then
-/// stays small enough for caches.
-const BURST: usize = 1_000;
+/// The number of immediately available events or objects after which the reflector yields. On one thread, the consumer of the
+/// queue then runs while the new objects are still in the CPU's caches.
+const YIELD_AFTER: usize = 1_000;
 
-/// What the reflector asks the server for.
+/// The reflector's next request.
 #[derive(Debug, Clone, Copy)]
 enum Request {
-    /// Everything, in a stream if possible.
+    /// A list, streaming if possible.
     List,
-    /// Everything, in pages.
+    /// A paged list.
     Pages,
     Watch,
 }
@@ -121,18 +119,18 @@ impl From<Request> for NextRequest {
     }
 }
 
-/// What the reflector does next.
+/// The reflector's next step.
 #[derive(Debug)]
 enum Step {
     Now(Request),
-    /// Without a wait in spite of an error, as long as the [`Pace`] allows it.
+    /// Send the request at once in spite of an error, as long as the [`Pace`] allows it.
     AtOnce(Request, ListWatchError),
-    /// After a wait, because of an error.
+    /// Send the request after a backoff, because of an error.
     Later(Request, ListWatchError),
 }
 
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
-    /// Returns a reflector that does nothing until it is [run](Self::run).
+    /// Returns a reflector. It does nothing until it is [run](Self::run).
     #[must_use]
     pub fn new(
         lister_watcher: Arc<dyn ListerWatcher<K>>,
@@ -154,17 +152,17 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             trouble: None,
             recovery: None,
             answers: 0,
-            in_burst: 0,
+            since_yield: 0,
             reporter,
             relist: RelistHandle::new(),
         }
     }
 
-    /// Sets a function that changes each object before it is cached, for example to drop unused fields. It runs exactly once for each
-    /// arriving object, without a lock. A version that is listed again is another arriving object. Default: none.
+    /// Sets a function that changes each object before it is cached, for example to drop unused fields. It runs exactly once
+    /// for each arriving object, without a lock. A version that is listed again is another arriving object. Default: none.
     ///
-    /// If the function fails or panics, or changes name, namespace, UID or resource version, the object is quarantined: the cached
-    /// version, if any, stays, and [`ReflectorStatus::quarantined`] lists the object.
+    /// If the function fails or panics, or changes name, namespace, UID or resource version, the object is quarantined: the
+    /// cached version, if any, stays, and [`ReflectorStatus::quarantined`] lists the object.
     #[doc(alias = "SetTransform")]
     #[must_use]
     pub fn transform<E: fmt::Display>(
@@ -178,7 +176,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     /// Sets a function that chooses the storage form of each object, after the transform and without a lock. Default:
     /// [`Storage::Open`].
     ///
-    /// It helps caches whose objects are rarely read. For unused fields, prefer [`KubeListWatch::prune`](crate::KubeListWatch::prune) or a type without them.
+    /// It helps caches whose objects are rarely read. For unused fields, prefer
+    /// [`KubeListWatch::prune`](crate::KubeListWatch::prune) or a type without them.
     ///
     /// If the function panics, or a packed object cannot be decoded again, the object is stored decoded.
     #[must_use]
@@ -203,17 +202,17 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         self.reporter.status()
     }
 
-    /// Returns a way to have the reflector list again.
+    /// Returns a handle that requests relists.
     #[must_use]
     pub fn relist(&self) -> RelistHandle {
         self.relist.clone()
     }
 
-    /// Lists and watches until `shutdown`. Errors don't end it: they show in the [status](Self::status), are logged
-    /// once, and it tries again.
+    /// Lists and watches until `shutdown`. After an error, the reflector retries; the error is logged once and is in the
+    /// [status](Self::status).
     ///
     /// # Cancel safety
-    /// Dropping the future stops the reflector; what has been handed on stays.
+    /// Dropping the future stops the reflector. Objects that were passed to the store stay there.
     pub async fn run(mut self, shutdown: CancellationToken) {
         tokio::select! {
             biased;
@@ -226,7 +225,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         let mut request = Request::List;
         loop {
             if !matches!(request, Request::Watch) {
-                // A stream that nobody has come to watch.
+                // The stream of a list that no watch has used.
                 self.open = None;
                 self.relist.mark_answered();
             }
@@ -246,7 +245,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 Step::Now(next) => next,
                 Step::AtOnce(next, error) if self.pace.take() => {
                     tracing::debug!(resource = self.lister_watcher.description(), %error, "retrying at once");
-                    self.tell(&error, next, Duration::ZERO);
+                    self.report_failure(&error, next, Duration::ZERO);
                     next
                 }
                 Step::AtOnce(next, error) | Step::Later(next, error) => {
@@ -259,14 +258,14 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
 
     async fn wait_after(&mut self, error: ListWatchError, next: Request) {
         self.recovery = None;
-        let asked_for = within_reason(error.retry_after());
+        let asked_for = clamped(error.retry_after());
         let mut wait = self.backoff.next(error.retry_after());
         let trouble = error.is_unavailable().then(|| self.unavailable(&error));
         if let Some(trouble) = &trouble {
             let half = trouble.since.elapsed() / 2;
             wait = wait.min(half.max(self.backoff.longest_first())).max(asked_for);
         }
-        self.tell(&error, next, wait);
+        self.report_failure(&error, next, wait);
         self.reporter.trouble(error, wait, trouble.as_ref().is_none_or(|trouble| trouble.is_own));
         let Some(trouble) = trouble else { return sleep(wait).await };
         let trouble = self.trouble.insert(Trouble { wait, asked_for, ..trouble });
@@ -274,7 +273,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         self.config.server.wait_for_turn(trouble, |turn| reporter.awaits_turn(turn)).await;
     }
 
-    /// Counts a failure because the server is unavailable.
+    /// Counts a failure of an unavailable server.
     fn unavailable(&mut self, error: &ListWatchError) -> Trouble {
         let answers = self.config.server.answers();
         let others_are_served = std::mem::replace(&mut self.answers, answers) != answers;
@@ -290,21 +289,21 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Notes that the reflector goes on after an outage.
-    fn went_on(&mut self, outcome: Outcome) {
+    /// Ends the recovery from an outage.
+    fn finish_recovery(&mut self, outcome: Outcome) {
         if let Some(recovery) = self.recovery.take() {
-            recovery.went_on(outcome);
+            recovery.finish_recovery(outcome);
         }
     }
 
-    fn tell(&self, error: &ListWatchError, next: Request, wait: Duration) {
+    fn report_failure(&self, error: &ListWatchError, next: Request, wait: Duration) {
         let description = self.lister_watcher.description();
         let failure = ListWatchFailure { description, error, next: next.into(), wait };
-        failure::tell(self.config.on_failure.as_ref(), &failure);
+        failure::report(self.config.on_failure.as_ref(), &failure);
     }
 
-    /// Sends a request, and waits for its answer to begin. An answer after a failure releases other reflectors that wait
-    /// for the same server.
+    /// Sends a request and waits until its response begins. A response after a failure releases other reflectors that wait for
+    /// the same server.
     async fn ask<T>(
         &mut self,
         patience: Duration,
@@ -327,15 +326,15 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 
     async fn pause_in_bursts(&mut self, count: usize) {
-        self.in_burst += count;
-        if self.in_burst >= BURST {
-            self.in_burst = 0;
+        self.since_yield += count;
+        if self.since_yield >= YIELD_AFTER {
+            self.since_yield = 0;
             tokio::task::yield_now().await;
         }
     }
 
-    /// A watch has settled, so that later failures are new ones. Neither a complete list nor a single event resets
-    /// anything: a server that fails after each of them would be asked again and again without a wait.
+    /// Resets the backoff, because a watch has lived long enough. Neither a complete list nor a single event resets it:
+    /// otherwise a server that fails after each of these would get requests without a wait.
     fn settled(&mut self) {
         self.setbacks = WatchFailures::default();
         self.backoff.reset();
@@ -343,9 +342,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// The error of a request that nobody answered.
-fn unanswered(patience: Duration) -> ListWatchError {
-    ListWatchError::Unreachable(format!("no answer within {patience:?}").into())
+/// Returns the error of a request without a response.
+fn unanswered(waited: Duration) -> ListWatchError {
+    ListWatchError::Unreachable(format!("no answer within {waited:?}").into())
 }
 
 impl<K: 'static> fmt::Debug for Reflector<K> {

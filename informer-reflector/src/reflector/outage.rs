@@ -1,7 +1,6 @@
-//! [`Outage`]: the reflectors that wait because their server is unavailable, and which of them asks next.
+//! [`Outage`]: the reflectors that wait for an unavailable server, and the order of their requests.
 //!
-//! [`Queue`] has the rules, without clock and tasks. The waiters drive it: the first one that wakes grants the turn to the
-//! waiter whose turn it is.
+//! [`Queue`] has the rules, without clock and tasks. The waiters drive it: the first waiter that wakes grants the next turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,40 +10,41 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Turns are granted at least this far apart,
+/// The minimum time between two turns,
 const MIN_SPACING: Duration = Duration::from_millis(300);
 
-/// and at most this far.
+/// and the maximum.
 const MAX_SPACING: Duration = Duration::from_secs(5);
 
-/// How many waiters one answer releases.
+/// The number of waiters that one response releases.
 const RELEASED_BY_ANSWER: usize = 2;
 
-/// Released waiters go on within this time, not all at the same moment.
+/// Released waiters send their requests at random times within this time.
 const SPREAD: Duration = Duration::from_millis(100);
 
-/// Why a reflector waits.
+/// The reason for which a reflector waits.
 #[derive(Debug, Clone)]
 pub(super) struct Trouble {
-    /// What is listed and watched, and what went wrong, for logs.
+    /// The resource and scope, and the error, for logs.
     pub(super) resource: Arc<str>,
     pub(super) error: String,
-    /// When the first of its failures in a row was.
+    /// The time of the first failure in a row.
     pub(super) since: Instant,
-    /// How many failures in a row there were.
+    /// The number of failures in a row.
     pub(super) failures: u32,
-    /// Another reflector got an answer between two of these failures: the resource is unavailable, not the server.
+    /// Whether another reflector got a response between two of these failures: then the resource is unavailable, and not the
+    /// server.
     pub(super) is_own: bool,
-    /// How long its own backoff is.
+    /// The reflector's own backoff.
     pub(super) wait: Duration,
-    /// How much of that the server asked for.
+    /// The part of it that the server requested.
     pub(super) asked_for: Duration,
 }
 
 /// The reflectors of one client that wait because their server is unavailable.
 #[derive(Default)]
 pub(super) struct Outage {
-    /// Requests that were answered, so that those that fail can tell whether the server is there for others.
+    /// The number of responses to all reflectors, which shows a failing reflector whether the server is available to others.
     answers: AtomicU64,
     queue: Mutex<Queue>,
 }
@@ -54,7 +54,7 @@ struct Queue {
     waiters: Vec<Waiter>,
     next_id: u64,
     last_turn: Option<Instant>,
-    /// Waiters to release that were still in a wait that the server asked for.
+    /// Releases that are left, because waiters were still in a wait that the server requested.
     releases: usize,
     announced: Option<Announced>,
     recovering: Recovering,
@@ -63,11 +63,11 @@ struct Queue {
 /// An outage that has been logged.
 struct Announced {
     since: Instant,
-    /// How many reflectors waited at that time.
+    /// The number of reflectors that waited at that time.
     waiting: usize,
 }
 
-/// The reflectors that got an answer and have not shown yet that they go on.
+/// The reflectors that got a response and whose list or watch has not succeeded yet.
 #[derive(Default)]
 struct Recovering {
     now: usize,
@@ -79,17 +79,17 @@ struct Waiter {
     id: u64,
     since: Instant,
     is_own: bool,
-    /// Waiters go in this order: the longer one has been failing, the later.
+    /// The order of the waiters: the longer a reflector has been failing, the later.
     due: Instant,
-    /// Until then, only the server's `Retry-After` counts.
+    /// The end of the server's `Retry-After`.
     shielded_until: Instant,
-    /// From then on it is granted turns.
+    /// The time from which turns are granted.
     ready_at: Instant,
     go: Option<Go>,
     wake: Arc<Notify>,
 }
 
-/// Why a waiter may send its request.
+/// The permission of a waiter to send its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Go {
     Turn,
@@ -97,7 +97,7 @@ enum Go {
 }
 
 impl Waiter {
-    /// The place in the order. Resources that are unavailable by themselves come last.
+    /// Returns the place in the order. Resources that alone are unavailable come last.
     fn rank(&self) -> (bool, Instant, u64) {
         (self.is_own, self.due, self.id)
     }
@@ -113,7 +113,7 @@ impl Waiter {
 }
 
 impl Queue {
-    /// Adds a waiter whose request has just failed. That failure stops releases.
+    /// Adds a waiter whose request has failed. The failure stops releases.
     fn join(&mut self, trouble: &Trouble, now: Instant) -> (u64, Arc<Notify>) {
         self.releases = 0;
         let id = self.next_id;
@@ -132,7 +132,7 @@ impl Queue {
         (id, wake)
     }
 
-    /// Removes a waiter. If it `went` without its permission being used, the next one gets it.
+    /// Removes a waiter. Unless it `went`, its unused permission passes to the next waiter.
     fn leave(&mut self, id: u64, went: bool) {
         let Some(position) = self.waiters.iter().position(|waiter| waiter.id == id) else { return };
         match self.waiters.remove(position).go {
@@ -140,25 +140,25 @@ impl Queue {
             Some(Go::Released) if !went => self.releases += 1,
             _ => {}
         }
-        // Another one may be next now.
+        // Another waiter can be the first now.
         if let Some(first) = self.first(|_| true) {
             first.wake.notify_one();
         }
     }
 
-    /// The waiter that goes next, of those for which this holds.
+    /// Returns the first waiter that satisfies the condition.
     fn first(&mut self, may_go: impl Fn(&Waiter) -> bool) -> Option<&mut Waiter> {
         let waiting = self.waiters.iter_mut().filter(|waiter| waiter.go.is_none() && may_go(waiter));
         waiting.min_by_key(|waiter| waiter.rank())
     }
 
-    /// When the next turn can be granted to this waiter.
+    /// Returns the earliest time of this waiter's turn.
     fn turn_of(&self, waiter: &Waiter, now: Instant) -> Instant {
         let spaced = self.last_turn.map_or(now, |last| last + waiter.spacing(now));
         waiter.ready_at.max(spaced)
     }
 
-    /// Grants a turn, if it is time for one.
+    /// Grants a turn if one is due.
     fn grant(&mut self, now: Instant) {
         let last_turn = self.last_turn;
         let first = self.first(|waiter| waiter.ready_at <= now);
@@ -170,7 +170,7 @@ impl Queue {
         }
     }
 
-    /// Releases as many waiters as there are releases left.
+    /// Uses the remaining releases.
     fn release(&mut self, now: Instant) {
         while self.releases > 0 {
             let Some(first) = self.first(|waiter| waiter.shielded_until <= now) else { return };
@@ -179,7 +179,7 @@ impl Queue {
         }
     }
 
-    /// When the waiter should look again, and when it expects its turn.
+    /// Returns the time of the waiter's next check, and the expected time of its turn.
     fn next_look(&self, id: u64, now: Instant) -> (Instant, Instant) {
         let Some(own) = self.waiters.iter().find(|waiter| waiter.id == id) else { return (now, now) };
         let before = self.waiters.iter().filter(|waiter| {
@@ -194,8 +194,7 @@ impl Queue {
 }
 
 impl Outage {
-    /// Waits until the reflector may send its next request. Calls `queued` with the expected time of its turn once its own
-    /// backoff is over.
+    /// Waits for the reflector's turn. After the reflector's own backoff, calls `queued` with the expected time of the turn.
     ///
     /// # Cancel safety
     /// If the future is dropped, a granted turn goes to the next waiter.
@@ -222,7 +221,7 @@ impl Outage {
                 announced_at = Some(expected);
                 queued(expected);
             }
-            // A turn that another waiter took at this moment leads here again later.
+            // If another waiter took the turn at this moment, check again later.
             let look = if look <= now { now + MIN_SPACING } else { look };
             tokio::select! {
                 biased;
@@ -237,8 +236,8 @@ impl Outage {
         }
     }
 
-    /// Logs that the server is unavailable, once for all reflectors, and again only when four times as many wait. A first
-    /// failure is not logged, unless its backoff is long: a server that restarts quickly is of no interest.
+    /// Logs the outage once for all reflectors, and again when four times as many wait. A first failure is logged only if its
+    /// backoff is long, so that a quick restart of the server is not logged.
     fn announce(&self, trouble: &Trouble) {
         if trouble.is_own || (trouble.failures < 2 && trouble.wait < MAX_SPACING) {
             return;
@@ -256,30 +255,30 @@ impl Outage {
         tracing::warn!(waiting, %resource, %error, "API server unavailable; informers wait and retry in turns");
     }
 
-    /// Notes an answer after a failure, and releases two waiters.
+    /// Records a response after a failure, and releases two waiters.
     pub(super) fn answered(this: &Arc<Self>) -> Recovery {
         let mut queue = this.queue.lock();
         queue.recovering.now += 1;
         queue.last_turn = None;
         queue.releases = (queue.releases + RELEASED_BY_ANSWER).min(queue.waiters.len());
         queue.release(Instant::now());
-        // Those that are still shielded look again when they no longer are.
+        // Waiters within their `Retry-After` check again after it.
         queue.waiters.iter().for_each(|waiter| waiter.wake.notify_one());
         drop(queue);
         Recovery { outage: Arc::clone(this), outcome: None }
     }
 
-    /// Counts an answer to any reflector.
+    /// Counts a response to any reflector.
     pub(super) fn count_answer(&self) {
         self.answers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns how many requests have been answered so far.
+    /// Returns the number of responses so far.
     pub(super) fn answers(&self) -> u64 {
         self.answers.load(Ordering::Relaxed)
     }
 
-    /// Counts a reflector that goes on, or has failed again; the last one logs that the outage is over.
+    /// Counts a reflector that has recovered or failed again. The last one logs the end of the outage.
     fn recovered(&self, outcome: Option<Outcome>) {
         let over = {
             let mut queue = self.queue.lock();
@@ -303,11 +302,11 @@ impl Outage {
     }
 }
 
-/// A place in the queue, left when this is dropped.
+/// A place in the queue. Dropping it leaves the queue.
 struct Place<'o> {
     outage: &'o Outage,
     id: u64,
-    /// Whether the reflector goes on to its request.
+    /// Whether the reflector uses its turn.
     went: bool,
 }
 
@@ -317,22 +316,22 @@ impl Drop for Place<'_> {
     }
 }
 
-/// How a reflector went on after an outage.
+/// The first success of a reflector after an outage.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Outcome {
     Resumed,
     Relisted,
 }
 
-/// A reflector that got an answer after an outage. Dropping it says how that went on.
+/// A reflector that got a response after an outage. Dropping it reports the outcome.
 pub(super) struct Recovery {
     outage: Arc<Outage>,
-    /// `None`: it has failed again, or was stopped.
+    /// `None`: the reflector failed again, or was stopped.
     outcome: Option<Outcome>,
 }
 
 impl Recovery {
-    pub(super) fn went_on(mut self, outcome: Outcome) {
+    pub(super) fn finish_recovery(mut self, outcome: Outcome) {
         self.outcome = Some(outcome);
     }
 }

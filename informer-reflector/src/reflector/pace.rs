@@ -1,21 +1,19 @@
-//! [`Pace`]: bounds how many requests follow each other without a wait, whatever the server answers.
-//!
-//! The other rules of the reflector reason about single answers. This one holds for every sequence of answers.
+//! [`Pace`]: limits requests without a wait, for every sequence of responses.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many requests may follow each other at once.
+/// The maximum number of requests without a wait.
 const BURST: u32 = 10;
 
-/// How long it takes until one more is allowed.
+/// The time after which one more request is allowed.
 const REFILL: Duration = Duration::from_secs(1);
 
 /// An allowance of requests that need no wait: ten, and one more for each second.
 #[derive(Debug)]
 pub(super) struct Pace {
-    /// When the allowance will be full again.
+    /// The time at which the allowance is full again.
     full_at: Instant,
 }
 

@@ -1,13 +1,13 @@
-//! [`RelistHandle`]: has a reflector list again, though it could go on watching.
+//! [`RelistHandle`]: requests a relist from a reflector.
 //!
-//! What a list brings is compared with what is known, as always, so nothing else comes of it than what was wrong.
+//! The list is compared with the known objects, as always, so it only corrects differences.
 
 use std::sync::Arc;
 
 use futures::FutureExt;
 use tokio::sync::Notify;
 
-/// Has a [`Reflector`](super::Reflector) list again. Cloning gives another handle on the same reflector.
+/// Requests relists from a [`Reflector`](super::Reflector). A clone is another handle to the same reflector.
 #[derive(Debug, Clone)]
 pub struct RelistHandle {
     requests: Arc<Notify>,
@@ -18,8 +18,7 @@ impl RelistHandle {
         Self { requests: Arc::new(Notify::new()) }
     }
 
-    /// Has the reflector give up its watch and list, as soon as it watches or is about to. Requests that come before
-    /// it lists are one.
+    /// Makes the reflector end its watch and relist. Several requests before the relist count as one.
     pub fn request(&self) {
         self.requests.notify_one();
     }
@@ -29,7 +28,7 @@ impl RelistHandle {
         self.requests.notified().await;
     }
 
-    /// A list begins, so that what was requested until now is on its way.
+    /// Clears the requests, because a list begins.
     pub(super) fn mark_answered(&self) {
         _ = self.requests.notified().now_or_never();
     }

@@ -1,4 +1,4 @@
-//! [`Reporter`]: the reflector's side of its [`ReflectorStatus`], and the one place where its changes are logged.
+//! [`Reporter`]: sets a reflector's [`ReflectorStatus`] and logs its changes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use tokio::time::Instant;
 
 use super::status::{Health, ReflectorStatus};
 
-/// The reflector's side of its status. Logs changes for the worse and for the better once each, not with each try.
+/// Sets the status of a reflector. Logs each failure and each recovery once, and not each retry.
 pub(super) struct Reporter {
     status: ReflectorStatus,
     health: watch::Sender<Health>,
-    /// The cause of the last failure that was logged as a warning; the same cause again is logged at debug level.
+    /// The cause of the last failure that was logged as a warning. Repetitions are logged at debug level.
     logged: Option<Cause>,
-    /// Whether a connection has broken off since a watch last settled or the server was unavailable.
+    /// Whether a connection was interrupted since a watch last settled or the server was unavailable.
     was_interrupted: bool,
-    /// Whether anything is quarantined. Mostly nothing is, which saves taking the lock.
+    /// Whether an object is quarantined. Usually none is, and then no lock is needed.
     has_quarantined: bool,
     throttle: Throttle,
     /// The time of the first line about an expired version within a minute, and the number of these lines.
     expired: (Option<Instant>, u32),
-    /// When what exists was asked for; nothing, if it isn't, or after a wait.
+    /// The start of the current list; `None` without one, or after a wait.
     list_began: Option<Instant>,
 }
 
-/// A list that takes longer is logged when it is complete.
+/// The duration above which a complete list is logged.
 const LONG_LIST: Duration = Duration::from_secs(10);
 
 impl Reporter {
@@ -50,7 +50,7 @@ impl Reporter {
         self.status.clone()
     }
 
-    /// Sets the health. Waiters are not woken by each event of a live watch.
+    /// Sets the health. An event of a live watch wakes no waiter.
     pub(super) fn set(&self, health: Health) {
         self.health.send_if_modified(|current| {
             let is_change = !(current.is_live() && health.is_live());
@@ -59,13 +59,13 @@ impl Reporter {
         });
     }
 
-    /// A list is asked for, in a stream or in pages. What follows a stream that was given up is the same list.
+    /// Records the start of a list. A paged list after a failed stream continues the same list.
     pub(super) fn list_begins(&mut self) {
         self.list_began.get_or_insert_with(Instant::now);
         self.set(Health::Syncing { received: 0, remaining: None });
     }
 
-    /// The version has expired, and a list follows. A resource with short-lived watches could expire every few seconds.
+    /// Logs a relist after an expired version; at most a few lines a minute, because versions can expire every few seconds.
     pub(super) fn expired(&mut self, resource_version: &ResourceVersion) {
         let (now, (first, lines)) = (Instant::now(), &mut self.expired);
         if first.is_none_or(|first| now.saturating_duration_since(first) >= Duration::from_secs(60)) {
@@ -80,7 +80,7 @@ impl Reporter {
         }
     }
 
-    /// A list has been handed on as a whole.
+    /// Records a complete list.
     pub(super) fn listed(&mut self, objects: usize) {
         let took = self.list_began.take().map(|began| began.elapsed());
         if let Some(took) = took.filter(|took| *took > LONG_LIST) {
@@ -88,8 +88,8 @@ impl Reporter {
         }
     }
 
-    /// A watch has settled. A complete list is not enough: where only the watch is refused, the same failure would be
-    /// logged again after each list.
+    /// Records a watch that has settled. A complete list is not enough: if only watches fail, the same failure would be logged
+    /// after each list.
     pub(super) fn recovered(&mut self) {
         self.was_interrupted = false;
         if self.logged.take().is_some() {
@@ -97,8 +97,8 @@ impl Reporter {
         }
     }
 
-    /// A request failed, and the next follows after `wait`. Where not only this resource is concerned, the outage is logged
-    /// for all. The first connection that breaks off is not logged, because an outage may begin with it.
+    /// Records a failed request; the next one follows after `wait`. If the whole server is unavailable, `Outage` logs it. The
+    /// first interrupted connection is not logged, because an outage can begin with it.
     pub(super) fn trouble(&mut self, error: ListWatchError, wait: Duration, is_own: bool) {
         self.list_began = None;
         let is_interruption = is_own && matches!(error, ListWatchError::Interrupted(_));
@@ -124,7 +124,7 @@ impl Reporter {
         });
     }
 
-    /// The backoff is over, and the next request waits for its turn.
+    /// Records that the backoff is over and the next request waits for its turn.
     pub(super) fn awaits_turn(&self, until: Instant) {
         self.health.send_modify(|health| {
             if let Health::BackingOff { error, .. } | Health::AwaitingTurn { error, .. } = health {
@@ -139,32 +139,30 @@ impl Reporter {
         }
     }
 
-    /// An object could not be taken in.
-    pub(super) fn quarantine(&mut self, malformed: &RejectedObject) {
-        self.has_quarantined |= malformed.key.is_some();
-        // Logged once the lock is free, because a subscriber may look at the status.
-        let is_news = {
+    /// Records a rejected object.
+    pub(super) fn quarantine(&mut self, rejected: &RejectedObject) {
+        self.has_quarantined |= rejected.key.is_some();
+        // Logged without the lock, because a subscriber can read the status.
+        let is_new = {
             let mut notes = self.status.notes.lock();
-            let earlier = malformed
-                .key
-                .as_ref()
-                .and_then(|key| notes.quarantined.insert(key.clone(), malformed.clone()));
-            // A watch, another list, or another try at one brings the same version again.
-            let is_known = earlier.as_ref().is_some_and(|earlier| is_same(earlier, malformed));
+            let earlier =
+                rejected.key.as_ref().and_then(|key| notes.quarantined.insert(key.clone(), rejected.clone()));
+            // A watch, or another list, returns the same version again.
+            let is_known = earlier.as_ref().is_some_and(|earlier| is_same(earlier, rejected));
             notes.quarantined_total += u64::from(!is_known);
-            !is_known && earlier.is_none_or(|earlier| cause(&earlier.error) != cause(&malformed.error))
+            !is_known && earlier.is_none_or(|earlier| cause(&earlier.error) != cause(&rejected.error))
         };
-        if !is_news || !self.throttle.allows(&self.status.description) {
+        if !is_new || !self.throttle.allows(&self.status.description) {
             return;
         }
-        let RejectedObject { key, resource_version, error } = malformed;
+        let RejectedObject { key, resource_version, error } = rejected;
         let key = key.as_ref().map_or_else(|| "(no readable name)".to_owned(), ObjectKey::to_string);
         let resource = &self.status.description;
         tracing::warn!(%resource, key, %resource_version, error, "object is quarantined");
     }
 
-    /// Good news of an object, or its end: it is not quarantined any more.
-    pub(super) fn taken_in(&mut self, key: &ObjectKey) {
+    /// Ends the quarantine of an object that was accepted or deleted.
+    pub(super) fn accepted(&mut self, key: &ObjectKey) {
         if !self.has_quarantined {
             return;
         }
@@ -179,7 +177,7 @@ impl Reporter {
         }
     }
 
-    /// A list says which objects exist: those that it could not take in are quarantined, and no others.
+    /// Ends the quarantine of all objects that a complete list has not quarantined.
     pub(super) fn only_quarantined(&mut self, listed: &BTreeSet<ObjectKey>) {
         let returned: Vec<_> = {
             let mut notes = self.status.notes.lock();
@@ -200,15 +198,15 @@ impl Reporter {
     }
 }
 
-/// However the reflector ends, by a stop, a panic or a drop, its last health is `Stopped`.
+/// Sets the last health, `Stopped`, after a stop, a panic or a drop.
 impl Drop for Reporter {
     fn drop(&mut self) {
         self.set(Health::Stopped);
     }
 }
 
-/// What failures have in common that are logged once. Their texts differ from one to the next, as from "connection reset"
-/// to "connection refused".
+/// The cause of a failure. Failures with the same cause are logged once, although their texts differ, for example "connection
+/// reset" and "connection refused".
 #[derive(Debug, PartialEq, Eq)]
 enum Cause {
     Status(u16),
@@ -231,20 +229,20 @@ impl Cause {
 /// Maximum number of lines about expired versions in a minute; further ones are logged at debug level.
 const MAX_EXPIRED_LINES: u32 = 3;
 
-/// How many lines about single objects are logged in a minute.
+/// Maximum number of lines about single objects in a minute.
 const MAX_OBJECT_LINES: u32 = 10;
 
 /// Limits the log lines about single objects of a resource.
 #[derive(Debug, Default)]
 struct Throttle {
-    /// When the minute began.
+    /// The start of the minute.
     began: Option<Instant>,
     logged: u32,
     suppressed: u64,
 }
 
 impl Throttle {
-    /// Counts a line, and returns whether it is to be logged. The first line of a later minute says how many were not.
+    /// Counts a line and returns whether to log it. Before the first line of a later minute, logs the number of omitted lines.
     fn allows(&mut self, resource: &str) -> bool {
         let now = Instant::now();
         if self.began.is_none_or(|began| now.saturating_duration_since(began) >= Duration::from_secs(60)) {
@@ -269,7 +267,7 @@ impl Throttle {
     }
 }
 
-/// Whether both are the same version of an object.
+/// Returns whether both are the same version of an object.
 fn is_same(earlier: &RejectedObject, later: &RejectedObject) -> bool {
     if later.resource_version.is_empty() {
         return earlier == later;
@@ -277,12 +275,12 @@ fn is_same(earlier: &RejectedObject, later: &RejectedObject) -> bool {
     earlier.resource_version == later.resource_version
 }
 
-/// An error of the decoder without its position, which depends on how the object came.
+/// Returns a decoder's error without its position, which differs between lists and watches.
 fn cause(error: &str) -> &str {
     error.split(" (line ").next().unwrap_or(error)
 }
 
-/// The error with the remedy, where there is one to name.
+/// Returns the error with its remedy, if there is one.
 fn explain(error: &ListWatchError) -> String {
     let remedy = if error.is_unauthorized() {
         " (the credentials are not accepted: check the kubeconfig or the token)"

@@ -1,7 +1,7 @@
-//! [`SharedServer`]: what the reflectors of one client know together about their server.
+//! [`SharedServer`]: the state of a server that all reflectors of a client share.
 //!
-//! It remembers which resources cannot be streamed, and coordinates the requests of all reflectors while the server is
-//! unavailable. client-go has neither: there, N informers retry N times as often in an outage.
+//! It remembers resources without streaming lists, and coordinates requests while the server is unavailable. client-go has no
+//! counterpart: there, N informers send N times as many retries in an outage.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,26 +13,25 @@ use tokio::time::Instant;
 
 use super::outage::{Outage, Recovery, Trouble};
 
-/// How long streaming lists are not tried again after they failed: between this and three times as long, so that an
-/// upgraded server is noticed before long, and not by all reflectors at once.
-const SHUN: Duration = Duration::from_secs(10 * 60);
+/// The minimum time without streaming lists after they failed. The maximum is three times as long; the time is random, so that
+/// not all reflectors try an upgraded server at once.
+const UNSUPPORTED_FOR: Duration = Duration::from_secs(10 * 60);
 
-/// What the reflectors of one client know together about their server. Cloning gives another handle on the same
-/// knowledge.
+/// The state of a server that all reflectors of a client share. A clone is another handle to the same state.
 ///
-/// Give one to all reflectors that talk to the same server with the same credentials:
-/// [`ReflectorConfig::server`](super::ReflectorConfig::server). A shared informer factory does; a reflector that is given
-/// none has one of its own.
+/// Set one for all reflectors with the same server and credentials:
+/// [`ReflectorConfig::server`](super::ReflectorConfig::server). A shared informer factory does. By default, each reflector has
+/// its own.
 ///
-/// While the server is unavailable (it cannot be reached, or answers 502, 503 or 504):
+/// While the server is unavailable (it cannot be reached, or returns 502, 503 or 504):
 /// - Each reflector backs off, but never for longer than half the time since its first failure.
-/// - After its backoff a reflector waits for its turn. A turn is granted once every fifth of the time that the reflector
-///   has been failing, at most every 5 seconds. Reflectors that were served most recently go first, so that resources
-///   that are down for good delay no others.
-/// - A reflector that gets an answer releases two of the waiting ones at once, and so on; one that is refused stops that.
-///   So recovery is as quick as the server can bear. A wait that the server asked for (`Retry-After`) is completed first.
+/// - After its backoff, a reflector waits for its turn. The time between turns is a fifth of the time for which the reflector
+///   has been failing, at most 5 seconds. Reflectors with the most recent success go first, so that resources with a
+///   permanent failure delay no others.
+/// - A reflector that gets a response releases two waiting reflectors at once; a failed request stops these releases. So
+///   recovery is as quick as the server allows. A wait that the server requested (`Retry-After`) is completed first.
 ///
-/// A resource whose lists cannot be streamed is listed in pages for the next 10 to 30 minutes, by all reflectors.
+/// If streaming lists of a resource fail, all reflectors make paged lists of it for the next 10 to 30 minutes.
 #[derive(Clone)]
 pub struct SharedServer {
     inner: Arc<Inner>,
@@ -40,35 +39,35 @@ pub struct SharedServer {
 
 #[derive(Default)]
 struct Inner {
-    /// Resources that are not to be streamed, and until when.
-    shunned: Mutex<HashMap<String, Instant>>,
+    /// Resources without streaming lists, and the end of that.
+    unsupported: Mutex<HashMap<String, Instant>>,
     outage: Arc<Outage>,
 }
 
 impl SharedServer {
-    /// Returns knowledge of a server of which nothing is known.
+    /// Returns the initial state of a server.
     #[must_use]
     pub fn new() -> Self {
         Self { inner: Arc::default() }
     }
 
-    /// Returns whether streaming lists of this resource are worth a try.
+    /// Returns whether to try streaming lists of this resource.
     pub(super) fn may_stream(&self, resource: &str) -> bool {
-        let mut shunned = self.inner.shunned.lock();
-        let is_over = shunned.get(resource).is_none_or(|until| *until <= Instant::now());
+        let mut unsupported = self.inner.unsupported.lock();
+        let is_over = unsupported.get(resource).is_none_or(|until| *until <= Instant::now());
         if is_over {
-            shunned.remove(resource);
+            unsupported.remove(resource);
         }
         is_over
     }
 
     /// Stops streaming lists of this resource for some time.
-    pub(super) fn shun_streams(&self, resource: &str) {
-        let until = Instant::now() + SHUN.mul_f64(1.0 + 2.0 * fastrand::f64());
-        self.inner.shunned.lock().insert(resource.to_owned(), until);
+    pub(super) fn disable_streams(&self, resource: &str) {
+        let until = Instant::now() + UNSUPPORTED_FOR.mul_f64(1.0 + 2.0 * fastrand::f64());
+        self.inner.unsupported.lock().insert(resource.to_owned(), until);
     }
 
-    /// Waits for the next request of a reflector to an unavailable server, as the type's documentation says.
+    /// Waits for a reflector's turn to send its next request to an unavailable server.
     ///
     /// # Cancel safety
     /// If the future is dropped, the turn goes to the next waiter.
@@ -76,17 +75,17 @@ impl SharedServer {
         self.inner.outage.wait_for_turn(trouble, queued).await;
     }
 
-    /// Notes that a reflector whose server was unavailable got an answer, and releases two waiters.
+    /// Records a response after an outage, and releases two waiters.
     pub(super) fn answered(&self) -> Recovery {
         Outage::answered(&self.inner.outage)
     }
 
-    /// Counts an answer to any reflector.
+    /// Counts a response to any reflector.
     pub(super) fn count_answer(&self) {
         self.inner.outage.count_answer();
     }
 
-    /// Returns how many requests have been answered so far.
+    /// Returns the number of responses so far.
     pub(super) fn answers(&self) -> u64 {
         self.inner.outage.answers()
     }
@@ -100,8 +99,8 @@ impl Default for SharedServer {
 
 impl fmt::Debug for SharedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shunned: Vec<_> = self.inner.shunned.lock().keys().cloned().collect();
-        f.debug_struct("SharedServer").field("not_streamed", &shunned).finish_non_exhaustive()
+        let unsupported: Vec<_> = self.inner.unsupported.lock().keys().cloned().collect();
+        f.debug_struct("SharedServer").field("not_streamed", &unsupported).finish_non_exhaustive()
     }
 }
 
@@ -112,7 +111,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn refused_streams_are_tried_again_after_ten_to_thirty_minutes() {
         let server = SharedServer::new();
-        server.shun_streams("pods");
+        server.disable_streams("pods");
         assert!(!server.may_stream("pods") && server.may_stream("nodes"));
         tokio::time::advance(Duration::from_secs(599)).await;
         assert!(!server.clone().may_stream("pods"));

@@ -1,4 +1,4 @@
-//! [`ReflectorStatus`] and [`Health`]: the state of a reflector, for its users.
+//! [`ReflectorStatus`] and [`Health`]: the status of a reflector.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,62 +10,61 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How a reflector fares.
+/// The health of a reflector.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Health {
-    /// It has not begun yet.
+    /// No request has been answered yet.
     Connecting,
-    /// A list was asked for and is arriving, or is complete and the watch from there on is being opened.
+    /// A list is arriving, or is complete and its watch is being opened.
     Syncing {
-        /// How many objects have arrived so far.
+        /// The number of objects that have arrived.
         received: usize,
-        /// How many are still to come, if the server said so.
+        /// The number of objects that have not arrived yet, if the server returned it.
         remaining: Option<u64>,
     },
-    /// A watch is open, and the store is as current as the network allows; or it has ended in good order, and is being
-    /// opened again where it ended.
+    /// A watch is open and the store is current, or the server has closed the watch properly and it is being resumed.
     Live {
-        /// When something last came over it, if only a bookmark; or when it was opened.
+        /// The time of the last event or bookmark, or of the start of the watch.
         last_event: Instant,
     },
     /// The last request failed. Its backoff ends at `until`, or earlier if the server was unavailable and another
     /// reflector gets an answer.
     BackingOff {
-        /// When the backoff ends.
+        /// The end of the backoff.
         until: Instant,
-        /// What went wrong.
+        /// The error.
         error: Arc<ListWatchError>,
     },
     /// The server is unavailable, and the backoff is over. Reflectors of one client send requests in
     /// [turns](super::SharedServer) then; this one's is expected at `until`, or earlier if another gets an answer.
     AwaitingTurn {
-        /// When the next request is expected to be sent.
+        /// The expected time of the next request.
         until: Instant,
-        /// What went wrong.
+        /// The error.
         error: Arc<ListWatchError>,
     },
-    /// The server doesn't serve the resource (404): a missing or misspelt resource, or a CRD that is not installed. It
-    /// is asked again at `until`.
+    /// The server doesn't serve the resource (404): it is misspelt, or its CRD is not installed. The reflector retries at
+    /// `until`.
     NotServed {
-        /// When the next request is made.
+        /// The time of the next request.
         until: Instant,
-        /// What the server said.
+        /// The server's error.
         error: Arc<ListWatchError>,
     },
-    /// The credentials don't allow to list and watch the resource (403). The server is asked again at `until`.
+    /// The credentials don't allow to list and watch the resource (403). The reflector retries at `until`.
     Forbidden {
-        /// When the next request is made.
+        /// The time of the next request.
         until: Instant,
-        /// What the server said.
+        /// The server's error.
         error: Arc<ListWatchError>,
     },
-    /// It has been stopped, or its future was dropped. This is its last health.
+    /// The reflector was stopped, or its future was dropped. This is the last health.
     Stopped,
 }
 
 impl Health {
-    /// Returns what went wrong, if the reflector is waiting because something did.
+    /// Returns the error, if the reflector waits after one.
     #[must_use]
     pub fn error(&self) -> Option<&ListWatchError> {
         match self {
@@ -105,7 +104,7 @@ fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
-/// Tells how a reflector fares. Cloning gives another view on the same reflector.
+/// The status of a reflector. A clone is another view of the same reflector.
 #[derive(Clone)]
 pub struct ReflectorStatus {
     pub(super) description: Arc<str>,
@@ -125,47 +124,47 @@ impl ReflectorStatus {
         Self { description: description.into(), health, notes: Arc::default() }
     }
 
-    /// Returns what the reflector lists and watches, for messages.
+    /// Returns the resource and scope for messages.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// Returns how the reflector fares now.
+    /// Returns the current health.
     #[must_use]
     pub fn health(&self) -> Health {
         self.health.borrow().clone()
     }
 
-    /// Waits until the health changes, and returns it. The last one is [`Health::Stopped`]; once that was returned,
-    /// there is only `None`, and at once.
+    /// Waits until the health changes, and returns it. The last health is [`Health::Stopped`]; after it, every call returns
+    /// `None` at once.
     ///
-    /// Of several changes between two calls only the last is seen. The events of a live watch are no changes, although
-    /// they set its [`last_event`](Health::Live).
+    /// Of several changes between two calls, only the last is returned. Events of a live watch are no changes, although they
+    /// set its [`last_event`](Health::Live).
     ///
     /// # Cancel safety
-    /// No change is lost if the future is dropped: the next call returns at once.
+    /// Cancel safe: after a change, the next call returns at once.
     pub async fn health_changed(&mut self) -> Option<Health> {
-        // An error says that the reflector is gone.
+        // It fails when the reflector has been dropped.
         self.health.changed().await.ok()?;
         Some(self.health.borrow_and_update().clone())
     }
 
-    /// Returns the resource version up to which everything has been handed on, empty before the first list.
+    /// Returns the resource version up to which all changes have been passed to the store; empty before the first list.
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
         self.notes.lock().last_sync_resource_version.clone()
     }
 
-    /// Returns the objects that exist but can't be decoded or transformed at present (I10). What the store has of
-    /// them, if anything, is an earlier version.
+    /// Returns the quarantined objects: they exist and can't be decoded or transformed (I10). The store has an earlier version
+    /// of them, or none.
     #[must_use]
     pub fn quarantined(&self) -> Vec<RejectedObject> {
         self.notes.lock().quarantined.values().cloned().collect()
     }
 
-    /// Returns how many versions of objects have been quarantined so far.
+    /// Returns the number of object versions that have been quarantined so far.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.notes.lock().quarantined_total

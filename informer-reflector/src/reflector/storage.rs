@@ -1,4 +1,4 @@
-//! [`Storage`]: how objects are held, as a hook decides for each.
+//! [`Storage`]: the storage form of an object, which a hook chooses.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use informer_core::Packed;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// How an object is held in the cache.
+/// The storage form of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Storage {
-    /// As itself, so that looking at it costs nothing.
+    /// Decoded: reading it costs nothing.
     #[default]
     Open,
-    /// As JSON, and as itself too from when it is first looked at. `cargo bench -p informer-factory --bench lists` says
-    /// what that saves as long as nobody does; the way in costs what writing and reading the JSON does, and so does the first look.
+    /// As JSON, and after the first read also decoded. `cargo bench -p informer-factory --bench lists` measures the savings. Adding
+    /// an object costs an encoding and a decoding, and the first read another decoding.
     ///
-    /// Handlers that look only at keys, versions and UIDs, and lookups by key or namespace, don't look at the object.
-    /// Index functions, label selectors and filters do, at each object.
+    /// Keys, versions and UIDs, and lookups by key or namespace, don't read the object. Index functions, label selectors and
+    /// filters read each object.
     Packed,
 }
 
-/// Packs an object, or leaves it as it is.
+/// Encodes an object, or returns `None` to store it decoded.
 pub(super) type Pack<K> = Arc<dyn Fn(&K) -> Option<Packed<K>> + Send + Sync>;
 
-/// Makes of a decision how it is carried out.
+/// Turns a choice of the storage form into an encoder.
 pub(super) fn pack<K>(decide: impl Fn(&K) -> Storage + Send + Sync + 'static) -> Pack<K>
 where
     K: Serialize + DeserializeOwned + 'static,
@@ -35,7 +35,7 @@ where
     })
 }
 
-/// What can't be read back stays as it is.
+/// Returns `None` if the JSON can't be decoded again.
 fn as_json<K: Serialize + DeserializeOwned>(object: &K) -> Option<Packed<K>> {
     let json = serde_json::to_vec(object).ok()?;
     serde_json::from_slice::<K>(&json).ok()?;

@@ -1,10 +1,9 @@
-//! Streaming lists (KEP-3157): one request brings what exists, then the word that this was all, and goes on as the watch.
+//! Streaming lists (KEP-3157): one request returns the existing objects, then a bookmark, and continues as the watch.
 //!
-//! Such a list spares the server, which sends it object by object from memory, and one of the two requests. The fact
-//! people get wrong: servers, proxies and fakes that know nothing of it ignore the parameters and answer with an ordinary
-//! watch, so that the end never comes. client-go waits for it for ever; here the stream has to keep coming, and where it
-//! doesn't, a list in pages follows, and the resource is remembered as one that can't be streamed. The order of the
-//! objects says nothing, so the only version to go on from is that of the end.
+//! Such a list costs the server less memory and saves a request. Note: servers, proxies and fakes without streaming lists
+//! ignore the parameters and return an ordinary watch, so the bookmark never arrives. client-go waits for it forever. Here, a
+//! stream that stalls is followed by a paged list, and the resource is remembered as not streamable. Only the bookmark's
+//! version can be resumed, because the objects arrive in any order.
 
 use std::time::Duration;
 
@@ -22,37 +21,35 @@ use super::status::Health;
 use super::watch::{GRACE, OpenWatch};
 use super::{Reflector, Request, Step};
 
-/// How much longer than the pause that is allowed a stream may take for each object it brings: one that brings fewer than
-/// 200 a second of waiting for it has to end soon. An ordinary watch of a busy resource brings fewer, as no cluster goes
-/// on creating objects of one type at that rate. So may a slow link, but there pages are mostly the better way anyway:
-/// lists are compressed, and watches are not (before 1.37).
+/// The time that each object adds to the allowance. So a stream with fewer than 200 objects a second must end soon. An
+/// ordinary watch has fewer, because no cluster creates objects of one type at that rate for long. A slow link can also have
+/// fewer; pages suit it better, because lists are compressed and watches are not (before 1.37).
 const PER_OBJECT: Duration = Duration::from_millis(5);
 
-/// What objects have earned is kept up to so many times the pause: a burst at the beginning says nothing of what comes
-/// an hour later.
+/// The allowance is capped at this multiple of `list_stall_timeout`, so that a burst at the beginning does not allow an hour
+/// without objects.
 const MAX_SAVED: u32 = 3;
 
-/// After so many streams in a row that broke off, what exists is asked for in pages.
+/// The number of failed streams in a row after which the reflector makes a paged list.
 const MAX_BROKEN: u32 = 2;
 
-/// Why there is no streaming list.
+/// The reason for which a streaming list failed.
 enum NoStream {
     Failed(ListWatchError),
-    /// It was closed in good order before its end.
+    /// The server closed it properly before its end.
     Closed,
-    /// What came was not a streaming list.
+    /// The response was no streaming list.
     Unsupported(ListWatchError),
 }
 
-/// How a batch left a streaming list.
+/// The state of a streaming list after a batch.
 enum Progress<K> {
     Going,
-    /// All that exists has come; with the version of the end, and what followed it in the batch.
+    /// It is complete. Contains its version, and the events after it in the batch.
     Ended(ResourceVersion, Vec<WatchEvent<K>>),
 }
 
-/// How long the server may still take. Waiting for the next events counts, in which others have their turn and what comes is
-/// decoded; what the store and its handlers take doesn't.
+/// The time that the server has left. Waiting for events and decoding them uses it; the store and the handlers don't.
 struct Allowance {
     pause: Duration,
     left: Duration,
@@ -79,7 +76,7 @@ impl Allowance {
         }
     }
 
-    /// All that existed has come, so the end must follow, whatever else happens.
+    /// Stops the growth of the allowance: all existing objects have arrived, so the end must follow.
     fn changes_have_begun(&mut self) {
         self.earns = false;
         self.left = self.left.min(self.pause);
@@ -93,7 +90,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             && self.config.server.may_stream(self.lister_watcher.resource())
     }
 
-    /// Asks for everything in one stream, hands it on, and keeps the stream for the watch.
+    /// Makes a streaming list, passes it to the store, and keeps the stream for the watch.
     pub(super) async fn stream_list(&mut self) -> Step {
         self.reporter.list_begins();
         match self.try_stream_list().await {
@@ -107,14 +104,14 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// What is known of a stream that has been given up stays known; the list in pages says what of it is true.
+    /// Continues with a paged list. Objects of the stream stay in the store, and the paged list corrects them.
     fn without_streams(&self, error: ListWatchError) -> Step {
-        self.config.server.shun_streams(self.lister_watcher.resource());
+        self.config.server.disable_streams(self.lister_watcher.resource());
         Step::AtOnce(Request::Pages, error)
     }
 
-    /// A server that shuts down closes a stream early as one does that takes it for an ordinary watch. But it has done so
-    /// by the next try. One that has found its reader too slow may do so again; then pages are what such a reader needs.
+    /// Continues after the server closed the stream early. A server that shuts down does so once. A server that considers the
+    /// reader too slow does so again; then the reflector needs pages.
     fn after_closed_stream(&mut self) -> Step {
         let message = "the server closed a streaming list before its end";
         if std::mem::replace(&mut self.history.was_stream_closed, true) {
@@ -138,12 +135,12 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             || error.is_unauthorized()
             || error.is_not_found();
         if is_not_about_streams {
-            // By the time that it serves again it may be another server.
+            // After an outage, another server can answer.
             self.history.was_stream_closed = false;
             return Step::Later(Request::List, error);
         }
         if error.is_forbidden() {
-            // One may be allowed to list and not to watch; that can change, so it is not remembered.
+            // A user can have the permission to list and not to watch. Permissions change, so this is not remembered.
             return Step::AtOnce(Request::Pages, error);
         }
         let code = error.status().map(|status| status.code);
@@ -164,11 +161,11 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             allow_bookmarks: true,
             send_initial_events: true,
         };
-        // Spread, so that many informers do not turn to pages at the same moment.
+        // Random, so that many informers do not start paged lists at the same moment.
         let pause = self.config.list_stall_timeout.mul_f64(1.0 + fastrand::f64() / 2.0);
         let lister_watcher = std::sync::Arc::clone(&self.lister_watcher);
         let asked = Instant::now();
-        // The pause is the shorter time in any case: whoever takes longer to begin is not away, but can't stream.
+        // A server that takes longer than the pause to begin is available, but can't stream.
         let answer = self.ask(pause.saturating_add(GRACE), lister_watcher.watch(options));
         let answer = timeout(pause, answer).await;
         let mut events = answer
@@ -179,17 +176,17 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         let initial =
             timeout_at(opened + lifetime + GRACE, self.receive_initial(&mut events, &mut listing, pause));
         let (version, rest) = match initial.await {
-            // However much came in that time, it was no list; or one for which the next stream would be too short as well.
+            // It was no list, or one that would take too long again.
             Err(_) => Err(out_of_time()),
             Ok(Err(NoStream::Closed)) if asked.elapsed() >= lifetime => Err(out_of_time()),
             Ok(initial) => initial,
         }?;
-        self.hand_on(listing, stated(version));
+        self.apply_list(listing, stated(version));
         let events = if rest.is_empty() { events } else { stream::iter([Ok(rest)]).chain(events).boxed() };
         Ok(OpenWatch { events, opened, lifetime })
     }
 
-    /// Takes what comes until its end has come.
+    /// Receives objects until the list ends.
     async fn receive_initial(
         &mut self,
         events: &mut WatchStream<K>,
@@ -233,34 +230,34 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                     | WatchEvent::RejectedObject { kind: RejectedKind::Deleted, .. }
             );
             if is_change {
-                // Servers before 1.34 told of changes before they told of the end.
-                self.hand_on_part(std::mem::take(&mut objects), listing);
+                // Servers before 1.34 can send changes before the end.
+                self.apply_part(std::mem::take(&mut objects), listing);
                 listing.expect_changes();
                 allowance.changes_have_begun();
             }
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => match self.intake.take(object) {
                     Ok(object) => objects.push(object),
-                    Err(malformed) => self.quarantine_listed(&malformed, listing),
+                    Err(rejected) => self.quarantine_listed(&rejected, listing),
                 },
                 WatchEvent::Deleted(object) => match ObjectKey::of(&*object) {
                     Ok(key) => listing.remove(key),
                     Err(error) => return Err(unsupported(error.to_string())),
                 },
                 WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end: true }) => {
-                    self.hand_on_part(objects, listing);
+                    self.apply_part(objects, listing);
                     return Ok(Progress::Ended(resource_version, batch.collect()));
                 }
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(status) => return Err(NoStream::Failed(status.into())),
                 WatchEvent::RejectedObject { kind, object } => {
-                    // It may be a later version of one of these.
-                    self.hand_on_part(std::mem::take(&mut objects), listing);
+                    // The event can be a later version of one of these objects.
+                    self.apply_part(std::mem::take(&mut objects), listing);
                     self.take_malformed_initial(kind, object, listing)?;
                 }
             }
         }
-        self.hand_on_part(objects, listing);
+        self.apply_part(objects, listing);
         Ok(Progress::Going)
     }
 
@@ -273,7 +270,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         match (kind, object.key.clone()) {
             (RejectedKind::Changed, _) => self.quarantine_listed(&object, listing),
             (RejectedKind::Deleted, Some(key)) => listing.remove(key),
-            // I10: what happened to which object is not known; a list in pages says what is true.
+            // I10: the event can't be attributed to an object, so a paged list is needed.
             (RejectedKind::Deleted | RejectedKind::Unknown, _) => {
                 self.reporter.quarantine(&object);
                 return Err(unsupported(object.error));
@@ -282,20 +279,20 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Ok(())
     }
 
-    /// Returns the store what has come of a list, and keeps the handles for its end.
-    pub(super) fn hand_on_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
+    /// Passes a part of a list to the store, and keeps the handles for the end of the list.
+    pub(super) fn apply_part(&mut self, objects: Vec<Cached<K>>, listing: &mut Listing<K>) {
         if objects.is_empty() {
             return;
         }
-        // It may be in the store from here on, even if nothing more comes.
+        // The store can have these objects now, even if the list fails.
         self.history.is_partly_known = true;
         listing.push(self.store.list_part(objects));
     }
 
-    /// I10: it shows in the status at once, and the list doesn't take it for deleted.
-    pub(super) fn quarantine_listed(&mut self, malformed: &RejectedObject, listing: &mut Listing<K>) {
-        self.reporter.quarantine(malformed);
-        listing.quarantine(malformed);
+    /// I10: adds the object to the status, and to the list so that it does not count as deleted.
+    pub(super) fn quarantine_listed(&mut self, rejected: &RejectedObject, listing: &mut Listing<K>) {
+        self.reporter.quarantine(rejected);
+        listing.quarantine(rejected);
     }
 }
 

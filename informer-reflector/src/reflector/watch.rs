@@ -1,4 +1,4 @@
-//! Watching: from the last version on, until the server or the network ends it; and what each ending means.
+//! Watches: from the last version until the server or the network ends them, and the step after each kind of end.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -23,40 +23,40 @@ const VERY_SHORT: Duration = Duration::from_secs(1);
 /// A watch that has lived this long is a success, even if nothing happens.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// How long the server may take to answer the request for a watch. It answers before there are events.
+/// The longest wait for the response to a watch request. The server responds before there are events.
 const MAX_ANSWER_TIME: Duration = Duration::from_secs(15);
 
-/// How much later than agreed the server may end a watch, before the connection is taken for dead.
+/// The time after the timeout of a watch at which its connection counts as dead.
 pub(super) const GRACE: Duration = Duration::from_secs(30);
 
-/// After so many failures in a row it may be the version, or what comes next after it, that the server stumbles over.
+/// The number of failures in a row after which the reflector relists, because the version or the next event can be the cause.
 const MAX_FAILURES: u32 = 3;
 
-/// What went wrong with watches since one has [settled](SETTLED).
+/// The failures since a watch last [settled](SETTLED).
 #[derive(Debug, Default)]
 pub(super) struct WatchFailures {
-    /// Failures since the last list that another may cure.
+    /// Failures since the last list that a relist can cure.
     pub(super) failures: u32,
-    /// The version to watch from was refused as too old or too new. Once is the way of things; twice says that lists
-    /// don't help, so they must not follow each other without a wait.
+    /// Whether the server refused the version as too old or too new. Once is normal; after the second time lists don't help,
+    /// so they must not follow each other without a wait.
     refused: bool,
 }
 
-/// A watch that has been opened.
+/// An open watch.
 pub(super) struct OpenWatch<K> {
     pub(super) events: WatchStream<K>,
     pub(super) opened: Instant,
-    /// When, counted from there, the server is to end it.
+    /// The time after which the server ends it.
     pub(super) lifetime: Duration,
 }
 
-/// When something last came over the connection.
+/// The time of the last data on the connection.
 #[derive(Debug)]
 pub(super) struct Pulse {
     heard: Instant,
-    /// Nothing is read while the store has no room.
+    /// `false` while the store has no room; nothing is read then.
     is_listening: bool,
-    /// How many connections in a row were replaced because nothing came.
+    /// The number of silent connections in a row that were replaced.
     silences: u32,
 }
 
@@ -67,49 +67,49 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// How long nothing may come, of which this much is configured.
+    /// Returns the maximum time without data, given the configured one.
     fn limit(&self, silence: Duration) -> Duration {
         if self.silences < MAX_QUICK_REPLACEMENTS { silence } else { silence.max(FIRST_BOOKMARK) }
     }
 
-    /// Returns whether nothing came for this long.
+    /// Returns whether no data arrived for this time.
     fn is_silent(&self, limit: Duration) -> bool {
         self.is_listening && self.heard.elapsed() >= limit
     }
 }
 
-/// After so many connections in a row on which nothing came, the next one is given until its first bookmark. Otherwise a
-/// quiet watch would never live long enough to get one.
+/// The number of silent connections in a row after which the next one may wait for its first bookmark. Otherwise, a quiet
+/// watch would never live long enough to receive one.
 const MAX_QUICK_REPLACEMENTS: u32 = 2;
 
 /// A server sends the first bookmark of a watch after two minutes, and the others once a minute (measured with 1.36).
 const FIRST_BOOKMARK: Duration = Duration::from_secs(125);
 
-/// What came in one piece over a watch.
+/// Events that arrived together.
 type Piece<K> = Result<Vec<WatchEvent<K>>, ListWatchError>;
 
-/// After so many events of which each was there at once, what they mean is handed on. That is enough for what each
-/// handing on costs to be lost among them, and few enough to decode that nobody waits long for the first.
-const GATHERED: usize = 100;
+/// The number of immediately available events that are passed on in one call. The cost of the call is then negligible, and the
+/// first event is not delayed for long.
+const MAX_GATHERED: usize = 100;
 
-/// What is handed on in one go.
+/// The changes of the next call of [`ReflectorStore::apply`](informer_core::ReflectorStore::apply).
 struct PendingApply<K> {
     changes: Vec<Delta<K>>,
-    /// How many events it comes of, those included that are no changes.
+    /// The number of events, including those without a change.
     count: usize,
 }
 
-/// Why a watch is over.
+/// The end of a watch.
 enum Ending {
-    /// The server closed it in good order.
+    /// The server closed it properly.
     Closed,
     Failed(ListWatchError),
-    /// An event came that can't be attributed to an object: only a list tells what is true now.
+    /// An event can't be attributed to an object, so a relist is needed.
     Unattributable(String),
 }
 
 impl<K: Resource + Send + Sync + 'static> Reflector<K> {
-    /// Watches from the last version on, and hands on what comes.
+    /// Watches from the last version on, and passes the changes to the store.
     pub(super) async fn watch(&mut self) -> Step {
         let mut watch = match self.open.take() {
             Some(open) => open,
@@ -121,7 +121,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         let from = self.history.last_seen.clone();
         self.pulse.heard = Instant::now();
         self.reporter.set(Health::Live { last_event: self.pulse.heard });
-        let ending = self.follow_to_the_end(&mut watch).await;
+        let ending = self.follow_until_end(&mut watch).await;
         let was_useful = self.history.last_seen != from || watch.opened.elapsed() >= VERY_SHORT;
         match ending {
             Ending::Closed if was_useful && self.pace.take() => Step::Now(self.resumption()),
@@ -136,7 +136,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// How long the next watch is to last. Spread over time, so that many watches that began together don't end together.
+    /// Returns the duration of the next watch. It is random, so that watches that began together don't end together.
     pub(super) fn lifetime(&self) -> Duration {
         self.config.watch_timeout.mul_f64(1.0 + fastrand::f64())
     }
@@ -154,8 +154,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Ok(OpenWatch { events, opened: Instant::now(), lifetime })
     }
 
-    /// Hands on what comes, until the watch is over, should be over, or has been silent for too long.
-    async fn follow_to_the_end(&mut self, watch: &mut OpenWatch<K>) -> Ending {
+    /// Passes on changes until the watch ends, its deadline is over, or it is silent for too long.
+    async fn follow_until_end(&mut self, watch: &mut OpenWatch<K>) -> Ending {
         let end = watch.opened + watch.lifetime + GRACE;
         let mut settles = Some(watch.opened + SETTLED);
         let mut checked = watch.opened;
@@ -174,7 +174,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 self.settled();
             }
             if resumes.is_some_and(|at| at <= now) {
-                self.went_on(Outcome::Resumed);
+                self.finish_recovery(Outcome::Resumed);
             }
             if now >= end {
                 return Ending::Closed;
@@ -184,14 +184,14 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
                 let error = format!("nothing came for {silence:?}, not even a bookmark");
                 return Ending::Failed(ListWatchError::Interrupted(error.into()));
             }
-            // Where something was heard meanwhile, the silence has begun then, and it's not time yet.
+            // If data arrived meanwhile, the limit is not reached yet.
             if now >= self.pulse.heard + silence {
                 checked = now;
             }
         }
     }
 
-    /// Counts and logs that a connection is given up. The log has one line where a server sends nothing at all.
+    /// Counts and logs a silent connection. For a server that never sends anything there is one line.
     fn log_silence(&mut self, silence: Duration) {
         let resource = self.lister_watcher.description();
         self.pulse.silences = self.pulse.silences.saturating_add(1);
@@ -202,8 +202,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// Hands on what comes, until the watch is over. Returns `None` where something came after silent connections, which
-    /// shortens the time that the watch may be silent.
+    /// Passes on changes until the watch ends. Returns `None` when data arrives after silent connections, which shortens the
+    /// allowed silence.
     ///
     /// # Cancel safety
     /// No event is lost if the future is dropped.
@@ -219,10 +219,9 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             let first = events.next().await;
             let mut gathered = PendingApply { changes: Vec::new(), count: 0 };
             let mut ending = self.take_piece(first, &mut gathered);
-            // What has come with it is handed on with it; that costs little more than one event alone. There is nothing
-            // to wait for from here until it has been handed on.
+            // Takes all available events without waiting; passing them on together costs little more than one event.
             while ending.is_none()
-                && gathered.count < GATHERED
+                && gathered.count < MAX_GATHERED
                 && let Poll::Ready(next) = poll!(events.next())
             {
                 ending = self.take_piece(next, &mut gathered);
@@ -241,13 +240,12 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         }
     }
 
-    /// What to do after a watch has failed: watch again from the same version where that can be right, list again
-    /// only where it can't, or where it has not helped.
+    /// Returns the step after a failed watch: resume if possible; relist if not, or if resuming has not helped.
     fn after_failure(&mut self, error: ListWatchError) -> Step {
         if version_is_unavailable(&error) {
             self.log_expired(&error);
-            // Too old: a list of nothing older may bring a newer one. Too new, or too long for a request:
-            // only the newest there is will do.
+            // An expired version: a list of a not older state returns a newer version. A version that is too new or too long:
+            // only the newest state helps.
             self.history.unavailable |= !error.is_expired();
             if std::mem::replace(&mut self.setbacks.refused, true) {
                 return Step::Later(Request::List, error);
@@ -259,7 +257,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             return Step::Later(Request::List, error);
         }
         if error.is_not_found() {
-            // A resource that is not served has lost its objects with it.
+            // The objects of a resource that is not served have been deleted.
             return Step::Later(Request::List, error);
         }
         if is_curable_by_list(&error) {
@@ -269,12 +267,12 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Step::Later(if is_enough { Request::List } else { self.resumption() }, error)
     }
 
-    /// Watches go on where they ended. Where nobody knows where that was, deletions may have been missed.
+    /// Returns the request after the end of a watch: resume, or list if there is no version to resume from.
     fn resumption(&self) -> Request {
         if self.history.last_seen.is_empty() { Request::List } else { Request::Watch }
     }
 
-    /// Takes what came in one piece; returns whether the watch is over with it.
+    /// Takes events that arrived together. Returns the end of the watch if they end it.
     fn take_piece(&mut self, piece: Option<Piece<K>>, gathered: &mut PendingApply<K>) -> Option<Ending> {
         let events = match piece {
             None => return Some(Ending::Closed),
@@ -307,14 +305,14 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
             WatchEvent::Deleted(object) => self
                 .take_object(object, RejectedKind::Deleted, |object| Delta::Deleted(Deleted::exact(object))),
             WatchEvent::Bookmark(Bookmark { resource_version, .. }) => {
-                // An older one says what is known already, and to go back there would bring the events since again (I1).
+                // I1: after an older bookmark, a resumed watch would repeat events.
                 if !self.history.last_seen.is_newer_than(&resource_version) {
                     self.advance(&resource_version);
                 }
                 Ok(None)
             }
             WatchEvent::Error(status) => Err(Ending::Failed(status.into())),
-            WatchEvent::RejectedObject { kind, object } => self.take_malformed(kind, object),
+            WatchEvent::RejectedObject { kind, object } => self.take_rejected(kind, object),
         }
     }
 
@@ -326,10 +324,10 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     ) -> Result<Option<Delta<K>>, Ending> {
         let object = match self.intake.take(object) {
             Ok(object) => object,
-            Err(malformed) => return self.take_malformed(if_malformed, malformed),
+            Err(rejected) => return self.take_rejected(if_malformed, rejected),
         };
         let resource_version = object.resource_version().clone();
-        self.reporter.taken_in(object.key());
+        self.reporter.accepted(object.key());
         let delta = delta(object);
         if matches!(delta, Delta::Added(_)) {
             self.advance_unless_initial(&resource_version);
@@ -339,8 +337,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Ok(Some(delta))
     }
 
-    /// I10: an object that can't be taken in is quarantined; that it is gone is news all the same.
-    fn take_malformed(
+    /// I10: quarantines an undecodable object. Its deletion still is a change.
+    fn take_rejected(
         &mut self,
         kind: RejectedKind,
         object: RejectedObject,
@@ -351,7 +349,7 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         };
         if kind == RejectedKind::Deleted {
             self.advance(&object.resource_version);
-            self.reporter.taken_in(&key);
+            self.reporter.accepted(&key);
             return Ok(Some(Delta::Deleted(Deleted::missed(key, None))));
         }
         self.advance_unless_initial(&object.resource_version);
@@ -359,15 +357,15 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
         Ok(None)
     }
 
-    /// Notes how far the watch has come, which is what it is for; without a version it stays where it was.
+    /// Sets the last version, unless `resource_version` is empty.
     fn advance(&mut self, resource_version: &ResourceVersion) {
         if is_stated(resource_version) {
             self.history.last_seen.clone_from(resource_version);
         }
     }
 
-    /// The same for an object that may have existed before. A watch from no version starts with all of those, in no
-    /// order, so that their versions don't tell how far it has come.
+    /// The same for an added object. A watch without a version starts with all existing objects in any order, so their
+    /// versions must be ignored.
     fn advance_unless_initial(&mut self, resource_version: &ResourceVersion) {
         if !self.history.last_seen.is_empty() {
             self.advance(resource_version);
@@ -375,8 +373,8 @@ impl<K: Resource + Send + Sync + 'static> Reflector<K> {
     }
 }
 
-/// Returns whether a list may help where watching again doesn't: not where nobody is there, or where the server asks for
-/// patience or credentials, which would only cost it a list on top.
+/// Returns whether a relist can help if resuming does not: not if the server is unavailable, or requests fewer requests or
+/// other credentials.
 fn is_curable_by_list(error: &ListWatchError) -> bool {
     let is_about_us = error.is_too_many_requests() || error.is_unauthorized() || error.is_forbidden();
     !is_about_us && !error.is_unavailable()
