@@ -68,7 +68,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // Pods that share an image with this pod.
     if let Some(pod) = snapshot.list().iter().next() {
-        println!("{} pods run an image of {}", by_image.sharing(pod)?.len(), pod.key());
+        println!("{} pods run an image of {}", by_image.with_common_value(pod)?.len(), pod.key());
     }
     let on_nodes: usize = by_node.values().iter().map(|node| by_node.count(node)).sum();
     assert_eq!(on_nodes, 30);

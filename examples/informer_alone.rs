@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The source: one namespace, one selector, and one pruned field.
     let source = KubeListWatch::<ConfigMap>::namespaced(server.client.clone(), &server.namespace)
         .label_selector("tier=front")
-        .prune(PrunePaths::default().and("metadata.annotations")?);
+        .prune(PrunePaths::default().with_path("metadata.annotations")?);
     // The settings, and a transform that changes each object before it is stored.
     let options = InformerOptions::new()
         .reflector(ReflectorConfig::new().page_size(100))

@@ -1,6 +1,6 @@
-//! [`connect`]: a client whose connections notice within seconds that the other side is gone.
+//! [`connect`]: creates a client whose connections detect a dead server within seconds.
 //!
-//! client-go notices by HTTP/2 pings. kube's connectors speak HTTP/1.1 only, so this uses TCP keepalive.
+//! client-go uses HTTP/2 pings. kube's connectors support HTTP/1.1 only, so this uses TCP keepalive.
 
 use std::error::Error;
 use std::time::Duration;
@@ -12,41 +12,39 @@ use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::{Client, Config};
 use tower::ServiceBuilder;
 
-/// How long a connection may take to come about.
+/// The timeout for a new connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// After so long without data the kernel asks the other side whether it is there,
+/// The time without data after which the kernel sends the first keepalive probe,
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 
-/// and again after so long,
+/// the time between probes,
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// and gives the connection up after so many questions without an answer.
+/// and the number of unanswered probes after which it closes the connection.
 const KEEPALIVE_RETRIES: u32 = 3;
 
-/// How long data that was sent may stay unacknowledged (Linux only).
+/// The maximum time for which sent data can stay unacknowledged (Linux only).
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// After so long, an idle connection serves no further request. This is shorter than the time in which the reflector
-/// notices that a watch is dead: connections that went dead with it would delay the next watch by 15 seconds each.
+/// The time after which an idle connection is not reused. It is shorter than the time in which the reflector detects a dead
+/// watch: otherwise, other dead connections would delay the next watch by 15 seconds each.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Returns a client for informers. It differs from `Client::try_from(config)` in this:
+/// Returns a client for informers. It differs from `Client::try_from(config)`:
 ///
-/// - A connection whose other side is gone is closed after 30 seconds, by TCP keepalive and, on Linux, a limit for
-///   unacknowledged data. With kube's client a watch on it stays silent until the reflector
-///   [gives it up](crate::ReflectorConfig::watch_idle_timeout).
-/// - A connection that was idle for 20 seconds serves no further request, because it may be dead without notice.
-/// - Connecting gives up after 10 seconds, or sooner if `config.connect_timeout` is shorter.
-/// - No request is retried below the reflector, whatever `config.default_retry` says. Its backoff would never see the
-///   failures.
-/// - kube's tracing layer is left out, which logs every failed request as an error of its own.
+/// - A dead connection is closed after 30 seconds, by TCP keepalive and, on Linux, a limit for unacknowledged data. With kube's
+///   client, a watch on it is silent until its [idle timeout](crate::ReflectorConfig::watch_idle_timeout).
+/// - A connection that was idle for 20 seconds is not reused, because it can be dead.
+/// - Connecting times out after 10 seconds, or earlier if `config.connect_timeout` is shorter.
+/// - Requests are not retried, even if `config.default_retry` is set, so that the reflector's backoff counts all failures.
+/// - kube's tracing layer, which logs every failed request as an error, is not used.
 ///
-/// `tls` makes the connector for encrypted connections, since the choice of a TLS library is the program's. Proxies of the
-/// configuration are not used, nor is the expiry of client certificates that a credential plugin returns known; use
-/// `Client::try_from` where one of these is needed.
+/// `tls` creates the connector for encrypted connections, because the program chooses the TLS library. Proxies of the
+/// configuration, and the expiry of client certificates from credential plugins, are not supported; use `Client::try_from` if
+/// you need them.
 ///
-/// Must be called within a tokio runtime.
+/// Call it within a tokio runtime.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -59,7 +57,7 @@ const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// ```
 ///
 /// # Errors
-/// If credentials or headers of the configuration are not usable, and what `tls` returns.
+/// If credentials or headers of the configuration are invalid, and the errors of `tls`.
 ///
 /// # Panics
 /// Outside of a tokio runtime.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use informer_core::{Cached, KnownObjects, ObjectKey, ResourceVersion, Watermarks};
 
-use crate::index::{AnyIndex, Definition, Index, IndexState, IndexValue, Values, install, sharing};
+use crate::index::{AnyIndex, Definition, Index, IndexState, IndexValue, Values, install, with_common_value};
 use crate::objects::Objects;
 use crate::posting::Posting;
 use crate::shared::{Shared, State};
@@ -142,18 +142,18 @@ impl<K> Indexer<K> {
     }
 
     /// Returns the objects that have a value in common with `object` in the index named `name`, whatever the type of its
-    /// values: [`Index::sharing`].
+    /// values: [`Index::with_common_value`].
     ///
     /// # Errors
     /// [`IndexError::Unknown`] if there is no such index, [`IndexError::Unplaceable`] if its function fails for `object`.
     #[doc(alias = "Index")]
-    pub fn sharing(&self, name: &str, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
+    pub fn with_common_value(&self, name: &str, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
         let id = {
             let state = self.shared.state.read();
             let named = state.indices.iter().find(|named| named.name() == name);
             named.map(|named| named.id).ok_or_else(|| unknown_index(name, &state))?
         };
-        sharing(&self.shared, id, object)
+        with_common_value(&self.shared, id, object)
     }
 
     /// Returns the handle of the index named `name`.

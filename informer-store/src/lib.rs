@@ -8,7 +8,7 @@
 //! | [`Indexer::get`] | one object |
 //! | [`Indexer::list`], [`Indexer::in_namespace`] | [`Objects`], without copying anything |
 //! | [`Index::get`], [`Index::keys`] | the objects that have a value, or their keys in order |
-//! | [`Index::sharing`] | the objects that have a value in common with a given one |
+//! | [`Index::with_common_value`] | the objects that have a value in common with a given one |
 //! | [`Lister`] | by namespace and label selector; quickly with [`Indexer::add_label_index`] |
 //! | [`Indexer::snapshot`] | a [`Snapshot`] for several queries on one state |
 //!

@@ -361,20 +361,25 @@ fn objects_that_share_a_value_with_another_are_found_once_each() {
     put(&mut writer, "ns/b", 2, &[2, 3]);
     put(&mut writer, "c", 3, &[1, 2]);
     put(&mut writer, "d", 4, &[4]);
-    let sharing = |name: &str, tags: &[u8]| by_tag.sharing(&item(name, 9, tags)).map(|found| keys(&found));
+    let sharing =
+        |name: &str, tags: &[u8]| by_tag.with_common_value(&item(name, 9, tags)).map(|found| keys(&found));
     let a = indexer.get_by_key("ns/a").expect("it was put");
-    assert_eq!(keys(&by_tag.sharing(&a).expect("it has tags")), set(&["ns/a", "ns/b", "c"]));
-    assert_eq!(by_tag.sharing(&a).expect("it has tags").len(), 3);
+    assert_eq!(keys(&by_tag.with_common_value(&a).expect("it has tags")), set(&["ns/a", "ns/b", "c"]));
+    assert_eq!(by_tag.with_common_value(&a).expect("it has tags").len(), 3);
     assert_eq!(sharing("not-in-the-store", &[3, 4, 9]), Ok(set(&["ns/b", "d"])));
     assert_eq!(sharing("nothing-in-common", &[9]), Ok(set(&[])));
     let error = sharing("x", &[]).expect_err("the function fails");
     assert_eq!(error.to_string(), "index \"tag\" can't place x: no tags");
 
-    assert_eq!(indexer.sharing("tag", &a).map(|found| found.len()), Ok(3), "by name, whatever the type");
-    assert_eq!(keys(&indexer.sharing("namespace", &a).expect("it exists")), set(&["ns/a", "ns/b"]));
-    assert!(matches!(indexer.sharing("node", &a), Err(IndexError::Unknown { .. })));
+    assert_eq!(
+        indexer.with_common_value("tag", &a).map(|found| found.len()),
+        Ok(3),
+        "by name, whatever the type"
+    );
+    assert_eq!(keys(&indexer.with_common_value("namespace", &a).expect("it exists")), set(&["ns/a", "ns/b"]));
+    assert!(matches!(indexer.with_common_value("node", &a), Err(IndexError::Unknown { .. })));
     indexer.remove_index("tag").expect("it exists");
-    assert!(by_tag.sharing(&a).expect("no function any more").is_empty());
+    assert!(by_tag.with_common_value(&a).expect("no function any more").is_empty());
 }
 
 #[test]
@@ -663,7 +668,11 @@ fn i8_sharing_function_can_use_the_store() {
         })
         .expect("a free name");
     put(&mut writer, "a", 1, &[]);
-    assert_eq!(by_size.sharing(&item("b", 2, &[])).map(|found| found.len()), Ok(0), "a was put at size 0");
+    assert_eq!(
+        by_size.with_common_value(&item("b", 2, &[])).map(|found| found.len()),
+        Ok(0),
+        "a was put at size 0"
+    );
 }
 
 #[test]

@@ -279,13 +279,13 @@ fn check_queries(indexer: &Indexer<Item>, model: &Model, indices: &BTreeMap<Kind
         for (name, (_, tags)) in model {
             let object = indexer.get_by_key(name).expect("it is in the model");
             let Some(values) = kind.values(tags) else {
-                assert!(index.sharing(&object).is_err());
+                assert!(index.with_common_value(&object).is_err());
                 continue;
             };
             let shares = |tags: &[u16]| kind.values(tags).is_some_and(|other| !other.is_disjoint(&values));
             let expected: Vec<&String> =
                 model.iter().filter(|(_, (_, tags))| shares(tags)).map(|(name, _)| name).collect();
-            assert!(keys(&index.sharing(&object).expect("it has values")).iter().eq(expected));
+            assert!(keys(&index.with_common_value(&object).expect("it has values")).iter().eq(expected));
         }
         for value in index.values() {
             let keys: Vec<ObjectKey> = index.keys(&value);

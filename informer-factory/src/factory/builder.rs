@@ -119,7 +119,7 @@ impl FactoryBuilder {
     /// use informer_factory::{PrunePaths, SharedInformerFactory};
     /// use k8s_openapi::api::core::v1::{Node, Pod};
     ///
-    /// let no_volumes = PrunePaths::default().and("spec.volumes")?;
+    /// let no_volumes = PrunePaths::default().with_path("spec.volumes")?;
     /// let factory = SharedInformerFactory::builder(client)
     ///     .default_resync(Duration::from_secs(3_600))
     ///     .configure::<Node>(|nodes| nodes.resync_period(Duration::from_secs(300)))

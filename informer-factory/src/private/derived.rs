@@ -73,7 +73,7 @@ pub fn new_informer_from<K: Derived>(
 }
 
 fn prune_paths<K: Derived>() -> PrunePaths {
-    let paths = K::PRUNED.iter().try_fold(PrunePaths::default(), |paths, path| paths.and(path));
+    let paths = K::PRUNED.iter().try_fold(PrunePaths::default(), |paths, path| paths.with_path(path));
     paths.expect("the derive has checked the paths")
 }
 

@@ -56,7 +56,7 @@ async fn first_resync<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K
 #[tokio::test(start_paused = true)]
 async fn type_settings_transform_and_prune_only_their_type() {
     let simulator = with_pods();
-    let no_annotations = PrunePaths::default().and("metadata.annotations").expect("a path");
+    let no_annotations = PrunePaths::default().with_path("metadata.annotations").expect("a path");
     let factory = builder(&simulator)
         .configure::<Pod>(|pods| pods.prune(no_annotations))
         .configure::<Pod>(|pods| {
@@ -134,7 +134,7 @@ async fn zero_resync_period_disables_the_factorys() {
 #[tokio::test(start_paused = true)]
 async fn builders_prune_paths_replace_the_derives() {
     let simulator = with_pods();
-    let no_generation = PrunePaths::default().and("metadata.generation").expect("a path");
+    let no_generation = PrunePaths::default().with_path("metadata.generation").expect("a path");
     let derived = builder(&simulator).build();
     let built = builder(&simulator).configure::<Placed>(|pods| pods.prune(no_generation)).build();
     for (factory, annotations_are_pruned) in [(derived, true), (built, false)] {

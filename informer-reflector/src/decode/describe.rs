@@ -1,13 +1,12 @@
-//! [`describe`]: says what is wrong with an object without saying what is in it.
+//! [`describe`]: describes a decoding error without content of the object.
 //!
-//! The fact people get wrong: messages of `serde_json` quote values, as in `invalid type: string "hunter2"`. So nothing
-//! of such a message is used but the words that serde itself puts there; the rest is the position, and the names of the
-//! fields on the way to it.
+//! Note: messages of `serde_json` quote values, as in `invalid type: string "hunter2"`. So only serde's own words are used,
+//! with the position and the path of field names.
 
-/// How deep a path is spelled out.
+/// The maximum depth of a path.
 const MAX_DEPTH: usize = 16;
 
-/// Describes why `json` couldn't be decoded, naming the field where that went wrong.
+/// Describes a decoding error of `json` with the path of the field.
 pub(super) fn describe(error: &serde_json::Error, json: &[u8]) -> String {
     let (line, column) = (error.line(), error.column());
     let position = format!("line {line}, column {column}");
@@ -19,7 +18,7 @@ pub(super) fn describe(error: &serde_json::Error, json: &[u8]) -> String {
     format!("{} at {place} ({position})", what(&error.to_string()))
 }
 
-/// Picks the harmless words from serde's message.
+/// Returns the parts of serde's message that contain no values.
 fn what(message: &str) -> String {
     const KINDS: [&str; 8] =
         ["null", "boolean", "integer", "floating point", "string", "map", "sequence", "unit"];
@@ -31,7 +30,7 @@ fn what(message: &str) -> String {
         let kind = KINDS.iter().find(|kind| rest.starts_with(**kind));
         return format!("unexpected {}", kind.unwrap_or(&"type"));
     }
-    // These name fields as the type declares them, which the object has no say in.
+    // These are names that the type declares, not the object.
     if let Some(name) = message.strip_prefix("missing field `").and_then(quoted_name) {
         return format!("missing field \"{name}\"");
     }
@@ -55,8 +54,7 @@ enum Open {
     Array { index: usize },
 }
 
-/// Returns the path of the value at the end of `prefix`, such as `spec.containers[2].image`. However deep that is, no more
-/// than [`MAX_DEPTH`] levels are held.
+/// Returns the path of the value at the end of `prefix`, such as `spec.containers[2].image`, with at most [`MAX_DEPTH`] levels.
 fn path_at(prefix: &[u8]) -> String {
     let mut open = Vec::new();
     let mut deeper = 0_usize;
@@ -94,7 +92,7 @@ fn path_at(prefix: &[u8]) -> String {
     render(&open)
 }
 
-/// Splits what follows an opening quotation mark at the closing one.
+/// Splits the text after an opening quotation mark at the closing one.
 fn split_string(rest: &[u8]) -> (&[u8], &[u8]) {
     let mut end = 0;
     while let Some(byte) = rest.get(end) {
@@ -107,7 +105,7 @@ fn split_string(rest: &[u8]) -> (&[u8], &[u8]) {
     (rest, &[])
 }
 
-/// Returns a key as it may be shown: keys of maps are chosen by users, and only what could be a field is shown.
+/// Returns a key for a message. Users choose the keys of maps, so only keys that look like field names are shown.
 fn field_name(key: &[u8]) -> String {
     if is_plain(key) { String::from_utf8_lossy(key).into_owned() } else { "*".to_owned() }
 }

@@ -1,7 +1,7 @@
 //! [`decode_event`]: one line of a watch, `{"type": …, "object": …}`, in one pass.
 //!
-//! The fact people get wrong: the object of a bookmark is of the watched type but not a whole one. Go's zero values leak
-//! into it, such as `"containers": null`, so nothing but its metadata is decoded.
+//! Note: the object of a bookmark has the watched type and is incomplete, with Go's zero values such as `"containers": null`.
+//! So only its metadata is decoded.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,10 +15,10 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, Map
 
 use super::describe::describe;
 use super::expected::{ExpectedType, Stated};
-use super::identity::{Identified, malformed};
+use super::identity::{Identified, rejected};
 use super::prune_paths::PrunePaths;
 
-/// Decodes one line of a watch. What can't be decoded is an event too: [`WatchEvent::RejectedObject`].
+/// Decodes one line of a watch. An undecodable object is a [`WatchEvent::RejectedObject`].
 ///
 /// # Errors
 /// If the object is not of the expected type.
@@ -29,7 +29,7 @@ pub(super) fn decode_event<K: DeserializeOwned>(
 ) -> Result<WatchEvent<K>, ListWatchError> {
     let first_pass = decode(line, EventSeed { kind: None, paths, _object: PhantomData });
     let outcome = match first_pass {
-        // Now that the type is known, the object can be decoded.
+        // The type is known now, so the object can be decoded.
         Ok(Envelope::ObjectFirst(kind)) => {
             decode(line, EventSeed { kind: Some(kind), paths, _object: PhantomData })
         }
@@ -45,7 +45,7 @@ pub(super) fn decode_event<K: DeserializeOwned>(
     }
 }
 
-/// Returns whether a line was not decoded because its object is of another type.
+/// Returns an error if a line was not decoded because its object has another type.
 fn check_type(line: &[u8], expected: &ExpectedType) -> Result<(), ListWatchError> {
     #[derive(Deserialize)]
     struct Line {
@@ -90,16 +90,16 @@ enum EventField {
     Other,
 }
 
-/// What one pass over a line found.
+/// The result of one pass over a line.
 enum Envelope<K> {
     Event(WatchEvent<K>),
-    /// The object stood before the type, and was stepped over.
+    /// The object came before the type, and was skipped.
     ObjectFirst(EventType),
     /// The type or the object is missing.
     Incomplete,
 }
 
-/// Decodes a line; `kind` is its type if that is known already.
+/// Decodes a line. `kind` is its type, if it is known.
 struct EventSeed<'p, K> {
     kind: Option<EventType>,
     paths: &'p PrunePaths,
@@ -145,7 +145,7 @@ impl<'de, K: DeserializeOwned> Visitor<'de> for EventSeed<'_, K> {
     }
 }
 
-/// Decodes the object of an event as its type demands.
+/// Decodes the object of an event according to the event's type.
 struct ObjectSeed<'p, K> {
     kind: EventType,
     paths: &'p PrunePaths,
@@ -170,14 +170,13 @@ impl<'de, K: DeserializeOwned> DeserializeSeed<'de> for ObjectSeed<'_, K> {
             EventType::Error => WatchEvent::Error(Box::new(Status::deserialize(deserializer)?)),
             EventType::Unknown => WatchEvent::RejectedObject {
                 kind: RejectedKind::Unknown,
-                object: Identified::deserialize(deserializer)?
-                    .malformed("an event of an unknown type".into()),
+                object: Identified::deserialize(deserializer)?.rejected("an event of an unknown type".into()),
             },
         })
     }
 }
 
-/// The part of a bookmark's object that means something.
+/// The usable part of a bookmark's object.
 #[derive(Deserialize)]
 struct Marked {
     metadata: Mark,
@@ -206,7 +205,7 @@ impl From<Marked> for Bookmark {
     }
 }
 
-/// What is looked for in a line that isn't as it should be.
+/// The parts of an invalid line that can be reported.
 #[derive(Deserialize)]
 struct Remains<O> {
     #[serde(rename = "type")]
@@ -218,7 +217,7 @@ struct Remains<O> {
 
 /// Returns the event for a line whose type or object is missing.
 fn not_an_event<K>(line: &[u8]) -> WatchEvent<K> {
-    // Something between may answer for the server, in the middle of its stream.
+    // A proxy can send its own response in the middle of the server's stream.
     let remains = serde_json::from_slice::<Remains<IgnoredAny>>(line);
     if remains.is_ok_and(|remains| remains.kind.as_deref() == Some("Status"))
         && let Ok(status) = serde_json::from_slice::<Status>(line)
@@ -230,24 +229,24 @@ fn not_an_event<K>(line: &[u8]) -> WatchEvent<K> {
 }
 
 /// Returns the event for a line that isn't JSON, or whose object doesn't decode.
-// I10: it is an event like others, and the stream goes on.
+// I10: it is an event, and the stream continues.
 fn undecodable<K>(line: &[u8], error: &serde_json::Error) -> WatchEvent<K> {
     let described = describe(error, line);
     let Ok(Remains { event_type: Some(event_type), .. }) =
         serde_json::from_slice::<Remains<IgnoredAny>>(line)
     else {
-        return unknown(malformed(&[], described));
+        return unknown(rejected(&[], described));
     };
     let object = match serde_json::from_slice::<Remains<Option<Identified>>>(line) {
-        Ok(Remains { object: Some(identified), .. }) => identified.malformed(described),
-        _ => malformed(&[], described),
+        Ok(Remains { object: Some(identified), .. }) => identified.rejected(described),
+        _ => rejected(&[], described),
     };
     match event_type {
         EventType::Added | EventType::Modified => {
             WatchEvent::RejectedObject { kind: RejectedKind::Changed, object }
         }
         EventType::Deleted => WatchEvent::RejectedObject { kind: RejectedKind::Deleted, object },
-        // That the watch failed must not be lost only because it is not said why.
+        // The failure of the watch must not be lost if its status can't be decoded.
         EventType::Error => {
             let message = format!("the watch failed, and its status can't be decoded: {}", object.error);
             WatchEvent::Error(Box::new(Status::failure(&message, "InternalError").with_code(500)))

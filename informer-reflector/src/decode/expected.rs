@@ -1,18 +1,18 @@
-//! [`ExpectedType`]: what kind of object was asked for, and whether that is what comes.
+//! [`ExpectedType`]: checks the type of received objects.
 //!
-//! Types of k8s-openapi look at `kind` and `apiVersion` themselves; dynamic, metadata-only and custom ones take whatever
-//! has a name. The fact people get wrong: in a list of a built-in type only the list says what it is, in a watch every
-//! object does. So a mistake in a plural or a kind can pass for a list and stop the watch.
+//! Types of k8s-openapi check `kind` and `apiVersion` themselves; dynamic, metadata-only and custom types don't. Note: in a
+//! list of a built-in type, only the list has a type; in a watch, every object has one. So without this check, a wrong plural
+//! or kind would pass in lists and fail in watches.
 
 use kube::Resource;
 use serde::Deserialize;
 
 use super::prune_paths::PrunePaths;
 
-/// What the server calls an object of which only metadata was asked for.
+/// The server's kind and version of metadata-only objects.
 const METADATA_ONLY: (&str, &str) = ("PartialObjectMetadata", "meta.k8s.io/v1");
 
-/// What the objects of a list or watch have to be.
+/// The expected type of the objects of a list or watch.
 #[derive(Debug, Clone)]
 pub(crate) struct ExpectedType {
     pub(crate) api_version: String,
@@ -20,7 +20,7 @@ pub(crate) struct ExpectedType {
     metadata_only: bool,
 }
 
-/// What an object says of itself.
+/// The type that an object states.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Stated {
@@ -39,13 +39,13 @@ impl ExpectedType {
         }
     }
 
-    /// The same resource, of which only metadata is asked for.
+    /// Returns the type for metadata-only requests of the resource.
     pub(crate) fn metadata_only(self) -> Self {
         Self { metadata_only: true, ..self }
     }
 
-    /// Returns paths for objects of this type: any other fails to decode, and where only metadata was asked for, all
-    /// else is stepped over if the server sends it nevertheless.
+    /// Returns paths with which objects of other types fail to decode. For metadata-only requests, they also prune all other
+    /// fields.
     pub(crate) fn paths(&self, paths: &PrunePaths) -> PrunePaths {
         let (mut kinds, mut versions) = (vec![self.kind.as_str()], vec![self.api_version.as_str()]);
         if self.metadata_only {
@@ -56,7 +56,7 @@ impl ExpectedType {
         if self.metadata_only { paths.keeping_only("metadata") } else { paths }
     }
 
-    /// Says what is wrong with an object that isn't of this type; nothing of one that may be.
+    /// Returns an error for an object of another type; `None` if the type matches or is unknown.
     pub(super) fn refusal(&self, object: &Stated) -> Option<String> {
         let kind = object.kind.as_deref().unwrap_or_default();
         let api_version = object.api_version.as_deref().unwrap_or_default();
@@ -68,8 +68,8 @@ impl ExpectedType {
         (!is_expected).then(|| self.instead(kind, api_version))
     }
 
-    /// Says what is wrong with a list that calls itself so, as far as that can be told: custom resources choose what
-    /// their lists are called.
+    /// Returns an error for a list of another type; `None` if that is unknown, because custom resources choose the names of
+    /// their lists.
     pub(super) fn refusal_of_list(&self, kind: &str, api_version: &str) -> Option<String> {
         let item = kind.strip_suffix("List").unwrap_or(kind);
         let is_metadata = item == METADATA_ONLY.0 && api_version.starts_with("meta.k8s.io/");
@@ -92,7 +92,7 @@ impl ExpectedType {
     }
 }
 
-/// A name as it may be shown: what is none may be anything.
+/// Returns a name for a message; other texts can have any content.
 fn plain(name: &str) -> &str {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"./-".contains(&byte);
     match name {

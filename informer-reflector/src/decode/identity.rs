@@ -1,12 +1,11 @@
-//! [`malformed`]: what can still be said of an object that doesn't decode.
+//! [`rejected`]: reads the identity of an undecodable object.
 //!
-//! The fact people get wrong: an object whose spec is nonsense still has a name, and whoever holds an older state of it
-//! must be told which one is out of date.
+//! Note: an object with an invalid spec still has a name, and a cached older version of it is out of date.
 
 use informer_core::{ObjectKey, RejectedObject, ResourceVersion};
 use serde::Deserialize;
 
-/// The part of an object that tells it from others; nothing else is decoded.
+/// The identity of an object.
 #[derive(Deserialize)]
 pub(super) struct Identified {
     metadata: Identity,
@@ -21,8 +20,8 @@ struct Identity {
 }
 
 impl Identified {
-    /// Says that the object with this identity is malformed.
-    pub(super) fn malformed(&self, error: String) -> RejectedObject {
+    /// Returns the rejected object with this identity.
+    pub(super) fn rejected(&self, error: String) -> RejectedObject {
         let Identity { name, namespace, resource_version } = &self.metadata;
         let name = name.as_deref().filter(|name| !name.is_empty());
         RejectedObject {
@@ -33,10 +32,10 @@ impl Identified {
     }
 }
 
-/// Says that the object in `json` is malformed, with its key and resource version if they can be read.
-pub(super) fn malformed(json: &[u8], error: String) -> RejectedObject {
+/// Returns the rejected object in `json`, with its key and resource version if they can be read.
+pub(super) fn rejected(json: &[u8], error: String) -> RejectedObject {
     match serde_json::from_slice::<Identified>(json) {
-        Ok(identified) => identified.malformed(error),
+        Ok(identified) => identified.rejected(error),
         Err(_) => RejectedObject { key: None, resource_version: ResourceVersion::empty(), error },
     }
 }

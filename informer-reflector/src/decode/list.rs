@@ -1,8 +1,8 @@
-//! [`ListDecoder`]: the items of a list, one by one, while its body is still arriving.
+//! [`ListDecoder`]: decodes the items of a list while its body arrives.
 //!
-//! Two things people get wrong. `metadata` may stand on either side of `items`: built-in types are written in the order
-//! of their fields, custom resources in that of the alphabet. And a body that broke off may well end where an item
-//! ends; only the closing brace says that nobody is missing.
+//! Note: `metadata` can come before or after `items`, because servers write the fields of built-in types in their order and
+//! those of custom resources alphabetically. And an interrupted body can end after an item; only the closing brace shows that
+//! the list is complete.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,19 +13,18 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::describe::describe;
 use super::expected::ExpectedType;
-use super::identity::malformed;
+use super::identity::rejected;
 use super::prune_paths::PrunePaths;
 use super::step::{ItemSeed, Step, step};
 use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE};
 
-/// How many bytes are gathered before items are looked for, so that few items are cut in two and tried in vain.
+/// The number of bytes that are collected before items are decoded, so that few items are incomplete.
 const SLICE: usize = 256 * 1024;
 
-/// Decodes the JSON body of a list from bytes as they come.
+/// Decodes the JSON body of a list incrementally.
 ///
-/// Bytes go in at any granularity; items come out in the order of the list, those that can't be decoded as
-/// [`RejectedObject`] in their places. At any time no more is held than a few hundred kilobytes of the body, or twice the
-/// largest item.
+/// Bytes can be pushed in pieces of any size. Items are returned in the order of the list; undecodable items are
+/// [`RejectedObject`]s. The decoder buffers at most a few hundred kilobytes of the body, or twice the largest item.
 ///
 /// ```
 /// use informer_reflector::{ListDecoder, PrunePaths};
@@ -42,21 +41,21 @@ const SLICE: usize = 256 * 1024;
 pub struct ListDecoder<K> {
     paths: PrunePaths,
     buffer: Vec<u8>,
-    /// How much of the buffer is done with.
+    /// The number of decoded bytes at the start of the buffer.
     read: usize,
-    /// How many bytes to gather at least, and before the next look at what is left of the buffer.
+    /// The minimum number of bytes to collect, and the number at which the rest of the buffer is next decoded.
     slice: usize,
     look_at: usize,
     max_object_size: usize,
     state: State,
     head: Head,
     items: usize,
-    /// What items have to be, if that was said.
+    /// The expected type of the items.
     expected: Option<ExpectedType>,
     _item: PhantomData<fn() -> K>,
 }
 
-/// Where in the body the decoder stands.
+/// The decoder's position in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Start,
@@ -68,7 +67,7 @@ enum State {
     Item,
     AfterItem,
     Closed,
-    /// It's no list but a status; read to its end, then decoded at once.
+    /// The body is a status, which is decoded as a whole.
     Status,
 }
 
@@ -81,7 +80,7 @@ enum Field {
     Other,
 }
 
-/// What the list says besides its items.
+/// The fields of the list besides its items.
 #[derive(Default)]
 struct Head {
     kind: Option<String>,
@@ -93,7 +92,7 @@ struct Head {
 type Items<K> = Vec<Result<OwnedObject<K>, RejectedObject>>;
 
 impl<K: DeserializeOwned> ListDecoder<K> {
-    /// Returns a decoder that steps over the given fields of each item.
+    /// Returns a decoder that prunes the given fields of each item.
     #[must_use]
     pub fn new(paths: PrunePaths) -> Self {
         Self::with_slice(paths, SLICE)
@@ -115,25 +114,24 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         }
     }
 
-    /// Refuses a list of anything else than this.
+    /// Rejects lists of other types.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
         self.paths = expected.paths(&self.paths);
         self.expected = Some(expected);
         self
     }
 
-    /// Sets how large an item may be, in bytes of JSON. It is held as a whole. Default: 16 MiB; minimum: 256 KiB.
+    /// Sets the maximum size of an item, in bytes of JSON. Items are buffered as a whole. Default: 16 MiB; minimum: 256 KiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes.max(self.slice);
         self
     }
 
-    /// Takes more of the body, and returns the items that this completes; often none.
+    /// Adds bytes of the body and returns the items that they complete, if any.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if the body is no list, or an item is too large. The decoder is of no use
-    /// after that.
+    /// [`ListWatchError::Protocol`] if the body is no list, or an item is too large. Do not use the decoder after an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Items<K>, ListWatchError> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() - self.read < self.look_at {
@@ -148,12 +146,12 @@ impl<K: DeserializeOwned> ListDecoder<K> {
             let limit = format!("one of its values is larger than {} bytes", self.max_object_size);
             return Err(self.not_a_list(&limit));
         }
-        // Looking at the start of an item again and again would take quadratic time.
+        // Decoding the start of an item after each piece would take quadratic time.
         self.look_at = self.slice.max(2 * (self.buffer.len() - self.read));
         Ok(items)
     }
 
-    /// Takes the end of the body, and returns the last items and what the list says of itself.
+    /// Ends the body and returns the last items and the end of the list.
     ///
     /// # Errors
     /// [`ListWatchError::Interrupted`] if the body ended early, [`ListWatchError::Protocol`] if it is no list, and
@@ -178,7 +176,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         Ok((items, end))
     }
 
-    /// Decodes all that is complete.
+    /// Decodes all complete values.
     fn decode(&mut self, ended: bool) -> Result<Items<K>, ListWatchError> {
         let mut items = Vec::new();
         while self.state != State::Status {
@@ -195,7 +193,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         Ok(items)
     }
 
-    /// Goes one step further, `next` being the next byte of the body. Returns whether there was enough of it.
+    /// Makes one step; `next` is the next byte of the body. Returns `false` if more bytes are needed.
     fn advance(&mut self, next: u8, ended: bool, items: &mut Items<K>) -> Result<bool, ListWatchError> {
         self.state = match (self.state, next) {
             (State::Start, b'{') => State::FirstField,
@@ -218,7 +216,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Steps over the mark that some proxies put before a text, which says that it is UTF-8.
+    /// Skips a byte order mark, which some proxies insert.
     fn byte_order_mark(&mut self, ended: bool) -> Result<bool, ListWatchError> {
         if self.buffer.starts_with(BYTE_ORDER_MARK) {
             self.read = BYTE_ORDER_MARK.len();
@@ -230,7 +228,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         Err(self.not_a_list("it is no JSON object"))
     }
 
-    /// Reads the name of a field and the colon behind it.
+    /// Reads the name of a field and the colon.
     fn field(&mut self, ended: bool) -> Result<bool, ListWatchError> {
         let Some((name, len)) = self.typed::<String>(ended, "it is not valid JSON")? else {
             return Ok(false);
@@ -272,7 +270,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
                     len
                 })
             }
-            // Go writes an empty list as null if nobody takes care.
+            // Go writes a nil slice as null.
             Field::Items => self.typed::<()>(ended, "its items are no array")?.map(|((), len)| {
                 self.head.has_items = true;
                 len
@@ -294,7 +292,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Once it is known what the list calls itself, says whether that can be right.
+    /// Checks the type of the list once it is known.
     fn check_type(&self) -> Result<(), ListWatchError> {
         let (Some(expected), Some(kind), Some(version)) =
             (&self.expected, &self.head.kind, &self.head.api_version)
@@ -317,14 +315,14 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         let (item, len) = match step(json, ended, ItemSeed::new(&self.paths)) {
             Step::Done { value, len } => (Ok(value), len),
             Step::Unsuitable { error, len } => {
-                // I10: it takes its place among the items, and the list goes on.
+                // I10: it is an item, and the list continues.
                 let json = &json[..len];
                 let stated = serde_json::from_slice(json).ok();
                 let why = self.expected.as_ref().zip(stated).and_then(|(expected, is)| expected.refusal(&is));
                 if let Some(why) = why {
                     return Err(self.unexpected(&why));
                 }
-                (Err(malformed(json, describe(&error, json))), len)
+                (Err(rejected(json, describe(&error, json))), len)
             }
             Step::Incomplete => return Ok(false),
             Step::Broken => return Err(self.not_a_list("it is not valid JSON")),
@@ -336,7 +334,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         Ok(true)
     }
 
-    /// Decodes the next value, which is part of the list itself, or returns `None` if more bytes are needed.
+    /// Decodes the next value of the list itself, or returns `None` if more bytes are needed.
     fn typed<T: DeserializeOwned>(
         &self,
         ended: bool,
@@ -358,7 +356,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         ListWatchError::Protocol(format!("the body is not a Kubernetes list: {because}{place}"))
     }
 
-    /// Returns the error of a body that is a status. Nothing of the buffer has been given up until here.
+    /// Returns the error of a body that is a status. The buffer still has the whole body.
     fn status(&self) -> ListWatchError {
         let json = self.buffer.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.buffer);
         match serde_json::from_slice::<Status>(json) {
@@ -373,7 +371,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
 }
 
 impl<K> fmt::Debug for ListDecoder<K> {
-    /// Shows where the decoder stands, not what it holds.
+    /// Shows the position, not the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ListDecoder")
             .field("state", &self.state)
@@ -383,8 +381,8 @@ impl<K> fmt::Debug for ListDecoder<K> {
 }
 
 impl Head {
-    /// Returns whether what was read is a list. Without items it must at least call itself one: an empty list makes an
-    /// informer forget all it knows, and an error page in JSON must not.
+    /// Returns whether the body is a list. Without items it must state the type of a list, because an empty list deletes all
+    /// cached objects, and an error page in JSON must not.
     fn is_list(&self) -> bool {
         self.has_items || self.kind.as_deref().is_some_and(|kind| kind.ends_with("List"))
     }

@@ -1,7 +1,7 @@
-//! [`PrunePaths`]: which fields of an object the decoder steps over.
+//! [`PrunePaths`]: the fields of an object that the decoder skips.
 //!
-//! A pruned field is never decoded, so it costs neither allocations nor memory; to the object's type it looks absent.
-//! The fact people get wrong: a required field can't be pruned, because without it no object decodes.
+//! A pruned field costs neither allocations nor memory; for the object's type, it is absent. Note: a required field can't be
+//! pruned, because no object decodes without it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,17 +12,16 @@ use thiserror::Error;
 
 use super::pruning::Pruning;
 
-/// Names the fields of an object that aren't decoded; by default just `metadata.managedFields`.
+/// The fields of an object that are not decoded. Default: `metadata.managedFields`.
 ///
-/// A path is a chain of field names, such as `status.conditions`. A name that contains a dot stands in brackets, as in
-/// `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`. Paths lead through objects, not through
-/// arrays. Cloning is cheap.
+/// A path is a chain of field names, such as `status.conditions`. A name with a dot is written in brackets, as in
+/// `metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]`. Paths can't contain arrays. A clone is cheap.
 ///
 /// ```
 /// use informer_reflector::PrunePaths;
 /// use serde_json::json;
 ///
-/// let paths = PrunePaths::default().and("status.conditions")?;
+/// let paths = PrunePaths::default().with_path("status.conditions")?;
 /// let pod = r#"{"metadata": {"name": "a", "managedFields": []}, "status": {"phase": "Running", "conditions": []}}"#;
 /// let pruned: serde_json::Value = paths.deserialize(&mut serde_json::Deserializer::from_str(pod))?;
 /// assert_eq!(pruned, json!({"metadata": {"name": "a"}, "status": {"phase": "Running"}}));
@@ -33,66 +32,66 @@ pub struct PrunePaths {
     root: Arc<Level>,
 }
 
-/// The fields of metadata that tell objects, and their versions, apart.
+/// The fields of metadata that identify an object and its version.
 const NEEDED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
-/// Fields of metadata that the library reads, and what would find nothing without them. All that is inside them counts, too: a
-/// selector may name any label.
+/// Fields of metadata that the library reads, with their readers. Fields inside them are protected, too: a selector can contain
+/// any label.
 const READ: [(&str, &str); 3] = [
     ("labels", "selectors and label indices"),
     ("ownerReferences", "`controller_key` and maps from an object to its owner"),
     ("deletionTimestamp", "waits for an own deletion"),
 ];
 
-/// The fields of one object that paths lead to or through. There are few, so a search from the front is the fastest.
+/// The fields of one object that are part of a path. There are few, so a linear search is fastest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Level {
     fields: Vec<(Box<str>, Field)>,
-    /// Prunes what is not among the fields.
+    /// Whether all other fields are pruned.
     prunes_others: bool,
-    /// What the value may be if it is a text; empty: anything.
+    /// The accepted texts of the value; empty: any.
     texts: Vec<Box<str>>,
 }
 
-/// What is pruned of a field.
+/// The pruned part of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Field {
-    /// All of it.
+    /// The whole field.
     Whole,
-    /// Some of the fields inside it; or none, and it is looked at.
+    /// Fields inside it; or none, if its value is only checked.
     Inside(Level),
 }
 
-/// A text doesn't name a field that can be pruned.
+/// An invalid path, or a field that can't be pruned.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PrunePathError {
     /// The text is not a path.
     #[error("\"{path}\" is not a path: expected names joined by dots, or [\"name\"]")]
     Unparsable {
-        /// The text as it was given.
+        /// The text.
         path: String,
     },
-    /// An object without this field can't be kept in step with the server.
+    /// The field identifies an object or its version.
     #[error("\"{path}\" can't be pruned: it identifies an object or its version")]
     Needed {
-        /// The text as it was given.
+        /// The text.
         path: String,
     },
-    /// Without this field, a part of the library would find nothing, and say nothing of it.
+    /// A part of the library needs the field.
     #[error(
         "\"{path}\" can't be pruned: {reader} need it; remove the path, or clear the field in a transform"
     )]
     Read {
-        /// The text as it was given.
+        /// The text.
         path: String,
-        /// What reads the field.
+        /// The reader of the field.
         reader: &'static str,
     },
 }
 
 impl PrunePaths {
-    /// Returns no paths: objects are decoded whole.
+    /// Returns no paths, so that objects are decoded completely.
     #[must_use]
     pub fn none() -> Self {
         Self { root: Arc::default() }
@@ -101,9 +100,9 @@ impl PrunePaths {
     /// Adds a path.
     ///
     /// # Errors
-    /// If the text is not a path, or leads to something an informer needs: `metadata` as a whole, or the name,
-    /// namespace, UID, resource version, labels, owner references or deletion timestamp in it.
-    pub fn and(mut self, path: &str) -> Result<Self, PrunePathError> {
+    /// If the text is not a path, or the path of a field that an informer needs: `metadata` as a whole, or its name, namespace,
+    /// UID, resource version, labels, owner references or deletion timestamp.
+    pub fn with_path(mut self, path: &str) -> Result<Self, PrunePathError> {
         let names = parse(path).ok_or_else(|| PrunePathError::Unparsable { path: path.to_owned() })?;
         let needed = match names.as_slice() {
             ["metadata"] => true,
@@ -122,7 +121,7 @@ impl PrunePaths {
         Ok(self)
     }
 
-    /// Returns paths that leave nothing of an object but what tells it, and its versions, from others.
+    /// Returns paths that prune all but the identity and the version of an object.
     pub(crate) fn identity_only() -> Self {
         let kept = NEEDED.iter().map(|name| (Box::from(*name), Field::Inside(Level::default())));
         let metadata = Level { fields: kept.collect(), prunes_others: true, ..Level::default() };
@@ -130,7 +129,7 @@ impl PrunePaths {
         Self { root: Arc::new(Level { fields, prunes_others: true, ..Level::default() }) }
     }
 
-    /// Returns paths with which no object decodes whose field of this name is another text than these, or an empty one.
+    /// Returns paths with which an object decodes only if its field of this name is one of these texts, or empty.
     pub(super) fn checking(&self, field: &str, texts: &[&str]) -> Self {
         let mut root = Level::clone(&self.root);
         let texts = texts.iter().map(|text| Box::from(*text)).collect();
@@ -140,7 +139,7 @@ impl PrunePaths {
         Self { root: Arc::new(root) }
     }
 
-    /// Returns paths that also prune every field of an object but this one and those that are checked.
+    /// Returns paths that also prune all fields of an object except this one and the checked ones.
     pub(super) fn keeping_only(&self, field: &str) -> Self {
         let mut root = Level::clone(&self.root);
         if root.fields.iter().all(|(name, _)| **name != *field) {
@@ -152,11 +151,11 @@ impl PrunePaths {
 
     /// Deserializes a value without the fields at these paths.
     ///
-    /// Where no path leads, the deserializer is used as it is. Along a path, names of fields must be texts; objects
-    /// there can't be decoded into maps with numeric keys.
+    /// Along a path, names of fields must be texts, so objects there can't be decoded into maps with numeric keys. Other parts
+    /// use the deserializer directly.
     ///
     /// # Errors
-    /// Those of the deserializer. A required field at one of the paths is missing.
+    /// Those of the deserializer. A required field at one of the paths counts as missing.
     pub fn deserialize<'de, T, D>(&self, deserializer: D) -> Result<T, D::Error>
     where
         T: Deserialize<'de>,
@@ -171,8 +170,8 @@ impl PrunePaths {
 }
 
 impl Default for PrunePaths {
-    /// Returns `metadata.managedFields`: half of a typical object, of use only to those who apply on the server side,
-    /// and taken as unchanged by the server where an update leaves it out.
+    /// Returns `metadata.managedFields`. They are half of a typical object, only server-side apply needs them, and an update
+    /// without them leaves them unchanged on the server.
     fn default() -> Self {
         let mut root = Level::default();
         root.insert(&["metadata", "managedFields"]);
@@ -186,9 +185,9 @@ impl FromStr for PrunePaths {
     /// Parses one path.
     ///
     /// # Errors
-    /// Those of [`and`](Self::and).
+    /// Those of [`with_path`](Self::with_path).
     fn from_str(path: &str) -> Result<Self, PrunePathError> {
-        Self::none().and(path)
+        Self::none().with_path(path)
     }
 }
 
@@ -200,7 +199,7 @@ impl fmt::Debug for PrunePaths {
 }
 
 impl Level {
-    /// Returns what is pruned of a field, `None` if nothing is.
+    /// Returns the pruned part of a field; `None` if nothing is pruned.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
         match self.fields.iter().find(|(known, _)| **known == *name) {
             Some((_, field)) => Some(field),
@@ -209,7 +208,7 @@ impl Level {
         }
     }
 
-    /// Returns whether a text may stand here.
+    /// Returns whether a text is accepted as the value.
     pub(super) fn allows(&self, text: &str) -> bool {
         self.texts.is_empty() || text.is_empty() || self.texts.iter().any(|allowed| **allowed == *text)
     }
@@ -287,7 +286,7 @@ mod tests {
     #[test]
     fn what_is_no_path_is_refused() {
         for path in ["", ".", ".a", "a.", "a..b", "a[b]", r#"a["b""#, r#"a["b"]c"#, r#"a[""]"#] {
-            let error = PrunePaths::none().and(path).expect_err(path);
+            let error = PrunePaths::none().with_path(path).expect_err(path);
             assert_eq!(error, PrunePathError::Unparsable { path: path.to_owned() });
         }
     }
@@ -297,7 +296,7 @@ mod tests {
         for path in
             ["metadata", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"]
         {
-            let error = PrunePaths::none().and(path).expect_err(path);
+            let error = PrunePaths::none().with_path(path).expect_err(path);
             assert_eq!(error, PrunePathError::Needed { path: path.to_owned() });
         }
     }
@@ -310,18 +309,18 @@ mod tests {
             "metadata.ownerReferences",
             "metadata.deletionTimestamp",
         ] {
-            let error = PrunePaths::none().and(path).expect_err(path).to_string();
+            let error = PrunePaths::none().with_path(path).expect_err(path).to_string();
             assert!(error.starts_with(&format!("\"{path}\" can't be pruned: ")), "{error}");
             assert!(error.contains(" need it; remove the path"), "{error}");
         }
-        assert!(PrunePaths::none().and("metadata.annotations").is_ok());
-        assert!(PrunePaths::none().and("spec.template.metadata.labels").is_ok());
+        assert!(PrunePaths::none().with_path("metadata.annotations").is_ok());
+        assert!(PrunePaths::none().with_path("spec.template.metadata.labels").is_ok());
     }
 
     #[test]
     fn a_field_pruned_whole_takes_the_paths_inside_it_with_it() -> Result<(), PrunePathError> {
-        let inner_first = PrunePaths::none().and("status.conditions")?.and("status")?;
-        let outer_first = PrunePaths::none().and("status")?.and("status.conditions")?;
+        let inner_first = PrunePaths::none().with_path("status.conditions")?.with_path("status")?;
+        let outer_first = PrunePaths::none().with_path("status")?.with_path("status.conditions")?;
         assert_eq!(inner_first, outer_first);
         assert_eq!(format!("{inner_first:?}"), r#"PrunePaths["status"]"#);
         Ok(())

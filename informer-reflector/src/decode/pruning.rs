@@ -1,8 +1,7 @@
-//! [`Pruning`]: a deserializer that steps over the fields at some paths.
+//! [`Pruning`]: a deserializer that skips the fields at some paths.
 //!
-//! It wraps whatever stands on a path (the deserializer of an object, then the visitor it hands the object to, then the
-//! map access that visitor is given) and nothing else. The fact people get wrong: serde can't take a key back once a
-//! visitor has seen it, so a name is compared *before* it is passed on, and only names that stay are passed on.
+//! It wraps only the objects along a path: their deserializer, then the visitor, then the visitor's map access. Note: serde
+//! can't withdraw a key from a visitor, so each name is compared before it is passed on.
 
 use std::fmt;
 
@@ -14,7 +13,7 @@ use serde::forward_to_deserialize_any;
 
 use super::prune_paths::{Field, Level};
 
-/// A deserializer, visitor or seed of an object some of whose fields are pruned.
+/// A deserializer, visitor or seed of an object with pruned fields.
 pub(super) struct Pruning<'p, T> {
     pub(super) inner: T,
     pub(super) level: &'p Level,
@@ -25,7 +24,7 @@ impl<'p, T> Pruning<'p, T> {
         Pruning { inner, level: self.level }
     }
 
-    /// Stops where a text is none of those that may stand here. Why is found out by who can name it.
+    /// Fails if a text is not accepted here. The caller finds the reason for its message.
     fn check<E: Error>(&self, text: &str) -> Result<(), E> {
         if self.level.allows(text) { Ok(()) } else { Err(E::custom("another text was expected")) }
     }
@@ -68,7 +67,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Pruning<'_, D> {
         self.inner.deserialize_option(visitor)
     }
 
-    // What follows can't be an object whose fields paths name.
+    // The following types can't be objects on a path.
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
@@ -122,7 +121,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Pruning<'_, V> {
         self.inner.visit_newtype_struct(deserializer)
     }
 
-    // What follows is no object, and is passed on as it is.
+    // The following values are no objects, and are passed on unchanged.
 
     fn visit_none<E: Error>(self) -> Result<V::Value, E> {
         self.inner.visit_none()
@@ -189,11 +188,11 @@ impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Pruning<'_, S> {
     }
 }
 
-/// The fields of an object, without those that are pruned.
+/// The fields of an object without the pruned ones.
 struct PruningMap<'p, A> {
     inner: A,
     level: &'p Level,
-    /// What is pruned inside the value that comes next.
+    /// The pruned fields inside the next value.
     value: Option<&'p Level>,
 }
 
@@ -224,13 +223,13 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for PruningMap<'_, A> {
     }
 }
 
-/// Reads the name of a field, and passes it on to the seed if the field stays.
+/// Reads the name of a field, and passes it to the seed unless the field is pruned.
 struct KeySeed<'p, S> {
     seed: S,
     level: &'p Level,
 }
 
-/// What became of the name of a field.
+/// The result for the name of a field.
 enum Key<'p, K, S> {
     Kept { key: K, value: Option<&'p Level> },
     Pruned { seed: S },
@@ -271,7 +270,7 @@ impl<'de, 'p, S: DeserializeSeed<'de>> Visitor<'de> for KeySeed<'p, S> {
     }
 }
 
-/// A name on its way to its type. serde's deserializers of texts don't do newtypes and options, JSON's keys do.
+/// Deserializes a name. Unlike serde's deserializers of texts, it supports newtypes and options, as JSON keys do.
 struct KeyText<D>(D);
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for KeyText<D> {

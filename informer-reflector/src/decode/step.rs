@@ -1,6 +1,6 @@
-//! [`step`]: decodes one JSON value from the front of bytes that may not all be there yet.
+//! [`step`]: decodes one JSON value at the start of possibly incomplete bytes.
 //!
-//! The fact people get wrong: a number at the end of the bytes looks complete and may not be, `12` of `1234`.
+//! Note: a number at the end of the bytes can be incomplete, for example `12` of `1234`.
 
 use std::marker::PhantomData;
 
@@ -9,11 +9,11 @@ use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny};
 
 use super::prune_paths::PrunePaths;
 
-/// What came of decoding a value.
+/// The result of decoding a value.
 pub(super) enum Step<T> {
-    /// The value, and how many bytes it takes.
+    /// The value and its length in bytes.
     Done { value: T, len: usize },
-    /// The value is complete and takes `len` bytes, but isn't what was asked for.
+    /// The value is complete and takes `len` bytes, but has another type.
     Unsuitable { error: serde_json::Error, len: usize },
     /// More bytes are needed.
     Incomplete,
@@ -21,13 +21,13 @@ pub(super) enum Step<T> {
     Broken,
 }
 
-/// Decodes the value that `json` starts with. `ended` says that no more bytes will come.
+/// Decodes the value at the start of `json`. `ended`: no more bytes will arrive.
 pub(super) fn step<'de, S: DeserializeSeed<'de>>(json: &'de [u8], ended: bool, seed: S) -> Step<S::Value> {
     match decode(json, ended, seed) {
         Attempt::Done { value, len } => Step::Done { value, len },
         Attempt::Incomplete => Step::Incomplete,
-        // Whether the value is just unsuitable, and where it ends, only shows when it is read without asking for
-        // anything. If it is incomplete it may also turn out to be suitable, such as a number cut in two.
+        // Decoding the value as any type shows whether it only has another type, and its end. An incomplete value, such as
+        // a part of a number, can still become valid.
         Attempt::Failed(error) => match decode(json, ended, PhantomData::<IgnoredAny>) {
             Attempt::Done { len, .. } => Step::Unsuitable { error, len },
             Attempt::Incomplete => Step::Incomplete,

@@ -1,7 +1,7 @@
-//! [`WatchDecoder`]: the events of a watch, framed by newlines.
+//! [`WatchDecoder`]: decodes the events of a watch, one per line.
 //!
-//! The fact people get wrong: chunks of a body are not lines. Mostly they are (the server flushes after each event), so
-//! those lines are decoded where they lie, and only a line that comes in pieces is put together.
+//! Note: a chunk of the body can contain several lines, or a part of one. Complete lines are decoded in place; only an
+//! incomplete line is copied.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,12 +14,12 @@ use super::expected::ExpectedType;
 use super::prune_paths::PrunePaths;
 use super::{BYTE_ORDER_MARK, DEFAULT_MAX_OBJECT_SIZE};
 
-/// A line that came in pieces leaves no more room behind than this.
+/// The maximum capacity that is kept for incomplete lines.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
-/// Decodes the body of a watch from bytes as they come.
+/// Decodes the body of a watch incrementally.
 ///
-/// An event that can't be decoded comes out as [`WatchEvent::RejectedObject`], and the stream goes on.
+/// An undecodable event is returned as [`WatchEvent::RejectedObject`], and the stream continues.
 ///
 /// ```
 /// use informer_core::WatchEvent;
@@ -34,18 +34,18 @@ const KEPT_CAPACITY: usize = 1024 * 1024;
 /// ```
 pub struct WatchDecoder<K> {
     paths: PrunePaths,
-    /// The start of a line whose end hasn't come.
+    /// The start of an incomplete line.
     partial: Vec<u8>,
     max_object_size: usize,
-    /// Whether a line has come that looks like an event, so that this is a watch indeed.
+    /// Whether a line was an event, so that the body is a watch.
     recognized: bool,
-    /// What objects have to be, if that was said.
+    /// The expected type of the objects.
     expected: Option<ExpectedType>,
     _object: PhantomData<fn() -> K>,
 }
 
 impl<K: DeserializeOwned> WatchDecoder<K> {
-    /// Returns a decoder that steps over the given fields of each object.
+    /// Returns a decoder that prunes the given fields of each object.
     #[must_use]
     pub fn new(paths: PrunePaths) -> Self {
         Self {
@@ -58,24 +58,24 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
         }
     }
 
-    /// Refuses a watch of anything else than this.
+    /// Rejects watches of other types.
     pub(crate) fn expecting(mut self, expected: ExpectedType) -> Self {
         self.paths = expected.paths(&self.paths);
         self.expected = Some(expected);
         self
     }
 
-    /// Sets how large an event may be, in bytes of JSON. It is held as a whole. Default: 16 MiB.
+    /// Sets the maximum size of an event, in bytes of JSON. Events are buffered as a whole. Default: 16 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes;
         self
     }
 
-    /// Takes more of the body, and returns the events that this completes; often none.
+    /// Adds bytes of the body and returns the events that they complete, if any.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if an event is too large or the body is no watch. The decoder is of no use after that.
+    /// [`ListWatchError::Protocol`] if an event is too large or the body is no watch. Do not use the decoder after an error.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<WatchEvent<K>>, ListWatchError> {
         let mut events = Vec::new();
         let mut rest = bytes;
@@ -95,7 +95,7 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
         Ok(events)
     }
 
-    /// Takes the end of the body, and returns the last event if no newline followed it.
+    /// Ends the body and returns the last event, if no newline followed it.
     ///
     /// # Errors
     /// [`ListWatchError::Interrupted`] if the body ended within a line, [`ListWatchError::Protocol`] if it is no watch.
@@ -151,7 +151,7 @@ impl<K: DeserializeOwned> WatchDecoder<K> {
 }
 
 impl<K> fmt::Debug for WatchDecoder<K> {
-    /// Shows where the decoder stands, not what it holds.
+    /// Shows the position, not the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WatchDecoder").field("partial", &self.partial.len()).finish_non_exhaustive()
     }

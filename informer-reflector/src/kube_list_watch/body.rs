@@ -1,7 +1,7 @@
-//! [`list`] and [`watch`]: the body of a response as a stream of what is decoded from it.
+//! [`list`] and [`watch`]: turn the body of a response into a stream of decoded parts or events.
 //!
-//! Bytes come from [`Slices`], and go into the decoders. The fact people get wrong: the last items of a list are complete
-//! before its end is, and an end that never comes makes them worthless; so the end is a part of its own.
+//! The bytes come from [`Slices`]. Note: the last items of a list are complete before its end, and are useless if the end
+//! never arrives; so the end is a separate part.
 
 use std::any::Any;
 
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::slices::Slices;
 use crate::{ListDecoder, WatchDecoder};
 
-/// Returns the parts of the list in a body, one for each piece of it that arrives; parts without items show that it does.
+/// Returns the parts of a list, one for each piece of the body. Parts without items show that bytes arrive.
 pub(super) fn list<K: DeserializeOwned + 'static>(
     slices: Slices,
     decoder: ListDecoder<K>,
@@ -26,7 +26,7 @@ pub(super) fn list<K: DeserializeOwned + 'static>(
     })
 }
 
-/// Returns the batches of events of the watch in a body, one for each piece of it that arrives.
+/// Returns the events of a watch, one batch for each piece of the body.
 pub(super) fn watch<K: DeserializeOwned>(
     slices: Slices,
     decoder: WatchDecoder<K>,
@@ -40,11 +40,11 @@ pub(super) fn watch<K: DeserializeOwned>(
 
 struct ListBody<K> {
     slices: Slices,
-    /// Gone once the body was decoded to its end, or an error came up.
+    /// `None` after the end of the body or an error.
     decoder: Option<ListDecoder<K>>,
-    /// What the items are, of which only the list may say so.
+    /// The type of the items, because only the list states it.
     resource: TypeMeta,
-    /// The end of the list while the last items are on their way.
+    /// The end of the list, while the last items are returned.
     end: Option<ListEnd>,
 }
 
@@ -66,8 +66,7 @@ impl<K: DeserializeOwned + 'static> ListBody<K> {
         Ok(Some(self.items(items)))
     }
 
-    /// Has dynamic objects say what they are. Those of a watch do so by themselves, and it must not depend on how an
-    /// object came.
+    /// Sets the type of dynamic objects. Objects of a watch have it already, and lists must return the same objects.
     fn items(&self, mut items: Vec<Result<OwnedObject<K>, RejectedObject>>) -> ListPart<K> {
         for object in items.iter_mut().flatten() {
             let Some(object) = (&mut **object as &mut dyn Any).downcast_mut::<DynamicObject>() else { break };
@@ -79,7 +78,7 @@ impl<K: DeserializeOwned + 'static> ListBody<K> {
 
 struct WatchBody<K> {
     slices: Slices,
-    /// Gone once the body was decoded to its end, or an error came up.
+    /// `None` after the end of the body or an error.
     decoder: Option<WatchDecoder<K>>,
 }
 

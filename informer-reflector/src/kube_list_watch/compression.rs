@@ -1,8 +1,8 @@
-//! [`Compression`]: whether the server is asked to compress, which depends on who else decompresses.
+//! [`Compression`]: decides whether to request compression.
 //!
-//! The fact people get wrong: kube built with its feature `gzip` decompresses every response before we see it (unless
-//! `Config::disable_compression` is set), and its decoder ends after the first member. Lists have one; compressed
-//! watches have one for each flush. Nothing in a client says how it was built, so it is told from what comes back.
+//! Note: with kube's feature `gzip`, the client decompresses every response itself (unless `Config::disable_compression` is
+//! set), and stops after the first gzip member. Lists have one member; compressed watches have one for each flush. A client
+//! does not show its features, so they are inferred from responses.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -10,49 +10,48 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 
-/// What to ask for, and what has been learned of who decompresses. Clones learn together.
+/// The encodings to request, and the observations of responses, which clones share.
 #[derive(Debug, Clone)]
 pub(super) struct Compression {
     wanted: bool,
-    /// Something between us and the server decompresses too.
-    is_taken: Arc<AtomicBool>,
+    /// Whether the client or a proxy decompresses.
+    transport_decompresses: Arc<AtomicBool>,
 }
 
 impl Compression {
     pub(super) fn wanted() -> Self {
-        Self { wanted: true, is_taken: Arc::default() }
+        Self { wanted: true, transport_decompresses: Arc::default() }
     }
 
     pub(super) fn unwanted() -> Self {
-        Self { wanted: false, is_taken: Arc::default() }
+        Self { wanted: false, transport_decompresses: Arc::default() }
     }
 
-    /// The encoding to accept for a list, which is one member: whoever decompresses it does it well.
+    /// Returns the encoding to accept for a list. It has one member, which every decoder supports.
     pub(super) fn of_lists(&self) -> HeaderValue {
         HeaderValue::from_static(if self.wanted { "gzip" } else { "identity" })
     }
 
-    /// The encoding to accept for a watch.
+    /// Returns the encoding to accept for a watch.
     pub(super) fn of_watches(&self) -> HeaderValue {
-        let accepted = self.wanted && !self.is_taken.load(Ordering::Relaxed);
+        let accepted = self.wanted && !self.transport_decompresses.load(Ordering::Relaxed);
         HeaderValue::from_static(if accepted { "gzip" } else { "identity" })
     }
 
-    /// Learns from the answer to a request with these headers. Returns whether its body can't be trusted: the server
-    /// chose an encoding, which it says with `Vary`, and somebody has taken that off.
-    pub(super) fn learn_from_answer(&self, asked: &HeaderMap, answer: &HeaderMap) -> bool {
+    /// Evaluates the response to a request with these headers. Returns whether its body can be cut off: `Vary` shows that the
+    /// server chose an encoding, and the encoding has been removed.
+    pub(super) fn observe_response(&self, asked: &HeaderMap, answer: &HeaderMap) -> bool {
         let may_be_compressed = asked.get(ACCEPT_ENCODING).is_some_and(|encoding| encoding == "gzip");
-        let is_taken =
+        let transport_decompresses =
             may_be_compressed && !answer.contains_key(CONTENT_ENCODING) && varies_by_encoding(answer);
-        self.is_taken.fetch_or(is_taken, Ordering::Relaxed);
-        is_taken
+        self.transport_decompresses.fetch_or(transport_decompresses, Ordering::Relaxed);
+        transport_decompresses
     }
 
-    /// Learns from a body that failed: a decoder between us and a server that doesn't say `Vary` complains of what
-    /// follows the first member.
-    pub(super) fn learn_from_failure(&self, error: &(dyn Error + 'static)) {
+    /// Evaluates a failed body. Without `Vary`, a decoder in the transport fails after the first member.
+    pub(super) fn observe_failure(&self, error: &(dyn Error + 'static)) {
         if error.to_string().contains("decompress") {
-            self.is_taken.store(true, Ordering::Relaxed);
+            self.transport_decompresses.store(true, Ordering::Relaxed);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! [`Coverage`]: which objects a list or watch can have in it, as far as their metadata tells.
+//! [`Coverage`]: decides from metadata whether an object can be in a list or watch.
 //!
-//! It answers where waiting would be in vain, so it only says no where that is certain.
+//! Callers use it to end a useless wait, so it returns `false` only if that is certain.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use informer_core::parse_selector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{Selector, SelectorExt};
 
-/// A namespace, a label selector and what a field selector says of name and namespace.
+/// A namespace, a label selector, and the parts of a field selector about name and namespace.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Coverage {
     namespace: Option<String>,
@@ -30,7 +30,7 @@ enum Field {
 }
 
 impl Coverage {
-    /// The same in one namespace.
+    /// Returns the same coverage in one namespace.
     pub(super) fn in_namespace(&self, namespace: &str) -> Self {
         Self { namespace: Some(namespace.to_owned()), ..self.clone() }
     }
@@ -39,7 +39,7 @@ impl Coverage {
         Self { namespace: namespace.map(str::to_owned), ..Self::default() }
     }
 
-    /// A selector that isn't understood here may select anything; if it is none at all, the server will say so.
+    /// Sets the label selector. An unsupported selector can select any object; the server rejects invalid ones.
     pub(super) fn set_label_selector(&mut self, selector: &str) {
         self.labels = parse_selector(selector).unwrap_or_default();
     }
@@ -57,7 +57,7 @@ impl Coverage {
 }
 
 impl FieldRequirement {
-    /// Reads one requirement, if it is about a field that every object has.
+    /// Parses one requirement, if it is about a field that every object has.
     fn parse(text: &str) -> Option<Self> {
         let (field, value, equal) = if let Some((field, value)) = text.split_once("!=") {
             (field, value, false)

@@ -1,25 +1,23 @@
-//! [`Gunzip`]: plain bytes out of gzip, as soon as the compressed ones are there.
+//! [`Gunzip`]: decompresses gzip incrementally, with flate2 on zlib-rs.
 //!
-//! The fact people get wrong: a gzip body is any number of members one after the other. From Kubernetes 1.37 on a
-//! streaming list has one for each flush (`WatchListCompression`), and who stops after the first hears of one event.
-//! Within a member, too, what has been flushed can be read at once. The work is flate2's, on zlib-rs: memory-safe, and
-//! as fast as C; driven by hand, because bytes are pushed here and nothing is read.
+//! Note: a gzip body has any number of members. From Kubernetes 1.37 on, a streaming list has one for each flush
+//! (`WatchListCompression`), so a decoder that stops after the first returns a single event.
 
 use flate2::{Decompress, DecompressError, FlushDecompress, Status};
 use informer_core::ListWatchError;
 
-/// How much comes out in one go, however much is behind a few bytes that went in.
-const MOST: usize = 64 * 1024;
+/// The maximum output of one call, because a few bytes of input can contain much more.
+const MAX_OUTPUT: usize = 64 * 1024;
 
-/// The largest window that gzip has, as a power of two.
+/// gzip's largest window, as a power of two.
 const WINDOW_BITS: u8 = 15;
 
 /// Decompresses gzip that arrives in pieces.
 pub(super) struct Gunzip {
-    /// The member that has begun and not ended. Its window is as large as a watch that has nothing to say.
+    /// The current member. An idle watch keeps one decompression window allocated.
     member: Option<Decompress>,
     output: Vec<u8>,
-    /// Whether the output was filled, so that there may be more without any further input.
+    /// Whether the output was full, so that there can be more output without further input.
     is_full: bool,
 }
 
@@ -28,17 +26,16 @@ impl Gunzip {
         Self { member: None, output: Vec::new(), is_full: false }
     }
 
-    /// Decompresses what `input` starts with, until it is used up or 64 KiB have come out. Returns how much of it was
-    /// used.
+    /// Decompresses the start of `input`, until it is used up or the output has 64 KiB. Returns the number of used bytes.
     ///
     /// # Errors
-    /// [`ListWatchError::Protocol`] if it is no gzip. Nothing can be had after that.
+    /// [`ListWatchError::Protocol`] if it is no gzip. Do not use the decoder after an error.
     pub(super) fn inflate(&mut self, input: &[u8]) -> Result<usize, ListWatchError> {
         self.output.clear();
         let mut used = 0;
         while used < input.len() || self.is_full {
-            if self.output.capacity() < MOST {
-                self.output.reserve_exact(MOST);
+            if self.output.capacity() < MAX_OUTPUT {
+                self.output.reserve_exact(MAX_OUTPUT);
             }
             let member = self.member.get_or_insert_with(|| Decompress::new_gzip(WINDOW_BITS));
             let before = (member.total_in(), member.total_out());
@@ -59,13 +56,13 @@ impl Gunzip {
         Ok(used)
     }
 
-    /// What the last call has brought.
+    /// Returns the output of the last call.
     pub(super) fn output(&self) -> &[u8] {
         &self.output
     }
 
     /// # Errors
-    /// [`ListWatchError::Interrupted`] if the input can't have ended here.
+    /// [`ListWatchError::Interrupted`] if the input is incomplete.
     pub(super) fn check_end(&self) -> Result<(), ListWatchError> {
         match self.member {
             None => Ok(()),
@@ -101,7 +98,7 @@ mod tests {
         let (mut gunzip, mut rest, mut total) = (Gunzip::new(), &compressed[..], 0);
         loop {
             rest = &rest[gunzip.inflate(rest)?..];
-            assert!(gunzip.output().len() <= MOST && gunzip.output.capacity() <= 2 * MOST);
+            assert!(gunzip.output().len() <= MAX_OUTPUT && gunzip.output.capacity() <= 2 * MAX_OUTPUT);
             total += gunzip.output().len();
             if gunzip.output().is_empty() {
                 break;

@@ -1,9 +1,8 @@
 //! [`KubeListWatch`]: lists and watches over a [`kube::Client`].
 //!
-//! The client is the transport (credentials, TLS, proxies); requests are written and bodies decoded here. The fact
-//! people get wrong: the client made by `Client::try_from(config)` tries 429, 503 and 504 again by itself, up to fifteen
-//! times, so that a reflector neither hears of them nor can be stopped in between by its own rules. Set
-//! `config.default_retry = false` for informers.
+//! The client is the transport (credentials, TLS, proxies); this module builds requests and decodes bodies. Note: a client of
+//! `Client::try_from(config)` retries 429, 503 and 504 up to fifteen times, which hides failures from the reflector. Use
+//! [`connect`](crate::connect), or set `config.default_retry = false`.
 
 mod body;
 mod compression;
@@ -40,7 +39,7 @@ pub use tweaks::ListTweaks;
 
 /// Lists and watches the objects of one resource, in one namespace or in all.
 ///
-/// For a [`PartialObjectMeta`](kube::core::PartialObjectMeta) only metadata is asked for.
+/// For [`PartialObjectMeta`](kube::core::PartialObjectMeta), it requests metadata only.
 ///
 /// ```no_run
 /// use informer_reflector::KubeListWatch;
@@ -61,13 +60,13 @@ pub struct KubeListWatch<K> {
     compression: Compression,
     max_object_size: usize,
     description: String,
-    /// Whether namespaces are to be listed and watched one by one.
+    /// Whether informers watch each namespace separately.
     is_divided: bool,
     _object: PhantomData<fn() -> K>,
 }
 
 impl<K: Resource> KubeListWatch<K> {
-    /// Returns what lists and watches a resource in all namespaces, or a cluster-scoped one.
+    /// Returns the source of a resource in all namespaces, or of a cluster-scoped resource.
     #[must_use]
     pub fn all(client: Client) -> Self
     where
@@ -76,7 +75,7 @@ impl<K: Resource> KubeListWatch<K> {
         Self::all_with(client, &K::DynamicType::default())
     }
 
-    /// Returns what lists and watches a resource in one namespace; in all if the name is empty.
+    /// Returns the source of a resource in one namespace; in all namespaces if the name is empty.
     #[must_use]
     pub fn namespaced(client: Client, namespace: &str) -> Self
     where
@@ -85,7 +84,7 @@ impl<K: Resource> KubeListWatch<K> {
         Self::namespaced_with(client, namespace, &K::DynamicType::default())
     }
 
-    /// Returns what lists and watches a resource in all namespaces, for types that learn their kind when running.
+    /// Returns the source of a resource in all namespaces, for types whose kind is set at run time.
     #[must_use]
     pub fn all_with(client: Client, dynamic_type: &K::DynamicType) -> Self {
         Self::with_endpoint(
@@ -95,7 +94,7 @@ impl<K: Resource> KubeListWatch<K> {
         )
     }
 
-    /// Returns what lists and watches a resource in one namespace, for types that learn their kind when running.
+    /// Returns the source of a resource in one namespace, for types whose kind is set at run time.
     #[must_use]
     pub fn namespaced_with(client: Client, namespace: &str, dynamic_type: &K::DynamicType) -> Self {
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
@@ -120,23 +119,22 @@ impl<K: Resource> KubeListWatch<K> {
 }
 
 impl<K> KubeListWatch<K> {
-    /// Limits the objects to those whose labels match, as in `app=web,tier!=cache`.
+    /// Sets a label selector, such as `app=web,tier!=cache`.
     #[must_use]
     pub fn label_selector(self, selector: impl Into<String>) -> Self {
         self.tweak_list_options(|options| options.label_selector = selector.into())
     }
 
-    /// Limits the objects to those whose fields match, as in `spec.nodeName=node-1`.
+    /// Sets a field selector, such as `spec.nodeName=node-1`.
     #[must_use]
     pub fn field_selector(self, selector: impl Into<String>) -> Self {
         self.tweak_list_options(|options| options.field_selector = selector.into())
     }
 
-    /// Changes what is asked for with every list and watch: selectors, and parameters that only some servers know.
+    /// Changes the parameters of all lists and watches: selectors, and parameters of single servers.
     ///
-    /// The function is called here and now, and what it says holds for every page and every watch: if they could
-    /// differ, objects would be missed. Where client-go calls it for each request, and lets it change all of that, this
-    /// is the difference.
+    /// The function is called once, now, because pages and watches must select the same objects. client-go calls it for each
+    /// request.
     #[must_use]
     pub fn tweak_list_options(mut self, tweak: impl FnOnce(&mut ListTweaks)) -> Self {
         tweak(&mut self.endpoint.tweaks);
@@ -146,7 +144,7 @@ impl<K> KubeListWatch<K> {
         self
     }
 
-    /// Sets a name that messages have before what is listed, as in `scheduler/pods`. Default: none.
+    /// Sets a prefix of the description in messages, as in `scheduler/pods`. Default: none.
     #[must_use]
     #[doc(alias = "WithInformerName")]
     pub fn name(mut self, name: impl Into<String>) -> Self {
@@ -155,16 +153,15 @@ impl<K> KubeListWatch<K> {
         self
     }
 
-    /// Has an informer that is made of this follow single namespaces, those that are added to it while it runs, and none
-    /// to begin with. To be called on what is made with [`all`](Self::all), for a resource in namespaces; whatever else
-    /// makes use of it asks in all of them.
+    /// Makes informers watch each namespace separately: the namespaces that are added while they run, initially none. Call it
+    /// on a source of [`all`](Self::all) namespaces. Users other than informers list and watch all namespaces.
     #[must_use]
     pub fn namespace_by_namespace(mut self) -> Self {
         self.is_divided = true;
         self
     }
 
-    /// The same in one namespace.
+    /// Returns the source of one namespace.
     fn in_namespace(&self, namespace: &str) -> Self {
         let endpoint = self.endpoint.in_namespace(namespace);
         let coverage = self.coverage.in_namespace(namespace);
@@ -192,37 +189,37 @@ impl<K> KubeListWatch<K> {
         })
     }
 
-    /// Sets which fields are stepped over, instead of just `metadata.managedFields`.
+    /// Sets the pruned fields. Default: `metadata.managedFields`.
     #[must_use]
     pub fn prune(mut self, paths: PrunePaths) -> Self {
         self.prune = paths;
         self
     }
 
-    /// Decodes objects whole, `metadata.managedFields` included.
+    /// Decodes objects completely, including `metadata.managedFields`.
     #[must_use]
     pub fn keep_managed_fields(self) -> Self {
         self.prune(PrunePaths::none())
     }
 
-    /// Sets how large one object may be, in bytes of JSON. A list or watch with a larger one fails. Default: 16 MiB.
+    /// Sets the maximum size of an object, in bytes of JSON. A list or watch with a larger object fails. Default: 16 MiB.
     ///
-    /// It bounds the memory that a faulty server can cost: decoding needs a small multiple of it. etcd stores no object
-    /// of more than 1.5 MiB.
+    /// Decoding needs a small multiple of this memory, even if the server is faulty. etcd stores no object of more than
+    /// 1.5 MiB.
     #[must_use]
     pub fn max_object_size(mut self, bytes: usize) -> Self {
         self.max_object_size = bytes;
         self
     }
 
-    /// Asks the server not to compress. Default: responses may be compressed with gzip, as with client-go; a server
-    /// does that with lists of more than 128 KiB, and from 1.37 on with streaming lists.
+    /// Requests uncompressed responses. By default, the server can use gzip, as with client-go; it compresses lists of more
+    /// than 128 KiB, and from 1.37 on streaming lists.
     ///
-    /// Compression costs the server far more time than us. It is worth it where the network is the bottleneck, and makes
-    /// lists slower where the server is near.
+    /// Compression costs the server much more CPU time than the client. It helps on slow networks, and makes lists slower if
+    /// the server is near.
     ///
-    /// All this holds for any client. Where kube is built with its feature `gzip`, the client decompresses by itself,
-    /// but only what was compressed in one piece; as soon as that shows, watches are asked for uncompressed.
+    /// With kube's feature `gzip`, the client decompresses responses itself and does not support compressed watches. This is
+    /// detected, and then watches are requested uncompressed.
     #[must_use]
     #[doc(alias = "DisableCompression")]
     pub fn disable_compression(mut self) -> Self {
@@ -249,17 +246,17 @@ where
         Some(Box::new(move |namespace| Arc::new(all.in_namespace(namespace))))
     }
 
-    /// It is for the server to say.
+    /// Returns `true`, because only the server can decide it.
     fn can_stream_lists(&self) -> bool {
         true
     }
 
-    /// Field selectors are only understood where they are about `metadata.name` and `metadata.namespace`.
+    /// Evaluates label selectors, and field selectors about `metadata.name` and `metadata.namespace`.
     fn covers(&self, object: &ObjectMeta) -> bool {
         self.coverage.includes(object)
     }
 
-    /// Everything but name, namespace, UID and resource version is stepped over.
+    /// Decodes only name, namespace, UID and resource version.
     fn metadata_only(&self) -> Option<Arc<dyn ListerWatcher<PartialObjectMeta>>> {
         let coverage = self.coverage.clone();
         Some(self.metadata_of(self.endpoint.clone(), coverage, PrunePaths::identity_only()))
@@ -289,9 +286,9 @@ where
             request.headers_mut().insert(ACCEPT_ENCODING, self.compression.of_watches());
             let asked = request.headers().clone();
             let response = response::send(&self.client, request).await?;
-            // Asked again it is not compressed, and so not suspected.
-            if !self.compression.learn_from_answer(&asked, response.headers()) {
-                break Slices::new(response)?.teaching(self.compression.clone());
+            // The second response is not compressed.
+            if !self.compression.observe_response(&asked, response.headers()) {
+                break Slices::new(response)?.reporting_to(self.compression.clone());
             }
         };
         let decoder = WatchDecoder::new(self.prune.clone())

@@ -1,8 +1,7 @@
-//! [`Endpoint`]: where a resource is listed and watched, and the requests for it.
+//! [`Endpoint`]: builds the list and watch requests of a resource.
 //!
-//! The URIs are written here because kube leaves `resourceVersion=0` out wherever there is a `limit`, which turns a list
-//! from the server's cache into one from etcd. The fact people get wrong: `timeoutSeconds=0` doesn't mean "at once" but
-//! "as long as the server likes".
+//! The URIs are built here because kube omits `resourceVersion=0` if there is a `limit`, which turns a list from the server's
+//! cache into one from etcd. Note: `timeoutSeconds=0` means "no timeout".
 
 use std::fmt;
 use std::time::Duration;
@@ -14,12 +13,12 @@ use kube::client::Body;
 
 use super::tweaks::ListTweaks;
 
-/// A resource in one namespace or in all, and the selectors that narrow it.
+/// A resource in one namespace or in all, with its selectors.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoint {
     path: String,
     pub(super) namespace: Option<String>,
-    /// Who asks, for messages.
+    /// The prefix of the description in messages.
     pub(super) name: Option<String>,
     metadata_only: bool,
     /// Resource, selectors and further parameters.
@@ -44,19 +43,19 @@ impl Endpoint {
         self.tweaks.resource()
     }
 
-    /// The same in one namespace, where this is in all.
+    /// Returns the endpoint of one namespace.
     pub(super) fn in_namespace(&self, namespace: &str) -> Self {
         let (version, plural) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let path = format!("{version}/namespaces/{}/{plural}", encode(namespace));
         Self { path, namespace: Some(namespace.to_owned()), ..self.clone() }
     }
 
-    /// The same objects, of which only metadata is asked for.
+    /// Returns the endpoint for metadata-only requests.
     pub(super) fn metadata_only(self) -> Self {
         Self { metadata_only: true, ..self }
     }
 
-    /// The object with this key alone, whatever its labels and fields are; `None` if it is in another namespace.
+    /// Returns the endpoint of a single object, without selectors; `None` if the object is in another namespace.
     pub(super) fn only(&self, object: &ObjectKey) -> Option<Self> {
         let mut only = match (self.namespace.as_deref(), object.namespace()) {
             (None, Some(namespace)) => self.in_namespace(namespace),
@@ -64,7 +63,7 @@ impl Endpoint {
             _ => return None,
         };
         only.tweaks.label_selector.clear();
-        // Names of some kinds, such as roles, may contain what separates terms.
+        // Names of some kinds, such as roles, can contain the separators of selectors.
         let name = object.name().replace('\\', r"\\").replace(',', r"\,").replace('=', r"\=");
         only.tweaks.field_selector = format!("metadata.name={name}");
         Some(only)
@@ -117,7 +116,7 @@ impl Endpoint {
         }
     }
 
-    /// Builds a request; `verb` is what kube's tracing calls it.
+    /// Builds a request. `verb` is its name in kube's tracing.
     fn request(
         &self,
         verb: &'static str,
@@ -171,15 +170,15 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// How long the path and query of a request may be. The crate `http` allows 65,534 bytes for a whole URI.
+/// The maximum length of path and query. The crate `http` allows 65,534 bytes for a URI.
 const MAX_URI: usize = 60_000;
 
-/// The part of a URI that begins with a question mark; empty if there is nothing to ask.
+/// The query of a URI, with its question mark; empty without parameters.
 #[derive(Default)]
 struct Query(String);
 
 impl Query {
-    /// Adds a parameter, unless its value is empty, which to the server means the same as its absence.
+    /// Adds a parameter, unless its value is empty. An empty value has no meaning for the server.
     fn add(&mut self, name: &str, value: &str) {
         if value.is_empty() {
             return;
@@ -191,7 +190,7 @@ impl Query {
     }
 }
 
-/// Percent-encodes all but the characters that mean nothing special in any part of a URI.
+/// Percent-encodes all characters except the unreserved ones.
 fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -205,7 +204,7 @@ fn encode(text: &str) -> String {
 
 fn whole_seconds(timeout: Duration) -> u64 {
     let rounded_up = timeout.as_secs().saturating_add(u64::from(timeout.subsec_nanos() > 0));
-    // The server reads a signed number.
+    // The server parses a signed number.
     rounded_up.clamp(1, i64::MAX as u64)
 }
 

@@ -1,7 +1,7 @@
-//! [`send`]: from a request to a response that is worth decoding, or to the error that it means.
+//! [`send`]: sends a request and returns a successful response or the error.
 //!
-//! The fact people get wrong: not all that says no is a `Status`. The server's own overload protection answers 429 in
-//! plain text, and proxies answer in HTML.
+//! Note: not every error response is a `Status`. The server's overload protection returns 429 in plain text, and proxies
+//! return HTML.
 
 use std::error::Error;
 use std::fmt;
@@ -17,16 +17,16 @@ use serde::Deserialize;
 
 use super::slices::Slices;
 
-/// How much of an error's body is read: enough for a status with many causes.
+/// The maximum size of an error's body; enough for a status with many causes.
 const MAX_ERROR_BODY: usize = 256 * 1024;
 
-/// How much is quoted of a header.
+/// The maximum length of a quoted header.
 const MAX_QUOTE: usize = 256;
 
-/// How long a server can make us wait at most, in seconds; so that nobody's clock overflows.
+/// The longest wait that a server can request, in seconds. It also prevents overflows of clocks.
 const MAX_RETRY_AFTER: u64 = 60 * 60;
 
-/// Sends a request, and returns the response if it is a success.
+/// Sends a request and returns a successful response.
 pub(super) async fn send(
     client: &Client,
     request: http::Request<Body>,
@@ -36,13 +36,13 @@ pub(super) async fn send(
     if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
 }
 
-/// Turns a response that is no success into the error it means.
+/// Turns an unsuccessful response into an error.
 async fn refusal(response: Response<Body>) -> ListWatchError {
     let head = response.headers().clone();
     let code = response.status();
     let body = match Slices::new(response) {
         Ok(slices) => read_start(slices).await,
-        // Nothing that can be read.
+        // The body can't be decoded.
         Err(_) => Vec::new(),
     };
     let mut status = status_in(&body).unwrap_or_else(|| status_for(code, &head, &body));
@@ -56,7 +56,7 @@ async fn refusal(response: Response<Body>) -> ListWatchError {
     ListWatchError::Status { status: Box::new(status), retry_after }
 }
 
-/// Reads a body as far as it comes and is of interest.
+/// Reads the start of a body.
 async fn read_start(mut slices: Slices) -> Vec<u8> {
     let mut start = Vec::new();
     while let Ok(Some(bytes)) = slices.next().await {
@@ -68,7 +68,8 @@ async fn read_start(mut slices: Slices) -> Vec<u8> {
     start
 }
 
-/// Decodes a body that calls itself a status. Any JSON object would do otherwise, since none of its fields is required.
+/// Decodes a body that states the kind `Status`. Without this check, any JSON object would decode, because no field of a status
+/// is required.
 fn status_in(body: &[u8]) -> Option<Status> {
     #[derive(Deserialize)]
     struct Kind {
@@ -78,7 +79,7 @@ fn status_in(body: &[u8]) -> Option<Status> {
     (kind == "Status").then(|| serde_json::from_slice(body).ok())?
 }
 
-/// Makes a status for a response that has none, with the reason that the server would have given.
+/// Returns a status for a response without one, with the usual reason for its code.
 fn status_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
     let reason = match code.as_u16() {
         400 => "BadRequest",
@@ -99,13 +100,13 @@ fn status_for(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Status {
         _ => "Unknown",
     };
     let content_type = header(headers, &CONTENT_TYPE).unwrap_or_else(|| "no content type".to_owned());
-    // The body is not quoted: it could be anything, even a list of Secrets.
+    // The body is not quoted, because it can contain anything, even Secrets.
     let message =
         format!("HTTP {code}, without a Status (content type {content_type}, {} bytes)", body.len());
     Status::failure(&message, reason).with_code(code.as_u16())
 }
 
-/// Says what a response claims to be, for the error that it isn't.
+/// Describes the headers of a response that can't be decoded.
 pub(super) fn claims(headers: &HeaderMap) -> String {
     let content_type = header(headers, &CONTENT_TYPE).unwrap_or_else(|| "none".to_owned());
     match header(headers, &CONTENT_ENCODING) {
@@ -118,7 +119,7 @@ fn header(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name).map(|value| quote(value.as_bytes()))
 }
 
-/// Returns the start of a text as one line fit for a message: bounded, and without control characters.
+/// Returns the start of a text for a message: one line of limited length without control characters.
 fn quote(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(2 * MAX_QUOTE)]);
     let words = text.split(|char: char| char.is_control() || char.is_whitespace());
@@ -131,7 +132,7 @@ fn quote(text: &[u8]) -> String {
     line
 }
 
-/// An error that says in one line what caused it; "connection refused" is at the far end of a chain.
+/// An error that shows its causes in one line. "connection refused" is at the end of a chain.
 #[derive(Debug)]
 pub(super) struct Caused {
     error: kube::Error,
@@ -145,7 +146,7 @@ impl Caused {
 
 impl fmt::Display for Caused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // kube's own words for an error of the transport are only that there is one.
+        // kube's message for a transport error does not contain its cause.
         let first: &dyn Error = match &self.error {
             kube::Error::Service(cause) => cause.as_ref(),
             error => error,
@@ -155,7 +156,7 @@ impl fmt::Display for Caused {
         let mut source = first.source();
         while let Some(cause) = source {
             let saying = cause.to_string();
-            // Many errors repeat their cause already.
+            // Many errors already contain their cause.
             if !said.contains(&saying) {
                 write!(f, ": {saying}")?;
             }

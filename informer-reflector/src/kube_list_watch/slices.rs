@@ -1,8 +1,7 @@
-//! [`Slices`]: the bytes of a response's body, plain, in pieces that are decoded in one go.
+//! [`Slices`]: the decompressed bytes of a response's body, in slices.
 //!
-//! The fact people get wrong: decoding is work, and a stream that always has more at hand would never let another task
-//! of its thread run. So bytes come in slices, and there is a pause whenever a slice's worth is done; compressed ones
-//! too, a few of which can stand for very many.
+//! Note: decoding takes CPU time, and a stream whose data is always available would never yield. So the bytes come in slices,
+//! with a yield after each, also within compressed data.
 
 use bytes::Bytes;
 use http::Response;
@@ -15,26 +14,26 @@ use super::compression::Compression;
 use super::gzip::Gunzip;
 use super::response::{Caused, claims};
 
-/// How much is decoded in one go: some tens of pods, in less than a millisecond.
+/// The maximum size of a slice: some tens of pods, which are decoded in less than a millisecond.
 const SLICE: usize = 256 * 1024;
 
 /// The bytes of a body as they arrive.
 pub(super) struct Slices {
     body: Body,
-    /// What the response says it is.
+    /// The description of the response's headers.
     claims: String,
-    /// What has arrived beyond the last slice, as it came.
+    /// Bytes that have arrived after the last slice, possibly compressed.
     rest: Bytes,
     slice: Bytes,
     gunzip: Option<Gunzip>,
     since_pause: usize,
-    /// Told if the body fails in a way that says something about compression.
+    /// Receives failures of the body.
     compression: Option<Compression>,
 }
 
 impl Slices {
     /// # Errors
-    /// [`ListWatchError::Protocol`] if the body is encoded in a way that was not asked for.
+    /// [`ListWatchError::Protocol`] if the body has an encoding that was not requested.
     pub(super) fn new(response: Response<Body>) -> Result<Self, ListWatchError> {
         let claims = claims(response.headers());
         let gunzip = match encoding(response.headers()) {
@@ -56,12 +55,12 @@ impl Slices {
         })
     }
 
-    /// Has `compression` learn from how the body ends.
-    pub(super) fn teaching(self, compression: Compression) -> Self {
+    /// Passes failures of the body to `compression`.
+    pub(super) fn reporting_to(self, compression: Compression) -> Self {
         Self { compression: Some(compression), ..self }
     }
 
-    /// Returns the next bytes, never none of them, or `None` at the end.
+    /// Returns the next bytes, at least one, or `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<&[u8]>, ListWatchError> {
         loop {
             if self.since_pause >= SLICE {
@@ -76,12 +75,12 @@ impl Slices {
                 return Ok(None);
             };
             let frame = frame.map_err(|error| self.broken_off(error))?;
-            // What is no data is a trailer, and says nothing.
+            // Other frames are trailers, which are ignored.
             self.rest = frame.into_data().unwrap_or_default();
         }
     }
 
-    /// Makes a slice of what has arrived. Returns whether there is anything in it.
+    /// Creates a slice from the bytes that have arrived. Returns whether it has any.
     fn take_slice(&mut self) -> Result<bool, ListWatchError> {
         let Some(gunzip) = &mut self.gunzip else {
             self.slice = self.rest.split_to(self.rest.len().min(SLICE));
@@ -97,12 +96,12 @@ impl Slices {
     fn broken_off(&self, error: kube::Error) -> ListWatchError {
         let error = Caused::boxed(error);
         if let Some(compression) = &self.compression {
-            compression.learn_from_failure(error.as_ref());
+            compression.observe_failure(error.as_ref());
         }
         ListWatchError::Interrupted(error)
     }
 
-    /// Adds what the response claimed to be to the error that it isn't.
+    /// Adds the description of the headers to an error.
     pub(super) fn explain(&self, error: ListWatchError) -> ListWatchError {
         match error {
             ListWatchError::Protocol(error) => ListWatchError::Protocol(format!("{error} ({})", self.claims)),

@@ -1,15 +1,14 @@
-//! [`ListTweaks`]: what of its requests a user may have a say in.
+//! [`ListTweaks`]: the parameters of requests that a user can set.
 //!
-//! client-go: `TweakListOptionsFunc` of tools/cache/listwatch.go, which is called for each request and may change all of
-//! it. The fact people get wrong: pages, and the watch that follows them, have to select the same objects. So what is
-//! said here is said once, for all of them; and how the server is read (versions, pages, bookmarks, timeouts) is not
-//! up for change.
+//! client-go: `TweakListOptionsFunc` of tools/cache/listwatch.go, which is called for each request and can change all of it.
+//! Here, the parameters are the same for all pages and watches, which must select the same objects. Versions, pages, bookmarks
+//! and timeouts can't be changed.
 
 use kube::core::Status;
 
 use informer_core::ListWatchError;
 
-/// The parameters that decide how lists and watches follow each other.
+/// The parameters that only the reflector sets.
 const RESERVED: [&str; 10] = [
     "allowWatchBookmarks",
     "continue",
@@ -23,28 +22,28 @@ const RESERVED: [&str; 10] = [
     "watch",
 ];
 
-/// What can be changed of the lists and watches of a resource; it holds for all of them alike.
+/// The parameters of all lists and watches of a resource that a user can set.
 #[derive(Debug, Clone, Default)]
 #[doc(alias = "TweakListOptionsFunc")]
 pub struct ListTweaks {
     pub(super) resource: String,
-    /// Limits the objects to those whose labels match, as in `app=web,tier!=cache`. Empty: all.
+    /// A label selector, such as `app=web,tier!=cache`. Empty: all objects.
     pub label_selector: String,
-    /// Limits the objects to those whose fields match, as in `spec.nodeName=node-1`. Empty: all.
+    /// A field selector, such as `spec.nodeName=node-1`. Empty: all objects.
     pub field_selector: String,
     pub(super) parameters: Vec<(String, String)>,
 }
 
 impl ListTweaks {
-    /// Returns what is listed and watched, such as `pods` or `deployments.apps`.
+    /// Returns the resource, such as `pods` or `deployments.apps`.
     #[must_use]
     pub fn resource(&self) -> &str {
         &self.resource
     }
 
-    /// Adds a parameter to the query of every list and watch, or changes its value; an empty value takes it away.
+    /// Sets a parameter of all lists and watches; an empty value removes it.
     ///
-    /// It is for what only some servers know, such as shards (KEP-5866):
+    /// Use it for parameters of single servers, such as shards (KEP-5866):
     ///
     /// ```
     /// # use informer_reflector::ListTweaks;
@@ -53,9 +52,8 @@ impl ListTweaks {
     /// options.parameter("shardSelector", first_half);
     /// ```
     ///
-    /// A server that doesn't know a parameter ignores it. One that decides how lists and watches follow each other
-    /// (`resourceVersion`, `limit`, `continue`, `watch` and the like), or has a field here, is not accepted: every
-    /// request then fails with what a server would answer, 400, before it is sent, and the health says why.
+    /// Servers ignore unknown parameters. Parameters that the reflector sets (`resourceVersion`, `limit`, `continue`, `watch`
+    /// and others) or that have a field here are invalid: every request then fails with the error 400 before it is sent.
     pub fn parameter(&mut self, name: impl Into<String>, value: impl Into<String>) -> &mut Self {
         let (name, value) = (name.into(), value.into());
         self.parameters.retain(|(known, _)| *known != name);
@@ -64,7 +62,7 @@ impl ListTweaks {
     }
 
     /// # Errors
-    /// A bad request, if one of the parameters is not for the user to set.
+    /// A bad request, if the user can't set one of the parameters.
     pub(super) fn check(&self) -> Result<(), ListWatchError> {
         let Some((name, _)) = self.parameters.iter().find(|(name, _)| RESERVED.contains(&name.as_str()))
         else {

@@ -61,8 +61,8 @@ impl<K, V: IndexValue> Index<K, V> {
     /// # Errors
     /// [`IndexError::Unplaceable`] if the function fails for `object`.
     #[doc(alias = "Index")]
-    pub fn sharing(&self, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
-        sharing(&self.shared, self.id, object)
+    pub fn with_common_value(&self, object: &Cached<K>) -> Result<Objects<K>, IndexError> {
+        with_common_value(&self.shared, self.id, object)
     }
 
     /// Returns the keys of the objects that have `value`, in order.
@@ -127,7 +127,7 @@ impl<K, V: IndexValue> Index<K, V> {
 }
 
 /// What has a value in common with `object`; nothing if the index doesn't exist any more.
-pub(crate) fn sharing<K>(
+pub(crate) fn with_common_value<K>(
     shared: &Shared<K>,
     id: IndexId,
     object: &Cached<K>,

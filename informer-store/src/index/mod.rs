@@ -25,7 +25,7 @@ pub(crate) use definition::{
     AnyIndex, Applied, Computed, Definition, Failures, Values, ValuesBySlot, lasting, value_panicked,
 };
 pub use handle::Index;
-pub(crate) use handle::sharing;
+pub(crate) use handle::with_common_value;
 pub(crate) use install::{Joining, Logged, LoggedChange, install};
 
 static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);

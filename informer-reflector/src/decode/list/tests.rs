@@ -9,7 +9,7 @@ use super::*;
 /// Everything that came out of a decoder, in a form that can be compared.
 #[derive(Debug, PartialEq)]
 struct Outcome {
-    /// Names of the items, or what is said of the malformed ones.
+    /// Names of the items, or what is said of the rejected ones.
     items: Vec<Result<String, RejectedObject>>,
     end: Result<ListEnd, String>,
 }
@@ -81,10 +81,10 @@ fn items_and_metadata_come_out_in_the_order_go_writes() {
 #[test]
 fn i10_an_item_that_does_not_decode_is_malformed_in_its_place() {
     let outcome = whole(GO_ORDER);
-    let malformed = outcome.items[1].as_ref().expect_err("a number is no text");
-    assert_eq!(malformed.key, Some(informer_core::ObjectKey::namespaced("ns", "b")));
-    assert_eq!(malformed.resource_version, "12".into());
-    assert!(malformed.error.starts_with("unexpected integer at data.k ("), "{}", malformed.error);
+    let rejected = outcome.items[1].as_ref().expect_err("a number is no text");
+    assert_eq!(rejected.key, Some(informer_core::ObjectKey::namespaced("ns", "b")));
+    assert_eq!(rejected.resource_version, "12".into());
+    assert!(rejected.error.starts_with("unexpected integer at data.k ("), "{}", rejected.error);
 }
 
 #[test]

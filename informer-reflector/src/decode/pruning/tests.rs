@@ -46,8 +46,9 @@ fn a_typed_object_loses_managed_fields_and_nothing_else() {
 
 #[test]
 fn a_dynamic_object_loses_what_is_named() -> Result<(), Box<dyn std::error::Error>> {
-    let paths =
-        PrunePaths::default().and("status.conditions")?.and(r#"metadata.annotations["example.com/long"]"#)?;
+    let paths = PrunePaths::default()
+        .with_path("status.conditions")?
+        .with_path(r#"metadata.annotations["example.com/long"]"#)?;
     let mut expected: DynamicObject = whole(&pod());
     expected.metadata.managed_fields = None;
     expected.metadata.annotations = Some(BTreeMap::from([("b".into(), "c".into())]));
@@ -96,8 +97,10 @@ enum Spec {
 
 #[test]
 fn newtypes_options_and_untagged_enums_on_a_path_decode_as_ever() -> Result<(), Box<dyn std::error::Error>> {
-    let paths =
-        PrunePaths::default().and("status.conditions")?.and("metadata.annotations.b")?.and("spec.x")?;
+    let paths = PrunePaths::default()
+        .with_path("status.conditions")?
+        .with_path("metadata.annotations.b")?
+        .with_path("spec.x")?;
     let mut expected: Slim = whole(&pod());
     expected.metadata.managed_fields = None;
     assert!(expected.metadata.annotations.remove(&Name("b".into())).is_some());
@@ -174,7 +177,7 @@ proptest! {
         let mut prune = PrunePaths::none();
         let mut expected = value.clone();
         for path in &paths {
-            prune = prune.and(&path.join(".")).expect("a path");
+            prune = prune.with_path(&path.join(".")).expect("a path");
             clear(&mut expected, &path.iter().map(String::as_str).collect::<Vec<_>>());
         }
         prop_assert_eq!(pruned::<Value>(&prune, &value), expected);

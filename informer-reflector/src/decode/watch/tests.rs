@@ -29,7 +29,7 @@ fn one(line: &str) -> WatchEvent<Pod> {
     events.remove(0)
 }
 
-fn malformed(line: &str) -> (RejectedKind, RejectedObject) {
+fn rejected(line: &str) -> (RejectedKind, RejectedObject) {
     match one(line) {
         WatchEvent::RejectedObject { kind, object } => (kind, object),
         other => panic!("{other:?}"),
@@ -117,7 +117,7 @@ fn an_object_that_does_not_decode_is_known_by_its_metadata() {
             format!(r#"{{"type":"{event_type}","object":{object}}}"#),
             format!(r#"{{"object":{object},"type":"{event_type}"}}"#),
         ] {
-            let (kind, object) = malformed(&line);
+            let (kind, object) = rejected(&line);
             assert_eq!(kind, expected, "{line}");
             assert_eq!(object.key, Some(ObjectKey::namespaced("ns", "a")), "{line}");
             assert_eq!(object.resource_version, "5".into(), "{line}");
@@ -127,9 +127,9 @@ fn an_object_that_does_not_decode_is_known_by_its_metadata() {
 
 #[test]
 fn what_is_wrong_is_said_without_the_value() {
-    let (_, object) = malformed(r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":"hunter2"}}"#);
+    let (_, object) = rejected(r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":"hunter2"}}"#);
     assert_eq!(object.error, "unexpected string at object.spec (line 1, column 66)");
-    let (_, object) = malformed(r#"{"type":"ADDED","object":{"metadata":"hunter2"}}"#);
+    let (_, object) = rejected(r#"{"type":"ADDED","object":{"metadata":"hunter2"}}"#);
     assert_eq!(object.key, None);
     assert!(!object.error.contains("hunter2"), "{}", object.error);
 }
