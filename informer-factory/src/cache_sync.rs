@@ -1,6 +1,6 @@
-//! Waiting until informers and handlers have what existed at the start, or saying which don't, and why.
+//! Waits until informers and handlers are synced, with an error that names those that are not.
 //!
-//! client-go: `WaitForCacheSync` and `WaitFor` of `tools/cache/shared_informer.go`. Nothing is polled here.
+//! client-go: `WaitForCacheSync` and `WaitFor` of `tools/cache/shared_informer.go`, which poll.
 
 use std::time::Duration;
 
@@ -11,47 +11,46 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{InformerState, SharedIndexInformer, SourceStatus};
 
-/// Something that begins with what existed at the start: an informer's store, or a handler.
+/// An informer or a handler that can be synced.
 pub trait CacheSync: Send + Sync {
-    /// Returns the promise that it has all of that.
+    /// Returns a [`Completion`] that is set once it has processed the initial list.
     fn synced(&self) -> Completion;
 
-    /// Returns the promise that it has all that existed in a namespace, if it follows that one only since later; otherwise
-    /// what [`synced`](Self::synced) does, as it is by default.
+    /// Returns the [`Completion`] of one namespace's initial list, for a namespace that was added later. Default: the same as
+    /// [`synced`](Self::synced).
     fn synced_in(&self, namespace: &str) -> Completion {
         _ = namespace;
         self.synced()
     }
 
-    /// Returns whether it follows a namespace, where it follows namespaces one by one. Default: [`Following::Fixed`].
+    /// Returns whether it watches a namespace, if it watches namespaces separately. Default: [`Following::Fixed`].
     fn following(&self, namespace: &str) -> Following {
         _ = namespace;
         Following::Fixed
     }
 
-    /// Says what it is, and what it is waiting for.
+    /// Returns a description of it and of the reason for which it is not synced.
     fn waiting_for(&self) -> String;
 }
 
-/// Whether a cache follows a namespace.
-// Complete: a namespace is followed, or was, or namespaces are not followed one by one.
+/// Whether a cache watches a namespace.
 #[derive(Debug, Clone)]
 pub enum Following {
-    /// The cache does not follow namespaces one by one, or has never followed this one.
+    /// The cache does not watch namespaces separately, or has never watched this one.
     Fixed,
-    /// The cache follows the namespace.
+    /// The cache watches the namespace.
     Followed {
         /// Cancelled when the namespace is removed, before the first of its objects leaves the store.
         removed: CancellationToken,
     },
-    /// The namespace was removed. An object that is not in the cache may exist.
+    /// The namespace was removed. An object that is not in the cache can exist.
     Released {
-        /// Kept when the namespace is added again; given up when the informer stops.
+        /// Set when the namespace is added again; given up when the informer stops.
         again: Completion,
     },
 }
 
-/// One namespace of an informer, to be waited for by itself; see [`SharedIndexInformer::cache_in`].
+/// One namespace of an informer as a [`CacheSync`]; see [`SharedIndexInformer::cache_in`].
 #[derive(Debug, Clone)]
 pub struct NamespaceCache<K: 'static> {
     informer: SharedIndexInformer<K>,
@@ -59,8 +58,8 @@ pub struct NamespaceCache<K: 'static> {
 }
 
 impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Returns one namespace of the informer as a [`CacheSync`], for a program that must not begin without it: the informer
-    /// itself syncs also without a namespace that is [refused](Self::synced).
+    /// Returns one namespace of the informer as a [`CacheSync`], for a program that requires it. The informer itself also syncs
+    /// without a namespace that is [refused](Self::synced).
     ///
     /// ```no_run
     /// # async fn run(
@@ -111,7 +110,7 @@ impl<K: Send + Sync + 'static> CacheSync for SharedIndexInformer<K> {
     }
 }
 
-/// Says what an informer is, and what its first list is waiting for.
+/// Describes an informer and the reason for which it is not synced.
 pub(crate) fn waiting_for(status: &SourceStatus, state: InformerState) -> String {
     match state {
         InformerState::Idle => format!("{} (not started)", status.description()),
@@ -130,17 +129,17 @@ impl CacheSync for HandlerRegistration {
     }
 }
 
-/// Some caches have not synced.
+/// The error of a wait: some caches are not synced.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("not synced: {}", pending.join("; "))]
 #[non_exhaustive]
 pub struct NotSynced {
-    /// Each that has not, and what it is waiting for.
+    /// A description of each of them, with the reason.
     pub pending: Vec<String>,
 }
 
 impl NotSynced {
-    /// Names those that have not synced; what has synced in the last moment is none of them.
+    /// Returns an error with the caches that are not synced at this moment.
     pub(crate) fn unless_synced<'a>(caches: impl IntoIterator<Item = &'a dyn CacheSync>) -> Result<(), Self> {
         let waiting = caches.into_iter().filter(|cache| !cache.synced().has_synced());
         let mut pending: Vec<_> = waiting.map(CacheSync::waiting_for).collect();
@@ -149,16 +148,16 @@ impl NotSynced {
     }
 }
 
-/// Waits until all promises are kept. Ends with the first that is given up (I12), whatever its place among them.
-pub(crate) async fn all_kept(promises: impl IntoIterator<Item = Completion>) -> Result<(), NeverSynced> {
-    let waits = promises.into_iter().map(|promise| async move { promise.wait().await });
+/// Waits until all completions are set. Ends with the first that is given up (I12), in any order.
+pub(crate) async fn all_set(completions: impl IntoIterator<Item = Completion>) -> Result<(), NeverSynced> {
+    let waits = completions.into_iter().map(|completion| async move { completion.wait().await });
     try_join_all(waits).await.map(drop)
 }
 
-/// Waits until all of `caches` have what existed at the start, at most for `timeout`.
+/// Waits until all `caches` are synced, at most for `timeout`.
 ///
-/// A handler is synced later than its informer: once it has returned from the last of its initial adds (I6). Who reads
-/// what handlers have built has to wait for them, and not only for the informer.
+/// A handler is synced later than its informer: when it has returned from its last initial add (I6). A program that uses
+/// results of handlers must wait for the handlers, too.
 ///
 /// ```no_run
 /// # async fn run(pods: informer_factory::SharedIndexInformer<k8s_openapi::api::core::v1::Pod>)
@@ -173,14 +172,14 @@ pub(crate) async fn all_kept(promises: impl IntoIterator<Item = Completion>) -> 
 /// ```
 ///
 /// # Errors
-/// [`NotSynced`] with those that are not, and why, when the time is up or one of them has stopped.
+/// [`NotSynced`] after the timeout, or when one of the caches has stopped. It names the caches that are not synced.
 ///
 /// # Cancel safety
-/// Nothing is lost if the future is dropped.
+/// Cancel safe: dropping the future has no effect.
 #[doc(alias = "WaitForCacheSync")]
 #[doc(alias = "WaitForNamedCacheSync")]
 pub async fn wait_for_cache_sync(caches: &[&dyn CacheSync], timeout: Duration) -> Result<(), NotSynced> {
-    let all = all_kept(caches.iter().map(|cache| cache.synced()));
+    let all = all_set(caches.iter().map(|cache| cache.synced()));
     match tokio::time::timeout(timeout, all).await {
         Ok(Ok(())) => Ok(()),
         _ => NotSynced::unless_synced(caches.iter().copied()),

@@ -1,4 +1,4 @@
-//! [`CacheControllerConfig`]: what a controller reads from, and how it goes about it.
+//! [`CacheControllerConfig`]: the source and the settings of a controller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use informer_reflector::{Ingest, ReflectorConfig};
 
 pub(super) type ShouldResync = Box<dyn FnMut() -> bool + Send>;
 
-/// What a [`CacheController`](super::CacheController) reads from, and how it goes about it.
+/// The source and the settings of a [`CacheController`](super::CacheController).
 ///
-/// client-go: `Config` of tools/cache/controller.go. What to do with the objects is not part of it: it goes to
-/// [`CacheController::new`](super::CacheController::new).
+/// client-go: `Config` of tools/cache/controller.go. The process function is an argument of
+/// [`CacheController::new`](super::CacheController::new) instead.
 #[must_use]
 pub struct CacheControllerConfig<K: 'static> {
     pub(super) lister_watcher: Arc<dyn ListerWatcher<K>>,
@@ -25,7 +25,7 @@ pub struct CacheControllerConfig<K: 'static> {
 }
 
 impl<K: 'static> CacheControllerConfig<K> {
-    /// Returns the defaults: a queue of its own with no store behind it, no resyncs, no retries.
+    /// Returns the defaults: a new queue without known objects, no resyncs, no retries.
     pub fn new(lister_watcher: Arc<dyn ListerWatcher<K>>) -> Self {
         Self {
             lister_watcher,
@@ -38,8 +38,8 @@ impl<K: 'static> CacheControllerConfig<K> {
         }
     }
 
-    /// Sets the queue. One made [with known objects](DeltaFifo::with_known_objects) knows which objects of the consumer
-    /// are missing in a list, and can resync.
+    /// Sets the queue. A queue [with known objects](DeltaFifo::with_known_objects) deletes objects that a list lacks, and
+    /// supports resyncs.
     pub fn queue(mut self, queue: DeltaFifo<K>) -> Self {
         self.queue = queue;
         self
@@ -62,25 +62,25 @@ impl<K: 'static> CacheControllerConfig<K> {
         self
     }
 
-    /// Sets how often all known objects are queued again. Default, and if it is zero: never.
+    /// Sets the resync period. Default, and if it is zero: no resyncs.
     #[doc(alias = "FullResyncPeriod")]
     pub fn resync_period(mut self, period: Duration) -> Self {
         self.resync_period = Some(period).filter(|period| !period.is_zero());
         self
     }
 
-    /// Sets what is asked each resync period whether there is to be one. Default: always.
+    /// Sets a function that decides at each resync period whether to resync. Default: always.
     #[doc(alias = "ShouldResync")]
     pub fn should_resync(mut self, is_due: impl FnMut() -> bool + Send + 'static) -> Self {
         self.should_resync = Some(Box::new(is_due));
         self
     }
 
-    /// Puts an object that could not be processed back into the queue, until it can be. Default: the error is logged,
-    /// and the object left until something else happens to it.
+    /// Requeues failed items until they succeed. Default: the error is logged, and the object is not processed until its next
+    /// change.
     ///
-    /// As long as there is nothing else to be processed, there is a wait after each try: 5 ms, then twice as long each
-    /// time, up to a second. A controller that is stopping doesn't wait: it ends when all that is left fails.
+    /// If all items of a batch fail and no other change is queued, the controller waits: 5 ms, doubled each time up to a second.
+    /// A stopping controller doesn't wait; it ends when all remaining items fail.
     #[doc(alias = "RetryOnError")]
     pub fn retry_on_error(mut self) -> Self {
         self.retry_on_error = true;

@@ -1,7 +1,7 @@
-//! [`CacheController`]: runs a reflector into a queue, and a function over what comes out of it.
+//! [`CacheController`]: runs a reflector that fills a queue, and a function that processes the queue.
 //!
-//! client-go: `Controller` of tools/cache/controller.go. This is the machinery below a shared informer; alone it serves
-//! whoever wants the changes of a resource without a store.
+//! client-go: `Controller` of tools/cache/controller.go. Shared informers are built on it. It is also useful alone, to process
+//! the changes of a resource without a store.
 
 mod config;
 mod process;
@@ -23,7 +23,7 @@ use crate::source::{self, SourceStatus, SourceTask};
 use config::ShouldResync;
 use process::{Pause, Process};
 
-/// Runs a [`Reflector`](informer_reflector::Reflector) into a queue, and a function over what comes out of it.
+/// Runs a [`Reflector`](informer_reflector::Reflector) that fills a queue, and a function that processes the queue.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) {
@@ -47,7 +47,7 @@ pub struct CacheController<K: 'static> {
     resync: Option<ResyncTimer>,
 }
 
-/// The queue, for as long as somebody takes out of it; afterwards nobody goes on waiting for what it would have brought.
+/// The queue. Dropping it abandons the queue, which ends all waits.
 struct OwnQueue<K: 'static>(DeltaFifo<K>);
 
 impl<K: 'static> Drop for OwnQueue<K> {
@@ -56,7 +56,7 @@ impl<K: 'static> Drop for OwnQueue<K> {
     }
 }
 
-/// When everything that is known is put into the queue again.
+/// The times of resyncs.
 struct ResyncTimer {
     period: Duration,
     is_due: ShouldResync,
@@ -66,7 +66,7 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
     /// Returns a controller that calls `process` with the changes of one key at a time. It does nothing until it is
     /// [run](Self::run).
     ///
-    /// What becomes of a key for which `process` fails is the [config's](CacheControllerConfig::retry_on_error) to say.
+    /// [`CacheControllerConfig::retry_on_error`] decides what happens to failed keys.
     #[must_use]
     pub fn new<E: fmt::Display>(
         config: CacheControllerConfig<K>,
@@ -77,10 +77,10 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
         Self::with_process(config, process)
     }
 
-    /// Returns a controller that calls `process` with all that is in the queue at once: one step from one state of the
-    /// server to the next ([`Batch::watermark`]).
+    /// Returns a controller that calls `process` with the whole backlog of the queue, which leads from one state of the server
+    /// to the next ([`Batch::watermark`]).
     ///
-    /// What can't be processed has to be put back by `process` itself ([`Batch::requeue`]).
+    /// `process` requeues failed items itself ([`Batch::requeue`]).
     #[must_use]
     #[doc(alias = "ProcessBatch")]
     pub fn with_batches(
@@ -106,7 +106,7 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
         Self { queue: OwnQueue(queue), source, process, resync }
     }
 
-    /// Returns a controller for an informer, over a queue and what fills it.
+    /// Returns the controller of an informer.
     pub(crate) fn over(
         queue: DeltaFifo<K>,
         source: SourceTask<K>,
@@ -115,7 +115,7 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
         Self { queue: OwnQueue(queue), source, process: Process::batches(Box::new(process)), resync: None }
     }
 
-    /// Sets the resync timer, for an informer, which knows only when it starts what its handlers want.
+    /// Sets the resync timer. An informer calls this when it starts, because its handlers determine the period.
     pub(crate) fn resync_every(
         mut self,
         period: Duration,
@@ -125,26 +125,25 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
         self
     }
 
-    /// Returns whether the first list has been processed to its end.
+    /// Returns whether the initial list has been processed.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.queue.0.has_synced()
     }
 
-    /// Returns the promise that the first list will have been processed to its end; it can be asked while the
-    /// controller runs.
+    /// Returns a [`Completion`] that is set when the initial list has been processed. It is valid while the controller runs.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.queue.0.synced()
     }
 
-    /// Returns how listing and watching fares; it can be asked while the controller runs.
+    /// Returns the status of listing and watching. It is valid while the controller runs.
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         self.source.status()
     }
 
-    /// Returns the resource version up to which everything has been queued. Once the controller runs, ask its
+    /// Returns the resource version up to which all changes have been queued. While the controller runs, use its
     /// [status](Self::status).
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
@@ -152,19 +151,19 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
         self.source.status().last_sync_resource_version()
     }
 
-    /// Lists, watches and processes until `shutdown`; then stops the reflector, closes the queue, processes what is
-    /// left in it, and ends (I12).
+    /// Lists, watches and processes until `shutdown`. Then it stops the reflector, processes the rest of the queue, and
+    /// returns (I12).
     ///
-    /// The reflector runs in a task of its own, which belongs to this future. It is in the same span and has the same
-    /// subscriber as this future when it is first polled, but none of its task-locals.
+    /// The reflector runs in its own task, which ends with this future. The task has the span and the subscriber of this
+    /// future's first poll, but none of its task-locals.
     ///
     /// # Panics
-    /// If the process function panics: what it was at work on is not processed, and nothing after it. If the source does:
-    /// what has been queued by then may not be processed.
+    /// If the process function panics; further items are not processed. If the source panics; queued changes are possibly not
+    /// processed.
     ///
     /// # Cancel safety
-    /// Dropping the future stops everything: what was queued is not processed, and the reflector's task is aborted when it
-    /// next waits for something.
+    /// Dropping the future stops the work: queued changes are not processed, and the reflector's task is aborted at its next
+    /// await.
     pub async fn run(self, shutdown: CancellationToken) {
         let Self { queue, source, mut process, resync } = self;
         let status = source.status();
@@ -177,7 +176,7 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
         let consume = async {
             let mut pause = Pause::new();
             loop {
-                // Nothing is queued behind what is taken out then.
+                // Then this batch is the last one.
                 let is_last = source_ended.is_cancelled();
                 let Some(mut batch) = queue.0.pop_batch().await else { break };
                 let all_failed = process.run(&mut batch, status.description());
@@ -185,20 +184,19 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
                 drop(batch);
                 if !all_failed {
                     pause.reset();
-                    // The handler that was woken last can run in this thread alone, where all that it is told of is in
-                    // the caches; what comes next may be processed in another.
+                    // The handler that was woken last then runs on this thread, while the objects are in its CPU's caches.
                     yield_now().await;
                     continue;
                 }
                 if is_last {
-                    // I12: what fails to the last stays unprocessed, and keeps the controller from being synced.
+                    // I12: the remaining items fail, and stay unprocessed.
                     break;
                 }
                 let is_open = !queue.0.is_closed();
                 tokio::select! {
                     biased;
                     () = source_ended.cancelled() => {}
-                    // A closed queue is no reason to wait, and would be none ever after.
+                    // A closed queue would make `more` ready each time.
                     () = more, if is_open => {}
                     () = sleep(pause.take()) => {}
                 }
@@ -213,8 +211,8 @@ impl<K: Resource + Send + Sync + 'static> CacheController<K> {
     }
 }
 
-/// Gets changes into the queue until `shutdown`. That is done in a task of its own, which belongs to this future: the next
-/// changes are decoded while these are processed. client-go has a goroutine for it.
+/// Fills the queue until `shutdown`, in a task that ends with this future, so that further changes are decoded while others are
+/// processed. client-go uses a goroutine.
 async fn reflect<K: Resource + Send + Sync + 'static>(source: SourceTask<K>, shutdown: CancellationToken) {
     let mut task = JoinSet::new();
     task.spawn(source.run(shutdown).in_current_span().with_current_subscriber());
@@ -228,7 +226,7 @@ async fn reflect<K: Resource + Send + Sync + 'static>(source: SourceTask<K>, shu
 
 async fn run_timer<K: 'static>(mut timer: ResyncTimer, queue: &DeltaFifo<K>) {
     loop {
-        // Counted from the last check: a handler that was due then is due again now, whatever the grain of the clock.
+        // Counted from the last check, so that a handler that was due then is due again.
         sleep(timer.period).await;
         if (timer.is_due)() {
             queue.resync();

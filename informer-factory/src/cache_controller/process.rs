@@ -1,4 +1,4 @@
-//! [`Process`]: what a controller does with what comes out of its queue, and what it does if that fails.
+//! [`Process`]: calls a controller's process function, and requeues failed items.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use informer_core::{Batch, ObjectKey, Pending};
 type Each<K> = Box<dyn FnMut(&Pending<K>) -> Result<(), String> + Send>;
 type Whole<K> = Box<dyn FnMut(&mut Batch<K>) + Send>;
 
-/// The work on a batch.
+/// The process function.
 enum Work<K: 'static> {
-    /// Key by key; each can fail.
+    /// Called for each key.
     Each(Each<K>),
-    /// All at once; it is up to the function to put back what fails.
+    /// Called with the whole batch; it requeues failed items itself.
     Batch(Whole<K>),
 }
 
-/// The work on batches, and for which keys it has failed the last time.
+/// The process function, and the keys that failed the last time.
 pub(super) struct Process<K: 'static> {
     work: Work<K>,
-    /// Whether what fails is tried again.
+    /// Whether failed keys are requeued.
     retries: bool,
     failing: HashSet<ObjectKey>,
 }
@@ -33,7 +33,7 @@ impl<K: 'static> Process<K> {
         Self { work: Work::Batch(process), retries: false, failing: HashSet::new() }
     }
 
-    /// Works on a batch. Returns whether there was work that is to be tried again, and no other.
+    /// Processes a batch. Returns whether all of its items failed and were requeued.
     pub(super) fn run(&mut self, batch: &mut Batch<K>, description: &str) -> bool {
         let each = match &mut self.work {
             Work::Each(each) => each,
@@ -46,21 +46,21 @@ impl<K: 'static> Process<K> {
         for (position, pending) in batch.items().iter().enumerate() {
             match each(pending) {
                 Ok(()) if self.failing.remove(&pending.key) => {
-                    tracing::info!("{description}: {} could be processed at last", pending.key);
+                    tracing::info!(resource = description, key = %pending.key, "object was processed after failures");
                 }
                 Ok(()) => {}
                 Err(error) if !self.retries => {
-                    tracing::warn!("{description}: {} could not be processed: {error}", pending.key);
+                    tracing::warn!(resource = description, key = %pending.key, error, "object could not be processed");
                 }
                 Err(error) => {
                     failed.push(position);
                     if self.failing.insert(pending.key.clone()) {
                         tracing::warn!(
-                            "{description}: {} could not be processed, and is tried again: {error}",
-                            pending.key
+                            resource = description, key = %pending.key, error,
+                            "object could not be processed; retrying (repeats are logged at debug level)"
                         );
                     } else {
-                        tracing::debug!("{description}: {} failed again: {error}", pending.key);
+                        tracing::debug!(resource = description, key = %pending.key, error, "object failed again");
                     }
                 }
             }
@@ -70,26 +70,26 @@ impl<K: 'static> Process<K> {
     }
 }
 
-/// How long to wait before the next try when all that there is to do fails.
+/// The wait before the next batch after all items of a batch have failed.
 pub(super) struct Pause {
     next: Duration,
 }
 
 impl Pause {
-    const SHORTEST: Duration = Duration::from_millis(5);
-    const LONGEST: Duration = Duration::from_secs(1);
+    const MIN: Duration = Duration::from_millis(5);
+    const MAX: Duration = Duration::from_secs(1);
 
     pub(super) fn new() -> Self {
-        Self { next: Self::SHORTEST }
+        Self { next: Self::MIN }
     }
 
     pub(super) fn reset(&mut self) {
-        self.next = Self::SHORTEST;
+        self.next = Self::MIN;
     }
 
     pub(super) fn take(&mut self) -> Duration {
         let now = self.next;
-        self.next = (now * 2).min(Self::LONGEST);
+        self.next = (now * 2).min(Self::MAX);
         now
     }
 }

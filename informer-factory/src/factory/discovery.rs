@@ -73,7 +73,7 @@ fn remedy(suggestion: Option<&str>, existing: &[String]) -> String {
     }
 }
 
-/// What the server serves of some groups and versions.
+/// The resources that the server serves in some groups and versions.
 #[derive(Default)]
 pub(super) struct Discovery {
     answers: DashMap<String, Answer>,
@@ -161,7 +161,7 @@ fn followed(
     Ok((resource, scope))
 }
 
-/// Says what there is instead; subresources are nothing that could be meant.
+/// Returns the served resources for an error message, without subresources.
 fn unknown(
     wanted: &GroupVersionResource,
     api_version: String,

@@ -83,21 +83,21 @@ pub struct DynamicInformers<'a> {
 }
 
 impl DynamicInformers<'_> {
-    /// Returns the informer of a resource, made on first use. `scope` says whether it is in namespaces, as
-    /// `Api::dynamic` of kube has it; kube's discovery knows it of each resource.
+    /// Returns the informer of a resource; it is created on first use. `scope` has the same meaning as for kube's `Api::dynamic`;
+    /// kube's discovery returns it for each resource.
     ///
-    /// Nothing is asked here: if the server doesn't serve the resource, or not in that scope, the informer's health says
-    /// so ([`NotServed`](crate::Health::NotServed)), until it does.
+    /// This sends no request. If the server doesn't serve the resource in that scope, the informer's health is
+    /// [`NotServed`](crate::Health::NotServed) until it does.
     #[must_use]
     pub fn resource(&self, resource: &ApiResource, scope: &Scope) -> SharedIndexInformer<DynamicObject> {
         self.factory.described(resource, scope)
     }
 
-    /// Returns the informer of a resource of which only group, version and plural are known. The server is asked what
-    /// it is; its answer is remembered for ten minutes, or until something is looked for that is not in it.
+    /// Returns the informer of a resource with this group, version and plural. It asks the server for the resource's kind, and
+    /// remembers the answer for ten minutes, or until a resource is requested that is not in it.
     ///
     /// # Errors
-    /// [`ForResourceError`] if the server doesn't know the resource, or can't list and watch it, or can't be asked.
+    /// [`ForResourceError`] if the server doesn't serve the resource, can't list and watch it, or can't be reached.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.

@@ -57,7 +57,7 @@ pub use type_options::TypeOptions;
 /// let factory = SharedInformerFactory::builder(client).namespace("default").build();
 /// let pods = factory.core().v1().pods();
 /// let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()))?;
-/// let handler = pods.add_handlers(|handlers| handlers.on_delete(|pod| println!("{} is gone", pod.key())));
+/// let handler = pods.add_handlers(|handlers| handlers.on_delete(|pod| println!("- {}", pod.key())));
 /// factory.start();
 /// factory.wait_for_cache_sync().await?;
 /// for pod in by_node.get("node-1") {
@@ -200,7 +200,7 @@ impl SharedInformerFactory {
         }
     }
 
-    /// Returns how each informer fares, in the order of their descriptions.
+    /// Returns the status of each informer, ordered by description.
     ///
     /// ```no_run
     /// # fn show(factory: &informer_factory::SharedInformerFactory) {

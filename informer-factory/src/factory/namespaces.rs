@@ -1,4 +1,4 @@
-//! The namespaces that a factory follows one by one, and that come and go while its informers run.
+//! The changing set of namespaces of a factory whose informers watch each namespace separately.
 
 use std::collections::BTreeSet;
 
@@ -29,24 +29,24 @@ impl Followed {
 }
 
 impl SharedInformerFactory {
-    /// Follows one more namespace, with every informer of a factory made with
-    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces), those included that are asked for later. Informers
-    /// in a scope of their own, and of cluster-scoped resources, are not affected.
+    /// Adds a namespace to all informers of a factory that was built with
+    /// [`FactoryBuilder::namespaces`](crate::FactoryBuilder::namespaces), including informers that are created later. Informers with
+    /// their own scope, and those of cluster-scoped resources, are not affected.
     ///
     /// Returns for each informer the promise that the namespace's first list is in its store, as
     /// [`SharedIndexInformer::add_namespace`](crate::SharedIndexInformer::add_namespace) does.
     ///
     /// # Errors
-    /// [`NamespaceError::FixedFactory`] for a factory that was not made for this, [`NamespaceError::InvalidName`] if no
-    /// namespace can have that name; and [`NamespaceError::Fixed`] for an informer that somebody has made with
-    /// [`informer_with`](Self::informer_with) and a source of another kind: the others follow it all the same.
+    /// [`NamespaceError::FixedFactory`] for a factory that was built otherwise, [`NamespaceError::InvalidName`] for an invalid name,
+    /// and [`NamespaceError::Fixed`] for an informer that was created with [`informer_with`](Self::informer_with) and a source of
+    /// another kind; all other informers watch the namespace.
     pub fn add_namespace(&self, namespace: &str) -> Result<Vec<Completion>, NamespaceError> {
         NamespaceError::check_name(namespace)?;
         self.change_namespaces(namespace, |names| _ = names.insert(namespace.to_owned()))
     }
 
-    /// Ceases to follow a namespace, with every informer that [`add_namespace`](Self::add_namespace) is about. Its objects
-    /// leave the stores, and handlers hear that they are [released](crate::Event::Released), not deleted.
+    /// Removes a namespace from all informers that [`add_namespace`](Self::add_namespace) affects. Its objects leave the stores, and
+    /// handlers receive them as [released](crate::Event::Released), not as deleted.
     ///
     /// Returns for each informer the promise that nothing of the namespace is left in it, as
     /// [`SharedIndexInformer::remove_namespace`](crate::SharedIndexInformer::remove_namespace) does.
@@ -88,12 +88,13 @@ impl SharedInformerFactory {
         refused.map_or(Ok(promises), Err)
     }
 
-    /// Has a new informer follow what the factory follows; to be called before others can see it, and again afterwards.
+    /// Adds the factory's namespaces to a new informer. It is called before the informer is visible to others, and again
+    /// afterwards.
     pub(super) fn follow_namespaces(&self, informer: &dyn AnyInformer) {
         let Some(followed) = &self.inner.followed else { return };
         for name in followed.get().into_iter().chain(informer.namespaces()) {
             if let Err(error) = settle(informer, followed, &name) {
-                tracing::error!("{error}");
+                tracing::error!(namespace = %name, %error, "informer does not watch a namespace of the factory");
                 return;
             }
         }

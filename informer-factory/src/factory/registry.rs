@@ -18,7 +18,7 @@ use super::report::InformerReport;
 use super::scope::Scope;
 use crate::{CacheSync, InformerState, InformerTask, NamespaceError, SharedIndexInformer};
 
-/// What tells informers apart.
+/// The identity of an informer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct InformerKey {
     /// The form: a type of its own, dynamic objects, or metadata of either.
@@ -30,11 +30,11 @@ pub(super) struct InformerKey {
 
 type Run = Box<dyn FnOnce(CancellationToken) -> BoxFuture<'static, ()> + Send>;
 
-/// What has become of an informer's work.
+/// The state of an informer's work.
 enum Work {
-    /// It waits for somebody to start it.
+    /// It has not been started.
     Waiting(Run),
-    /// It was started, and ends with this.
+    /// It was started; cancelling this token ends it.
     Started(CancellationToken),
     /// It will never be done.
     Dropped,
@@ -44,7 +44,7 @@ enum Work {
 pub(super) struct Entry {
     informer: Box<dyn AnyInformer>,
     work: Mutex<Work>,
-    /// Since when nobody is known to use it.
+    /// The time since which the informer is unused.
     idle_since: Mutex<Option<Instant>>,
 }
 
@@ -61,7 +61,7 @@ impl Entry {
         }
     }
 
-    /// Returns a handle on the informer; whoever asks for it is about to use it.
+    /// Returns a handle to the informer, and marks it as used.
     pub(super) fn informer<K: 'static>(&self) -> Option<SharedIndexInformer<K>> {
         *self.idle_since.lock() = None;
         self.informer.as_any().downcast_ref().cloned()
@@ -96,7 +96,7 @@ impl Entry {
         matches!(self.informer.state(), InformerState::Stopped(_))
     }
 
-    /// Returns the work to be done until `shutdown`, if nobody has started it yet.
+    /// Returns the work until `shutdown`, if it has not been started.
     pub(super) fn start(&self, shutdown: &CancellationToken) -> Option<BoxFuture<'static, ()>> {
         let mut work = self.work.lock();
         if !matches!(*work, Work::Waiting(_)) {
@@ -127,7 +127,7 @@ impl Entry {
         !matches!(*self.work.lock(), Work::Waiting(_))
     }
 
-    /// Returns whether nobody has used the informer for so long, as far as has been seen; to be asked again and again.
+    /// Returns whether the informer has been unused for this time. Call it periodically, because it samples the use.
     pub(super) fn is_idle_for(&self, period: Duration) -> bool {
         let mut since = self.idle_since.lock();
         if self.informer.is_in_use() || !matches!(*self.work.lock(), Work::Started(_)) {
@@ -140,7 +140,7 @@ impl Entry {
 
 pub(super) type Registry = DashMap<InformerKey, Entry>;
 
-/// What can be done with an informer whatever its objects are.
+/// The methods of an informer that do not depend on the object type.
 pub(super) trait AnyInformer: CacheSync {
     fn as_any(&self) -> &dyn Any;
     fn is_in_use(&self) -> bool;

@@ -1,4 +1,4 @@
-//! [`InformerReport`]: how one of a factory's informers fares.
+//! [`InformerReport`]: the status of one of a factory's informers.
 
 use std::any::TypeId;
 use std::fmt;
@@ -8,21 +8,21 @@ use informer_reflector::Health;
 use crate::cache_sync::waiting_for;
 use crate::{InformerState, SourceStatus};
 
-/// How one of a factory's informers fares; [`SharedInformerFactory::informers`](crate::SharedInformerFactory::informers)
-/// has one for each.
+/// The status of one of a factory's informers;
+/// [`SharedInformerFactory::informers`](crate::SharedInformerFactory::informers) returns one for each.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct InformerReport {
-    /// What it follows: `deployments.apps in namespace "shop"`.
+    /// The resource and scope: `deployments.apps in namespace "shop"`.
     pub description: String,
-    /// The name of the type of its objects, for people to read.
+    /// The name of the object type, for messages.
     pub object: &'static str,
     pub(super) object_id: TypeId,
     /// Whether it is at work.
     pub state: InformerState,
-    /// Whether its first list is in its store.
+    /// Whether the initial list is in the store.
     pub has_synced: bool,
-    /// How listing and watching fares.
+    /// The status of listing and watching.
     pub health: Health,
     pub(super) status: SourceStatus,
 }

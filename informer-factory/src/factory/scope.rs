@@ -1,5 +1,5 @@
-//! Which part of a resource an informer follows: [`InformerScope`] is what its type has to say to that, and the handles
-//! on a factory say the rest: `factory.in_namespace("shop").with_labels("app=web")`.
+//! Scopes: [`InformerScope`] is determined by the object type, and handles of a factory narrow it:
+//! `factory.in_namespace("shop").with_labels("app=web")`.
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 
@@ -54,11 +54,11 @@ mod sealed {
     impl Sealed for super::ClusterResourceScope {}
 }
 
-/// The part of a resource that is asked for.
+/// The requested part of a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     pub(super) namespace: Where,
-    /// What takes the place of the factory's own selector.
+    /// Selectors that replace the factory's.
     pub(super) labels: Option<String>,
     pub(super) fields: Option<String>,
 }
@@ -110,7 +110,7 @@ impl Scope {
 /// # }
 /// ```
 ///
-/// Informers are told apart by the text of their selectors: `a,b` and `b,a` are two.
+/// Informers with different texts of selectors are different: `a,b` and `b,a` are two.
 impl SharedInformerFactory {
     /// Returns a handle that asks for resources in this namespace, or in all if its name is empty. As with the
     /// [builder's](crate::FactoryBuilder::namespace), cluster-scoped resources are not affected.
@@ -127,18 +127,18 @@ impl SharedInformerFactory {
     }
 
     /// Returns a handle that asks for objects whose labels match, as in `app=web,tier!=cache`; empty: whatever their
-    /// labels are. This takes the place of any label selector that the factory or the handle had before.
+    /// labels are. It replaces any label selector of the factory or handle.
     ///
-    /// Whether it is a selector, the server decides; if not, the informer's health says so (400).
+    /// The server checks the selector. If it is invalid, the informer's health has the error (400).
     #[must_use]
     pub fn with_labels(&self, selector: &str) -> Self {
         self.with_scope(Scope { labels: Some(selector.trim().to_owned()), ..self.scope.clone() })
     }
 
     /// Returns a handle that asks for objects whose fields match, as in `spec.nodeName=node-1`; empty: whatever their
-    /// fields are. This takes the place of any field selector that the factory or the handle had before.
+    /// fields are. It replaces any field selector of the factory or handle.
     ///
-    /// Which fields can be selected by, the server decides; for others the informer's health says so (400).
+    /// The server decides which fields are supported. For others, the informer's health has the error (400).
     #[must_use]
     pub fn with_fields(&self, selector: &str) -> Self {
         self.with_scope(Scope { fields: Some(selector.trim().to_owned()), ..self.scope.clone() })
@@ -146,7 +146,7 @@ impl SharedInformerFactory {
 
     fn with_scope(&self, mut scope: Scope) -> Self {
         if self.inner.config.tweak_list_options.is_none() {
-            // Then asking for everything is the same as not saying anything.
+            // Then an empty selector is the same as none.
             for selector in [&mut scope.labels, &mut scope.fields] {
                 selector.take_if(|selector| selector.is_empty());
             }

@@ -1,7 +1,7 @@
-//! Stopping informers: one, those that nobody uses, or all.
+//! Stops informers: one, the unused ones, or all.
 //!
-//! client-go stops all at once, or none. The fact people get wrong: an informer that is stopped has a store that can be
-//! read and stays as it is for ever; so it leaves the factory, and who asks again gets one that is current.
+//! client-go stops all informers or none. Note: the store of a stopped informer can still be read and no longer changes. So the
+//! informer leaves the factory, and the next request creates a new one.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -17,8 +17,7 @@ impl SharedInformerFactory {
     /// Its store can still be read, and stays as it is. Whoever asks for the same again gets a new informer, to be
     /// started by the next [`start`](Self::start).
     ///
-    /// Returns whether it was there to be stopped: `false` for one of another factory, and for one that somebody has
-    /// taken out before.
+    /// Returns `false` for an informer of another factory, and for one that has been removed before.
     ///
     /// ```no_run
     /// # async fn run(factory: &informer_factory::SharedInformerFactory) {
@@ -52,7 +51,7 @@ impl SharedInformerFactory {
             let _starting = self.inner.starting.lock();
             self.inner.shutdown.cancel();
         }
-        // I12: nobody goes on waiting for those that will never be started.
+        // I12: this ends waits for informers that will never be started.
         let never_to_run: Vec<_> = self.inner.informers.iter().map(|entry| entry.stop()).collect();
         drop(never_to_run);
         self.inner.tasks.close();
@@ -61,7 +60,7 @@ impl SharedInformerFactory {
 }
 
 impl Inner {
-    /// Stops the informers that nobody has used for so long.
+    /// Stops the informers that have been unused for this time.
     fn stop_idle(&self, period: Duration) {
         let is_idle = |entry: &super::Entry| entry.is_idle_for(period);
         let idle: Vec<_> =
@@ -69,17 +68,15 @@ impl Inner {
         for key in idle {
             // Whoever asks for it now gets it before this, and then it is in use, or gets another after it.
             if let Some((_, entry)) = self.informers.remove_if(&key, |_, entry| is_idle(entry)) {
-                tracing::info!(
-                    "{}: stopped, because it was not used for {period:?}",
-                    entry.report().description
-                );
+                let resource = entry.report().description;
+                tracing::info!(%resource, unused_for = ?period, "informer stopped because it was unused");
                 drop((entry.stop(), entry));
             }
         }
     }
 }
 
-/// Looks for informers that nobody uses, until `shutdown` or the end of the factory, which this does not put off.
+/// Checks for unused informers until `shutdown` or the end of the factory. It does not keep the factory alive.
 pub(super) async fn stop_idle_informers(factory: Weak<Inner>, period: Duration, shutdown: CancellationToken) {
     let watch = async {
         loop {

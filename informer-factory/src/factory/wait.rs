@@ -9,18 +9,17 @@ use informer_core::Completion;
 use super::SharedInformerFactory;
 use super::registry::Entry;
 use crate::NotSynced;
-use crate::cache_sync::all_kept;
+use crate::cache_sync::all_set;
 
 impl SharedInformerFactory {
     /// Waits until the first list of every informer of the factory is in its store.
     ///
-    /// Where an informer has been asked for and not [started](Self::start), this logs a warning at once, waits for the others,
-    /// and then names it in the error: its store is empty. In client-go it is left out.
+    /// If an informer was not [started](Self::start), this logs a warning at once, waits for the others, and then names the informer
+    /// in the error, because its store is empty. client-go ignores such informers.
     ///
-    /// This can take for ever: an informer that is not allowed to list keeps trying. See
-    /// [`wait_for_cache_sync_within`](Self::wait_for_cache_sync_within). To wait for one informer, ask it for
-    /// [`synced`](crate::SharedIndexInformer::synced); for some, see
-    /// [`wait_for_cache_sync`](crate::wait_for_cache_sync()).
+    /// This can take forever: an informer without permission keeps retrying. See
+    /// [`wait_for_cache_sync_within`](Self::wait_for_cache_sync_within). For one informer, use
+    /// [`synced`](crate::SharedIndexInformer::synced); for some, see [`wait_for_cache_sync`](crate::wait_for_cache_sync()).
     ///
     /// # Errors
     /// [`NotSynced`] if one of them stops before, as all do when the factory is shut down, or has not been started when the
@@ -91,7 +90,7 @@ impl SharedInformerFactory {
             if promises.iter().any(is_given_up) {
                 return self.unless_synced(concerned);
             }
-            if all_kept(promises).await.is_ok() {
+            if all_set(promises).await.is_ok() {
                 return Ok(());
             }
             // One has been stopped. If it has left the factory, too, the others are still worth waiting for.
@@ -104,7 +103,7 @@ impl SharedInformerFactory {
     }
 }
 
-/// Returns whether it has become clear that this will never be kept.
+/// Returns whether the completion has been given up.
 fn is_given_up(promise: &Completion) -> bool {
     promise.wait().now_or_never().is_some_and(|outcome| outcome.is_err())
 }

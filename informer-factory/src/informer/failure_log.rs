@@ -1,4 +1,4 @@
-//! [`FailureLog`]: what the log says of objects that an index can't place: a summary per index, at most one a minute.
+//! [`FailureLog`]: logs the failures of index functions, one summary per index and minute.
 //!
 //! All of them are in [`Indexer::index_failures`](informer_store::Indexer::index_failures), with their errors.
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use informer_store::IndexFailure;
 use tokio::time::Instant;
 
-/// How far the summaries of an index are apart.
+/// The minimum time between two summaries of an index.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Counts the failures of one informer's indices.

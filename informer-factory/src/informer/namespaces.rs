@@ -1,7 +1,7 @@
 //! An informer of several namespaces, which can be added and removed while it runs.
 //!
-//! There is one queue, one store with its indices, and one set of handlers, as ever; each namespace has a reflector of its
-//! own. client-go has no counterpart: there it takes an informer for each namespace, or one for all and the rights to that.
+//! It has one queue, one store with its indexes, and one set of handlers; each namespace has its own reflector. client-go has no
+//! counterpart: it needs an informer for each namespace, or permissions for all namespaces.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// [removed](Self::remove_namespace) at any time, and the task that makes it live. `make` makes what lists and watches a
     /// namespace, and nothing but that namespace; it is called once each time that one is added.
     ///
-    /// To its users it is one informer, with one store, one lister, one set of indices and of handlers. What is different:
+    /// It is one informer, with one store, one lister, one set of indexes and of handlers. It differs in this:
     ///
     /// - It is [synced](Self::synced) when the namespaces are that it has when its task is run, without those that the
     ///   server refuses. One that comes later has a promise of its own, and its objects are not in the initial list.
@@ -79,12 +79,12 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Ceases to follow a namespace, at any time. Its objects leave the store, and handlers hear of each that it is
-    /// [released](informer_core::EventHandler::on_release), not deleted.
+    /// Removes a namespace, at any time. Its objects leave the store, and handlers receive each as
+    /// [released](informer_core::EventHandler::on_release), not as deleted.
     ///
-    /// Returns the promise that its reflector has ended, nothing of it is queued and none of its objects is in the store;
-    /// handlers have then been told, or are about to be, each in its own time. The promise is kept already if the namespace
-    /// isn't followed, and given up if the informer stops before: its store then stays as it is.
+    /// Returns a [`Completion`] that is set when its reflector has ended and the store has none of its objects. Each handler
+    /// receives the releases at its own pace. The completion is set at once if the namespace is not watched, and given up if the
+    /// informer stops before.
     ///
     /// # Errors
     /// As [`add_namespace`](Self::add_namespace).
@@ -98,7 +98,7 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// Returns the namespaces that are followed one by one, in the order of their names; none for an informer that was not
     /// made [for this](Self::new_in_namespaces).
     ///
-    /// A reconciler that finds nothing under a key can tell by it whether the object is gone or only out of sight.
+    /// A reconciler can use this to distinguish a deleted object from one of a removed namespace.
     #[must_use]
     pub fn namespaces(&self) -> Vec<String> {
         match self.shared.source.as_ref() {

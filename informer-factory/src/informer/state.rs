@@ -18,15 +18,15 @@ pub enum InformerState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopCause {
-    /// It was told to.
+    /// It was stopped on request.
     Shutdown,
-    /// Its task was dropped, before it was run or in the midst of it.
+    /// Its task was dropped before or while it ran.
     Dropped,
     /// Its task panicked.
     Panicked,
 }
 
-/// Keeps the state for all who ask; held by the task, whose end shows in it however that comes about.
+/// Publishes the state. The task owns it, so that its drop shows every end of the task.
 #[derive(Debug)]
 pub(super) struct StateKeeper(watch::Sender<InformerState>);
 
@@ -51,7 +51,7 @@ impl Drop for StateKeeper {
         self.0.send_if_modified(|state| {
             let cause = match state {
                 InformerState::Stopped(_) => return false,
-                // One that has not been run can't have panicked, whatever else does at the moment.
+                // A task that has not run can't have panicked, even if another panic is unwinding.
                 InformerState::Running if panicking => StopCause::Panicked,
                 InformerState::Idle | InformerState::Running => StopCause::Dropped,
             };

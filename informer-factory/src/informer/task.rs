@@ -1,4 +1,4 @@
-//! [`InformerTask`]: the work of an informer, for whoever runs it.
+//! [`InformerTask`]: the work of an informer; the program or a factory runs it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct InformerTask<K: Send + Sync + 'static> {
     state: StateKeeper,
 }
 
-/// The handlers; when nobody can tell them of anything any more, they are let go.
+/// The handlers. Dropping it stops them.
 struct Handlers<K: Send + Sync + 'static>(SharedProcessor<K>);
 
 impl<K: Send + Sync + 'static> Drop for Handlers<K> {

@@ -1,12 +1,10 @@
-//! [`SharedIndexInformer::verify`]: compares the store with the server, and has put right what differs.
+//! [`SharedIndexInformer::verify`]: compares the store with the server, and corrects differences.
 //!
-//! What is compared is one state: that of the store at its watermark, held as a snapshot, and that of the server at
-//! exactly this resource version, of which only metadata is listed. So nothing that happens meanwhile can look like a
-//! difference, and each difference is a broken promise (I9) of the server, the network or this library. client-go:
+//! It compares a snapshot of the store at its watermark with the server's metadata at exactly this resource version. So concurrent
+//! changes are no differences, and each difference is a violation of I9 by the server, the network or this library. client-go:
 //! `CheckDataConsistency` of `util/consistencydetector`, which repeats a list, and panics.
 //!
-//! It is put right by a list: that goes through queue, store and handlers as any list does, so that their promises
-//! hold.
+//! A relist corrects differences. It passes through queue, store and handlers as any list does, so the invariants hold.
 
 mod listing;
 
@@ -30,11 +28,11 @@ use listing::{Listed, ask_for_newest, list};
 /// How often a state is looked for that both sides have.
 const TRIES: usize = 3;
 
-/// How long the server may leave a request unanswered, or pause within a list; it gives up itself after a minute. Bookmarks
-/// come about once a minute, too.
+/// The longest wait for a response, and for more data of a list. API servers time out after a minute, and send bookmarks about
+/// once a minute.
 const PATIENCE: Duration = Duration::from_secs(64);
 
-/// What came of comparing a store with the server.
+/// The result of comparing a store with the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
@@ -43,10 +41,9 @@ pub struct Verification {
     pub resource_version: ResourceVersion,
     /// How many objects the server had in it.
     pub objects: usize,
-    /// How many objects were left out because they are quarantined (I10), so that the store can't have them as they are.
+    /// The number of quarantined objects (I10), which were not compared.
     pub quarantined: usize,
-    /// What the store had otherwise, in the order of the keys. If there is anything that the store has not put right
-    /// itself meanwhile, the informer lists again; handlers hear of what comes of it.
+    /// The differences, ordered by key. If the store has not corrected all of them meanwhile, the informer relists.
     pub differences: Vec<Difference>,
 }
 
@@ -57,7 +54,7 @@ impl Verification {
         self.differences.is_empty()
     }
 
-    /// Adds what was found elsewhere.
+    /// Adds the result of another part.
     fn and(mut self, other: Self) -> Self {
         if !other.resource_version.is_at_least(&self.resource_version) {
             self.resource_version = other.resource_version;
@@ -135,15 +132,14 @@ pub enum VerifyError {
         /// The store's watermark.
         resource_version: ResourceVersion,
     },
-    /// The server could not be asked, or said no.
+    /// The request failed.
     #[error(transparent)]
     List(#[from] ListWatchError),
 }
 
 impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
-    /// Compares the store with the server's state at its [watermark](Self::watermark), and returns what is different.
-    /// If anything is, it is logged, and the informer lists again at once, which puts it right; when this returns, that
-    /// has been asked for, and not yet done.
+    /// Compares the store with the server's state at its [watermark](Self::watermark), and returns the differences. If there are any,
+    /// they are logged and a relist is requested, which corrects them after this function has returned.
     ///
     /// Objects that are quarantined (I10) are left out. Where the server has compacted the state, this waits for the store to
     /// move on, and compares that state, up to three times: a quiet resource gets a bookmark about once a minute, so that
@@ -153,16 +149,15 @@ impl<K: Resource + Send + Sync + 'static> SharedIndexInformer<K> {
     /// done from time to time.
     ///
     /// # Errors
-    /// If there is no state that could be compared, or the server can't be asked for it, or answers with another. Nothing
-    /// is said of the store then.
+    /// If there is no comparable state, or the list fails or returns another state. Then nothing is known about the store.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped, and nothing comes of it.
+    /// Cancel safe: dropping the future requests no relist.
     pub async fn verify(&self) -> Result<Verification, VerifyError> {
         self.shared.verifier.verify().await
     }
 
-    /// Returns what the last [`verify`](Self::verify) has found, whoever asked for it; `None` before the first.
+    /// Returns the result of the last [`verify`](Self::verify); `None` before the first.
     #[must_use]
     pub fn last_verification(&self) -> Option<Arc<Verification>> {
         self.shared.verifier.last.lock().clone()
@@ -194,7 +189,7 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         let mut failure = None;
         loop {
             let least = period / 10 * 9;
-            // Somebody may want it never, and say so with the longest period there is.
+            // The period can be the longest duration, which means never.
             sleep(least.saturating_add((period / 5).mul_f64(fastrand::f64()))).await;
             let outcome = self.verify().await;
             let status = self.source.status();
@@ -202,16 +197,16 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
             let error = outcome.err().map(|error| error.to_string());
             match &error {
                 Some(error) if failure.as_ref() != Some(error) => {
-                    tracing::info!("{resource}: the store could not be verified: {error}");
+                    tracing::info!(%resource, error, "the store could not be verified");
                 }
-                Some(error) => tracing::debug!("{resource}: the store could not be verified: {error}"),
+                Some(error) => tracing::debug!(%resource, error, "the store could not be verified"),
                 None => {}
             }
             failure = error;
         }
     }
 
-    /// Compares each part, and adds up what that says.
+    /// Compares each part and adds up the results.
     async fn verify(&self) -> Result<Verification, VerifyError> {
         let mut whole: Option<Verification> = None;
         for part in self.source.parts() {
@@ -241,7 +236,7 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
     }
 
     async fn verify_once(&self, part: &Part<K>) -> Result<Verification, VerifyError> {
-        // Before and after: an object may come to be quarantined, or cease to be, at any time.
+        // Read before and after the list, because the quarantine of an object can begin or end meanwhile.
         let mut quarantined = quarantined(part);
         let snapshot = self.indexer.snapshot();
         let resource_version = watermark(&snapshot, part);
@@ -275,7 +270,7 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         Ok(matches!(moved_on, Ok(Ok(_))))
     }
 
-    /// Compares, and sees to what has to be done about it.
+    /// Compares, logs differences, and requests a relist if needed.
     fn conclude(
         &self,
         part: &Part<K>,
@@ -294,12 +289,12 @@ impl<K: Resource + Send + Sync + 'static> Verifier<K> {
         let verification =
             Verification { resource_version, objects, quarantined: quarantined.len(), differences };
         if let Some(first) = verification.differences.first() {
-            let (count, version) = (verification.differences.len(), &verification.resource_version);
             tracing::warn!(
-                "{}: the store is not the server's state at resource version {version}: {first}, \
-                 and {} more differences",
-                part.status.description(),
-                count - 1
+                resource = part.status.description(),
+                resource_version = %verification.resource_version,
+                differences = verification.differences.len(),
+                %first,
+                "the store differs from the server"
             );
         }
         let is_as_before = |difference: &Difference| {

@@ -22,9 +22,9 @@ pub enum WaitOutcome {
     TimedOut,
     /// The object is outside the informer's namespace or selector, so the store will not have it.
     NotCovered,
-    /// The version has no order, so nobody can say.
+    /// The version has no order, so it can't be compared.
     NotComparable,
-    /// The informer has stopped short of it.
+    /// The informer has stopped before.
     Stopped,
 }
 
@@ -35,8 +35,8 @@ pub enum Visibility {
     Nothing,
     /// The object as it was written, or a later version.
     TheWrite,
-    /// That the object is gone: as it was written it is outside the selector. If an earlier write has taken it out, that
-    /// is all that the informer ever hears.
+    /// The removal of the object: the written object is outside the selector. If an earlier write has removed it already, the
+    /// informer receives nothing else.
     LeavesSelector,
 }
 
@@ -71,7 +71,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     /// Answers [`WaitOutcome::NotCovered`] at once for an object that the store does not have and, as it was written, will
     /// not get, because it is in another namespace or its labels don't match; also when its namespace ceases to be followed
     /// meanwhile. Of several namespaces that are followed one by one, its own is waited for, and no other. A write
-    /// that takes an object out of the selector is reached when the store has let go of it, and not covered from then on.
+    /// that takes an object out of the selector is reached when the store has removed it, and not covered from then on.
     /// If an earlier version did match and is still on its way, the store may yet have that one for a moment. A field
     /// selector is only understood where it is about `metadata.name` and `metadata.namespace`; for others the answer comes
     /// with the timeout.
@@ -104,8 +104,8 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Reads what the server has of an object at present: its metadata, or the version of the state that lacks it. `None` if
-    /// the informer's source can't be asked for a single object, or the object's namespace is not followed.
+    /// Reads an object's metadata from the server, or the version of the state that lacks the object. `None` if the informer's
+    /// source can't read single objects, or the object's namespace is not watched.
     pub(crate) fn read(
         &self,
         object: &ObjectKey,
@@ -154,7 +154,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
         }
     }
 
-    /// Returns what says whether the store doesn't have an object, or has let go of it.
+    /// Returns a function that returns whether the store lacks an object, or has removed it.
     pub(crate) fn has_gone(&self, object: &ObjectMeta) -> impl Fn() -> bool + Send + Sync + use<K> {
         let key = object.name.as_deref().map(|name| ObjectKey::new(object.namespace.as_deref(), name));
         let (indexer, uid) = (self.shared.indexer.clone(), Uid::from(object.uid.as_deref()));
@@ -175,7 +175,7 @@ impl<K: Send + Sync + 'static> SharedIndexInformer<K> {
     }
 }
 
-/// Waits until a store has come so far.
+/// Waits until the store reaches a version.
 async fn wait(
     mut watermark: watch::Receiver<ResourceVersion>,
     has_reached: impl Fn(&ResourceVersion) -> bool,
@@ -188,7 +188,7 @@ async fn wait(
     }
 }
 
-/// Waits until one of several namespaces has come so far, as long as it is followed.
+/// Waits until a namespace reaches a version, as long as it is watched.
 async fn wait_in<K: 'static>(
     namespaces: &Namespaces<K>,
     namespace: &str,

@@ -1,8 +1,8 @@
-//! The values of an index: along a path of fields, or from a function of the user's.
+//! The values of an index, from a path of fields or from a user's function.
 //!
-//! The derive doesn't know the types of fields. What it generates calls a method of this name on a reference to whatever
-//! is there, and the compiler chooses: first what is for an `Option`, a `Vec` and their like, and last, as it takes one
-//! reference more, what is for everything.
+//! The derive doesn't know the types of fields. Its code calls methods of these traits, and the compiler selects the
+//! implementation: first those for `Option`, `Vec` and similar types, and last, because it needs one more reference, the one
+//! for all types.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -11,18 +11,18 @@ use std::{fmt, iter};
 
 use informer_store::IndexValue;
 
-/// What holds values of another type.
+/// A container of values.
 pub trait IndexValues<'a> {
-    /// What it holds.
+    /// The type of the values.
     type Item: 'a;
 
-    /// Returns what is in it.
+    /// Returns the values.
     fn informer_each(self) -> impl Iterator<Item = &'a Self::Item>;
 }
 
-/// What holds but itself.
+/// Fallback: the value itself.
 pub trait AsSingleValue<'a> {
-    /// What it is.
+    /// The type of the value.
     type Item: 'a;
 
     /// Returns it.
@@ -93,9 +93,9 @@ impl<'a, K, T, S> IndexValues<'a> for &'a HashMap<K, T, S> {
     }
 }
 
-/// A map, or none.
+/// A map, or an optional one.
 pub trait HoldsEntries<'a> {
-    /// What its values are.
+    /// The type of the values.
     type Item: 'a;
 
     /// Returns the value of `key`.
@@ -134,7 +134,7 @@ impl<'a, K: Borrow<str> + Eq + Hash, T, S: BuildHasher> HoldsEntries<'a> for &'a
     }
 }
 
-/// What can be at the end of a path, in an index of `V`s.
+/// A type that can be at the end of a path, in an index of `V`s.
 #[diagnostic::on_unimplemented(
     message = "the path of this index leads to `{Self}`, and the values of the index are `{V}`s",
     label = "leads to `{Self}`",
@@ -151,17 +151,17 @@ impl<V: IndexValue> ValueAt<V> for V {
     }
 }
 
-/// Calls an index function, whose argument is clear from the object if it is a closure.
+/// Calls an index function. It lets the compiler infer the argument type of a closure.
 pub fn call<'a, K, R>(object: &'a K, function: impl FnOnce(&'a K) -> R) -> R {
     function(object)
 }
 
-/// What an index function has returned.
+/// The result of an index function.
 #[derive(Debug)]
 pub struct Returned<R>(pub R);
 
 impl<I, E> Returned<Result<I, E>> {
-    /// Returns the values, or why there are none.
+    /// Returns the values, or the function's error.
     ///
     /// # Errors
     /// That of the function, as text.
@@ -177,7 +177,7 @@ impl<I, E> Returned<Result<I, E>> {
     }
 }
 
-/// `into_values` for what is no `Result`.
+/// `into_values` for results that are no `Result`.
 pub trait NeverFails<V> {
     /// Returns the values.
     ///

@@ -1,4 +1,4 @@
-//! [`Derived`]: what a derive says of the informers of a type, and how they are made of it.
+//! [`Derived`]: the settings of a type's derive, and the creation of informers from them.
 
 use std::any::type_name;
 use std::borrow::Cow;
@@ -22,18 +22,18 @@ use informer_store::IndexValue;
     note = "add `#[derive(Informer)]` to it, or to the spec that it is made of"
 )]
 pub trait Derived: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + Sized + 'static {
-    /// The fields that aren't decoded, besides `metadata.managedFields`.
+    /// The pruned fields, besides `metadata.managedFields`.
     const PRUNED: &'static [&'static str];
 
-    /// How often handlers that ask for nothing else get every object handed out again.
+    /// The default resync period.
     const DEFAULT_RESYNC: Option<Duration>;
 
-    /// Adds the indices that aren't there yet.
+    /// Adds the missing indexes.
     fn add_indices(informer: &SharedIndexInformer<Self>);
 }
 
-/// Returns the factory's informer of a type, made on first use as its derive says where the factory's builder says
-/// nothing.
+/// Returns the factory's informer of a type. It is created on first use, with the settings of the derive that the factory's
+/// builder does not override.
 #[must_use]
 pub fn shared_informer<K>(factory: &SharedInformerFactory) -> SharedIndexInformer<K>
 where
@@ -44,12 +44,12 @@ where
         true => new_informer_from(Arc::new(list_watch), options),
         false => new_informer(list_watch, options),
     });
-    // It may have been made by somebody who knows nothing of the derive.
+    // The informer can have been created without the derive.
     K::add_indices(&informer);
     informer
 }
 
-/// Returns an informer as the derive says, and its task.
+/// Creates an informer with the derive's settings, and its task.
 pub fn new_informer<K: Derived>(
     list_watch: KubeListWatch<K>,
     options: InformerOptions<K>,
@@ -58,7 +58,7 @@ pub fn new_informer<K: Derived>(
     new_informer_from(Arc::new(list_watch), options)
 }
 
-/// Returns an informer over any source as the derive says, but for what is pruned, and its task.
+/// Creates an informer of any source with the derive's settings except pruned fields, and its task.
 pub fn new_informer_from<K: Derived>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     options: InformerOptions<K>,
@@ -77,10 +77,10 @@ fn prune_paths<K: Derived>() -> PrunePaths {
     paths.expect("the derive has checked the paths")
 }
 
-/// Returns the handle of an index, which is added if it isn't there.
+/// Returns the handle of an index, and adds the index if it is missing.
 ///
-/// Where somebody has given the name to an index of other values, that one stays, and this one gets a longer name, with
-/// the type of its values: whoever asks by method or handle finds what the derive has promised.
+/// If an index with other values has the name, this index is added under a longer name with the type of its values. So the
+/// derive's methods and handles always work.
 pub fn index<K, V>(
     informer: &SharedIndexInformer<K>,
     name: &'static str,
@@ -95,21 +95,23 @@ where
         match informer.indexer().index_or_try_add(&name, values) {
             Ok(index) => return index,
             Err(IndexError::WrongType { .. }) => name = longer_name::<K, V>(informer, &name).into(),
-            // Somebody has removed it at this moment, or not added it after all.
+            // Another thread has removed the index at this moment, or failed to add it.
             Err(_) => {}
         }
     }
 }
 
-/// What an index is called whose name is taken; says so, the first time.
+/// Returns the longer name of an index, and logs an error the first time.
 fn longer_name<K: Send + Sync + 'static, V>(informer: &SharedIndexInformer<K>, name: &str) -> String {
     let longer = format!("{name} of {}", type_name::<V>());
     if !informer.indexer().index_names().contains(&longer) {
         tracing::error!(
-            "{}: there is an index \"{name}\" of other values already, so that of `#[derive(Informer)]` on {} is called \
-             \"{longer}\"; rename one of the two",
-            informer.status().description(),
-            type_name::<K>(),
+            resource = informer.status().description(),
+            index = name,
+            registered_as = longer,
+            type_name = type_name::<K>(),
+            "an index with other values has the name of a derived index, which is registered under a longer name; rename one \
+             of the two"
         );
     }
     longer

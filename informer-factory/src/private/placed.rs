@@ -1,4 +1,4 @@
-//! [`Placed`]: where a kind's accessor is, for kinds that stand beside it.
+//! [`Placed`]: the place of a kind's accessor, for other kinds of the same group.
 
 /// A kind whose accessor is in a group that a derive has opened.
 #[diagnostic::on_unimplemented(
@@ -11,20 +11,20 @@ pub trait Placed {
     const GROUP: &'static str;
     /// The version.
     const VERSION: &'static str;
-    /// The version of the kind that has opened the group, which is found before others of its name.
+    /// The version of the kind that declares the group. Its accessor hides others with the same name.
     const OPENED_AT: &'static str;
-    /// The accessor of the kind that has opened the version, which is found before others of its name.
+    /// The accessor of the kind that declares the version. It hides others with the same name.
     const OPENED_FOR: &'static str;
-    /// What `factory.<group>()` returns.
+    /// The result of `factory.<group>()`.
     type Group<'a>;
-    /// What `factory.<group>().<version>()` returns.
+    /// The result of `factory.<group>().<version>()`.
     type Version<'a>;
 }
 
-/// Refuses `beside` for a kind of another version, or under an accessor that would not be found.
+/// Rejects `beside` for a kind of another version, and an accessor that would be hidden.
 ///
 /// # Panics
-/// If it is of another version, or the accessor is that of the kind that has opened it; when compiling.
+/// At compile time, if the version differs, or the accessor is that of the kind that declares the version.
 pub const fn same_version<K: Placed>(group: &str, version: &str, accessor: &str) {
     assert!(
         equal(K::GROUP, group),
@@ -42,10 +42,10 @@ pub const fn same_version<K: Placed>(group: &str, version: &str, accessor: &str)
     );
 }
 
-/// Refuses `group_of` for a kind of the same version.
+/// Rejects `group_of` for a kind of the same version.
 ///
 /// # Panics
-/// If it is of the same version, or of another group; when compiling.
+/// At compile time, if the version is the same, or the group differs.
 pub const fn other_version<K: Placed>(group: &str, version: &str) {
     assert!(
         equal(K::GROUP, group),

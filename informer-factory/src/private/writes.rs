@@ -1,4 +1,4 @@
-//! What `WriteTracker` of informer-controller asks an informer about a written object.
+//! Queries of informer-controller's `WriteTracker` about written objects.
 
 use informer_core::{ListWatchError, ObjectKey, ResourceVersion};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use crate::SharedIndexInformer;
 use crate::informer::Visibility;
 
-/// Returns which events the informer receives because of a write.
+/// Returns the events that the informer receives after a write.
 #[must_use]
 pub fn visibility_of<K: Send + Sync + 'static>(
     informer: &SharedIndexInformer<K>,
@@ -16,7 +16,7 @@ pub fn visibility_of<K: Send + Sync + 'static>(
     informer.visibility_of(written)
 }
 
-/// Returns a function that tells whether the store lacks the object.
+/// Returns a function that returns whether the store lacks the object.
 pub fn has_gone<K: Send + Sync + 'static>(
     informer: &SharedIndexInformer<K>,
     object: &ObjectMeta,
@@ -24,7 +24,7 @@ pub fn has_gone<K: Send + Sync + 'static>(
     informer.has_gone(object)
 }
 
-/// Returns the store's watermark as far as it concerns the object.
+/// Returns the store's watermark for the object's namespace.
 #[must_use]
 pub fn watermark_for<K: Send + Sync + 'static>(
     informer: &SharedIndexInformer<K>,

@@ -1,7 +1,6 @@
-//! Where an informer's objects come from: one reflector for all that there is, or one for each namespace.
+//! The source of an informer's objects: one reflector, or one for each namespace.
 //!
-//! [`Source`] is what others ask about it, [`SourceTask`] the work. What is common to both is behind these two, so that
-//! queue, store, handlers and whoever looks at an informer need not know which it is.
+//! [`Source`] has its status, and [`SourceTask`] its work. Other modules use both forms in the same way.
 
 mod namespace_error;
 mod namespaces;
@@ -20,28 +19,28 @@ use namespaces::NamespacesTask;
 pub(crate) use namespaces::{MakeSource, Namespaces};
 pub use status::SourceStatus;
 
-/// Where objects come from.
+/// The source of an informer's objects.
 pub(crate) enum Source<K: 'static> {
     Whole(Part<K>),
     Namespaces(Arc<Namespaces<K>>),
 }
 
-/// One reflector, and what it lists and watches.
+/// One reflector and its source.
 pub(crate) struct Part<K> {
-    /// Which namespace it is for, where each has its own.
+    /// The reflector's namespace, if each namespace has a reflector.
     pub(crate) namespace: Option<Arc<str>>,
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
     pub(crate) status: ReflectorStatus,
     pub(crate) relist: RelistHandle,
 }
 
-/// The work of getting objects into a queue.
+/// The work that fills a queue.
 pub(crate) enum SourceTask<K: 'static> {
     Whole(Box<Reflector<K>>),
     Namespaces(NamespacesTask<K>),
 }
 
-/// Returns the source that one reflector is, and its work.
+/// Creates a source with one reflector, and its work.
 pub(crate) fn whole<K: Resource + Send + Sync + 'static>(
     lister_watcher: Arc<dyn ListerWatcher<K>>,
     queue: &DeltaFifo<K>,
@@ -54,7 +53,7 @@ pub(crate) fn whole<K: Resource + Send + Sync + 'static>(
     (Source::Whole(part), SourceTask::Whole(Box::new(reflector)))
 }
 
-/// The same for namespaces that are all added later, of a resource that is known.
+/// Creates a source of namespaces that are added later, for a known resource.
 pub(crate) fn divided<K: Resource + Send + Sync + 'static>(
     make: MakeSource<K>,
     resource: &str,
@@ -64,7 +63,7 @@ pub(crate) fn divided<K: Resource + Send + Sync + 'static>(
     of_namespaces(Namespaces::of(resource.into(), make, queue.clone(), (config, ingest)))
 }
 
-/// Returns the source that namespaces are which come and go, and its work.
+/// Creates a source that watches a changing set of namespaces, and its work.
 pub(crate) fn namespaces<K: Resource + Send + Sync + 'static>(
     make: MakeSource<K>,
     names: &[String],
@@ -90,7 +89,7 @@ impl<K: Resource + Send + Sync + 'static> Source<K> {
         }
     }
 
-    /// All reflectors that there are at present.
+    /// Returns the current reflectors.
     pub(crate) fn parts(&self) -> Vec<Part<K>> {
         match self {
             Self::Whole(part) => vec![part.clone()],
@@ -107,11 +106,10 @@ impl<K: Resource + Send + Sync + 'static> SourceTask<K> {
         }
     }
 
-    /// Lists and watches until `shutdown`. Which namespaces are of the first list is settled when this is called, not when
-    /// the future is first polled.
+    /// Lists and watches until `shutdown`. The call, and not the first poll, fixes the namespaces of the initial list.
     ///
     /// # Cancel safety
-    /// Dropping the future stops it; what has been queued stays.
+    /// Dropping the future stops the work. Queued changes stay queued.
     pub(crate) fn run(self, shutdown: CancellationToken) -> impl Future<Output = ()> + Send + 'static {
         if let Self::Namespaces(task) = &self {
             task.begin();

@@ -1,4 +1,4 @@
-//! [`NamespaceError`]: why the namespaces of an informer or factory were not changed.
+//! [`NamespaceError`]: the error of a change of namespaces.
 
 use thiserror::Error;
 
@@ -32,7 +32,7 @@ pub enum NamespaceError {
 }
 
 impl NamespaceError {
-    /// Says what is wrong with the name of a namespace: a DNS label, as the API server wants it.
+    /// Checks the name of a namespace: the API server requires a DNS label.
     pub(crate) fn check_name(name: &str) -> Result<(), Self> {
         let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let is_name = (1..=63).contains(&name.len())

@@ -1,9 +1,9 @@
-//! [`Namespaces`]: the namespaces of an informer that follows several, which come and go while it runs.
+//! [`Namespaces`]: the changing set of namespaces of an informer.
 //!
-//! Each has a reflector of its own, and its own end of the queue. The reflectors are futures joined in one task of the
-//! informer; whoever adds or removes one only notes it down and wakes the task. A namespace is removed in this order: its
-//! reflector ends, then what there is of it is queued as released, so that nothing of it comes behind that. Where it is
-//! added again meanwhile, the next reflector waits for that, or what it lists would be released with the rest.
+//! Each namespace has its own reflector and its own feed of the queue. One task of the informer runs all reflectors; adding or
+//! removing a namespace changes the set and wakes the task. Removal has an order: first the reflector ends, then the objects
+//! of the namespace are queued as released. If the namespace is added again meanwhile, the new reflector waits for that;
+//! otherwise its objects would be released, too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,10 +30,10 @@ mod tests;
 
 pub(crate) use task::NamespacesTask;
 
-/// Makes what lists and watches a namespace.
+/// Creates the source of one namespace.
 pub(crate) type MakeSource<K> = Box<dyn Fn(&str) -> Arc<dyn ListerWatcher<K>> + Send + Sync>;
 
-/// The namespaces that are followed, and the means to follow others.
+/// The watched namespaces, and the parts to watch others.
 pub(crate) struct Namespaces<K: 'static> {
     description: Arc<str>,
     make: MakeSource<K>,
@@ -41,56 +41,56 @@ pub(crate) struct Namespaces<K: 'static> {
     ingest: Ingest<K>,
     queue: DeltaFifo<K>,
     state: Mutex<State<K>>,
-    /// Wakes the task: there is a reflector to be run.
+    /// Wakes the task when there is a new reflector.
     joined: Notify,
-    /// What everybody may know of it.
+    /// The public status of the set.
     members: watch::Sender<Members>,
 }
 
 struct State<K: 'static> {
     followed: BTreeMap<Arc<str>, Member<K>>,
-    /// Reflectors that do not run yet.
+    /// Reflectors that are not running yet.
     waiting: Vec<Joining<K>>,
-    /// Those that were removed last.
+    /// The namespaces that were removed last.
     leaving: BTreeMap<Arc<str>, Leaving>,
-    /// Namespaces that were followed and are not any more.
+    /// The names of removed namespaces.
     released: ReleasedNames,
     has_ended: bool,
 }
 
-/// A namespace that is followed.
+/// A watched namespace.
 struct Member<K: 'static> {
     part: Part<K>,
     feed: Arc<NamespaceFeed<K>>,
-    /// How far the store is with it; gone when the informer has ended.
+    /// The watermark of the namespace; `None` once the informer has ended.
     watermark: Option<watch::Sender<ResourceVersion>>,
-    /// Cancelled when it is removed.
+    /// Cancelled when the namespace is removed.
     removed: CancellationToken,
-    /// Cancelled when nothing more comes of it.
+    /// Cancelled when its release has been queued.
     released: CancellationToken,
 }
 
-/// What is known of a namespace that has been removed.
+/// A removed namespace.
 struct Leaving {
     gone: Completion,
-    /// Cancelled when nothing more comes of it, if anything did.
+    /// Cancelled when its release has been queued; `None` if its reflector never started.
     released: Option<CancellationToken>,
 }
 
-/// The work of following a namespace.
+/// The work of watching a namespace.
 struct Joining<K: 'static> {
     reflector: Reflector<K>,
     feed: Arc<NamespaceFeed<K>>,
     removed: CancellationToken,
     released: CancellationToken,
-    /// Cancelled when nothing more comes of who followed it before.
+    /// Cancelled when the release of the feed before has been queued.
     before: Option<CancellationToken>,
 }
 
-/// A namespace that objects come from.
+/// The watermark of a namespace, for waits.
 pub(crate) struct Place<K> {
     pub(crate) lister_watcher: Arc<dyn ListerWatcher<K>>,
-    /// How far the store is with it; closed when it is removed, or the informer has stopped.
+    /// The watermark; closed when the namespace is removed or the informer has stopped.
     pub(crate) watermark: watch::Receiver<ResourceVersion>,
     /// Cancelled when it is removed.
     pub(crate) removed: CancellationToken,
@@ -104,7 +104,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         reflector: (ReflectorConfig, Ingest<K>),
     ) -> Result<Self, NamespaceError> {
         names.iter().try_for_each(|name| NamespaceError::check_name(name))?;
-        // Unless there is one that can be asked.
+        // Used until there is a source with a description.
         let description = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
         let mut namespaces = Self::of(description.into(), make, queue, reflector);
         for name in names {
@@ -117,7 +117,7 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         Ok(namespaces)
     }
 
-    /// No namespaces yet.
+    /// Returns a set without namespaces.
     pub(super) fn of(
         description: Arc<str>,
         make: MakeSource<K>,
@@ -142,13 +142,13 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         }
     }
 
-    /// Follows a namespace, if it isn't followed already. Returns the promise that its first list is in the store.
+    /// Adds a namespace, unless it is watched. Returns a [`Completion`] that is set when its initial list is in the store.
     pub(crate) fn add(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
         if let Some(member) = self.state.lock().followed.get(name) {
             return Ok(member.feed.synced());
         }
-        // I8: with no lock held, so two may do this at the same time, and one of them in vain.
+        // I8: called without a lock, so two threads can do this at once; one result is then unused.
         let lister_watcher = (self.make)(name);
         let feed = Arc::new(self.queue.feed(name));
         let store = Arc::clone(&feed) as Arc<dyn ReflectorStore<K>>;
@@ -174,12 +174,12 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         if let Some(earlier) = self.join(namespace, member, work) {
             return Ok(earlier);
         }
-        self.tell();
+        self.publish();
         self.joined.notify_one();
         Ok(synced)
     }
 
-    /// Enters a namespace into the set, unless it is there; then this is released, and the promise of the other returned.
+    /// Adds a namespace to the set. If it is there already, releases `member` and returns the completion of the other.
     fn join(&self, namespace: Arc<str>, mut member: Member<K>, mut work: Joining<K>) -> Option<Completion> {
         let mut state = self.state.lock();
         if let Some(earlier) = state.followed.get(&namespace) {
@@ -196,14 +196,14 @@ impl<K: Resource + Send + Sync + 'static> Namespaces<K> {
         let again = state.released.remove(&namespace);
         state.followed.insert(namespace, member);
         let never_done = if state.has_ended {
-            // Nobody will do it: its health is that it has stopped, and its promise has been given up.
+            // The informer has ended: the health is `Stopped`, and the completion has been given up.
             Some(work)
         } else {
             state.waiting.push(work);
             None
         };
         drop(state);
-        // I8: waiters are woken when the set can be changed again.
+        // I8: waiters are woken without the lock.
         drop(never_done);
         if let Some(again) = again {
             again.set();
@@ -225,12 +225,12 @@ impl<K: 'static> Namespaces<K> {
         self.state.lock().followed.keys().map(ToString::to_string).collect()
     }
 
-    /// Returns the promise that the first list of a namespace is in the store; `None` if it is not followed.
+    /// Returns the [`Completion`] of a namespace's initial list; `None` if the namespace is not watched.
     pub(crate) fn synced(&self, name: &str) -> Option<Completion> {
         self.state.lock().followed.get(name).map(|member| member.feed.synced())
     }
 
-    /// Returns whether a namespace is followed.
+    /// Returns whether a namespace is watched.
     pub(crate) fn following(&self, name: &str) -> Following {
         let mut state = self.state.lock();
         if let Some(member) = state.followed.get(name) {
@@ -245,22 +245,23 @@ impl<K: 'static> Namespaces<K> {
         Following::Released { again }
     }
 
-    /// Follows a namespace no more. Returns the promise that nothing is left of it; kept already if it isn't followed.
+    /// Removes a namespace. Returns a [`Completion`] that is set when its release has been processed, or now if it is not
+    /// watched.
     pub(crate) fn remove(&self, name: &str) -> Result<Completion, NamespaceError> {
         NamespaceError::check_name(name)?;
         Ok(match self.take_out(name) {
-            Ok((member, work)) => self.let_go(&member, work),
+            Ok((member, work)) => self.end_member(&member, work),
             Err(gone) => gone,
         })
     }
 
-    /// Takes a namespace out of the set, and its work, if nobody has begun with that. If it isn't there, returns the
-    /// promise that it is gone.
+    /// Takes a namespace out of the set, with its work if that has not started. If it isn't there, returns the completion of
+    /// its release.
     fn take_out(&self, name: &str) -> Result<(Member<K>, Option<Joining<K>>), Completion> {
         let mut state = self.state.lock();
         state.leaving.retain(|_, leaving| !leaving.gone.has_synced());
         let Some((namespace, member)) = state.followed.remove_entry(name) else {
-            return Err(state.leaving.get(name).map_or_else(kept, |leaving| leaving.gone.clone()));
+            return Err(state.leaving.get(name).map_or_else(completed, |leaving| leaving.gone.clone()));
         };
         state.released.insert(Arc::clone(&namespace));
         let id = member.feed.id();
@@ -273,20 +274,20 @@ impl<K: 'static> Namespaces<K> {
         Ok((member, work))
     }
 
-    /// Has a namespace that was taken out end. It may have been added again meanwhile.
-    fn let_go(&self, member: &Member<K>, work: Option<Joining<K>>) -> Completion {
+    /// Ends a namespace that was taken out of the set. It can have been added again meanwhile.
+    fn end_member(&self, member: &Member<K>, work: Option<Joining<K>>) -> Completion {
         member.removed.cancel();
         if work.is_some() {
             drop(work);
             member.feed.release();
         }
-        self.tell();
+        self.publish();
         member.feed.released()
     }
 
-    /// Tells everybody which namespaces are followed now.
-    fn tell(&self) {
-        // Read inside, so that who comes last tells the newest.
+    /// Publishes the set of namespaces.
+    fn publish(&self) {
+        // Read inside, so that the last call publishes the newest set.
         self.members.send_modify(|members| {
             let state = self.state.lock();
             members.has_ended = state.has_ended;
@@ -298,7 +299,7 @@ impl<K: 'static> Namespaces<K> {
         });
     }
 
-    /// Returns whether a store with these watermarks has everything up to this version, of every namespace.
+    /// Returns whether the watermarks of all namespaces have reached this version.
     pub(crate) fn have_reached(&self, watermarks: &Watermarks, resource_version: &ResourceVersion) -> bool {
         let state = self.state.lock();
         let has_reached = |(namespace, member): (&Arc<str>, &Member<K>)| {
@@ -308,7 +309,7 @@ impl<K: 'static> Namespaces<K> {
         !state.followed.is_empty() && state.followed.iter().all(has_reached)
     }
 
-    /// Finds a namespace; `None` if it is not followed.
+    /// Returns a namespace; `None` if it is not watched.
     pub(crate) fn place(&self, namespace: &str) -> Option<Place<K>> {
         self.state.lock().followed.get(namespace).map(|member| Place {
             lister_watcher: Arc::clone(&member.part.lister_watcher),
@@ -320,7 +321,7 @@ impl<K: 'static> Namespaces<K> {
         })
     }
 
-    /// Tells those who wait for a namespace how far the store is with it.
+    /// Sets the watermarks of namespaces, which wakes waiters.
     pub(crate) fn reached(&self, news: &[NamespaceProgress]) {
         let reached: Vec<_> = {
             let state = self.state.lock();
@@ -330,13 +331,13 @@ impl<K: 'static> Namespaces<K> {
             };
             news.iter().filter_map(of_member).collect()
         };
-        // I8: waiters are woken when the set can be changed again.
+        // I8: waiters are woken without the lock.
         for (watermark, version) in reached {
             watermark.send_replace(version);
         }
     }
 
-    /// Nobody will follow anything any more (I12).
+    /// Ends all namespaces (I12).
     fn end(&self) {
         let over = {
             let mut state = self.state.lock();
@@ -347,12 +348,12 @@ impl<K: 'static> Namespaces<K> {
         };
         over.2.iter().for_each(Completion::give_up);
         drop(over);
-        self.tell();
+        self.publish();
     }
 }
 
-/// The promise of what is true already.
-fn kept() -> Completion {
+/// Returns a completion that is set.
+fn completed() -> Completion {
     let kept = Completion::new();
     kept.set();
     kept

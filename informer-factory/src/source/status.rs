@@ -1,4 +1,4 @@
-//! [`SourceStatus`]: how listing and watching fares, be it done by one reflector or by one for each namespace.
+//! [`SourceStatus`]: the status of one reflector, or of one for each namespace.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,9 @@ use informer_core::{Completion, FeedId, RejectedObject, ResourceVersion};
 use informer_reflector::{Health, ReflectorStatus};
 use tokio::sync::watch;
 
-/// Tells how listing and watching fares. Cloning gives another view on the same informer or controller.
+/// The status of listing and watching. A clone is another view of the same informer or controller.
 ///
-/// Where namespaces are followed one by one, each has a reflector of its own: what is said here is then the worst of
-/// them, and [`namespaces`](Self::namespaces) has each.
+/// If each namespace is watched separately, this is the worst status of all, and [`namespaces`](Self::namespaces) returns each.
 #[derive(Clone)]
 pub struct SourceStatus {
     of: Of,
@@ -25,21 +24,21 @@ enum Of {
     Namespaces(View),
 }
 
-/// The namespaces, as whoever holds this has seen them.
+/// The namespaces as this view has seen them.
 #[derive(Clone)]
 struct View {
     description: Arc<str>,
     members: watch::Receiver<Members>,
-    /// Those whose health is being watched here.
+    /// The namespaces whose health this view watches.
     seen: BTreeMap<Arc<str>, MemberStatus>,
     has_ended: bool,
 }
 
-/// The namespaces that are followed.
+/// The watched namespaces.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Members {
     pub(super) by_namespace: BTreeMap<Arc<str>, MemberStatus>,
-    /// Whether nobody follows them any more.
+    /// Whether the informer has ended.
     pub(super) has_ended: bool,
 }
 
@@ -57,11 +56,11 @@ impl SourceStatus {
 
     pub(super) fn of_namespaces(description: Arc<str>, members: watch::Receiver<Members>) -> Self {
         let mut view = View { description, members, seen: BTreeMap::new(), has_ended: false };
-        view.catch_up();
+        view.update_seen();
         Self { of: Of::Namespaces(view) }
     }
 
-    /// Returns what is listed and watched, for messages.
+    /// Returns the resource and scope for messages.
     #[must_use]
     pub fn description(&self) -> &str {
         match &self.of {
@@ -70,9 +69,8 @@ impl SourceStatus {
         }
     }
 
-    /// Returns how listing and watching fares now. Of several namespaces, how the worst does: one that is refused before
-    /// one that is waited for, before one that is being listed, before those that are live, of which it is the one that
-    /// has not been heard of for longest. Without any it is [`Health::Connecting`].
+    /// Returns the current health. Of several namespaces it is the worst: refused, then backing off, then listing, then live
+    /// with the oldest last event. Without namespaces it is [`Health::Connecting`].
     #[must_use]
     pub fn health(&self) -> Health {
         match &self.of {
@@ -81,13 +79,13 @@ impl SourceStatus {
         }
     }
 
-    /// Waits until the health changes, of any namespace if there are several, or until these change; and returns it. The
-    /// last one is [`Health::Stopped`]; once that was returned, there is only `None`, and at once.
+    /// Waits until the health of any namespace, or the set of namespaces, changes; then returns the health. The last health is
+    /// [`Health::Stopped`]; after it, every call returns `None` at once.
     ///
-    /// Of several changes between two calls only the last is seen.
+    /// Of several changes between two calls, only the last is returned.
     ///
     /// # Cancel safety
-    /// No change is lost if the future is dropped: the next call returns at once.
+    /// Cancel safe: after a change, the next call returns at once.
     pub async fn health_changed(&mut self) -> Option<Health> {
         match &mut self.of {
             Of::Whole(status) => status.health_changed().await,
@@ -95,7 +93,7 @@ impl SourceStatus {
         }
     }
 
-    /// Returns how each namespace fares, by name, where they are followed one by one; none otherwise.
+    /// Returns the health of each namespace, by name; empty if namespaces are not watched separately.
     #[must_use]
     pub fn namespaces(&self) -> BTreeMap<String, ReflectorStatus> {
         let Of::Namespaces(view) = &self.of else { return BTreeMap::new() };
@@ -104,8 +102,8 @@ impl SourceStatus {
         named.map(|(namespace, member)| (namespace.to_string(), member.status.clone())).collect()
     }
 
-    /// Returns the resource version up to which everything has been handed on, empty before the first list. Of several
-    /// namespaces, the least.
+    /// Returns the resource version up to which all changes have been queued; empty before the first list. Of several
+    /// namespaces it is the minimum.
     #[must_use]
     #[doc(alias = "LastSyncResourceVersion")]
     pub fn last_sync_resource_version(&self) -> ResourceVersion {
@@ -123,14 +121,14 @@ impl SourceStatus {
         versions.reduce(least).unwrap_or_default()
     }
 
-    /// Returns the objects that exist but can't be decoded or transformed at present (I10). What the store has of
-    /// them, if anything, is an earlier version.
+    /// Returns the quarantined objects: they exist and can't be decoded or transformed (I10). The store has an earlier version
+    /// of them, or none.
     #[must_use]
     pub fn quarantined(&self) -> Vec<RejectedObject> {
         self.reflectors().iter().flat_map(ReflectorStatus::quarantined).collect()
     }
 
-    /// Returns how many versions of objects have been quarantined so far, in the namespaces that are followed now.
+    /// Returns the number of object versions that have been quarantined so far, in the namespaces that are watched now.
     #[must_use]
     pub fn quarantined_total(&self) -> u64 {
         self.reflectors().iter().map(ReflectorStatus::quarantined_total).sum()
@@ -143,7 +141,7 @@ impl SourceStatus {
         }
     }
 
-    /// Says what it is, and what keeps it from being synced.
+    /// Returns the description, and the reason for which it is not synced.
     pub(crate) fn waiting_for(&self) -> String {
         let Of::Namespaces(view) = &self.of else {
             return format!("{} ({})", self.description(), self.health());
@@ -155,7 +153,7 @@ impl SourceStatus {
         format!("{} ({})", view.description, reasons.join(", "))
     }
 
-    /// Returns each namespace that has not been listed, with the reason; none where all come as one.
+    /// Returns each namespace that has not been listed, with the reason; empty if namespaces are not watched separately.
     pub(crate) fn unlisted(&self) -> Vec<String> {
         let Of::Namespaces(view) = &self.of else { return Vec::new() };
         let members = view.members.borrow();
@@ -165,7 +163,7 @@ impl SourceStatus {
             .collect()
     }
 
-    /// Returns what keeps a namespace from being listed.
+    /// Returns the reason for which a namespace has not been listed.
     pub(crate) fn waiting_for_namespace(&self, namespace: &str) -> String {
         let Of::Namespaces(view) = &self.of else { return self.waiting_for() };
         let members = view.members.borrow();
@@ -184,15 +182,15 @@ impl View {
         self.members.borrow().by_namespace.values().map(|member| member.status.clone()).collect()
     }
 
-    /// Watches those that are followed now.
-    fn catch_up(&mut self) {
+    /// Watches the health of the current namespaces.
+    fn update_seen(&mut self) {
         let current = self.members.borrow_and_update();
         self.has_ended = current.has_ended;
         self.seen.retain(|namespace, seen| {
             current.by_namespace.get(namespace).is_some_and(|member| member.feed == seen.feed)
         });
         if current.has_ended {
-            // What their reflectors still say is no more than this.
+            // Their reflectors have ended, too.
             self.seen.clear();
             return;
         }
@@ -212,10 +210,10 @@ impl View {
                 changed = self.members.changed(), if !self.has_ended => {
                     drop(watched);
                     if changed.is_ok() {
-                        self.catch_up();
+                        self.update_seen();
                         return Some(self.health());
                     }
-                    // Where nobody can follow namespaces any more, nothing more is to be heard of them.
+                    // The informer was dropped, so there are no further changes.
                     self.has_ended = true;
                     continue;
                 }
@@ -224,9 +222,9 @@ impl View {
             };
             drop(watched);
             match (health, self.health()) {
-                // Its last health has been returned.
+                // The last health of this namespace has been returned.
                 (None, _) => _ = self.seen.remove(&namespace),
-                // The word that this is the last is on its way.
+                // The next change removes the namespace.
                 (Some(_), Health::Stopped) => {}
                 (Some(_), health) => return Some(health),
             }
@@ -239,12 +237,12 @@ fn worst(members: &Members) -> Health {
         return Health::Stopped;
     }
     let healths = members.by_namespace.values().map(|member| member.status.health());
-    // The first of those that are equally bad.
+    // Of equal ones, the first.
     let worse = |one: Health, other: Health| if badness(&other) > badness(&one) { other } else { one };
     healths.reduce(worse).unwrap_or(Health::Connecting)
 }
 
-/// How bad a health is: first its kind, then for how long nothing has been heard.
+/// Orders healths: first by kind, then by the time since the last event.
 fn badness(health: &Health) -> (u8, Option<std::time::Duration>) {
     match health {
         Health::Live { last_event } => (1, Some(last_event.elapsed())),
@@ -253,7 +251,7 @@ fn badness(health: &Health) -> (u8, Option<std::time::Duration>) {
         Health::BackingOff { .. } | Health::AwaitingTurn { .. } => (4, None),
         Health::NotServed { .. } => (5, None),
         Health::Forbidden { .. } => (6, None),
-        // One that has been stopped is about to be followed no more.
+        // A stopped one is about to be removed.
         _ => (0, None),
     }
 }

@@ -10,7 +10,7 @@ use tracing::field::Field;
 use crate::custom_resource::{CronTab, CronTabIndices, CronTabInformers, create};
 use crate::{names, start, synced};
 
-/// Keeps what is logged as an error.
+/// Collects error lines with their fields.
 #[derive(Clone, Default)]
 struct Log {
     lines: Arc<Mutex<Vec<String>>>,
@@ -30,6 +30,7 @@ impl tracing::Subscriber for Log {
     fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
+        self.lines.lock().expect("no panic").push(String::new());
         event.record(&mut &*self);
     }
 
@@ -40,8 +41,8 @@ impl tracing::Subscriber for Log {
 
 impl tracing::field::Visit for &Log {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            self.lines.lock().expect("nobody panicked").push(format!("{value:?}"));
+        if let Some(line) = self.lines.lock().expect("no panic").last_mut() {
+            line.push_str(&format!(" {}={value:?}", field.name()));
         }
     }
 }
@@ -66,10 +67,10 @@ async fn index_with_taken_name_gets_a_longer_one() {
     assert_eq!(names(&theirs.get(&5)), ["a", "b", "c"]);
     let (longer, expected) = ("by_image of alloc::string::String", ["namespace", "by_image"]);
     assert_eq!(made.indexer().index_names(), [&expected[..], &[longer, "by_owner"]].concat());
-    let lines = log.lines.lock().expect("nobody panicked").clone();
-    let [line] = lines.as_slice() else { panic!("it is said once: {lines:?}") };
-    assert!(line.contains("crontabs") && line.contains("\"by_image\"") && line.contains(longer), "{line}");
-    // And so also where it is in its turn that a name is taken.
+    let lines = log.lines.lock().expect("no panic").clone();
+    let [line] = lines.as_slice() else { panic!("it is logged once: {lines:?}") };
+    assert!(line.contains("crontabs") && line.contains("by_image") && line.contains(longer), "{line}");
+    // The longer name can be taken, too.
     made.indexer().remove_index(longer).expect("it is there");
     made.add_index(longer, |_: &CronTab| [1_u8]).expect("a free name");
     assert_eq!(names(&cron_tabs.by_image("redis")), ["c"]);

@@ -44,7 +44,7 @@ async fn relist_after_release_keeps_new_objects() {
     let (member, work) = namespaces.take_out("shop").expect("it is followed");
     let again = namespaces.add("shop").expect("a name");
     settled().await;
-    let gone = namespaces.let_go(&member, work);
+    let gone = namespaces.end_member(&member, work);
     settled().await;
 
     let batch = queue.pop_batch().now_or_never().flatten().expect("there is news");
