@@ -1,6 +1,6 @@
-//! [`Clock`]: where the caches that forget take the time from, so that tests need not wait.
+//! [`Clock`]: the time source of caches with expiration, so that tests need no real time.
 //!
-//! It may be the user's code, so it is read with no lock held (I8).
+//! It can be user code, so it is called without a lock (I8).
 
 use std::time::Instant;
 

@@ -3,30 +3,30 @@
 use informer_core::{ObjectKey, ResourceVersion};
 use thiserror::Error;
 
-/// An index can't be added or asked.
+/// The error of adding or querying an index.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// There is an index of that name already; choose another, or ask for the handle of the one that is there.
+    /// An index with this name exists; choose another name, or get its handle.
     #[error("there is already an index named \"{name}\"")]
     Duplicate {
-        /// The name that is taken.
+        /// The name.
         name: String,
     },
     /// There is no index of that name.
     #[error("there is no index named \"{name}\"; there are: {existing}")]
     Unknown {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The existing names.
         existing: String,
     },
-    /// The index holds values of another type than was asked for.
+    /// The index has values of another type.
     #[error("the index \"{name}\" has values of another type than {asked}")]
     WrongType {
         /// The name of the index.
         name: String,
-        /// The type that was asked for.
+        /// The requested type.
         asked: &'static str,
     },
     /// The index function failed or panicked for the object in question.
@@ -36,13 +36,13 @@ pub enum IndexError {
         name: String,
         /// The key of the object.
         key: ObjectKey,
-        /// What the function said, or that it panicked.
+        /// The function's error, or its panic.
         error: String,
     },
 }
 
-/// An index function failed for an object: the object is in the store, but can't be found through that index until a
-/// version of it arrives for which the function succeeds.
+/// A failure of an index function: the object is in the store and can't be found through that index until the function succeeds
+/// for a later version.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("index \"{index}\" can't place {key}{}: {error}", at(resource_version))]
 #[non_exhaustive]
@@ -53,11 +53,11 @@ pub struct IndexFailure {
     pub key: ObjectKey,
     /// The version of the object.
     pub resource_version: ResourceVersion,
-    /// What the function said, or that it panicked.
+    /// The function's error, or its panic.
     pub error: String,
 }
 
-/// A version as part of a message; nothing where there is none, as with objects that aren't Kubernetes'.
+/// Formats a version for a message; an empty version is omitted.
 fn at(resource_version: &ResourceVersion) -> String {
     if resource_version.is_empty() {
         String::new()

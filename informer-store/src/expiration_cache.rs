@@ -1,11 +1,10 @@
-//! [`ExpirationCache`]: objects that are forgotten after a while.
+//! [`ExpirationCache`]: objects that expire.
 //!
-//! client-go: `NewTTLStore` and `NewExpirationStore` of `tools/cache/expiration_cache.go`. There every read takes an
-//! exclusive lock, and the list of keys has expired ones in it; here reads don't wait for each other, and what has
-//! expired is not seen by any of them.
+//! client-go: `NewTTLStore` and `NewExpirationStore` of `tools/cache/expiration_cache.go`. There, every read takes an
+//! exclusive lock, and the list of keys contains expired ones. Here, reads run in parallel and never return expired objects.
 //!
-//! It is a store of entries with a time each. Locks: the writer's, then those of the store; the policy and the clock run
-//! with none held (I8), and objects are dropped with none held.
+//! It is a store of entries with times. Locks: the writer's, then those of the store. The policy, the clock, and destructors of
+//! objects run without a lock (I8).
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -18,16 +17,15 @@ use crate::{Change, Indexer, StoreWriter, store};
 
 type Policy<K> = Box<dyn Fn(&Cached<K>, Duration) -> bool + Send + Sync>;
 
-/// A cache of any objects, each of which expires some time after it was put in.
+/// A cache of objects of any type, each of which expires some time after it was added.
 ///
-/// Reading never shows an expired object, and removes it; until it is read or [listed](Self::list), it takes memory.
-/// Everything takes `&self`: share the cache between threads in an `Arc`. The key of an object is that of its
-/// [`Cached`], so objects and keys can be of any kind ([`Cached::from_parts`]).
+/// Reads never return an expired object, and remove it. Until it is read or [listed](Self::list), it uses memory. All methods
+/// take `&self`: share the cache between threads in an `Arc`. The key of an object is that of its [`Cached`], so objects and keys
+/// can have any type ([`Cached::from_parts`]).
 ///
-/// It is for what no watch tells of: answers of other services, objects fetched one by one, decisions to be taken again
-/// after some time. For Kubernetes objects that are read often, an informer is the better cache: it is told of changes,
-/// where this one guesses. To bridge the time until an informer has one's own writes, there are `wait_until` and
-/// [`MutationCache`](crate::MutationCache).
+/// Use it for data without a watch: responses of other services, objects that were fetched one by one, decisions that expire. For
+/// Kubernetes objects that are read often, an informer is better, because it receives changes. For your own writes there are
+/// `wait_until` and [`MutationCache`](crate::MutationCache).
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,26 +47,23 @@ pub struct ExpirationCache<K> {
     clock: Clock,
 }
 
-/// An object, and when it was put in.
+/// An object and the time at which it was added.
 struct Entry<K> {
     object: Cached<K>,
     since: Instant,
 }
 
 impl<K: Send + Sync + 'static> ExpirationCache<K> {
-    /// Returns an empty cache whose objects expire when they have been there for longer than `ttl`; if that is zero,
-    /// they never do.
+    /// Returns an empty cache whose objects expire after `ttl`; if that is zero, they never expire.
     #[must_use]
     #[doc(alias = "TTLPolicy")]
     pub fn new(ttl: Duration) -> Self {
         Self::with_policy(move |_, age| !ttl.is_zero() && age > ttl)
     }
 
-    /// Returns an empty cache in which an object has expired when `is_expired` says so, given the time that has passed
-    /// since it was put in.
+    /// Returns an empty cache in which `is_expired` decides from the time since an object was added.
     ///
-    /// It is asked at each read, from any thread. While it says no, the object is there, so it can change its mind about
-    /// an object until that is read.
+    /// It is called at each read, from any thread. An object stays while it returns `false`.
     #[must_use]
     #[doc(alias = "NewExpirationStore")]
     #[doc(alias = "ExpirationPolicy")]
@@ -77,19 +72,19 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         Self { writer: Mutex::new(writer), entries, policy: Box::new(is_expired), clock: Clock::default() }
     }
 
-    /// Takes the time from `clock`, for tests.
+    /// Sets the clock, for tests.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(clock);
         self
     }
 
-    /// Puts an object in, new or instead of one with the same key. Its time begins now.
+    /// Adds or replaces an object. Its time starts now.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&self, object: Cached<K>) {
         let entry = entry(object, self.clock.now());
-        // I8: what is replaced is held until the lock has been released, so that it is not dropped under it.
+        // I8: the replaced object is dropped after the lock is released.
         let _old = {
             let mut writer = self.writer.lock();
             let old = self.entries.get(entry.key());
@@ -141,12 +136,12 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         (!self.is_expired(&entry, now)).then(|| entry.object.clone())
     }
 
-    /// Makes `objects` the whole content, in one step. Their time begins now. Of several with one key the last counts.
+    /// Replaces the whole content by `objects`, in one step. Their time starts now. If a key is given twice, the last object counts.
     #[doc(alias = "Replace")]
     pub fn replace(&self, objects: impl IntoIterator<Item = Cached<K>>) {
         let now = self.clock.now();
         let entries: Vec<_> = objects.into_iter().map(|object| entry(object, now)).collect();
-        // I8: held until the lock has been released, so that no object is dropped under it.
+        // I8: kept until the lock is released, so that no object is dropped under it.
         let _new = entries.clone();
         let _old = {
             let mut writer = self.writer.lock();
@@ -168,7 +163,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
         Some(entry.object.clone())
     }
 
-    /// Removes those of these entries that are still there; what has been put in meanwhile stays.
+    /// Removes those of these entries that are still in the cache, and not newer ones.
     fn remove_entries(&self, expired: &[Cached<Entry<K>>]) {
         if expired.is_empty() {
             return;
@@ -183,7 +178,7 @@ impl<K: Send + Sync + 'static> ExpirationCache<K> {
     }
 }
 
-/// Has no version, so that each entry is a change, also one with an object that was there before.
+/// Returns an entry. It has no version, so that each entry is a change, even for the same object.
 fn entry<K>(object: Cached<K>, since: Instant) -> Cached<Entry<K>> {
     let key = object.key().clone();
     Cached::from_parts(key, ResourceVersion::empty(), Uid::default(), Entry { object, since })

@@ -1,7 +1,7 @@
 //! [`Indexer`]: the read half of a store.
 //!
-//! client-go: `Indexer` and `Store` of tools/cache/index.go and store.go. There the same value reads and writes; here
-//! writing takes the [`StoreWriter`](crate::StoreWriter), of which there is one.
+//! client-go: `Indexer` and `Store` of tools/cache/index.go and store.go. There, the same value reads and writes; here, only the
+//! single [`StoreWriter`](crate::StoreWriter) writes.
 
 use std::any::Any;
 use std::fmt;
@@ -19,10 +19,10 @@ use crate::{IndexError, IndexFailure, Snapshot};
 #[doc(alias = "NamespaceIndex")]
 pub const NAMESPACE_INDEX: &str = "namespace";
 
-/// Reads a store: by key, by index, or whole. Cloning gives another handle on the same store.
+/// Reads a store: by key, by index, or completely. A clone is another handle to the same store.
 ///
-/// Each query is answered from one state of objects and indices (I7), and never waits for a transaction to be built.
-/// For several queries on one state take a [`snapshot`](Self::snapshot).
+/// Each query reads one state of objects and indexes (I7), and never waits while a transaction is prepared. For several queries
+/// of one state, use a [`snapshot`](Self::snapshot).
 #[doc(alias = "ThreadSafeStore")]
 #[doc(alias = "Store")]
 pub struct Indexer<K> {
@@ -66,14 +66,14 @@ impl<K> Indexer<K> {
         self.list().iter().map(|object| object.key().clone()).collect()
     }
 
-    /// Returns how many objects there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.state.read().objects.len()
     }
 
-    /// Returns how many handles on the store there are: indexers, listers, indices, and the writer. Snapshots and lists of
-    /// objects are none.
+    /// Returns the number of handles to the store: indexers, listers, indexes, and the writer. Snapshots and lists of objects do not
+    /// count.
     #[must_use]
     pub fn handle_count(&self) -> usize {
         Arc::strong_count(&self.shared)
@@ -85,30 +85,30 @@ impl<K> Indexer<K> {
         self.len() == 0
     }
 
-    /// Returns the server's resource version whose state the store has, empty if it has none yet (I9). Where namespaces
-    /// come one by one, this is the least of [theirs](Self::watermarks): the store has at least this of each.
+    /// Returns the watermark: the resource version of the server's state that the store has; empty if there is none yet (I9). If each
+    /// namespace is watched separately, it is the minimum of [their watermarks](Self::watermarks).
     #[must_use]
     #[doc(alias = "LastStoreSyncResourceVersion")]
     pub fn watermark(&self) -> ResourceVersion {
         self.shared.state.read().watermark.clone()
     }
 
-    /// Returns the resource version of each namespace whose state the store has, where namespaces come one by one (I9);
-    /// none otherwise, nor of one whose first list is not there.
+    /// Returns the watermark of each namespace, if each namespace is watched separately (I9). It has no namespaces otherwise, and
+    /// none whose initial list has not been processed.
     #[must_use]
     pub fn watermarks(&self) -> Arc<Watermarks> {
         Arc::clone(&self.shared.state.read().watermarks)
     }
 
-    /// Returns the present state for any number of queries. Costs a few reference counts, however large the store is;
-    /// objects that change later live on until the snapshot is dropped.
+    /// Returns the current state for any number of queries. It costs a few reference counts, whatever the size of the store. Objects
+    /// that change later stay in memory until the snapshot is dropped.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot { state: self.shared.state.read().clone() }
     }
 
-    /// Returns the objects that have `value` in the index named `name`, if its values are `String`s. For others, and
-    /// for speed, use the [`Index`] handle.
+    /// Returns the objects with `value` in the index `name`, if its values are `String`s. The [`Index`] handle is faster and supports
+    /// other types.
     ///
     /// # Errors
     /// [`IndexError::Unknown`] if there is no such index, [`IndexError::WrongType`] if its values are not `String`s.
@@ -120,7 +120,7 @@ impl<K> Indexer<K> {
         Ok(self.index::<String>(name)?.get(value))
     }
 
-    /// Returns the keys of the objects that [`by_index`](Self::by_index) finds, in order.
+    /// Returns the keys of the objects that [`by_index`](Self::by_index) returns, in order.
     ///
     /// # Errors
     /// As [`by_index`](Self::by_index).
@@ -129,7 +129,7 @@ impl<K> Indexer<K> {
         Ok(self.by_index(name, value)?.sorted_keys())
     }
 
-    /// Returns the values that any object has in the index named `name`, if they are `String`s, in no particular order.
+    /// Returns the values of all objects in the index `name`, if they are `String`s, in no particular order.
     ///
     /// # Errors
     /// As [`by_index`](Self::by_index).
@@ -141,8 +141,8 @@ impl<K> Indexer<K> {
         Ok(self.index::<String>(name)?.values())
     }
 
-    /// Returns the objects that have a value in common with `object` in the index named `name`, whatever the type of its
-    /// values: [`Index::with_common_value`].
+    /// Returns the objects that have a value in common with `object` in the index `name`, whatever the type of its values:
+    /// [`Index::with_common_value`].
     ///
     /// # Errors
     /// [`IndexError::Unknown`] if there is no such index, [`IndexError::Unplaceable`] if its function fails for `object`.
@@ -180,7 +180,7 @@ impl<K> Indexer<K> {
         self.shared.state.read().index_names().into_iter().map(str::to_owned).collect()
     }
 
-    /// Returns whether an index of this name, with values of this type, is just being added.
+    /// Returns whether another thread is adding an index of this name and type.
     pub(crate) fn is_joining<V: IndexValue>(&self, name: &str) -> bool {
         let is_it = |index: &dyn AnyIndex<K>| {
             index.name() == name && index.new_state().as_any().is::<IndexState<V>>()
@@ -188,7 +188,7 @@ impl<K> Indexer<K> {
         self.shared.write.lock().joining.iter().any(|joining| is_it(joining.definition.as_ref()))
     }
 
-    /// Returns the objects that index functions can't place at present, and why.
+    /// Returns the objects for which an index function fails at present, with the errors.
     #[must_use]
     pub fn index_failures(&self) -> Vec<IndexFailure> {
         self.shared.write.lock().indices.iter().flat_map(|index| index.failures.values().cloned()).collect()
@@ -198,8 +198,8 @@ impl<K> Indexer<K> {
 impl<K: Send + Sync + 'static> Indexer<K> {
     /// Adds an index, at any time. `values` returns the values of an object: an `Option`, a `Vec`, an array.
     ///
-    /// It is built without holding up readers or the writer, and is complete when this returns. `values` may be called
-    /// from any thread and more than once for an object; if it panics, the object has no place in the index
+    /// The index is built without blocking readers or the writer, and is complete when this returns. `values` can be called from any
+    /// thread and more than once for an object. If it panics, the index does not contain the object
     /// ([`index_failures`](Self::index_failures)).
     ///
     /// # Errors
@@ -218,7 +218,7 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         install(&self.shared, Definition::of_object(name.to_owned(), function))
     }
 
-    /// Adds an index whose function can fail: [`add_index`](Self::add_index) for objects that may not be as expected.
+    /// Adds an index whose function can fail; otherwise the same as [`add_index`](Self::add_index).
     ///
     /// # Errors
     /// [`IndexError::Duplicate`] if the name is taken.
@@ -239,14 +239,14 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         install(&self.shared, Definition::of_object(name.to_owned(), function))
     }
 
-    /// Returns the handle of the index named `name`; where there is none, adds it as
-    /// [`try_add_index`](Self::try_add_index) does. Where another thread is just adding it, waits until it is complete.
+    /// Returns the handle of the index `name`, or adds it like [`try_add_index`](Self::try_add_index). If another thread is adding it,
+    /// waits until it is complete.
     ///
-    /// An index that is there keeps its function, whatever `values` is.
+    /// An existing index keeps its function.
     ///
     /// # Errors
-    /// [`IndexError::WrongType`] if there is one whose values are not `V`s, [`IndexError::Unknown`] if the other thread
-    /// could not complete it, or it has been removed at this moment.
+    /// [`IndexError::WrongType`] if an index with other values exists, [`IndexError::Unknown`] if the other thread fails to add it or the
+    /// index is removed at this moment.
     pub fn index_or_try_add<V, I, E>(
         &self,
         name: &str,
@@ -270,7 +270,7 @@ impl<K: Send + Sync + 'static> Indexer<K> {
         }
     }
 
-    /// Removes an index; its handles find nothing from now on. The index by namespace stays.
+    /// Removes an index. Its handles then return nothing. The index by namespace can't be removed.
     ///
     /// # Errors
     /// [`IndexError::Unknown`] if there is no such index.
@@ -304,7 +304,7 @@ impl<K> State<K> {
     }
 
     fn by_namespace(&self) -> Option<&IndexState<Arc<str>>> {
-        // It is the first, and can't be removed.
+        // The namespace index is the first, and can't be removed.
         self.indices.first()?.index.as_any().downcast_ref()
     }
 }

@@ -1,8 +1,8 @@
-//! The label index: which objects have which label with which value, so that a selector need not look at every object.
+//! The label index, with which a selector does not need to read every object.
 //!
-//! client-go has none; its listers look at the labels of every object (tools/cache/listers.go). Here an equality or `in`
-//! requirement is one look into an index like any other, whose values are pairs of label and value. An object has one
-//! value per label, so the objects found for several values of one label never overlap.
+//! client-go has none; its listers read the labels of every object (tools/cache/listers.go). Here, an equality or `in`
+//! requirement is a lookup in an index whose values are pairs of label and value. An object has one value per label, so the
+//! results for several values of one label never overlap.
 
 use informer_core::Cached;
 use kube_core::{Expression, Resource};
@@ -13,10 +13,10 @@ use crate::shared::State;
 use crate::slot_map::Entries;
 use crate::{IndexError, Indexer};
 
-/// The name of the index by label, in a store that has one ([`Indexer::add_label_index`]).
+/// The name of the label index ([`Indexer::add_label_index`]).
 pub const LABEL_INDEX: &str = "labels";
 
-/// A label with its value. The two are told apart by length, as no character is sure not to be in either.
+/// A label and its value in one text. The length of the label is stored because no separator is safe.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Label {
     text: Box<str>,
@@ -38,25 +38,25 @@ fn labels_of<K: Resource>(object: &K) -> Vec<Label> {
 }
 
 impl<K: Resource + Send + Sync + 'static> Indexer<K> {
-    /// Adds an index by label, which [`Lister`](crate::Lister)s of this store use from then on. Their answers stay the
-    /// same. Where there is one already, or somebody else is just adding it, nothing happens.
+    /// Adds a label index, which the [`Lister`](crate::Lister)s of this store then use, with the same results. Does nothing if the index
+    /// exists or another thread is adding it.
     ///
-    /// It serves equality and `in` requirements. Of those in a selector the one that fewest objects meet is looked up,
-    /// and narrowed down by the others and by the namespace; only what remains is compared with the rest of the
-    /// selector. A selector without any such requirement looks at all objects (of the namespace), as without an index.
+    /// It supports equality and `in` requirements. The lister looks up the requirement with the fewest objects, intersects it with the
+    /// others and the namespace, and compares only the remaining objects with the rest of the selector. A selector without such a
+    /// requirement reads all objects (of the namespace), as without an index.
     ///
-    /// It is not there by default, because it has its price: for pods with five labels, one of them with a value of its
-    /// own, 600 to 900 bytes per pod and 1 µs per update. Among 100,000 such pods it finds the 500 of one deployment in
-    /// 6 µs instead of 9 ms (`benches/labels.rs`).
+    /// It is not added by default because of its cost: for pods with five labels, one of them with a unique value, it uses 600 to 900
+    /// bytes per pod and 1 µs per update. Among 100,000 such pods it finds the 500 of one deployment in 6 µs instead of 9 ms
+    /// (`benches/labels.rs`).
     ///
-    /// It is built as [`add_index`](Self::add_index) builds one, at any time, and removed by
-    /// [`remove_index`](Self::remove_index) under the name [`LABEL_INDEX`].
+    /// It can be added at any time, like [`add_index`](Self::add_index), and removed with [`remove_index`](Self::remove_index) and the name
+    /// [`LABEL_INDEX`].
     ///
     /// # Errors
     /// [`IndexError::Duplicate`] if another index has its name.
     pub fn add_label_index(&self) -> Result<(), IndexError> {
         match self.add_index(LABEL_INDEX, labels_of) {
-            // In this order, so that one which is in place by now is not missed.
+            // Checked in this order, so that an index that is added meanwhile is found.
             Err(IndexError::Duplicate { .. })
                 if self.is_joining::<Label>(LABEL_INDEX) || self.index::<Label>(LABEL_INDEX).is_ok() =>
             {
@@ -67,19 +67,18 @@ impl<K: Resource + Send + Sync + 'static> Indexer<K> {
     }
 }
 
-/// What a selector finds by way of the index.
+/// The objects that a selector finds through the index.
 pub(crate) struct LabelCandidates<K> {
     entries: Entries<Cached<K>>,
-    /// For each requirement that the index answers, and for the namespace: the objects that meet it, in parts that do
-    /// not overlap.
+    /// For each requirement that the index supports, and for the namespace: the matching objects, in parts that do not overlap.
     sets: Vec<Vec<Posting>>,
-    /// The requirements that the index doesn't answer.
+    /// The requirements that the index does not support.
     pub(crate) rest: Vec<Expression>,
 }
 
 impl<K> LabelCandidates<K> {
-    /// Looks the requirements up in the store's label index. `Err` gives them back if there is none, or if it answers
-    /// none of them.
+    /// Looks up the requirements in the store's label index. Returns them as `Err` if there is no label index, or it supports none of
+    /// them.
     pub(crate) fn look_up(
         state: &State<K>,
         namespace: Option<&str>,
@@ -101,7 +100,7 @@ impl<K> LabelCandidates<K> {
         Ok(Self { entries: state.objects.entries().clone(), sets, rest })
     }
 
-    /// The objects that meet the requirements that were looked up.
+    /// Returns the objects that satisfy the supported requirements.
     pub(crate) fn objects(&mut self) -> impl Iterator<Item = &Cached<K>> {
         let slots = intersection(std::mem::take(&mut self.sets));
         slots.into_iter().filter_map(|slot| self.entries.get(slot as usize).as_ref())
@@ -121,7 +120,7 @@ fn postings_of(labels: &IndexState<Label>, requirement: &Expression) -> Option<V
     }
 }
 
-/// The slots that are in each of the sets.
+/// Returns the slots that are in all sets.
 fn intersection(mut sets: Vec<Vec<Posting>>) -> Vec<u32> {
     sets.sort_by_cached_key(|set| set.iter().map(Posting::len).sum::<usize>());
     let mut sets = sets.into_iter();
@@ -135,7 +134,7 @@ fn intersection(mut sets: Vec<Vec<Posting>>) -> Vec<u32> {
         for posting in &set {
             add_common(&slots, posting, &mut common);
         }
-        // Of several postings each is in order, but not the one after the other.
+        // Each posting is sorted, but their concatenation is not.
         common.sort_unstable();
         slots = common;
     }

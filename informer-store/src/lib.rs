@@ -1,31 +1,30 @@
-//! An indexed store of Kubernetes objects: always one consistent state, never in a reader's way.
+//! An indexed store of Kubernetes objects. Readers always see one consistent state and never wait for long.
 //!
 //! [`store`] returns its two halves. The [`StoreWriter`] changes it, one transaction at a time; any number of
 //! [`Indexer`]s read it, from any thread:
 //!
-//! | query | answers |
+//! | query | result |
 //! |---|---|
 //! | [`Indexer::get`] | one object |
-//! | [`Indexer::list`], [`Indexer::in_namespace`] | [`Objects`], without copying anything |
+//! | [`Indexer::list`], [`Indexer::in_namespace`] | [`Objects`], without copies |
 //! | [`Index::get`], [`Index::keys`] | the objects that have a value, or their keys in order |
 //! | [`Index::with_common_value`] | the objects that have a value in common with a given one |
 //! | [`Lister`] | by namespace and label selector; quickly with [`Indexer::add_label_index`] |
 //! | [`Indexer::snapshot`] | a [`Snapshot`] for several queries on one state |
 //!
-//! Two caches go with it. A [`MutationCache`] lays this process's own writes over a store, for code that can't wait until
-//! they come back over the watch; where it can, an informer's `wait_until` is simpler. An [`ExpirationCache`] is for what
-//! no watch tells of: its objects expire after some time.
+//! Two caches build on it. A [`MutationCache`] applies this process's own writes to a store, for code that can't wait until they
+//! arrive over the watch; if it can wait, an informer's `wait_until` is simpler. An [`ExpirationCache`] is for data without a
+//! watch: its objects expire.
 //!
 //! Objects and indices are persistent structures (`persistent_vec.rs`, `slot_map.rs`, `posting.rs`), so a snapshot costs a few
-//! reference counts and a write copies only what it touches, and only if a snapshot is held.
+//! reference counts, and a write copies only the changed parts, and only while a snapshot exists.
 //!
-//! Nothing here needs an object to be Kubernetes' but [`Lister`]: [`Cached::from_parts`](informer_core::Cached::from_parts)
-//! wraps any type under any key. Without a resource version, every put is a change.
+//! Only [`Lister`] requires Kubernetes objects: [`Cached::from_parts`](informer_core::Cached::from_parts) wraps any type under any
+//! key. Without a resource version, every put is a change.
 //!
-//! [`ReflectedStore`] makes a store the direct end of a reflector, for those who need no handlers.
+//! [`ReflectedStore`] makes a store the direct destination of a reflector, for programs without handlers.
 //!
-//! There is no mutation detector, and no need for one: what is read is a [`Cached`](informer_core::Cached), through
-//! which nothing can be written.
+//! There is no mutation detector, because readers get [`Cached`](informer_core::Cached) objects, which are immutable.
 
 mod clock;
 mod error;

@@ -32,8 +32,8 @@ use crate::shared::State;
 /// # Ok::<(), informer_store::SelectorError>(())
 /// ```
 ///
-/// A selector is compared with the labels of every object (of the namespace). Where that is too slow, give the store an
-/// index by label: [`Indexer::add_label_index`]. Each answer comes from one state of the store (I7).
+/// A selector is compared with the labels of every object (of the namespace), unless the store has a label index:
+/// [`Indexer::add_label_index`]. Each result is from one state of the store (I7).
 #[doc(alias = "GenericLister")]
 pub struct Lister<K> {
     indexer: Indexer<K>,
@@ -46,20 +46,20 @@ impl<K: Resource> Lister<K> {
         Self { indexer }
     }
 
-    /// Returns the objects whose labels match, in no particular order. An empty selector matches everything.
+    /// Returns the objects whose labels match, in no particular order. An empty selector matches all objects.
     #[must_use]
     #[doc(alias = "ListAll")]
     pub fn list(&self, selector: &Selector) -> Vec<Cached<K>> {
         select(&self.indexer, None, selector)
     }
 
-    /// Returns the cluster-scoped object of this name.
+    /// Returns the cluster-scoped object with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cached<K>> {
         self.indexer.get_by_key(name).filter(|object| object.namespace().is_none())
     }
 
-    /// Returns a lister for one namespace, or, if `namespace` is empty, for objects of all namespaces and none.
+    /// Returns a lister for one namespace. If `namespace` is empty, it lists all objects.
     #[must_use]
     pub fn namespace<'a>(&'a self, namespace: &'a str) -> NamespaceLister<'a, K> {
         NamespaceLister { indexer: &self.indexer, namespace }
@@ -82,14 +82,14 @@ impl<K: Resource> NamespaceLister<'_, K> {
         select(self.indexer, namespace, selector)
     }
 
-    /// Returns the object of this name in the namespace; if that is empty, the cluster-scoped one.
+    /// Returns the object with this name in the namespace; the cluster-scoped one if the namespace is empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cached<K>> {
         self.indexer.get(&ObjectKey::new(Some(self.namespace), name))
     }
 }
 
-/// The objects of one state of the store that are in the namespace, if one is given, and match (I7).
+/// Returns the matching objects of one state of the store, in the namespace if there is one (I7).
 fn select<K: Resource>(indexer: &Indexer<K>, namespace: Option<&str>, selector: &Selector) -> Vec<Cached<K>> {
     let snapshot = indexer.snapshot();
     let scope = |state: &State<K>| match namespace {
@@ -100,7 +100,7 @@ fn select<K: Resource>(indexer: &Indexer<K>, namespace: Option<&str>, selector: 
         return scope(&snapshot.state).to_vec();
     }
     let requirements = selector.clone().into_iter().collect();
-    // The snapshot is not kept while labels are compared, which takes a while: the writer would copy what it touches.
+    // The snapshot is dropped before labels are compared, because the writer must copy what a snapshot shares.
     match LabelCandidates::look_up(&snapshot.state, namespace, requirements) {
         Ok(mut narrowed) => {
             drop(snapshot);

@@ -1,4 +1,4 @@
-//! [`Objects`]: the answer to a query.
+//! [`Objects`]: the result of a query.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use crate::posting::Posting;
 use crate::shared::State;
 use crate::slot_map::Entries;
 
-/// The objects that a query found, in no particular order.
+/// The objects of a query's result, in no particular order.
 ///
-/// It holds the state of the store in which they were found; it copies nothing, and what happens to the store later
-/// doesn't change it. Iterating by reference gives `&Cached<K>`, by value `Cached<K>`.
+/// It shares the state of the store at the time of the query, without copying objects; later changes do not affect it. Iterating by
+/// reference returns `&Cached<K>`, by value `Cached<K>`.
 pub struct Objects<K> {
     entries: Entries<Cached<K>>,
     slots: Slots,
@@ -33,13 +33,13 @@ impl<K> Objects<K> {
         Self { entries: state.objects.entries().clone(), slots: Slots::Of(posting), len }
     }
 
-    /// Returns how many objects there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -104,7 +104,7 @@ impl<K> IntoIterator for Objects<K> {
 /// Iterates over the handles of [`Objects`].
 pub struct IntoIter<K> {
     objects: Objects<K>,
-    /// Of a posting: which of its chunks comes next, and where in it.
+    /// For a posting: the next chunk and the position in it.
     chunk: usize,
     position: usize,
 }

@@ -1,20 +1,20 @@
-//! [`PersistentVec`]: a vector whose copy is a reference count, and whose writes touch a few dozen slots at most.
+//! [`PersistentVec`]: a vector with cheap copies. A copy is a reference count, and a write copies a few dozen slots at most.
 //!
-//! It is what makes a snapshot of the store free: a reader takes a copy, and a later write only copies the path to the
-//! slot it changes (one leaf, one branch of 64, and the root). While nobody holds a copy, writes are in place.
+//! It makes snapshots of the store cheap: a reader takes a copy, and a later write only copies the path to the changed slot (one
+//! leaf, one branch of 64, and the root). Without copies, writes are in place.
 //!
-//! `LEAF` is how many slots a leaf has: few where copying a slot touches other memory, as with handles on objects; many
-//! where it doesn't, because larger leaves mean fewer pointers to chase on the way to a slot.
+//! `LEAF` is the number of slots of a leaf: small if copying a slot touches other memory, as for handles of objects; otherwise
+//! large, because larger leaves need fewer pointers on the way to a slot.
 
 use std::sync::Arc;
 
 const BRANCH: usize = 64;
 
-// Arrays, not slices: their pointers are thin, and there is no length to read on the way.
+// Arrays and not slices, because their pointers have no length.
 type Leaf<T, const LEAF: usize> = Arc<[T; LEAF]>;
 type Branch<T, const LEAF: usize> = Arc<[Leaf<T, LEAF>; BRANCH]>;
 
-/// A growing array of `T`, filled with `T::default()` where nothing was set yet.
+/// A growing array of `T`. Unset slots have `T::default()`.
 #[derive(Debug)]
 pub(crate) struct PersistentVec<T, const LEAF: usize> {
     root: Arc<[Branch<T, LEAF>]>,
@@ -31,14 +31,14 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         Self { root: Arc::new([]) }
     }
 
-    /// Returns a vector in which the first `len` slots are there already.
+    /// Returns a vector with `len` slots.
     pub(crate) fn with_len(len: usize) -> Self {
         let mut new = Self::new();
         new.grow(len);
         new
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub(crate) fn capacity(&self) -> usize {
         self.root.len() * LEAF * BRANCH
     }
@@ -48,7 +48,7 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         if branches <= self.root.len() {
             return;
         }
-        // One empty leaf stands for all: it is copied when something is written to it.
+        // One empty leaf is shared by all slots, and copied on the first write.
         let leaf: Leaf<T, LEAF> = Arc::new(std::array::from_fn(|_| T::default()));
         let branch: Branch<T, LEAF> = Arc::new(std::array::from_fn(|_| Arc::clone(&leaf)));
         let missing = branches - self.root.len();
@@ -60,7 +60,7 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         &self.root[index / (LEAF * BRANCH)][index / LEAF % BRANCH][index % LEAF]
     }
 
-    /// Returns the slot at `index` for writing; grows as far as needed.
+    /// Returns the slot at `index` for writing. The vector grows if needed.
     pub(crate) fn get_mut(&mut self, index: usize) -> &mut T {
         if index >= self.capacity() {
             self.grow(index + 1);
@@ -74,8 +74,8 @@ impl<T: Clone + Default, const LEAF: usize> PersistentVec<T, LEAF> {
         self.root.iter().flat_map(|branch| branch.iter()).flat_map(|leaf| leaf.iter())
     }
 
-    /// Calls `visit` with the index and both values of the slots that may differ between two vectors; parts that they
-    /// share are passed over. A value is `None` where only the other vector has that slot.
+    /// Calls `visit` with the index and both values of the slots that can differ between two vectors, without shared parts. A value is
+    /// `None` if only the other vector has that slot.
     pub(crate) fn for_each_difference<'a>(
         &'a self,
         other: &'a Self,

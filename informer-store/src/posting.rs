@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-/// How many slots a chunk holds at most: inserting moves half of that, and copying a chunk after a snapshot all of it.
+/// The maximum number of slots in a chunk. An insert moves half of them, and a copy after a snapshot all of them.
 const CHUNK: usize = 256;
 
-/// How many slots are left in a full chunk when it is split. Slots are mostly given out in rising order; so the lower part
-/// stays full and the upper takes what comes.
+/// The number of slots that stay in a full chunk when it is split. Slots are mostly assigned in rising order, so the lower part stays
+/// full and the upper part grows.
 const FILLED: usize = CHUNK * 7 / 8;
 
-/// A sorted set of slots, whose copy is a reference count.
+/// A sorted set of slots. A copy is a reference count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Posting {
-    /// Never empty chunks, each sorted, in order.
+    /// Non-empty sorted chunks, in order.
     chunks: Arc<Vec<Arc<Vec<u32>>>>,
     len: usize,
 }
 
 impl Posting {
-    /// The slots of `sorted`, each of which comes once, in order.
+    /// Returns the set of slots in `sorted`, which has no duplicates.
     pub(crate) fn from_sorted(sorted: impl IntoIterator<Item = u32>) -> Self {
         let (mut chunks, mut chunk, mut len) = (Vec::new(), Vec::new(), 0);
         for slot in sorted {
@@ -34,7 +34,7 @@ impl Posting {
         Self { chunks: Arc::new(chunks), len }
     }
 
-    /// The slots that are in any of `postings`.
+    /// Returns the union of `postings`.
     pub(crate) fn union(postings: &[Self]) -> Self {
         let mut slots: Vec<u32> = postings.iter().flat_map(Self::iter).collect();
         slots.sort_unstable();
@@ -54,12 +54,12 @@ impl Posting {
         self.chunks.iter().flat_map(|chunk| chunk.iter().copied())
     }
 
-    /// The `n`th chunk.
+    /// Returns the `n`th chunk.
     pub(crate) fn chunk(&self, n: usize) -> Option<&[u32]> {
         self.chunks.get(n).map(|chunk| chunk.as_slice())
     }
 
-    /// The chunk in which `slot` is, or would be.
+    /// Returns the chunk for `slot`.
     fn chunk_of(&self, slot: u32) -> usize {
         self.chunks.partition_point(|chunk| chunk[0] <= slot).saturating_sub(1)
     }

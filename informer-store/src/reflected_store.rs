@@ -1,7 +1,6 @@
-//! [`ReflectedStore`]: a store as the direct end of a reflector, with no queue between.
+//! [`ReflectedStore`]: a store as the direct destination of a reflector, without a queue.
 //!
-//! client-go: `NewReflector` over a `NewStore`; kube-rs: `reflector()`. For those who want a local copy to look things up
-//! in, and no handlers.
+//! client-go: `NewReflector` with a `NewStore`; kube-rs: `reflector()`. Use it for a local copy without handlers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,14 +10,13 @@ use informer_core::{Cached, Completion, Delta, ObjectKey, ReflectorStore, Replac
 use crate::shared::Shared;
 use crate::{Change, IndexFailure, Indexer, StoreWriter};
 
-/// Puts what a reflector learns into a store at once, each call in one transaction.
+/// Applies each call of a reflector to a store in one transaction.
 ///
-/// The first list can be looked up as it comes in. Once it is complete, the store equals the server's state at its
-/// watermark (I9), apart from objects that the reflector has quarantined, which
-/// stay as they were known last. Resyncs are of no concern to a store. What an index function can't place is logged, and
-/// listed in [`Indexer::index_failures`].
+/// The objects of the initial list are visible as they arrive. When it is complete, the store equals the server's state at its
+/// watermark (I9), except for quarantined objects, of which it keeps the last known state. A store ignores resyncs. Failures of
+/// index functions are logged, and in [`Indexer::index_failures`].
 ///
-/// Calls must not overlap: a store has one writer, and here that is the reflector.
+/// Calls must not overlap, because a store has one writer: the reflector.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -39,7 +37,7 @@ pub struct ReflectedStore<K> {
 }
 
 impl<K: Send + Sync + 'static> ReflectedStore<K> {
-    /// Hands a store over to a reflector.
+    /// Wraps the writer of a store.
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "there is one writer, and from now on it is here")]
     pub fn new(writer: StoreWriter<K>) -> Self {
@@ -52,18 +50,18 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
         Indexer::from_shared(Arc::clone(&self.shared))
     }
 
-    /// Returns what tells whether the first list is in the store.
+    /// Returns a [`Completion`] that is set when the initial list is in the store.
     #[must_use]
     pub fn synced(&self) -> Completion {
         self.synced.clone()
     }
 
-    /// A writer for one call; so none has to be locked while index functions run (I8).
+    /// Returns a writer for one call, so that no writer is locked while index functions run (I8).
     fn writer(&self) -> StoreWriter<K> {
         StoreWriter::over(Arc::clone(&self.shared))
     }
 
-    /// What a reported change means for the store.
+    /// Returns the change of the store for a delta.
     fn change(delta: Delta<K>) -> Option<Change<K>> {
         match delta {
             Delta::Added(object) | Delta::Updated(object) | Delta::Replaced(object) => {
@@ -76,7 +74,7 @@ impl<K: Send + Sync + 'static> ReflectedStore<K> {
     }
 }
 
-/// I10: nothing is left out in silence.
+/// I10: logs failures of index functions.
 fn report(failures: Vec<IndexFailure>) {
     for failure in failures {
         tracing::warn!("{failure}");

@@ -1,7 +1,7 @@
-//! What writer and readers share: the [`State`] that readers see, and the writer's own notes.
+//! The data that writer and readers share: the [`State`] for readers, and the writer's own data.
 //!
-//! Lock order: `write`, then `state`. Under `state` only finished changes are put in place, so readers wait for
-//! microseconds at most; under `write` no user code runs either (I8).
+//! Lock order: `write`, then `state`. Under `state`, only finished changes are applied, so readers wait for microseconds. Neither
+//! lock is held while user code runs (I8).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::slot_map::SlotMap;
 use crate::sync::{Condvar, Mutex, RwLock};
 use crate::{Change, IndexFailure};
 
-/// Names an index for as long as it exists, also if another takes its name later.
+/// The identity of an index. Another index with the same name has another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IndexId(u64);
 
@@ -28,12 +28,12 @@ impl IndexId {
 pub(crate) struct Shared<K> {
     pub(crate) state: RwLock<State<K>>,
     pub(crate) write: Mutex<WriterNotes<K>>,
-    /// Told, together with `write`, whenever an index under construction is one no longer.
+    /// Notified, with `write`, when the construction of an index ends.
     pub(crate) joined: Condvar,
 }
 
 impl<K> Shared<K> {
-    /// Waits while somebody else is just adding an index of this name.
+    /// Waits while another thread adds an index of this name.
     pub(crate) fn wait_while_joining(&self, name: &str) {
         let mut notes = self.write.lock();
         while notes.joining.iter().any(|joining| joining.definition.name() == name) {
@@ -42,16 +42,16 @@ impl<K> Shared<K> {
     }
 }
 
-/// One state of the store: objects, indices and watermarks. Copying it costs a few reference counts.
+/// One state of the store: objects, indexes and watermarks. A copy costs a few reference counts.
 pub(crate) struct State<K> {
     pub(crate) objects: SlotMap<Cached<K>>,
     pub(crate) indices: Vec<NamedIndex<K>>,
     pub(crate) watermark: ResourceVersion,
-    /// Those of the namespaces, if they come one by one; the above is the least of them then.
+    /// The watermarks of namespaces that are watched separately; `watermark` is then their minimum.
     pub(crate) watermarks: Arc<Watermarks>,
 }
 
-/// An index as readers find it.
+/// An index for readers.
 pub(crate) struct NamedIndex<K> {
     pub(crate) id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex<K>>,
@@ -70,20 +70,20 @@ impl<K> Clone for NamedIndex<K> {
     }
 }
 
-/// What only writing needs: how the indices are defined, and which values each object has in them.
+/// The data that only the writer needs: the definitions of the indexes, and the values of each object.
 pub(crate) struct WriterNotes<K> {
-    /// In the same order as [`State::indices`].
+    /// In the order of [`State::indices`].
     pub(crate) indices: Vec<IndexNotes<K>>,
-    /// Indices under construction, for which the writer keeps a log.
+    /// Indexes under construction. The writer keeps a log for each.
     pub(crate) joining: Vec<Joining<K>>,
-    /// Counts how often the above have changed.
+    /// Counts changes of the fields above.
     pub(crate) generation: u64,
 }
 
 pub(crate) struct IndexNotes<K> {
     pub(crate) definition: Arc<dyn AnyIndex<K>>,
     pub(crate) by_slot: ValuesBySlot,
-    /// The objects that the index function can't place at present.
+    /// The objects for which the index function fails.
     pub(crate) failures: HashMap<ObjectKey, IndexFailure>,
 }
 
@@ -109,7 +109,7 @@ impl<K> State<K> {
         self.objects.find(key.hash_value(), |object| object.key() == key)
     }
 
-    /// The version up to which everything is there that concerns the object with this key.
+    /// Returns the watermark for the object with this key.
     pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
         key.namespace().and_then(|namespace| self.watermarks.get(namespace)).unwrap_or(&self.watermark)
     }
@@ -131,17 +131,17 @@ impl<K> State<K> {
         self.indices.iter().map(NamedIndex::name).collect()
     }
 
-    /// Returns whether so many changes may make any table grow.
+    /// Returns whether this number of changes can make a table grow.
     pub(crate) fn would_grow(&self, changes: usize) -> bool {
         self.objects.would_grow(changes) || self.indices.iter().any(|named| named.index.would_grow(changes))
     }
 
-    /// Returns whether any table is far larger than what is in it.
+    /// Returns whether any table is much larger than its content.
     pub(crate) fn is_sparse(&self) -> bool {
         self.objects.is_sparse() || self.indices.iter().any(|named| named.index.is_sparse())
     }
 
-    /// Returns back the room that objects and values have left; slots change, in objects and indices together.
+    /// Frees unused room. It renumbers slots in objects and indexes.
     pub(crate) fn compact(&mut self, notes: &mut WriterNotes<K>) {
         let slots = self.objects.is_sparse().then(|| self.objects.compact());
         for (named, notes) in self.indices.iter_mut().zip(&mut notes.indices) {
@@ -165,8 +165,8 @@ impl<K> WriterNotes<K> {
         self.position(name).is_some() || self.joining.iter().any(|joining| joining.definition.name() == name)
     }
 
-    /// Brings the objects that can't be placed up to date with what the functions said of `changes`; returns the
-    /// failures that were not known before. Those of indices under construction stay in `failures`.
+    /// Updates the failed objects after the index functions have run for `changes`. Returns the new failures. Those of indexes under
+    /// construction stay in `failures`.
     pub(crate) fn note_failures(
         &mut self,
         changes: &[Change<K>],
@@ -189,7 +189,7 @@ impl<K> WriterNotes<K> {
         new
     }
 
-    /// Notes objects that could not be placed after all.
+    /// Adds objects whose values could not be added, because a `Hash` or `Eq` panicked.
     pub(crate) fn add_failures(&mut self, panicked: &[IndexFailure], new: &mut Vec<IndexFailure>) {
         for failure in panicked {
             if let Some(position) = self.position(&failure.index) {
@@ -199,7 +199,7 @@ impl<K> WriterNotes<K> {
         new.extend_from_slice(panicked);
     }
 
-    /// The indices for which the writer has to call functions: those in place, then those under construction.
+    /// Returns the indexes whose functions the writer calls: the complete ones, then those under construction.
     pub(crate) fn definitions(&self) -> Vec<Arc<dyn AnyIndex<K>>> {
         let joining = self.joining.iter().map(|joining| Arc::clone(&joining.definition));
         self.indices.iter().map(|notes| Arc::clone(&notes.definition)).chain(joining).collect()

@@ -1,29 +1,29 @@
-//! [`SlotMap`]: a hash map whose entries keep a small number, their slot, for as long as they live.
+//! [`SlotMap`]: a hash map that assigns each entry a small number, its slot, for as long as the entry exists.
 //!
-//! Slots are what indices hold: four bytes instead of a handle, and an index needs no touch when an object changes but
-//! its index value doesn't. Both parts are persistent, so copying a map is two reference counts.
+//! Indexes contain slots: four bytes instead of a handle, and an index does not change when only the object changes. Both parts are
+//! persistent, so a copy of a map is two reference counts.
 
 use crate::persistent_vec::PersistentVec;
 
-/// The entries by slot. Copying one means counting a reference, so leaves are small.
+/// The entries by slot. A copy of an entry changes a reference count, so leaves are small.
 pub(crate) type Entries<E> = PersistentVec<Option<E>, 32>;
 
-/// A map from hashes to entries in numbered slots. Which entry is meant among those of one hash is the caller's to say.
+/// A map from hashes to entries in numbered slots. The caller selects among entries with the same hash.
 #[derive(Debug)]
 pub(crate) struct SlotMap<E> {
     /// Open addressing with linear probing. An entry is `hash (32 bits) << 32 | slot + 1`; zero is free.
     table: PersistentVec<u64, 256>,
     mask: usize,
     entries: Entries<E>,
-    /// Slots below `next` that are free again, as a stack.
+    /// A stack of free slots below `next`.
     free: PersistentVec<u32, 256>,
     free_len: usize,
     next: u32,
     len: usize,
 }
 
-/// Finds one entry after the other. Where they are asked for in the order of their slots, which is that of the list that
-/// brought most of them, it looks at the next slot first and needs no hash table.
+/// Finds several entries. If they are requested in the order of their slots, which is that of the list, it checks the next slot first
+/// and needs no hash table.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last: Option<u32>,
@@ -49,10 +49,10 @@ impl Cursor {
     }
 }
 
-/// Where the entries of a [`SlotMap`] have gone, in the order in which they were.
+/// The new slots of the entries of a [`SlotMap`], in the old order.
 #[derive(Debug)]
 pub(crate) struct Renumbering {
-    /// By old slot; [`FREE`] where there was no entry.
+    /// By old slot; [`FREE`] for a free slot.
     new_slots: Vec<u32>,
     len: usize,
 }
@@ -60,21 +60,21 @@ pub(crate) struct Renumbering {
 const FREE: u32 = u32::MAX;
 
 impl Renumbering {
-    /// The slot that an entry has now.
+    /// Returns the new slot of an entry.
     pub(crate) fn new_slot(&self, old: u32) -> Option<u32> {
         self.new_slots.get(old as usize).copied().filter(|new| *new != FREE)
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 }
 
-/// Up to so many slots, room that was left is not worth giving back.
+/// The minimum number of slots of a sparse map. Smaller maps are not compacted.
 const SMALLEST_SPARSE: u32 = 2048;
 
-/// Small enough that most informers, which hold a handful of objects, cost next to nothing.
+/// The minimum size of the table. It is small because most informers have few objects.
 const SMALLEST_TABLE: usize = 256;
 
 impl<E> Clone for SlotMap<E> {
@@ -84,7 +84,7 @@ impl<E> Clone for SlotMap<E> {
 }
 
 fn tag_of(hash: u64) -> u32 {
-    // The upper half of foldhash's output is as good as the lower.
+    // Both halves of foldhash's output are equally good.
     (hash >> 32) as u32
 }
 
@@ -117,7 +117,7 @@ impl<E: Clone> SlotMap<E> {
         &self.entries
     }
 
-    /// Returns whether `additional` more entries make the table grow, which takes time in proportion to its size.
+    /// Returns whether `additional` entries make the table grow, which takes time proportional to its size.
     pub(crate) fn would_grow(&self, additional: usize) -> bool {
         (self.len + additional) * 5 > (self.mask + 1) * 4
     }
@@ -144,7 +144,7 @@ impl<E: Clone> SlotMap<E> {
         }
     }
 
-    /// Replaces what is in an occupied slot.
+    /// Replaces the entry in an occupied slot.
     pub(crate) fn set(&mut self, slot: u32, entry: E) -> Option<E> {
         self.entries.get_mut(slot as usize).replace(entry)
     }
@@ -153,7 +153,7 @@ impl<E: Clone> SlotMap<E> {
         self.entries.get_mut(slot as usize).as_mut()
     }
 
-    /// Adds an entry that is not in the map yet, and returns its slot.
+    /// Adds a new entry and returns its slot.
     pub(crate) fn insert(&mut self, hash: u64, entry: E) -> u32 {
         if self.would_grow(1) {
             self.grow();
@@ -194,20 +194,20 @@ impl<E: Clone> SlotMap<E> {
 
     pub(crate) fn for_each_mut(&mut self, mut visit: impl FnMut(&mut E)) {
         for slot in 0..self.next {
-            // Asked first, because asking for writing copies what snapshots share.
+            // Read first, because access for writing copies shared parts.
             if self.get(slot).is_some() {
                 self.get_mut(slot).map(&mut visit);
             }
         }
     }
 
-    /// Returns whether it has shrunk so far that [`compact`](Self::compact) gives back three quarters or more. It takes
-    /// as many removals to come to this as compacting costs steps.
+    /// Returns whether [`compact`](Self::compact) frees three quarters or more. The number of removals until then is proportional to the
+    /// cost of compacting.
     pub(crate) fn is_sparse(&self) -> bool {
         self.next > SMALLEST_SPARSE && self.len * 4 < self.next as usize
     }
 
-    /// Moves the entries together, in the order in which they are, and gives back the rest.
+    /// Moves the entries together, in their order, and frees the rest.
     pub(crate) fn compact(&mut self) -> Renumbering {
         let mut new_slots = vec![FREE; self.next as usize];
         let mut entries = Entries::with_len(self.len);
@@ -245,7 +245,7 @@ impl<E: Clone> SlotMap<E> {
         Some(entry)
     }
 
-    /// Moves the cells behind a removed one up, so that no search stops short of them.
+    /// Moves later cells into the gap of a removed one, so that searches find them.
     fn close_gap(&mut self, mut gap: usize) {
         let mut position = gap;
         loop {
@@ -255,7 +255,7 @@ impl<E: Clone> SlotMap<E> {
                 break;
             }
             let home = tag(cell) as usize & self.mask;
-            // The cell may move to the gap unless its home lies between the gap (not included) and itself.
+            // The cell can move to the gap unless its home lies between the gap (exclusive) and itself.
             if (position.wrapping_sub(home) & self.mask) >= (position.wrapping_sub(gap) & self.mask) {
                 *self.table.get_mut(gap) = cell;
                 gap = position;

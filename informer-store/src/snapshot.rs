@@ -1,4 +1,4 @@
-//! [`Snapshot`]: one state of a store, for as long as it is held.
+//! [`Snapshot`]: one state of a store.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use informer_core::{Cached, ObjectKey, ResourceVersion, Watermarks};
 use crate::objects::Objects;
 use crate::shared::State;
 
-/// One state of a store: whatever is asked of it, the answers fit together (I7).
+/// One state of a store, so that the results of several queries are consistent (I7).
 ///
-/// With an index: [`Index::get_in`](crate::Index::get_in).
+/// To use an index: [`Index::get_in`](crate::Index::get_in).
 pub struct Snapshot<K> {
     pub(crate) state: State<K>,
 }
@@ -33,7 +33,7 @@ impl<K> Snapshot<K> {
         Objects::all(&self.state)
     }
 
-    /// Returns how many objects there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.state.objects.len()
@@ -45,20 +45,20 @@ impl<K> Snapshot<K> {
         self.len() == 0
     }
 
-    /// Returns the server's resource version whose state this is, empty if there is none. Where namespaces come one by
-    /// one, the least of [theirs](Self::watermarks).
+    /// Returns the watermark of this state, empty if there is none. If each namespace is watched separately, it is the minimum of
+    /// [their watermarks](Self::watermarks).
     #[must_use]
     pub fn watermark(&self) -> &ResourceVersion {
         &self.state.watermark
     }
 
-    /// Returns the resource version of each namespace whose state this is, where they come one by one; none otherwise.
+    /// Returns the watermark of each namespace, if each namespace is watched separately; otherwise none.
     #[must_use]
     pub fn watermarks(&self) -> &Watermarks {
         &self.state.watermarks
     }
 
-    /// Returns the resource version up to which everything is here that concerns the object with this key.
+    /// Returns the watermark for the object with this key.
     pub(crate) fn watermark_for(&self, key: &ObjectKey) -> &ResourceVersion {
         self.state.watermark_for(key)
     }

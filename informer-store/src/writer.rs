@@ -18,9 +18,9 @@ use crate::{IndexFailure, Indexer};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Change<K> {
-    /// The object is there, new or instead of an earlier version of itself.
+    /// Adds or replaces an object.
     Put(Cached<K>),
-    /// There is no object of this key any more.
+    /// Removes the object with this key.
     Remove(ObjectKey),
 }
 
@@ -34,7 +34,7 @@ impl<K> Change<K> {
         }
     }
 
-    /// The version of the object that is put; empty where one is removed.
+    /// Returns the version of an object that is put; empty for a removal.
     pub(crate) fn resource_version(&self) -> ResourceVersion {
         match self {
             Self::Put(object) => object.resource_version().clone(),
@@ -46,7 +46,7 @@ impl<K> Change<K> {
 /// The write half of a store. There is one per store; readers hold an [`Indexer`].
 pub struct StoreWriter<K> {
     shared: Arc<Shared<K>>,
-    /// The indices as they were when this writer last looked, and when that was.
+    /// The indexes at `generation`.
     definitions: Vec<Arc<dyn AnyIndex<K>>>,
     generation: u64,
 }
@@ -145,29 +145,26 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         }
     }
 
-    /// Puts an object in its place, new or instead of an earlier version of itself. The watermark stays where it is: one
-    /// object's version doesn't say that nothing else has changed. Returns the same as [`transaction`](Self::transaction).
-    ///
-    /// Many objects at once are cheaper in one transaction.
+    /// Adds or replaces an object. The watermark stays the same, because other objects can have changed. Returns the same as
+    /// [`transaction`](Self::transaction), which is cheaper for many objects.
     #[doc(alias = "Add")]
     #[doc(alias = "Update")]
     pub fn put(&mut self, object: Cached<K>) -> Vec<IndexFailure> {
         self.transaction(vec![Change::Put(object)], None)
     }
 
-    /// Removes the object with this key, and returns it if there was one. The watermark stays where it is.
+    /// Removes and returns the object with this key. The watermark stays the same.
     #[doc(alias = "Delete")]
     pub fn remove(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
-        // Nobody else can put or remove it in between.
+        // This is the only writer.
         let removed = self.indexer().get(key)?;
         self.transaction(vec![Change::Remove(key.clone())], None);
         Some(removed)
     }
 
-    /// Makes `objects` the whole content of the store, in one step.
+    /// Replaces the whole content of the store by `objects`, in one step.
     ///
-    /// Objects whose version is the same as in the store stay as they are in memory. Returns the same as
-    /// [`transaction`](Self::transaction).
+    /// Unchanged objects keep their place in memory. Returns the same as [`transaction`](Self::transaction).
     #[doc(alias = "Replace")]
     pub fn replace(
         &mut self,
@@ -177,7 +174,7 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         self.replace_but(objects, resource_version, |_| false)
     }
 
-    /// As [`replace`](Self::replace), but objects that are not listed stay if `is_kept` says so.
+    /// As [`replace`](Self::replace), but keeps other objects for which `is_kept` returns `true`.
     pub(crate) fn replace_but(
         &mut self,
         objects: Vec<Cached<K>>,
@@ -191,7 +188,7 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
         for object in objects {
             let key = object.key();
             let old = cursor.find(&before.objects, key.hash_value(), |old| old.key() == key);
-            // Where a key is listed twice, the last one counts, as ever.
+            // If a key is listed twice, the last object counts.
             let is_first =
                 old.is_none_or(|(slot, _)| !std::mem::replace(&mut is_listed[slot as usize], true));
             if !is_first || old.is_none_or(|(_, old)| !old.same_version(&object)) {
@@ -202,7 +199,7 @@ impl<K: Send + Sync + 'static> StoreWriter<K> {
             let gone = old.iter().filter(|old| !is_listed && !is_kept(old.key()));
             changes.extend(gone.map(|old| Change::Remove(old.key().clone())));
         }
-        // Else the transaction would copy what nobody looks at any more.
+        // Otherwise the transaction would copy shared parts.
         drop(before);
         self.transaction(changes, Some(resource_version))
     }

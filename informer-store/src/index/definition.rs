@@ -1,7 +1,7 @@
-//! [`Definition`]: an index's name and function, and how changes of objects become changes of the index.
+//! [`Definition`]: the name and function of an index. It turns changes of objects into changes of the index.
 //!
-//! Work is in two steps, because a function is the user's code and must not run under a lock (I8): `compute` calls it
-//! with no lock held, `apply` puts what it said in place.
+//! There are two steps, because the function is user code and must not run under a lock (I8): `compute` calls it without a lock,
+//! `apply` adds its values to the index.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -14,52 +14,52 @@ use smallvec::SmallVec;
 use super::{AnyIndexState, IndexState, IndexValue, ValueEntry};
 use crate::{Change, IndexFailure};
 
-/// The values of one object; nearly always none or one.
+/// The values of one object; usually none or one.
 pub(crate) type Values<V> = SmallVec<[V; 1]>;
 
-/// The numbers of the values that each slot has in an index.
+/// The value numbers of each slot in an index.
 pub(crate) type ValuesBySlot = Vec<SmallVec<[u32; 2]>>;
 
 type ObjectFunction<K, V> = Box<dyn Fn(&K) -> Result<Values<V>, String> + Send + Sync>;
 
-/// How the values of an object are found.
+/// The function that returns the values of an object.
 pub(crate) enum Function<K, V> {
-    /// By the user's function, from the object.
+    /// The user's function of the object.
     OfObject(ObjectFunction<K, V>),
-    /// By ours, from its key alone; so they never change while the object lives.
+    /// A function of the key, whose values never change while the object exists.
     OfKey(fn(&ObjectKey) -> Values<V>),
 }
 
-/// An index as it was defined.
+/// The definition of an index.
 pub(crate) struct Definition<K, V> {
     name: String,
     function: Function<K, V>,
 }
 
-/// What became of a change in the table of objects.
+/// The effect of a change on the table of objects.
 #[derive(Debug, Clone)]
 pub(crate) struct Applied<'a> {
     pub(crate) slot: u32,
-    /// The key of the object that is in the slot now.
+    /// The key of the object in the slot after the change.
     pub(crate) key: Option<&'a ObjectKey>,
-    /// Whether it took a slot that it did not have before.
+    /// Whether the object is new in the slot.
     pub(crate) is_new: bool,
 }
 
-/// What an index function said of a row of changes: the values for each, where there are any to be set.
+/// The values of an index function for several changes.
 pub(crate) type Computed = Box<dyn Any + Send>;
 
-/// What [`Computed`] holds for a function of the user's. Values that were not needed stay in it, and those that are out of
-/// use are added, so that none is dropped where a lock is held (I8).
+/// The content of [`Computed`] for a user's function. Unneeded and replaced values stay in it, so that they are dropped without a
+/// lock (I8).
 struct ComputedValues<V> {
     rows: Vec<Values<V>>,
     out_of_use: Vec<Arc<ValueEntry<V>>>,
 }
 
-/// Which of a row of changes index functions could not place, and why.
+/// The positions of changes for which an index function failed, with the errors.
 pub(crate) type Failures = Vec<(usize, IndexFailure)>;
 
-/// The failures that still hold after all of `changes`: not those of an object that a later change replaces or removes.
+/// Returns the failures that remain after all `changes`: not those of objects that a later change replaces or removes.
 pub(crate) fn lasting<K>(failures: Failures, changes: &[Change<K>]) -> Vec<IndexFailure> {
     if failures.is_empty() {
         return Vec::new();
@@ -76,14 +76,14 @@ pub(crate) trait AnyIndex<K>: Send + Sync {
 
     fn new_state(&self) -> Box<dyn AnyIndexState>;
 
-    /// The [`Values`] of one object, or why there are none. No lock may be held.
+    /// Returns the [`Values`] of one object, or the error. Call it without a lock.
     fn values_of(&self, object: &Cached<K>) -> Result<Computed, String>;
 
-    /// Calls the index function for each change, and adds to `failures` where it fails. No lock may be held.
+    /// Calls the index function for each change, and adds its errors to `failures`. Call it without a lock.
     fn compute(&self, changes: &[Change<K>], failures: &mut Failures) -> Computed;
 
-    /// Puts computed values in place; the changes are the same as were given to `compute`. What is left in `computed` may
-    /// only be dropped when no lock is held. Returns the positions of the changes whose values could not be placed.
+    /// Adds computed values to the index; the changes are those of `compute`. Drop the rest of `computed` only without a lock. Returns
+    /// the positions of changes whose values could not be added.
     fn apply(
         &self,
         state: &mut dyn AnyIndexState,
@@ -105,7 +105,7 @@ impl<K, V: IndexValue> Definition<K, V> {
         Self { name: name.to_owned(), function: Function::OfKey(function) }
     }
 
-    /// The values of one object, or what went wrong.
+    /// Returns the values of one object, or the error.
     fn call(&self, object: &Cached<K>) -> Result<Values<V>, String> {
         match &self.function {
             Function::OfKey(function) => Ok(function(object.key())),
@@ -136,7 +136,7 @@ impl<K, V: IndexValue> AnyIndex<K> for Definition<K, V> {
         for (position, change) in changes.iter().enumerate() {
             rows.push(match change {
                 Change::Put(object) => self.call(object).unwrap_or_else(|error| {
-                    // I10: quarantined, with what is known of it.
+                    // I10: the object is reported.
                     let failure = IndexFailure {
                         index: self.name.clone(),
                         key: object.key().clone(),
@@ -183,10 +183,10 @@ impl<K, V: IndexValue> AnyIndex<K> for Definition<K, V> {
     }
 }
 
-/// A `Hash` or `Eq` of the user's has panicked.
+/// A user's `Hash` or `Eq` has panicked.
 struct ValuePanicked;
 
-/// The failure that is noted where [`AnyIndex::apply`] could not place an object's values.
+/// Returns the failure of an object whose values [`AnyIndex::apply`] could not add.
 pub(crate) fn value_panicked(
     index: &str,
     key: &ObjectKey,
@@ -196,8 +196,7 @@ pub(crate) fn value_panicked(
     IndexFailure { index: index.to_owned(), key: key.clone(), resource_version, error }
 }
 
-/// Makes `values` the values of a slot, touching only the postings for which that is a change. If a `Hash` or `Eq` panics, the
-/// slot has no values.
+/// Sets the values of a slot, and changes only the postings that differ. If a `Hash` or `Eq` panics, the slot has no values.
 fn set_values<V: IndexValue>(
     state: &mut IndexState<V>,
     by_slot: &mut ValuesBySlot,

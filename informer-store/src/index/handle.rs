@@ -1,4 +1,4 @@
-//! [`Index`]: the typed handle on an index.
+//! [`Index`]: the typed handle to an index.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -13,9 +13,9 @@ use crate::objects::Objects;
 use crate::shared::{IndexId, Shared, State};
 use crate::{IndexError, Indexer, Snapshot};
 
-/// Finds the objects of a store that have a value of type `V`. Cloning gives another handle on the same index.
+/// Finds the objects of a store by values of type `V`. A clone is another handle to the same index.
 ///
-/// Every answer comes from one state of the store (I7). After the index has been removed, answers are empty.
+/// Every result is from one state of the store (I7). After the index has been removed, results are empty.
 pub struct Index<K, V> {
     shared: Arc<Shared<K>>,
     id: IndexId,
@@ -55,8 +55,8 @@ impl<K, V: IndexValue> Index<K, V> {
         self.get_from(&snapshot.state, value)
     }
 
-    /// Returns the objects that have a value in common with `object`, each once; with `object` itself if it is in the
-    /// store. It need not be: the index function is called for it, with no lock held.
+    /// Returns the objects that have a value in common with `object`, each once, including `object` itself if it is in the store. If it is
+    /// not, the index function is called for it, without a lock.
     ///
     /// # Errors
     /// [`IndexError::Unplaceable`] if the function fails for `object`.
@@ -91,8 +91,8 @@ impl<K, V: IndexValue> Index<K, V> {
         self.state_in(state).is_some()
     }
 
-    /// Returns whether an object, which need not be in the store, has `value`. Calls the index function, so no lock may be
-    /// held; where that fails, the object has no value.
+    /// Returns whether an object has `value`, also for an object that is not in the store. Calls the index function, so call it without
+    /// a lock. If the function fails, the object has no value.
     pub(crate) fn holds<Q: Hash + Eq + ?Sized>(&self, object: &Cached<K>, value: &Q) -> bool
     where
         V: Borrow<Q>,
@@ -106,7 +106,7 @@ impl<K, V: IndexValue> Index<K, V> {
         self.shared.state.read().definition(self.id)
     }
 
-    /// Returns how many objects have `value`.
+    /// Returns the number of objects with `value`.
     #[must_use]
     pub fn count<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> usize
     where
@@ -116,24 +116,24 @@ impl<K, V: IndexValue> Index<K, V> {
         self.state_in(&state).map_or(0, |index| index.posting(value).len())
     }
 
-    /// Returns the values that any object has, in no particular order.
+    /// Returns the values of all objects, in no particular order.
     #[must_use]
     #[doc(alias = "ListIndexFuncValues")]
     pub fn values(&self) -> Vec<V> {
-        // From a snapshot, so that no writer waits while the values are copied.
+        // Uses a snapshot, so that no writer waits while the values are copied.
         let snapshot = Indexer::from_shared(Arc::clone(&self.shared)).snapshot();
         self.state_in(&snapshot.state).map(|index| index.values().cloned().collect()).unwrap_or_default()
     }
 }
 
-/// What has a value in common with `object`; nothing if the index doesn't exist any more.
+/// Returns the objects with a common value; none if the index has been removed.
 pub(crate) fn with_common_value<K>(
     shared: &Shared<K>,
     id: IndexId,
     object: &Cached<K>,
 ) -> Result<Objects<K>, IndexError> {
     let definition = shared.state.read().definition(id);
-    // I8: the function runs with no lock held.
+    // I8: the function runs without a lock.
     let values = definition.map(|definition| {
         let unplaceable = |error| IndexError::Unplaceable {
             name: definition.name().to_owned(),
@@ -143,7 +143,7 @@ pub(crate) fn with_common_value<K>(
         definition.values_of(object).map_err(unplaceable)
     });
     let values = values.transpose()?;
-    // A copy of the state, so that no writer waits while postings are put together.
+    // Uses a copy of the state, so that no writer waits while postings are merged.
     let state = shared.state.read().clone();
     let posting = state.index(id).zip(values).map(|(index, values)| index.union_of(values.as_ref()));
     Ok(Objects::of_posting(&state, posting.unwrap_or_default()))

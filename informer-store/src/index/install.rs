@@ -1,11 +1,10 @@
-//! Adding an index to a store that is in use: built beside the readers and the writer, then put in place.
+//! Adds an index to a store that is in use, without blocking readers and the writer.
 //!
-//! The function is the user's code, so no lock is held while it runs. It first runs over a snapshot, and over what has
-//! changed since, a few times at most: a writer that never rests would outrun it for ever. Then the index *joins*: from
-//! now on the writer, too, calls the function for what it changes, before it locks anything, and notes the outcome in a
-//! log, while the last difference is indexed here. What is left to do under the writer's lock is to put the log in place,
-//! which calls no function. So the writer is held up for about as long as it took to make those changes, and readers not
-//! at all; and each object is looked at a bounded number of times.
+//! The function is user code, so it runs without a lock. It first runs over a snapshot and over the changes since then, a few times
+//! at most, because a busy writer could always be ahead. Then the index joins: the writer also calls the function for its changes and
+//! adds the results to a log, while the last difference is indexed here. Finally, under the write lock, the log is applied without a
+//! call of the function. So the writer is blocked only for as long as those changes took, readers are never blocked, and each object
+//! is indexed a bounded number of times.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,13 +20,13 @@ use crate::shared::{IndexId, IndexNotes, NamedIndex, Shared};
 use crate::slot_map::Entries;
 use crate::{Change, IndexError, IndexFailure};
 
-/// How often it is tried to come near the writer before joining.
+/// The number of rounds before joining.
 const ROUNDS: usize = 3;
 
-/// So few objects are left to index that joining is worth it.
+/// The number of remaining objects at which the index joins.
 const NEAR: usize = 1_000;
 
-/// Builds an index over what is in the store, and adds it.
+/// Builds an index of the objects in the store, and adds it.
 pub(crate) fn install<K, V>(
     shared: &Arc<Shared<K>>,
     definition: Definition<K, V>,
@@ -53,26 +52,26 @@ where
     Ok(Index::new(Arc::clone(shared), id, definition.name()))
 }
 
-/// An index whose function the writer already calls, and what came of it.
+/// An index under construction whose function the writer calls, with its log.
 pub(crate) struct Joining<K> {
     id: IndexId,
     pub(crate) definition: Arc<dyn AnyIndex<K>>,
     pub(crate) log: Vec<Logged>,
 }
 
-/// What a transaction means for an index that is under construction.
+/// The effect of a transaction on an index under construction.
 pub(crate) struct Logged {
     pub(crate) computed: Computed,
     pub(crate) changes: Vec<LoggedChange>,
     pub(crate) failures: Vec<IndexFailure>,
 }
 
-/// An [`Applied`] with a key of its own.
+/// An owned [`Applied`].
 pub(crate) struct LoggedChange {
     pub(crate) key: ObjectKey,
     pub(crate) resource_version: ResourceVersion,
     pub(crate) is_put: bool,
-    /// `None` if the change changed nothing.
+    /// `None` if the change had no effect.
     pub(crate) slot: Option<(u32, bool)>,
 }
 
@@ -83,14 +82,14 @@ impl LoggedChange {
     }
 }
 
-/// The time in which an index is among the [`Joining`].
+/// A guard that keeps an index among the [`Joining`] ones.
 struct Join<'a, K> {
     shared: &'a Shared<K>,
     id: IndexId,
 }
 
 impl<'a, K> Join<'a, K> {
-    /// Lets the writer take part from now on; also returns what it does not: the objects at this moment.
+    /// Adds the index to the joining ones. Returns the current objects, which the writer does not log.
     fn begin(
         shared: &'a Shared<K>,
         definition: &Arc<dyn AnyIndex<K>>,
@@ -105,7 +104,7 @@ impl<'a, K> Join<'a, K> {
         Ok((Self { shared, id }, shared.state.read().objects.entries().clone()))
     }
 
-    /// Puts what the writer has noted in place, and then the index, in one step under the writer's lock.
+    /// Applies the log and adds the index, in one step under the write lock.
     fn finish(self, mut build: Build<K>) -> IndexId {
         let mut notes = self.shared.write.lock();
         notes.generation += 1;
@@ -119,14 +118,14 @@ impl<'a, K> Join<'a, K> {
         self.shared.state.write().indices.push(NamedIndex { id: self.id, definition, index });
         drop(notes);
         self.shared.joined.notify_all();
-        // I8: values and objects may be the user's, with a drop of their own.
+        // I8: values and objects can have user destructors.
         drop((joined, covered));
         self.id
     }
 }
 
 impl<K> Drop for Join<'_, K> {
-    /// Ends the writer's part if the build did not come to its end, because a value's `Hash` or `Eq` panicked.
+    /// Removes the index from the joining ones if the build failed, because a value's `Hash` or `Eq` panicked.
     fn drop(&mut self) {
         let mut notes = self.shared.write.lock();
         if let Some(position) = notes.joining.iter().position(|joining| joining.id == self.id) {
@@ -139,7 +138,7 @@ impl<K> Drop for Join<'_, K> {
     }
 }
 
-/// An index under construction, and the objects it covers so far.
+/// An index under construction, with the objects that it contains.
 struct Build<K> {
     definition: Arc<dyn AnyIndex<K>>,
     index: Box<dyn AnyIndexState>,
@@ -159,7 +158,7 @@ impl<K> Build<K> {
         }
     }
 
-    /// Brings the index from the objects it covers to `entries`; returns how many slots that changed.
+    /// Updates the index to `entries`. Returns the number of changed slots.
     fn catch_up(&mut self, entries: Entries<Cached<K>>) -> usize {
         let (mut slots, mut changes) = (Vec::new(), Vec::new());
         let outdated = &mut self.failures;
@@ -171,7 +170,7 @@ impl<K> Build<K> {
                 (None, Some(before)) => Change::Remove(before.key().clone()),
                 (None, None) => return,
             };
-            // Of whatever object was in the slot before; it may have gone to another.
+            // The object that was in the slot before can be in another slot now.
             before.map(|before| outdated.remove(before.key()));
             slots.push(slot as u32);
             changes.push(change);
@@ -193,7 +192,7 @@ impl<K> Build<K> {
         changes.len()
     }
 
-    /// Follows a transaction that the writer has noted.
+    /// Applies a logged transaction.
     fn replay(&mut self, logged: &mut Logged) {
         for change in &logged.changes {
             self.failures.remove(&change.key);

@@ -1,9 +1,8 @@
-//! Indices: which objects have which value. [`Definition`] says how values are found, [`IndexState`] is what readers
-//! look at, and [`Index`] the handle that users hold.
+//! Indexes: [`Definition`] has the function of an index, [`IndexState`] its content for readers, and [`Index`] is the user's handle.
 //!
-//! client-go: `IndexFunc`, `Indexers` and the index part of `tools/cache/thread_safe_store.go`. Three kinds of text meet
-//! there: the key of an object, the name of an index and a value in it. Here a value has a type of its own, and an
-//! index function that fails costs its object the place in that index, not the process.
+//! client-go: `IndexFunc`, `Indexers` and the index part of `tools/cache/thread_safe_store.go`. There, keys, index names and values are
+//! all texts, and a failing index function panics. Here, a value has its own type, and a failing index function only excludes its
+//! object from that index.
 
 mod definition;
 mod handle;
@@ -30,16 +29,15 @@ pub(crate) use install::{Joining, Logged, LoggedChange, install};
 
 static HASH_SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
-/// What a type must be to serve as the value of an index: something that can be compared, hashed and copied.
+/// A type that can be the value of an index.
 ///
-/// It is implemented for every type that qualifies. `Hash` and `Eq` run while the store is locked: they must be quick,
-/// and must not ask the store anything. An object for whose value one of them panics has no place in the index, as if the
-/// index function had failed. `Clone` and `Drop` run with no lock held.
+/// It is implemented for all suitable types. `Hash` and `Eq` run under a lock of the store: they must be quick and must not use the
+/// store. If one of them panics, the index does not contain the object. `Clone` and `Drop` run without a lock.
 pub trait IndexValue: Hash + Eq + Clone + Send + Sync + 'static {}
 
 impl<V: Hash + Eq + Clone + Send + Sync + 'static> IndexValue for V {}
 
-/// An index as readers see it: for each value the objects that have it.
+/// The content of an index: the objects of each value.
 #[derive(Debug)]
 pub(crate) struct IndexState<V> {
     values: SlotMap<Arc<ValueEntry<V>>>,
@@ -47,9 +45,9 @@ pub(crate) struct IndexState<V> {
 
 #[derive(Debug)]
 pub(crate) struct ValueEntry<V> {
-    /// Shared by all copies of the entry, so that neither `V::clone` nor its drop runs where entries are copied (I8).
+    /// Shared by all copies of the entry, so that copying entries calls neither `V::clone` nor its destructor (I8).
     value: Arc<V>,
-    /// Kept, so that no `Hash` of the user's runs where a value is removed.
+    /// Stored, so that removing a value does not call the user's `Hash`.
     hash: u64,
     posting: Posting,
 }
@@ -72,7 +70,7 @@ impl<V: IndexValue> IndexState<V> {
         self.values.find(HASH_SEED.hash_one(value), |entry| (*entry.value).borrow() == value)
     }
 
-    /// The objects that have this value.
+    /// Returns the objects with this value.
     pub(crate) fn posting<Q: Hash + Eq + ?Sized>(&self, value: &Q) -> Posting
     where
         V: Borrow<Q>,
@@ -84,8 +82,8 @@ impl<V: IndexValue> IndexState<V> {
         self.values.entries().iter().flatten().map(|entry| &*entry.value)
     }
 
-    /// Adds the numbers of `values` to `ids`, given to those that have none yet; these are taken out, the others stay where
-    /// they are. If a `Hash` or `Eq` panics, `ids` has what came before.
+    /// Adds the numbers of `values` to `ids`, and assigns numbers to new values. New values are moved out of `values`; the others stay. If a
+    /// `Hash` or `Eq` panics, `ids` has the numbers before.
     fn add_ids_of(&mut self, values: &mut Values<V>, ids: &mut SmallVec<[u32; 2]>) {
         let mut position = 0;
         while let Some(value) = values.get(position) {
@@ -101,7 +99,7 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Takes a value out of the index if no object has it; then returns it.
+    /// Removes and returns a value that no object has.
     fn remove_unused(&mut self, id: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = self.values.get(id).filter(|entry| entry.posting.is_empty())?;
         let hash = entry.hash;
@@ -114,7 +112,7 @@ impl<V: IndexValue> IndexState<V> {
         }
     }
 
-    /// Takes an object out of a value's posting, and the value out of the index if it was the last; then returns it.
+    /// Removes an object from a value's posting. Removes and returns the value if that was its last object.
     fn remove(&mut self, id: u32, slot: u32) -> Option<Arc<ValueEntry<V>>> {
         let entry = Arc::make_mut(self.values.get_mut(id)?);
         entry.posting.remove(slot);
@@ -129,16 +127,16 @@ pub(crate) trait AnyIndexState: Send + Sync {
     fn boxed_clone(&self) -> Box<dyn AnyIndexState>;
     fn would_grow(&self, additional: usize) -> bool;
 
-    /// The objects that have any of `values`, which are the [`Values`] of this index's type.
+    /// Returns the objects that have any of `values`, which are [`Values`] of this index.
     fn union_of(&self, values: &dyn Any) -> Posting;
 
-    /// Follows the objects to their new slots.
+    /// Applies new slots of the objects.
     fn renumber(&mut self, by_slot: &mut ValuesBySlot, slots: &Renumbering);
 
-    /// Returns whether far fewer values are left than there is room for.
+    /// Returns whether the index has much more room than values.
     fn is_sparse(&self) -> bool;
 
-    /// Returns back the room that values have left.
+    /// Frees unused room.
     fn compact(&mut self, by_slot: &mut ValuesBySlot);
 }
 

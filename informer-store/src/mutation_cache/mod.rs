@@ -1,11 +1,10 @@
-//! [`MutationCache`]: this process's own latest writes, laid over a store.
+//! [`MutationCache`]: a store with this process's latest writes applied.
 //!
-//! A write comes back over the watch a little later; who reads the store before that finds the state before the write,
-//! and may do its work twice. client-go: `tools/cache/mutation_cache.go`. Unlike there, an object is found under the
-//! index values that it has after the write; the store's watermark tells that an added object is gone, even if its deletion
-//! was never seen; versions that can't be compared are no reason to panic; and deletions don't push writes out.
+//! A write arrives over the watch a little later. Code that reads the store before can repeat its work. client-go:
+//! `tools/cache/mutation_cache.go`. Unlike there, objects are found under the index values of the write, the watermark shows that an
+//! added object has been deleted, versions without an order cause no panic, and deletions don't displace writes.
 //!
-//! Locks: the memory's lock is the only one here, and nothing else is called while it is held, the store included.
+//! Locks: only the log's lock. No other function, including the store's, is called under it.
 
 mod recent;
 mod write_log;
@@ -23,21 +22,19 @@ use crate::clock::Clock;
 use crate::{Index, IndexValue, Indexer, Snapshot};
 use write_log::WriteLog;
 
-/// How much a [`MutationCache`] remembers, and what it shows.
+/// The settings of a [`MutationCache`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MutationCacheOptions {
-    /// How many writes are remembered; beyond that, the oldest is forgotten. Ten times as many deletions are
-    /// remembered. Default: 100.
+    /// The maximum number of writes; beyond it, the oldest is dropped. Ten times as many deletions are kept. Default: 100.
     #[doc(alias = "MaxCacheSize")]
     pub capacity: usize,
-    /// How long a write is remembered if the store doesn't catch up before. Default: five minutes.
+    /// The time for which a write is kept if the store does not reach it. Default: five minutes.
     pub ttl: Duration,
-    /// Whether objects are shown that the store does not have (yet). Default: no.
+    /// Whether to return written objects that the store does not have. Default: `false`.
     ///
-    /// Such an object may have been deleted meanwhile. That is noticed as soon as the store's watermark has passed the
-    /// write, as it does in an informer, or by its deletion, if the cache is a handler of the informer; else only the
-    /// [`ttl`](Self::ttl) ends it.
+    /// Such an object can have been deleted meanwhile. This is detected when the store's watermark passes the write, as in an informer, or
+    /// from its deletion, if the cache is a handler of the informer; otherwise only after [`ttl`](Self::ttl).
     pub include_adds: bool,
 }
 
@@ -54,21 +51,21 @@ impl MutationCacheOptions {
         Self::default()
     }
 
-    /// Sets how many writes are remembered.
+    /// Sets the maximum number of writes.
     #[must_use]
     pub fn capacity(mut self, capacity: usize) -> Self {
         self.capacity = capacity;
         self
     }
 
-    /// Sets how long a write is remembered.
+    /// Sets the time for which a write is kept.
     #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
         self
     }
 
-    /// Sets whether objects are shown that the store does not have.
+    /// Sets whether to return written objects that the store does not have.
     #[must_use]
     pub fn include_adds(mut self, include_adds: bool) -> Self {
         self.include_adds = include_adds;
@@ -76,15 +73,15 @@ impl MutationCacheOptions {
     }
 }
 
-/// Reads a store as it will be once this process's own latest writes have come back over the watch.
+/// Reads a store with this process's latest writes applied, before they arrive over the watch.
 ///
-/// [`record`](Self::record) what the server returned for a write; from then on it is read instead of what the store has,
-/// until the store has something as new. A write is shown only while its version is *known* to be later than the
-/// store's: where versions can't be compared ([`ResourceVersion::compare`](informer_core::ResourceVersion::compare)),
-/// the store's object is the answer. Cloning gives another handle on the same cache.
+/// [`record`](Self::record) the object that the server returned for a write. Reads then return it instead of the stored object, until
+/// the store has the same or a later version. If versions can't be compared
+/// ([`ResourceVersion::compare`](informer_core::ResourceVersion::compare)), reads return the stored object. A clone is another handle to
+/// the same cache.
 ///
-/// Best register a clone as an event handler of the informer too. Then writes are forgotten as soon as they are in the
-/// store, and a write that is recorded after the deletion of its object has already been heard of is not believed.
+/// Register a clone as an event handler of the informer, too. Then writes are dropped when the store has them, and a write that is
+/// recorded after the deletion of its object is ignored.
 ///
 /// ```
 /// use informer_core::Cached;
@@ -99,18 +96,17 @@ impl MutationCacheOptions {
 /// let written = Cached::new(replace_on_server(pod))?;
 /// let key = written.key().clone();
 /// pods.record(written);
-/// // If the store has an older version of it, this is what was just written.
+/// // If the store has an older version, this is the written object.
 /// let pod = pods.get(&key);
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// # Is it what you need?
-/// An informer's `wait_until` is simpler, and also right where a write has effects on other objects or indices: wait
-/// until the store has come as far as the version that was written, which mostly takes milliseconds. A mutation cache is
-/// for code that can't wait, such as a sync function or a loop that writes many objects one after the other. It knows
-/// this process's writes only, shows objects as they were recorded (an informer's transform or pruning has not been
-/// applied to them), and may forget.
+/// An informer's `wait_until` is simpler, and also correct for effects of a write on other objects or indexes: it waits, usually for
+/// milliseconds, until the store reaches the version of the write. A mutation cache is for code that can't wait, such as a sync
+/// function or a loop that writes many objects. It contains only this process's writes, without an informer's transform or pruning,
+/// and drops old ones.
 #[doc(alias = "OnAddOrUpdate")]
 pub struct MutationCache<K> {
     shared: Arc<Shared<K>>,
@@ -138,7 +134,7 @@ impl<K> MutationCache<K> {
         Self::with_clock(indexer, options, Instant::now)
     }
 
-    /// As [`with_options`](Self::with_options), but takes the time from `clock`, for tests.
+    /// As [`with_options`](Self::with_options), with a clock for tests.
     #[must_use]
     pub fn with_clock(
         indexer: Indexer<K>,
@@ -149,10 +145,9 @@ impl<K> MutationCache<K> {
         Self { shared: Arc::new(Shared { indexer, options, clock: Clock::new(clock), memory }) }
     }
 
-    /// Remembers an object as the server returned it for a write of this process.
+    /// Records the object that the server returned for a write.
     ///
-    /// Returns whether it did. It doesn't if the store or a deletion has something as new already, or another write
-    /// something later.
+    /// Returns `false` if the store, a deletion or another write already has the same or a later version; then nothing is recorded.
     #[doc(alias = "Mutation")]
     #[expect(clippy::must_use_candidate, reason = "the caller need not care whether the store was faster")]
     pub fn record(&self, object: Cached<K>) -> bool {
@@ -160,17 +155,17 @@ impl<K> MutationCache<K> {
         if !is_ahead(&self.shared.indexer.snapshot(), &object) {
             return false;
         }
-        // I8: objects are dropped when the lock has been released.
+        // I8: objects are dropped after the lock.
         let mut forgotten = Vec::new();
         let recorded = self.shared.memory.write().record(object, now, &mut forgotten);
         drop(forgotten);
         recorded
     }
 
-    /// Returns the object with this key: the later one of what the store has and what was recorded.
+    /// Returns the object with this key: the later one of the stored and the written object.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Cached<K>> {
-        // The memory first: what is forgotten by then is in the store.
+        // The log is read first: writes that it drops meanwhile are in the store.
         let Some(written) = self.written(key) else { return self.shared.indexer.get(key) };
         let state = self.shared.indexer.snapshot();
         let stored = state.get(key).cloned();
@@ -188,10 +183,10 @@ impl<K> MutationCache<K> {
         self.get(&ObjectKey::from_text(key.into()))
     }
 
-    /// Returns the objects that have `value` in an index of the same store, in no particular order. Where a write is
-    /// later than what the store has of an object, it is the write's values that count.
+    /// Returns the objects with `value` in an index of the same store, in no particular order. For a written object that is later than the
+    /// stored one, the values of the write count.
     ///
-    /// Runs the index function for each write that is remembered. Empty if the index has been removed.
+    /// It calls the index function for each recorded write. Empty if the index has been removed.
     #[must_use]
     #[doc(alias = "ByIndex")]
     pub fn by_index<V, Q>(&self, index: &Index<K, V>, value: &Q) -> Vec<Cached<K>>
@@ -209,20 +204,20 @@ impl<K> MutationCache<K> {
         behind.iter().for_each(|written| self.forget(written));
         shown.retain(|written| self.shared.options.include_adds || state.get(written.key()).is_some());
         let mut found = index.get_in(&state, value).to_vec();
-        // Else the writer would copy what it touches while the index functions run.
+        // Otherwise the writer would copy shared parts while the index functions run.
         drop(state);
         found.retain(|stored| !shown.iter().any(|written| written.key() == stored.key()));
         found.extend(shown.into_iter().filter(|written| index.holds(written, value)));
         found
     }
 
-    /// Returns how many writes are remembered at present.
+    /// Returns the number of recorded writes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.memory.read().len()
     }
 
-    /// Returns whether no writes are remembered at present.
+    /// Returns whether there are no recorded writes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -243,7 +238,7 @@ impl<K> MutationCache<K> {
 
     fn forget(&self, written: &Cached<K>) {
         let forgotten = self.shared.memory.write().forget(written);
-        // I8: not under the lock, which is a temporary of the line above.
+        // I8: dropped after the lock, which is a temporary of the line above.
         drop(forgotten);
     }
 
@@ -255,7 +250,7 @@ impl<K> MutationCache<K> {
 
 /// Returns whether a write is later than a state of the store.
 fn is_ahead<K>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
-    // I9: up to its watermark the store has everything. If the object isn't there, it has been deleted since.
+    // I9: the store has everything up to its watermark, so a missing object has been deleted.
     if state.watermark_for(written.key()).is_at_least(written.resource_version()) {
         return false;
     }
@@ -263,7 +258,7 @@ fn is_ahead<K>(state: &Snapshot<K>, written: &Cached<K>) -> bool {
     stored.is_none_or(|stored| written.resource_version().is_newer_than(stored.resource_version()))
 }
 
-/// Forgets writes that have come back, and remembers what has been deleted.
+/// Drops writes that the store has, and records deletions.
 impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
     fn on_add(&self, object: &Cached<K>, _is_in_initial_list: bool) {
         self.seen(object);
@@ -279,7 +274,7 @@ impl<K: Send + Sync + 'static> EventHandler<K> for MutationCache<K> {
         drop(forgotten);
     }
 
-    /// The store says nothing of it any more, so there is nothing to be ahead of.
+    /// The store no longer contains the namespace, so there is no state to compare with.
     fn on_release(&self, object: &Cached<K>) {
         let forgotten = self.shared.memory.write().released(object.key());
         drop(forgotten);

@@ -1,7 +1,7 @@
-//! [`Recent`]: a map that forgets what is too old, and the oldest where there is too much.
+//! [`Recent`]: a map that drops old entries, and the oldest ones above a maximum number.
 //!
-//! Age counts from the last insertion; reading doesn't make an entry younger. client-go: `LRUExpireCache` of
-//! apimachinery, where reading does keep an entry, but not beyond its time.
+//! Age counts from the last insertion; reading does not change it. client-go: `LRUExpireCache` of apimachinery, where reading keeps an
+//! entry, up to its time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ pub(super) struct Recent<V> {
     capacity: usize,
     ttl: Duration,
     entries: HashMap<ObjectKey, Entry<V>>,
-    /// The same keys, oldest first, by the number of their insertion.
+    /// The keys by the number of their insertion, oldest first.
     by_age: BTreeMap<u64, ObjectKey>,
     insertions: u64,
 }
@@ -39,23 +39,22 @@ impl<V> Recent<V> {
         (!self.is_too_old(entry, now)).then_some(&entry.value)
     }
 
-    /// What is still there under a key, also if it is too old.
+    /// Returns the entry of a key, even if it is too old.
     pub(super) fn entry(&self, key: &ObjectKey) -> Option<&V> {
         self.entries.get(key).map(|entry| &entry.value)
     }
 
-    /// The same, to be changed.
+    /// Returns the entry of a key for changes.
     pub(super) fn entry_mut(&mut self, key: &ObjectKey) -> Option<&mut V> {
         self.entries.get_mut(key).map(|entry| &mut entry.value)
     }
 
-    /// All that is not too old, oldest first.
+    /// Returns the entries that are not too old, oldest first.
     pub(super) fn iter(&self, now: Instant) -> impl Iterator<Item = &V> {
         self.by_age.values().filter_map(move |key| self.get(key, now))
     }
 
-    /// Adds an entry, or replaces the one of this key, and puts what is forgotten for it into `forgotten`, so that the
-    /// caller can choose when it is dropped.
+    /// Adds or replaces an entry. Dropped entries go to `forgotten`, so that the caller decides when they are dropped.
     pub(super) fn insert(&mut self, key: ObjectKey, value: V, now: Instant, forgotten: &mut Vec<V>) {
         self.insertions += 1;
         self.by_age.insert(self.insertions, key.clone());

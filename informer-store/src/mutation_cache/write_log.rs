@@ -1,7 +1,7 @@
-//! [`WriteLog`]: what this process has written lately, and what it knows to be deleted. No lock, no clock, no store.
+//! [`WriteLog`]: the recent writes of this process, and known deletions. No lock, no clock, no store.
 //!
-//! The one rule: a write counts as long as its version is known to be later than what else is known of the object.
-//! Versions that can't be compared don't show that, and so never hide what a store has.
+//! Rule: a write counts as long as its version is later than every other known version of the object. Versions without an order never
+//! hide a stored object.
 
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,16 @@ use informer_core::{Cached, Deleted, ObjectKey, ResourceVersion, Uid};
 
 use super::recent::Recent;
 
-/// Tombstones are small, and every deletion leaves one, not only those of objects that were written here.
+/// Tombstones are small, and every deletion leaves one, also of objects that were not written here.
 const TOMBSTONES_PER_WRITE: usize = 10;
 
 pub(super) struct WriteLog<K> {
     writes: Recent<Cached<K>>,
-    /// Apart from the writes, so that a wave of deletions doesn't push these out.
+    /// Separate from the writes, so that many deletions don't displace them.
     tombstones: Recent<Tombstone>,
 }
 
-/// What was known of an object when it was deleted.
+/// A deleted object.
 #[derive(Debug)]
 struct Tombstone {
     resource_version: ResourceVersion,
@@ -26,7 +26,7 @@ struct Tombstone {
 }
 
 impl Tombstone {
-    /// Returns whether `object` is, or may be, what is buried here, and not a later life under the same name.
+    /// Returns whether `object` is, or can be, the deleted object and not a recreated one.
     fn covers<K>(&self, object: &Cached<K>) -> bool {
         let same_life = !self.uid.is_missing() && self.uid == *object.uid();
         same_life || !object.resource_version().is_newer_than(&self.resource_version)
@@ -45,18 +45,17 @@ impl<K> WriteLog<K> {
         self.writes.len()
     }
 
-    /// The last write of this key that counts.
+    /// Returns the valid write of a key.
     pub(super) fn get(&self, key: &ObjectKey, now: Instant) -> Option<&Cached<K>> {
         self.writes.get(key, now)
     }
 
-    /// All writes that count.
+    /// Returns all valid writes.
     pub(super) fn writes(&self, now: Instant) -> impl Iterator<Item = &Cached<K>> {
         self.writes.iter(now)
     }
 
-    /// Takes note of a write, unless something later is known of the object. Says whether it did; what is out of use
-    /// comes into `forgotten`.
+    /// Records a write, unless a later version of the object is known. Returns whether it did. Unused objects go to `forgotten`.
     pub(super) fn record(&mut self, object: Cached<K>, now: Instant, forgotten: &mut Vec<Cached<K>>) -> bool {
         let key = object.key();
         let later = self
@@ -71,14 +70,14 @@ impl<K> WriteLog<K> {
         true
     }
 
-    /// Forgets what the store has come up with.
+    /// Drops a write that the store has reached.
     pub(super) fn seen(&mut self, stored: &Cached<K>) -> Option<Cached<K>> {
         let (key, version) = (stored.key(), stored.resource_version());
         if let Some(tombstone) = self.tombstones.entry_mut(key)
             && !tombstone.resource_version.is_newer_than(version)
         {
             if version.is_comparable() {
-                // The object is there, be it in another life or found again; but what was written before is of the past.
+                // The object exists, so only versions before this one are obsolete.
                 *tombstone = Tombstone { resource_version: version.clone(), uid: Uid::default() };
             } else {
                 self.tombstones.remove(key);
@@ -88,9 +87,9 @@ impl<K> WriteLog<K> {
         (!written.resource_version().is_newer_than(version)).then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Forgets the write of an object that is gone, and leaves a tombstone.
+    /// Drops the write of a deleted object and adds a tombstone.
     pub(super) fn deleted(&mut self, deleted: &Deleted<K>, now: Instant) -> Option<Cached<K>> {
-        // Without it nothing tells which life of the object has ended.
+        // Without the last state, the deletion can't be attributed to a UID.
         let last = deleted.last_known()?;
         let key = deleted.key();
         let (resource_version, uid) = (last.resource_version().clone(), last.uid().clone());
@@ -100,13 +99,13 @@ impl<K> WriteLog<K> {
         covered.then(|| self.writes.remove(key)).flatten()
     }
 
-    /// Forgets all that is known of an object.
+    /// Drops the write and the tombstone of an object.
     pub(super) fn released(&mut self, key: &ObjectKey) -> Option<Cached<K>> {
         self.tombstones.remove(key);
         self.writes.remove(key)
     }
 
-    /// Forgets this very write, if it is still the last of its key.
+    /// Drops this write, if it is the last one of its key.
     pub(super) fn forget(&mut self, written: &Cached<K>) -> Option<Cached<K>> {
         let is_last = self.writes.entry(written.key()).is_some_and(|last| last.ptr_eq(written));
         is_last.then(|| self.writes.remove(written.key())).flatten()
