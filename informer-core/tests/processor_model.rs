@@ -28,7 +28,7 @@ enum Change {
     /// It is not followed any more, or it is followed again.
     Release(u8),
     Follow(u8),
-    /// It is handed out again.
+    /// It is resynced.
     Resync(u8),
 }
 
@@ -83,7 +83,7 @@ fn key(name: u8) -> ObjectKey {
     ObjectKey::namespaced("ns", &name.to_string())
 }
 
-/// The truth, how it came about, and those who hear of it.
+/// The current objects, the history, and the handlers.
 struct World {
     processor: SharedProcessor<u64>,
     truth: BTreeMap<ObjectKey, Cached<u64>>,
@@ -141,7 +141,7 @@ impl World {
         events.push(Event::Added { object, is_in_initial_list: !self.list_complete });
     }
 
-    /// Makes a change true, and returns what handlers are told of it.
+    /// Applies a change, and returns its event.
     fn change(&mut self, change: Change, events: &mut Vec<Event<u64>>) {
         match change {
             Change::Put(name) => match self.truth.get(&key(name)).cloned() {

@@ -44,7 +44,7 @@ enum Step {
     /// The watch breaks; these objects change and those vanish unseen, and a list tells what is there, in parts of this
     /// many objects. Between the parts the consumer goes on. It may break off after so many parts, and starts over then.
     Relist { changed: Vec<u8>, gone: Vec<u8>, part: usize, breaks_after: Option<usize> },
-    /// Everything known is to be handed out again.
+    /// All known objects are resynced.
     Resync,
     /// The consumer takes a batch, all or one key.
     Take { all: bool },
@@ -220,7 +220,7 @@ proptest! {
         prop_assert!(world.queue.is_empty());
         // I6: whatever came first, all of it has been processed.
         prop_assert_eq!(world.queue.has_synced(), world.version > 0);
-        // I9: the batch that empties the queue says how far the store is with it, unless an earlier one has.
+        // I9: the batch that empties the queue has the watermark, unless an earlier one has had it.
         prop_assert!(watermark.is_none_or(|watermark| watermark == world.version.into()));
         let versions = |objects: &Objects| objects.values().map(|object| (object.key().clone(), **object)).collect::<Vec<_>>();
         prop_assert_eq!(versions(&world.store.objects()), versions(&world.truth));

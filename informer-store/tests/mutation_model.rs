@@ -28,7 +28,7 @@ enum Step {
         count: usize,
         watermark: bool,
     },
-    /// The handler hears of so many events; deletions may have been missed and found out later.
+    /// The handler receives this number of events; deletions can be missed and inferred later.
     Handle {
         count: usize,
         exact: bool,

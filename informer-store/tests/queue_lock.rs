@@ -1,4 +1,4 @@
-//! What is dropped while a queue asks the store what it knows (I8).
+//! Objects are not dropped while the queue reads the store (I8).
 
 use std::sync::mpsc;
 use std::time::Duration;

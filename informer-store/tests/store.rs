@@ -729,7 +729,7 @@ fn i9_namespaces_that_come_one_by_one_have_a_watermark_each() {
     let mut follow = || {
         let mut next = std::pin::pin!(queue.pop_batch());
         let Poll::Ready(Some(batch)) = next.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
-            panic!("there is news");
+            panic!("there is no batch");
         };
         drop(writer.prepare(Vec::new(), batch.watermark(), batch.namespaces()));
     };

@@ -139,7 +139,7 @@ fn replace_deletes_unlisted_objects_with_last_known_state() {
     let store = Store::with(vec![object("a", 1, "a1"), object("b", 1, "b1"), object("c", 1, "c1")]);
     let queue = DeltaFifo::with_known_objects(store);
     queue.replace(replacement(vec![object("a", 1, "copy"), object("b", 5, "b2")], 6));
-    // "a" is unchanged, and no news.
+    // "a" is unchanged.
     assert_eq!(drain(&queue), ["b R:b2", "c d:c1"]);
 }
 
@@ -462,7 +462,7 @@ fn no_unchanged_list_is_held_twice() {
         let resource_version = (list + 5_000).into();
         let quarantined = Vec::new();
         queue.replace(Replacement { objects: listed, quarantined, complete: true, resource_version });
-        assert!(queue.is_empty(), "nothing is news");
+        assert!(queue.is_empty(), "nothing has changed");
         process();
     }
     assert_eq!(Arc::strong_count(&alive) as u64, PARTS * PART + 1);
@@ -696,7 +696,7 @@ fn i8_an_object_may_use_the_queue_when_it_is_dropped() {
     drop(queue.pop_batch().now_or_never());
 }
 
-/// A store that has just let go of each object that it is asked for.
+/// A store that drops each object when the object is requested.
 struct Forgetful(Mutex<Option<DeltaFifo<Meddler>>>);
 
 impl KnownObjects<Meddler> for Forgetful {

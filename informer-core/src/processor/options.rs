@@ -16,7 +16,7 @@ pub struct HandlerOptions {
     /// A batch that begins below the threshold is added as a whole. So at most the threshold, one batch, and one event per
     /// key are waiting (I11).
     pub threshold: Option<usize>,
-    /// Whether a coalesced update has the new object in the place of the old one. Default: `false`; it has the last object
+    /// Whether a coalesced update has the new object as its old one, too. Default: `false`; it has the last object
     /// that the handler received.
     ///
     /// Usually only the waiting event retains that old object: while every object changes, a blocked handler keeps a

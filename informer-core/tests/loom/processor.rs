@@ -1,5 +1,5 @@
 //! The hand-over to a handler: nothing published is missed while its reader goes to sleep, nothing comes after its
-//! removal, and whoever waits is woken when it ends. Streams and handlers with a task share it.
+//! removal, and waiters are woken when it ends. Streams and handlers with a task share it.
 
 use std::sync::Arc;
 

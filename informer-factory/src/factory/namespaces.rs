@@ -102,7 +102,7 @@ impl SharedInformerFactory {
 }
 
 /// Has an informer follow a namespace of the factory, or cease to, and returns the promise of that. Each name is looked at
-/// for itself, or two threads that add different ones could each take the other's for one that is to go. Whoever comes in
+/// for itself, or two threads that add different ones could each remove the other's. The thread that comes
 /// between sees by the set that it has changed.
 fn settle(informer: &dyn AnyInformer, followed: &Followed, name: &str) -> Result<Completion, NamespaceError> {
     loop {

@@ -14,7 +14,7 @@ use crate::SharedIndexInformer;
 
 impl SharedInformerFactory {
     /// Stops one informer, waits until nothing of it is left running, and takes it out of the factory; the others go on.
-    /// Its store can still be read, and stays as it is. Whoever asks for the same again gets a new informer, to be
+    /// Its store can still be read, and stays as it is. The next request creates a new informer, to be
     /// started by the next [`start`](Self::start).
     ///
     /// Returns `false` for an informer of another factory, and for one that has been removed before.
@@ -66,7 +66,7 @@ impl Inner {
         let idle: Vec<_> =
             self.informers.iter().filter(|entry| is_idle(entry)).map(|entry| entry.key().clone()).collect();
         for key in idle {
-            // Whoever asks for it now gets it before this, and then it is in use, or gets another after it.
+            // A request before this makes the informer used; a later one creates another.
             if let Some((_, entry)) = self.informers.remove_if(&key, |_, entry| is_idle(entry)) {
                 let resource = entry.report().description;
                 tracing::info!(%resource, unused_for = ?period, "informer stopped because it was unused");

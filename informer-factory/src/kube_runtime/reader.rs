@@ -10,8 +10,8 @@ use ::kube_runtime::reflector::ObjectRef;
 
 use crate::SharedIndexInformer;
 
-/// Reads an informer's store with the methods of `kube_runtime::reflector::Store`. What it hands out is a [`Cached<K>`]
-/// instead of an `Arc<K>`: both are counted references to what nobody can change, and deref to `K`.
+/// Reads an informer's store with the methods of `kube_runtime::reflector::Store`. It returns [`Cached<K>`]
+/// instead of `Arc<K>`: both are immutable counted references that dereference to `K`.
 ///
 /// What it finds by going over all objects, the informer's [indices](SharedIndexInformer::add_index) and its
 /// [`Lister`](crate::Lister) find without.

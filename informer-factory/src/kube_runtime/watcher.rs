@@ -21,7 +21,7 @@ use crate::SharedIndexInformer;
 /// Objects are cloned for it, since kube-runtime's events own theirs. There are no errors in it: to list and to watch
 /// again is the informer's business. What kube-runtime's own watcher doesn't tell, the deletions that were missed, is
 /// told as `Delete`; a [resync](Event::Resynced) is told as `Apply`, and a [release](Event::Released), for which kube-runtime
-/// has no word, as `Delete`: that lets go of copies, and what is to be cleaned up is for finalizers to say there. A reader that falls behind by more than 1,024 events
+/// has no equivalent, as `Delete`: readers drop their copies, and finalizers protect against mistaken cleanups. A reader that falls behind by more than 1,024 events
 /// gets one per object.
 ///
 /// The stream ends when the informer stops.
@@ -62,7 +62,7 @@ impl<K: Clone + Send + Sync + 'static> WatcherEvents<K> {
             Event::Added { object, .. } | Event::Updated { new: object, .. } | Event::Resynced(object) => {
                 self.applied(&object);
             }
-            // Whoever reads this keeps copies, which have to go.
+            // Readers keep copies, which must be dropped.
             Event::Released(object) => self.deleted(&object),
             Event::Deleted(deleted) => {
                 // What was never known was never applied.

@@ -1,4 +1,4 @@
-//! Users without rights and users that nobody knows: the health says so, names the remedy's object, and heals.
+//! Users without permissions and unknown users: the health shows the error and recovers.
 
 use std::time::Duration;
 

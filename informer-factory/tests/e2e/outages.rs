@@ -49,7 +49,7 @@ impl Fixture {
         objects.iter().find(|object| object.name() == name).expect("it is cached").clone()
     }
 
-    /// Changes objects while the connection is down, and returns what was told of it afterwards.
+    /// Changes objects while the connection is down, and returns the events that arrive afterwards.
     async fn miss_changes(&mut self, expired: Option<Expired>) -> Vec<String> {
         let unchanged = self.cached("stays");
         let before = self.cached("changes").resource_version().to_string();

@@ -46,7 +46,7 @@ impl<K: Object> Witnesses<K> {
         witnesses
     }
 
-    /// Adds a witness that hears of what exists by now first.
+    /// Adds a witness, which first receives the existing objects.
     pub(crate) fn join(&mut self, name: &'static str) {
         let replica = Replica::new();
         let registration = self.informer.add_event_handler(replica.clone());

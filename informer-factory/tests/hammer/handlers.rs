@@ -44,7 +44,7 @@ impl Witness {
         }
     }
 
-    /// I3: what a handler is told of, the store has had before.
+    /// I3: the store has every object before a handler receives it.
     fn compare(&self, told: &Cached<Item>) {
         let stored = self.indexer.get(told.key());
         let is_early =

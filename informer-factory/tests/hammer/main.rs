@@ -167,7 +167,7 @@ fn assert_the_store_is_the_servers(world: &World) {
 }
 
 async fn no_task_is_left() {
-    // Tasks that have ended are counted until they have been put away, which nobody is told of.
+    // Tasks that have ended are counted until the runtime removes them, without an event.
     while Handle::current().metrics().num_alive_tasks() > 0 {
         tokio::task::yield_now().await;
     }

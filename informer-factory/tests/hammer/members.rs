@@ -86,7 +86,7 @@ pub(crate) struct Member {
 /// What keeps a handler in place.
 enum Hold {
     Registration(HandlerRegistration),
-    /// It may have let go of itself.
+    /// It can have removed itself.
     Own(Arc<Mutex<Option<HandlerRegistration>>>),
     Reader {
         synced: Completion,

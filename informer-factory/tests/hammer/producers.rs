@@ -27,7 +27,7 @@ enum Written {
     Refused,
 }
 
-/// Whether open watches hear of a write.
+/// Whether open watches receive a write.
 #[derive(Clone, Copy)]
 enum Sight {
     Seen,

@@ -1,4 +1,4 @@
-//! Servers that say what they should not, and what handlers hear of it: nothing that makes no sense (I4).
+//! Servers with invalid events: handlers still receive a valid sequence (I4).
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ fn odd(objects: Vec<ConfigMap>, mut events: Vec<WatchEvent<ConfigMap>>) -> Runni
     Running::over(Arc::new(Odd { objects, events: Mutex::new(events) }), InformerOptions::new())
 }
 
-/// What a handler hears up to the end, without what it was told of the end itself.
+/// The events of a handler before the end.
 async fn story(running: &Running) -> Vec<String> {
     let options = HandlerOptions::new().resync(Resync::Never);
     let (_registration, mut heard) = listen(&running.informer, &options);

@@ -1,4 +1,4 @@
-//! What handlers hear of a relist, and what they find in the store while they hear it.
+//! Relists: the events that handlers receive, and the content of the store meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -64,7 +64,7 @@ async fn i3_relist_events_find_the_store_at_the_new_version() {
     for expected in ["+a=1!", "+b=1!", "+c=1!"] {
         assert_eq!(heard.recv().await, Some((expected.to_owned(), first_list.clone())));
     }
-    // Nobody hears of this but by the next list.
+    // Only the next list shows this.
     source.delete_unseen(&key("a")).expect("it exists");
     source.update_unseen(config_map("b", "2")).expect("it exists");
     source.create_unseen(config_map("d", "1")).expect("it is new");

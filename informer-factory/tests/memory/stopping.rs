@@ -115,7 +115,7 @@ impl Drop for Goes {
     }
 }
 
-/// Says when it is dropped, to whoever waits for it, too.
+/// Reports its drop, also to waiters.
 struct WatchGoes {
     _log: Goes,
     _gone: mpsc::Sender<Infallible>,

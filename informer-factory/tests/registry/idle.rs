@@ -1,4 +1,4 @@
-//! Informers that nobody uses are stopped, where the factory was told so.
+//! Unused informers are stopped, if the factory has an idle period.
 
 use std::time::Duration;
 

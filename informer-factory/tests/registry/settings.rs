@@ -41,7 +41,7 @@ where
     meta(&pod).clone()
 }
 
-/// How long it takes until everything is handed out again.
+/// The time until the next resync.
 async fn first_resync<K: Send + Sync + 'static>(informer: &SharedIndexInformer<K>) -> u64 {
     let started = Instant::now();
     let mut events = informer.events(&HandlerOptions::default());

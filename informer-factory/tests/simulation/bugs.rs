@@ -40,7 +40,7 @@ pub(crate) enum Bug {
     BeginningTakenForTheWhole,
     /// A list is said to be newer than it is.
     ListSaidToBeNewer,
-    /// It is said how far the server has come before its events have been told.
+    /// A bookmark comes before the events that it covers.
     WatermarkTooEarly,
 }
 

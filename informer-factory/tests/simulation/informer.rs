@@ -157,7 +157,7 @@ impl Informer {
             Hold::Handler(registration) => registration.remove_and_wait().await,
             Hold::Reader(task) => {
                 task.abort();
-                // It was aborted, which is no news.
+                // It was aborted.
                 _ = task.await;
             }
         }

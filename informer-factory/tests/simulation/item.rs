@@ -24,7 +24,7 @@ pub(crate) struct Spec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Number(u64),
-    /// Text in the place of the number: it doesn't decode.
+    /// Text instead of the number: it doesn't decode.
     Text,
 }
 
@@ -34,7 +34,7 @@ impl Content {
         matches!(self, Self::Number(number) if !is_refused(number))
     }
 
-    /// Returns whether the filtering handler is to hear of it.
+    /// Returns whether the filtering handler receives it.
     pub(crate) fn is_even(self) -> bool {
         matches!(self, Self::Number(number) if is_even(number))
     }

@@ -34,7 +34,7 @@ const PROMPT: Duration = Duration::from_secs(4);
 /// How long stopping may take: nothing is waited for but a slow handler's call, which is dropped.
 const SOON: Duration = Duration::from_millis(1);
 
-/// How long handlers may take to hear of everything, and readers of streams to notice that all is over.
+/// The time within which handlers receive everything, and streams end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How much longer a handler may take for each event that waits for it: as long as the slowest does. After trouble, all that was missed may come in one
@@ -237,7 +237,7 @@ impl World {
         let written = self.store.create(&item("a", name, "left", Content::Number(2)));
         let version = written.expect("there is none yet").resource_version();
         self.truth.update(&self.store, key, version);
-        self.history.note_of(key, format!("created at {version}, for all to hear of within {limit:?}"));
+        self.history.note_of(key, format!("created at {version}, to be delivered within {limit:?}"));
         let deadline = Instant::now() + limit;
         for informer in &self.informers {
             let left = deadline.saturating_duration_since(Instant::now());

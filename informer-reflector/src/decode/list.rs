@@ -282,7 +282,7 @@ impl<K: DeserializeOwned> ListDecoder<K> {
         let Some(len) = len else { return Ok(false) };
         self.read += len;
         self.state = match self.head.kind.as_deref() {
-            Some("Table") => return Err(self.not_a_list("it is a Table, which nobody asked for")),
+            Some("Table") => return Err(self.not_a_list("it is a Table, which was not requested")),
             Some("Status") if !self.head.has_items => State::Status,
             _ => State::AfterField,
         };

@@ -1,4 +1,4 @@
-//! Compressed bodies: asked for where that is of use, and read as they arrive, whoever else decompresses.
+//! Compressed bodies: when they are requested, and how they are decoded.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! What is called on failures hears of each of them, and of what follows.
+//! The failure handler receives each failure and the next request.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a store hears of a list before its end: of the first as much as has come, of later ones nothing.
+//! Incomplete lists: the store receives the parts of an initial list, and nothing of later lists.
 
 use std::any::Any;
 use std::collections::BTreeMap;

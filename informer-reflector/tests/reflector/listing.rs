@@ -226,7 +226,7 @@ async fn unanswered_request_is_sent_again_after_its_limit() {
     run.expect_after(16.6..18.2, "watch 7").await;
 }
 
-/// Notes how far the status said that everything had been handed on, when it was being handed on.
+/// Records the version of the status at the time of each call.
 #[derive(Default)]
 struct Watermarks {
     status: OnceLock<ReflectorStatus>,

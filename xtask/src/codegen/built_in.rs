@@ -37,7 +37,7 @@ let pods = factory.core().v1().pods();
 let front = pods.lister().namespace(\"shop\").list(&parse_selector(\"tier=front\").expect(\"a selector\"));
 let by_node = pods.add_index(\"node\", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
 let there = by_node.get(\"node-1\");
-// Whoever else has the informer gets the same index by its name.
+// Other users of the informer get the same index by its name.
 let same = pods.index::<String>(\"node\")?;
 // The index by namespace is always there, and what it finds can be had more simply.
 let of_shop = pods.indexer().in_namespace(\"shop\");

@@ -131,7 +131,7 @@ async fn i8_events_read_by_a_stream_drop_without_lock() {
     assert_eq!(source.dropped(), [0]);
 }
 
-/// A waker that uses the processor and lets go of a stream when it is called, as a task would that ends by it.
+/// A waker that uses the processor and drops a stream when it is called, as a task does that ends.
 struct Nudge(Mutex<Option<EventStream<Object>>>, SharedProcessor<Object>);
 
 impl futures::task::ArcWake for Nudge {

@@ -1,4 +1,4 @@
-//! Who gets unchanged objects handed out again, and how often.
+//! Resyncs: the handlers that receive them, and their periods.
 
 use tokio::sync::mpsc::UnboundedReceiver;
 

@@ -47,7 +47,7 @@ async fn relist_after_release_keeps_new_objects() {
     let gone = namespaces.end_member(&member, work);
     settled().await;
 
-    let batch = queue.pop_batch().now_or_never().flatten().expect("there is news");
+    let batch = queue.pop_batch().now_or_never().flatten().expect("there is a batch");
     let deltas: Vec<_> = batch.items().iter().flat_map(|pending| pending.deltas.iter()).collect();
     assert!(deltas.last().is_some_and(|last| !last.is_end()), "{deltas:?}");
     drop(batch);

@@ -110,7 +110,7 @@ async fn i11_slow_handler_keeps_release_and_later_deletion() {
     for _ in 0..2 {
         assert!(matches!(events.next().await, Some(Event::Added { is_in_initial_list: true, .. })));
     }
-    // The reader hears of none of this until it is all over.
+    // The reader receives nothing until the end.
     server.put("a", "unheard-of", "1");
     running.reach(&server.put("a", "known", "2")).await;
     informer.remove_namespace("a").expect("a name").wait().await.expect("the informer runs");
