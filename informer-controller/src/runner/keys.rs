@@ -1,4 +1,4 @@
-//! From an object to the keys of those that are to be looked at: itself, its owner, or what refers to it.
+//! Key functions: from a changed object to the keys to reconcile.
 //!
 //! controller-runtime: `pkg/handler`.
 
@@ -12,7 +12,7 @@ use kube::Resource;
 use informer_factory::InformerScope;
 
 /// Returns the object's own key, for [`ControllerRunner::watches`](crate::ControllerRunner::watches).
-// An option is what `watches` goes over; a bare key isn't.
+// `watches` requires an iterable; a key alone is none.
 #[allow(clippy::unnecessary_wraps, reason = "`watches` takes any number of keys")]
 #[must_use]
 #[doc(alias = "EnqueueRequestForObject")]
@@ -23,8 +23,8 @@ pub fn own_key<K>(object: &Cached<K>) -> Option<ObjectKey> {
 /// Returns the key of the `O` that controls the object: `controller_key::<ReplicaSet, Pod>`, for
 /// [`ControllerRunner::watches`](crate::ControllerRunner::watches).
 ///
-/// That is the one owner reference with `controller: true`, if its kind and group are those of `O`; its version makes no
-/// difference. An owner in a namespace is in that of the object.
+/// It uses the owner reference with `controller: true`, if its kind and group are those of `O`; its version is ignored. A namespaced owner is
+/// in the namespace of the object.
 #[must_use]
 #[doc(alias = "EnqueueRequestForOwner")]
 #[doc(alias = "GetControllerOf")]
@@ -40,10 +40,10 @@ where
     is_of_kind.then(|| ObjectKey::new(O::Scope::namespace(object.namespace()), &owner.name))
 }
 
-/// Returns a function for [`ControllerRunner::watches`](crate::ControllerRunner::watches) that gives the keys of what has,
-/// in `index`, any of the values that `values` gives for an object.
+/// Returns a function for [`ControllerRunner::watches`](crate::ControllerRunner::watches) that returns the keys of the objects that have, in
+/// `index`, any of the values that `values` returns for the changed object.
 ///
-/// So a change of a Secret brings the Pods that name it, where pods are indexed by the secrets that they name.
+/// For example, a change of a Secret queues the Pods that use it, if pods are indexed by their secrets.
 pub fn keys_in_index<K, R, V, Q, I>(
     index: &Index<R, V>,
     values: impl Fn(&Cached<K>) -> I + Send + Sync + 'static,

@@ -1,11 +1,11 @@
-//! [`ControllerRunner`]: workers that bring the world, key by key, to where it should be.
+//! [`ControllerRunner`]: workers that reconcile keys.
 //!
-//! Informers tell what has changed, a [`Workqueue`] keeps the keys concerned, and the workers here call one function with
-//! each. controller-runtime: `Controller` of `pkg/internal/controller`; in client-go every controller writes this loop
-//! itself. (client-go's `Controller` is another thing, that of [`CacheController`](informer_factory::cache_controller::CacheController).)
+//! Informers queue the keys of changed objects in a [`Workqueue`], and workers call one function with each key. controller-runtime:
+//! `Controller` of `pkg/internal/controller`; in client-go, every controller implements this loop. (client-go's `Controller` corresponds to
+//! [`CacheController`](informer_factory::cache_controller::CacheController).)
 //!
-//! What people get wrong: the function is told of a key, not of a change. It reads what is true now from the stores, and
-//! finds out by itself what there is to do; so a change that it wasn't called for makes no difference.
+//! Note: the function is called with a key and not with a change. It reads the current state from the stores and decides what to do, so it
+//! does not matter if several changes lead to one call.
 
 mod keys;
 mod overdue;
@@ -68,21 +68,20 @@ pub use stats::{RunnerMonitor, RunnerStats};
 ///
 /// # What it promises
 ///
-/// - A key is never with two workers, and is looked at after the last change that concerns it.
-/// - Workers begin when all informers are synced. A key that names a namespace waits also for those that have
-///   [begun to follow it](SharedIndexInformer::add_namespace) later, or are refused there, until they have listed it. A
-///   warning names a namespace that takes longer than the [sync timeout](Self::sync_timeout).
+/// - A key is never with two workers, and is reconciled after the last change that concerns it.
+/// - Workers start when all informers are synced. A key with a namespace also waits for informers that have
+///   [added it](SharedIndexInformer::add_namespace) later, or are refused there, until they have listed it. A warning names a namespace
+///   that takes longer than the [sync timeout](Self::sync_timeout).
 /// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched informers is dropped without
 ///   a call: its object would look deleted. While only some of them have removed the namespace, the key is parked.
 ///   [`ReconcileRequest::is_followed`] has the same for a call that is under way.
-/// - A failure, a panic and a timeout are each of one key, which comes again when the queue's rate limiter says so.
-/// - A key [for which something was written](ReconcileRequest::writes) is parked, and not with a worker, until the caches
-///   have that write or its deadline is over.
-/// - What existed at the start, and resyncs, come with a low priority, which changes overtake.
+/// - A failure, a panic or a timeout concerns one key, which the queue's rate limiter returns later.
+/// - A key [with pending writes](ReconcileRequest::writes) is parked, without a worker, until the caches have the writes or the deadline is
+///   over.
+/// - Objects that existed at the start, and resyncs, have a low priority; changes overtake them.
 ///
-/// Nothing is queued before [`run`](Self::run), so that the controller of a standby can be made at once and run when it is
-/// elected: its informers are synced by then, and what there is in them is what it begins with. Of what was deleted
-/// before it hears nothing, as after a restart.
+/// Nothing is queued before [`run`](Self::run). So a standby can create the controller at once and run it when it is elected: its informers
+/// are synced by then. As after a restart, it does not receive earlier deletions.
 #[must_use = "a controller does nothing until it is run"]
 pub struct ControllerRunner<T> {
     queue: Workqueue<T>,
@@ -93,14 +92,14 @@ pub struct ControllerRunner<T> {
     tracker: WriteTracker<T>,
     caches: Vec<ReadCache>,
     namespace_of: NamespaceOf<T>,
-    /// What adds the handlers that feed the queue.
+    /// Adds the handlers that fill the queue.
     feeds: Vec<Feed>,
     monitor: RunnerMonitor,
 }
 
 impl ControllerRunner<ObjectKey> {
-    /// Returns a controller with one worker that works from `queue`, whose name is the controller's, too. The queue has
-    /// the rate limiter, the groups that take turns and the metrics; anybody can add keys to it.
+    /// Returns a controller with one worker and this queue; the name of the queue is also that of the controller. The queue has the rate
+    /// limiter, the fairness groups and the metrics. Other code can add keys, too.
     ///
     /// For keys of another type, see [`with_keys`](Self::with_keys).
     #[doc(alias = "NewControllerManagedBy")]
@@ -110,9 +109,8 @@ impl ControllerRunner<ObjectKey> {
 }
 
 impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner<T> {
-    /// Returns a controller as [`new`](Self::new) does, for keys of any type. `namespace_of` returns the namespace that a
-    /// key names: the one in which its object, and what belongs to it, is looked up. It returns `None` for a key that names
-    /// none, and must not block.
+    /// Returns a controller for keys of any type; otherwise the same as [`new`](Self::new). `namespace_of` returns the namespace of a key, or
+    /// `None`: the namespace of its object and of the objects that belong to it. It must not block.
     ///
     /// ```
     /// use informer_controller::{ControllerRunner, Workqueue};
@@ -144,53 +142,52 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         }
     }
 
-    /// Sets how many keys are worked on at the same time. Default: 1; zero counts as one.
+    /// Sets the number of keys that are reconciled at the same time. Default: 1; zero counts as one.
     #[doc(alias = "MaxConcurrentReconciles")]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN);
         self
     }
 
-    /// Sets how long one call may take. Then its future is dropped where it waits, which counts as a failure: what must
-    /// not be left half done belongs into a task of its own. Default: any time.
+    /// Sets the timeout of a call. After it, the future is dropped at its await, which counts as a failure. Work that must complete belongs in
+    /// a task of its own. Default: none.
     #[doc(alias = "ReconciliationTimeout")]
     pub fn reconcile_timeout(mut self, limit: Duration) -> Self {
         self.reconcile_timeout = Some(limit);
         self
     }
 
-    /// Sets how long [`run`](Self::run) waits for informers to be synced, and how long keys are parked for a namespace that a
-    /// cache does not list until a warning names it. Default: two minutes, as in controller-runtime.
+    /// Sets the timeout of [`run`](Self::run) for synced informers, and the time after which a warning names a namespace for which keys are
+    /// parked. Default: two minutes, as in controller-runtime.
     #[doc(alias = "CacheSyncTimeout")]
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
         self.sync_timeout = limit;
         self
     }
 
-    /// Sets how long calls that are under way at shutdown may take to end. Default: 30 seconds, as in controller-runtime.
+    /// Sets the time that running calls have to end at shutdown. Default: 30 seconds, as in controller-runtime.
     #[doc(alias = "GracefulShutdownTimeout")]
     pub fn drain_timeout(mut self, limit: Duration) -> Self {
         self.drain_timeout = limit;
         self
     }
 
-    /// Sets the tracker of its writes: one that others use, too, or that has another deadline. Default: one of its own.
+    /// Sets the tracker of writes, for example a shared one or one with another deadline. Default: a new one.
     pub fn write_tracker(mut self, tracker: WriteTracker<T>) -> Self {
         self.tracker = tracker;
         self
     }
 
-    /// Queues the keys that `keys` gives for each object of `informer` that exists when the controller is run, and for each
-    /// that is added, changes or is deleted from then on. No change is passed over, however many come at once.
+    /// Queues the keys that `keys` returns for each existing object of `informer`, and for each object that is added, updated or deleted later. No
+    /// change is skipped.
     ///
-    /// [`own_key`], [`controller_key`] and [`keys_in_index`] are such functions, and any closure that returns keys is one.
-    /// At an update the function is called with the state before, too, so that an object that has changed hands brings
-    /// both to the queue, in one step; at a deletion with the last known state and the one told before. It runs as a handler does: it
-    /// must be quick and must not block, and where it panics, that event is lost and the panic is logged.
+    /// [`own_key`], [`controller_key`] and [`keys_in_index`] are such functions; so is any closure that returns keys. For an update, it is also
+    /// called with the old object, so that a change of the owner queues both owners, in one step. For a deletion, it is called with the last
+    /// known state and the one before. It runs as a handler: it must be quick and must not block. If it panics, the event is lost and the panic
+    /// is logged.
     ///
-    /// Objects that exist already, and resyncs, are queued with [`Priority::Low`], all else with [`Priority::Normal`].
-    /// Nothing is queued for an object that is [released](informer_core::Event::Released), because its namespace is not
-    /// followed any more: from the store it would look deleted, and it is not.
+    /// Existing objects and resyncs are queued with [`Priority::Low`], changes with [`Priority::Normal`]. Nothing is queued for an object that is
+    /// [released](informer_core::Event::Released), because it would look deleted and is not.
     #[doc(alias = "Watches")]
     #[doc(alias = "Owns")]
     #[doc(alias = "EnqueueRequestsFromMapFunc")]
@@ -203,7 +200,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         K: Send + Sync + 'static,
         I: IntoIterator<Item = T>,
     {
-        // Each change counts, not only the last: what was there for a moment may have been counted by a call meanwhile.
+        // Each change counts, because a call can have processed a state in between.
         let options =
             HandlerOptions::new().name(format!("controller {:?}", self.queue.name())).threshold(None);
         let handler = feed(self.queue.clone(), keys);
@@ -213,13 +210,13 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Has workers wait for one more cache to be synced, which the function reads and nothing is queued for.
+    /// Adds a cache that the function reads. Workers wait until it is synced; its changes queue nothing.
     pub fn waits_for(mut self, cache: impl CacheSync + 'static) -> Self {
         self.caches.push(ReadCache { cache: Box::new(cache), is_watched: false });
         self
     }
 
-    /// Returns what tells how it fares, also while it runs.
+    /// Returns a monitor of the controller, which is valid while the controller runs.
     #[must_use]
     pub fn monitor(&self) -> RunnerMonitor {
         self.monitor.clone()
@@ -236,8 +233,8 @@ where
     K: Send + Sync + 'static,
     I: IntoIterator<Item = T>,
 {
-    // In one step, so that a free worker does not take a key of the old state before the keys of the new one are queued: one
-    // change would lead to two calls.
+    // In one step. Otherwise a free worker could take a key of the old state before the keys of the new one are queued, and one change would
+    // lead to two calls.
     let add = Arc::new(move |states: &[&Cached<K>], priority| {
         queue.add_all(states.iter().flat_map(|state| keys(state)), priority);
     });

@@ -1,6 +1,6 @@
-//! [`Overdue`]: says which namespaces have had keys parked for too long.
+//! [`Overdue`]: logs namespaces for which keys are parked for too long.
 //!
-//! The keys stay parked: a reconcile function that was called all the same would take what is not listed for missing.
+//! The keys stay parked, because a reconcile function would take unlisted objects for missing ones.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use tokio::time::Instant;
 /// Logs each namespace for which keys are parked, once per deadline.
 pub(super) struct Overdue {
     controller: String,
-    /// How long a key is parked for a namespace until that is logged, and until it is logged again.
+    /// The time after which parked keys of a namespace are logged, and logged again.
     pub(super) deadline: Duration,
-    /// When each namespace was logged last.
+    /// The time of the last log line of each namespace.
     logged: Mutex<HashMap<String, Instant>>,
 }
 
@@ -38,7 +38,7 @@ impl Overdue {
         }
     }
 
-    /// Notes that a namespace is being logged. Returns `false` if it has been logged within the deadline.
+    /// Records a log line of a namespace. Returns `false` if there was one within the deadline.
     fn note(&self, namespace: &str) -> bool {
         let mut logged = self.logged.lock();
         logged.retain(|_, at| at.elapsed() < self.deadline);

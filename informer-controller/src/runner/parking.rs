@@ -1,4 +1,4 @@
-//! [`ParkingLot`]: where keys wait until the caches are ready for them, without a worker.
+//! [`ParkingLot`]: keys that wait for the caches, without a worker.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,18 +11,18 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::RunnerMonitor;
 use super::readiness::Readiness;
 
-/// Has keys that are not to be looked at yet, and puts each back into the queue when its time has come.
+/// Parks keys, and queues each again when the caches are ready for it.
 pub(super) struct ParkingLot<T> {
     pub(super) queue: Workqueue<T>,
     pub(super) readiness: Readiness<T>,
     pub(super) monitor: RunnerMonitor,
     pub(super) arrivals: UnboundedReceiver<(T, Priority)>,
-    /// With the highest priority that each has come with.
+    /// The highest priority of each key.
     pub(super) parked: HashMap<T, Priority>,
 }
 
 impl<T: Hash + Eq + Clone + Send + Sync + 'static> ParkingLot<T> {
-    /// Parks what comes until there is nobody left to bring anything.
+    /// Parks keys until all senders are dropped.
     pub(super) async fn run(mut self) {
         let mut waits = FuturesUnordered::new();
         loop {
@@ -43,7 +43,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> ParkingLot<T> {
         }
     }
 
-    /// Returns whether it is a new one. One that is there already has changed once more meanwhile.
+    /// Returns whether the key is new. A parked key has changed again meanwhile.
     fn arrive(&mut self, key: T, priority: Priority) -> bool {
         let before = self.parked.get(&key).copied();
         self.parked.insert(key, before.map_or(priority, |before| before.max(priority)));

@@ -1,8 +1,8 @@
-//! [`Readiness`]: whether the caches are ready for a key, and whether they still follow its namespace.
+//! [`Readiness`]: decides whether the caches are ready for a key, and whether they watch its namespace.
 //!
-//! A key is not ready while a cache lacks a write that was made for the key, or has not listed the key's namespace. All
-//! caches are synced when workers begin, so an unlisted namespace is one that was added later, or one that is refused. A
-//! reconcile function that ran meanwhile would take unlisted objects for missing ones, and released objects for deleted ones.
+//! A key is not ready while a cache lacks a write for the key, or has not listed its namespace. All caches are synced when workers start, so
+//! an unlisted namespace was added later, or is refused. A reconcile function would take unlisted objects for missing ones, and released
+//! objects for deleted ones.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::overdue::Overdue;
 use crate::{KeyWrites, WriteTracker};
 use informer_factory::{CacheSync, Following};
 
-/// Returns the namespace that a key names, if it names one.
+/// Returns the namespace of a key, if it has one.
 pub(super) type NamespaceOf<T> = Arc<dyn Fn(&T) -> Option<&str> + Send + Sync>;
 
 /// A cache that the reconcile function reads.
@@ -27,7 +27,7 @@ pub(super) struct ReadCache {
     pub(super) is_watched: bool,
 }
 
-/// Knows the caches of a controller, and its writes.
+/// The caches and the writes of a controller.
 pub(super) struct Readiness<T> {
     tracker: WriteTracker<T>,
     caches: Arc<[ReadCache]>,
@@ -35,33 +35,33 @@ pub(super) struct Readiness<T> {
     overdue: Arc<Overdue>,
 }
 
-/// What the caches have of a key's namespace.
+/// The state of the caches for a namespace.
 enum Coverage {
-    /// All that exists, as far as they follow it.
+    /// All caches that watch it have listed it.
     Complete,
-    /// A cache has not listed it yet, or follows it no more while others do.
+    /// A cache has not listed it yet, or no longer watches it while others do.
     Partial {
         /// The position of the cache.
         cache: usize,
-        /// Kept when the cache has listed it, or follows it again.
+        /// Set when the cache has listed it, or watches it again.
         complete: Completion,
-        /// Cancelled when one of the others ceases to follow it.
+        /// Cancelled when another cache stops watching it.
         removed: Vec<CancellationToken>,
     },
-    /// No watched cache that has followed it does so any more.
+    /// All caches that watched it have stopped watching it.
     Released,
 }
 
-/// What is to be done with a key.
+/// The decision about a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Reconcile,
     Park,
-    /// Its namespace is not followed any more.
+    /// Its namespace is no longer watched.
     Drop,
 }
 
-/// How the caches follow the namespace of a key that is being reconciled.
+/// Whether the caches watch the namespace of a key that is being reconciled.
 #[derive(Debug, Clone, Default)]
 pub(super) struct View {
     /// Whether a cache had released the namespace before the call.
@@ -98,7 +98,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         }
     }
 
-    /// Returns how the caches follow the key's namespace from here on.
+    /// Returns the coverage of the key's namespace from now on.
     pub(super) fn view(&self, key: &T) -> View {
         let mut view = View::default();
         let Some(namespace) = (self.namespace_of)(key) else { return view };
@@ -124,7 +124,7 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
                     }
                 }
                 Coverage::Complete => return self.writes(key).ready().await,
-                // The worker that takes the key next drops it.
+                // The next worker drops the key.
                 Coverage::Released => return true,
             }
         }
@@ -154,18 +154,18 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
     }
 }
 
-/// Waits until the coverage of a namespace may have changed.
+/// Waits until the coverage of a namespace can have changed.
 async fn change(complete: &Completion, removed: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = removed.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {
         biased;
-        // A promise that is given up says that the namespace is not followed any more.
+        // A completion is given up when the namespace is no longer watched.
         _ = complete.wait() => {}
         Some(()) = removals.next() => {}
     }
 }
 
-/// Returns whether a promise has been neither kept nor given up.
+/// Returns whether a completion is neither set nor given up.
 fn is_open(promise: &Completion) -> bool {
     !promise.has_synced() && promise.wait().now_or_never().is_none()
 }

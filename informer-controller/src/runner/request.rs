@@ -1,4 +1,4 @@
-//! [`ReconcileRequest`] and [`Reconciled`]: what a controller's function is called with, and what it answers.
+//! [`ReconcileRequest`] and [`Reconciled`]: the argument and the result of a reconcile function.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use informer_core::ObjectKey;
 use super::readiness::View;
 use crate::KeyWrites;
 
-/// A key that is to be looked at.
+/// A key to reconcile.
 #[derive(Debug)]
 #[doc(alias = "Request")]
 pub struct ReconcileRequest<T = ObjectKey> {
@@ -24,19 +24,19 @@ impl<T> ReconcileRequest<T> {
         &self.key
     }
 
-    /// Returns how often it has failed since it was last done.
+    /// Returns the number of failures since the last success.
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// Returns whether the controller's caches follow the key's namespace, and have done so since the call began.
+    /// Returns whether the controller's caches watch the key's namespace, and have done so since the call began.
     ///
-    /// `false` means that an object which a cache does not have may exist: its namespace was
-    /// [removed](informer_factory::SharedIndexInformer::remove_namespace), and the object was released, not deleted. Ask after each
-    /// lookup that found nothing and before a cleanup, because a namespace can be removed while the call is under way. A
-    /// cache that has never followed the namespace makes no difference.
+    /// `false` means that an object that a cache lacks can exist: its namespace was
+    /// [removed](informer_factory::SharedIndexInformer::remove_namespace), and the object was released, not deleted. Call this after each lookup
+    /// without a result and before a cleanup, because a namespace can be removed during the call. Caches that have never watched the namespace
+    /// do not count.
     ///
     /// ```no_run
     /// # use informer_controller::{ReconcileRequest, Reconciled};
@@ -55,7 +55,7 @@ impl<T> ReconcileRequest<T> {
         self.view.is_followed()
     }
 
-    /// Returns where to record what is written for the key: it is not looked at again before the caches have that.
+    /// Returns the writes of the key. The key is reconciled again only after the caches have the recorded writes.
     ///
     /// ```no_run
     /// # use informer_controller::{ReconcileRequest, Reconciled};
@@ -78,15 +78,15 @@ impl<T> ReconcileRequest<T> {
     }
 }
 
-/// What came of looking at a key. The earlier failures of the key are forgotten with either.
-// Complete: what has failed is an error, and comes again by itself.
+/// The result of a reconcile call. Both variants reset the failures of the key.
+// Failures are errors, after which the key is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[doc(alias = "Result")]
 pub enum Reconciled {
-    /// All is as it should be, until something changes.
+    /// The key is done until its next change.
     #[default]
     Done,
-    /// So it is for now; the key is to be looked at again after this time, or before, if something changes.
+    /// The key is reconciled again after this time, or earlier after a change.
     #[doc(alias = "Requeue")]
     RequeueAfter(Duration),
 }

@@ -1,4 +1,4 @@
-//! [`WriteInFlight`]: a write whose answer is not known yet.
+//! [`WriteInFlight`]: a write without a known outcome.
 
 use std::fmt;
 use std::hash::Hash;
@@ -11,16 +11,15 @@ use super::pending::Awaited;
 use super::settlement::Settlement;
 use informer_factory::SharedIndexInformer;
 
-/// A write that is under way. Say what came of it; a guard that is dropped says that nobody knows.
+/// A write in flight. Report its outcome; dropping the guard means that the outcome is unknown.
 ///
-/// Then the write may have happened, or may yet: the key is held up until the deadline, counted from now. So drop it for an
-/// error that is no answer of the server's, and for a deletion that has succeeded, whose object the informer has to let
-/// go of.
+/// Then the write was possibly applied, or still will be: the key waits until the deadline, which starts at the drop. So drop the guard
+/// after an error without a response, and after a successful deletion, whose object must leave the store.
 #[must_use = "a write that is dropped counts as one that may have happened"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
-    /// By what it is known, and what is waited for. Not there if the informer never hears of it, or once what came of it has
-    /// been said.
+    /// The identity of the write and its condition. `None` if the informer will never receive the write, or after the outcome was
+    /// reported.
     awaited: Option<(u64, Awaited)>,
     answered: CancellationToken,
 }
@@ -34,24 +33,24 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         Self { writes, awaited, answered }
     }
 
-    /// Says that it has happened, and the server returned this object; see [`KeyWrites::wrote`].
+    /// Reports that the write was applied and the server returned this object; see [`KeyWrites::wrote`].
     pub fn wrote<K: Send + Sync + 'static>(
         mut self,
         informer: &SharedIndexInformer<K>,
         written: &impl Resource,
     ) {
-        // First this, so that the key is never let go in between.
+        // Added first, so that the key waits without a gap.
         self.writes.wrote(informer, written);
         self.end();
     }
 
-    /// Says that the server has refused it, and nothing was written.
+    /// Reports that the server rejected the write, so nothing was written.
     pub fn refused(mut self) {
         self.end();
     }
 
-    /// Records that the request has failed with an unknown outcome. `settlement` finds it out; without one, the key is held
-    /// up until the deadline.
+    /// Reports that the request failed with an unknown outcome. `settlement` determines the outcome; without one, the key waits until the
+    /// deadline.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.awaited.take() {

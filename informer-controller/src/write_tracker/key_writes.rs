@@ -1,4 +1,4 @@
-//! [`KeyWrites`]: what was written for one key: recorded, and waited for.
+//! [`KeyWrites`]: the writes for one key.
 
 use std::fmt;
 use std::hash::Hash;
@@ -15,10 +15,10 @@ use super::{WriteInFlight, WriteTracker};
 use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
-/// What was written for one key of a [`WriteTracker`], and what is going to be. Cloning gives another handle on the same.
+/// The writes for one key of a [`WriteTracker`]. A clone is another handle to the same writes.
 ///
-/// Send requests through [`track`](Self::track) and [`track_deletion`](Self::track_deletion), which do all that is needed.
-/// Where that doesn't fit, [`begin`](Self::begin) before the request and say afterwards what came of it.
+/// Send requests through [`track`](Self::track) and [`track_deletion`](Self::track_deletion), which do all that is needed. In other
+/// cases, call [`begin`](Self::begin) before the request and report its outcome afterwards.
 pub struct KeyWrites<T> {
     tracker: WriteTracker<T>,
     key: T,
@@ -39,14 +39,14 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// object is read. Its type may be another, such as a slim view; only metadata counts. Of `object`, only the namespace and
     /// the name count.
     ///
-    /// - An answer with an object holds the key up until the informer has that version.
-    /// - A refusal has written nothing and holds up nothing: an answer of the 4xx kind, and an `InternalError`, with which
-    ///   webhooks and admission plugins fail before the write.
-    /// - After any other error, such as a lost connection, a timeout or an answer of the 5xx kind, the outcome is unknown. The
-    ///   task that waits for the key reads the object's metadata from the server, and the key is held up until the informer has
-    ///   that state. So a failed write holds its key up for as long as a read takes, and not until the deadline.
-    /// - An object whose name the server generates cannot be read before its name is known. After an unknown outcome the key is
-    ///   held up until the deadline.
+    /// - After a response with an object, the key waits until the informer has that version.
+    /// - After a rejection, nothing was written and the key does not wait: a 4xx status, and an `InternalError`, with which webhooks and
+    ///   admission plugins fail before the write.
+    /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome is unknown. The task that waits for the
+    ///   key reads the object's metadata from the server, and the key waits until the informer has that state. So a failed write delays its
+    ///   key for as long as a read takes, and not until the deadline.
+    /// - An object whose name the server generates cannot be read before its name is known. After an unknown outcome, the key waits until
+    ///   the deadline.
     ///
     /// ```no_run
     /// # use informer_controller::KeyWrites;
@@ -93,18 +93,18 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         answer
     }
 
-    /// Sends a deletion or eviction of `object`, and holds the key up until the informer has let go of the object with
-    /// this UID, or knows that it is being deleted.
+    /// Sends a deletion or eviction of `object`. The key waits until the object with this UID has left the store, or has a deletion
+    /// timestamp there.
     ///
-    /// What the answer contains doesn't matter: it may be an object, or a mere `Status`. "Not found" means that the object
-    /// is gone, which the informer may have to learn yet. Any other refusal has deleted nothing. After an error with an unknown
-    /// outcome the object is read, as [`track`](Self::track) does.
+    /// The content of the response does not matter; it can be an object or a `Status`. "Not found" means that the object was deleted,
+    /// possibly before the informer has received that. Any other rejection has deleted nothing. After an error with an unknown outcome, the
+    /// object is read, as [`track`](Self::track) does.
     ///
     /// # Errors
     /// Those of the request, unchanged.
     ///
     /// # Cancel safety
-    /// The request is given up if the future is dropped after its first poll, and counts as one that may have happened.
+    /// Dropping the future after its first poll drops the request, whose outcome is then unknown.
     pub async fn track_deletion<K, R>(
         &self,
         informer: &SharedIndexInformer<K>,
@@ -125,11 +125,11 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         answer
     }
 
-    /// Records a write that has happened: the key is held up until `informer` has the object in the version that the
-    /// server returned, or has let go of it, where that is outside the selector. Nothing is recorded if it will never hear
-    /// of it, or if the version has no order, as that of a dry run.
+    /// Records an applied write: the key waits until `informer` has the version that the server returned, or has removed the object because it
+    /// is outside the selector. Nothing is recorded if the informer will never receive the object, or if the version has no order, as that
+    /// of a dry run.
     ///
-    /// The answer to some requests is a `Status`, and not the object; it has no version, and must not be recorded.
+    /// Some requests return a `Status` and not the object; do not record it, because it has no version.
     #[doc(alias = "WroteAt")]
     pub fn wrote<K: Send + Sync + 'static>(
         &self,
@@ -145,16 +145,15 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         }
     }
 
-    /// Says that a request is about to be sent. The key is held up from now on, until the deadline or until what came of
-    /// the request is said.
+    /// Records a request before it is sent. The key waits until the outcome is reported, or until the deadline.
     pub fn begin(&self) -> WriteInFlight<T> {
         let answered = CancellationToken::new();
         let awaited = self.tracker.add(&self.key, Awaited::Answer(answered.clone()));
         WriteInFlight::new(self.clone(), Some(awaited), answered)
     }
 
-    /// Says that a request is about to be sent that deletes `object`. It is known by its UID, so it must be recorded
-    /// before: afterwards the informer may have heard of the deletion, or of another object of that name.
+    /// Records a deletion of `object` before it is sent. It is identified by the UID; after the request, the informer can already have another
+    /// object with this name.
     pub fn begin_deletion<K: Resource + Send + Sync + 'static>(
         &self,
         informer: &SharedIndexInformer<K>,
@@ -174,18 +173,18 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         WriteInFlight::new(self.clone(), awaited, CancellationToken::new())
     }
 
-    /// Returns whether the caches have all that was written for the key, or need not be waited for any longer.
+    /// Returns whether the caches have all writes for the key, or their deadlines are over.
     #[must_use]
     #[doc(alias = "EnsureReady")]
     pub fn is_ready(&self) -> bool {
         self.tracker.look(&self.key).0.is_none()
     }
 
-    /// Waits until the caches have all that was written for the key, also meanwhile. Returns `false` if that was cut
-    /// short by a deadline: then a cache may be older than what was written.
+    /// Waits until the caches have all writes for the key, including those of the meantime. Returns `false` if a deadline ended the wait: then
+    /// a cache can be older than the writes.
     ///
     /// # Cancel safety
-    /// Nothing is lost if the future is dropped.
+    /// Cancel safe: dropping the future has no effect.
     pub async fn ready(&self) -> bool {
         let mut timed_out = 0;
         loop {
@@ -199,7 +198,7 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 
     async fn wait_for(&self, pending: &Pending) {
-        // Whichever it is, the next look finds it.
+        // The next iteration checks both.
         match &pending.awaited {
             Awaited::Outcome(settlement) => {
                 if let Ok(awaited) = timeout_at(pending.until, settlement.settle()).await {
@@ -210,12 +209,12 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         }
     }
 
-    /// Returns what holds the key up, for messages.
+    /// Returns a description of the pending writes, for messages.
     pub(crate) fn held_by(&self) -> Option<&'static str> {
         self.tracker.look(&self.key).0.map(|pending| pending.awaited.reason())
     }
 
-    /// Forgets all that was written for the key, for one that will not be looked at any more.
+    /// Drops all writes for the key, because it will not be reconciled any more.
     #[doc(alias = "Clear")]
     pub fn clear(&self) {
         let garbage = self.tracker.shared.keys.lock().pending.remove(&self.key);
@@ -231,11 +230,11 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     }
 }
 
-/// Returns whether the server has answered that it did nothing, or was never asked.
+/// Returns whether the write was certainly not applied.
 fn is_refusal(error: &kube::Error) -> bool {
     match error {
-        // A server that is slow or in trouble may still do it: those are 5xx, and 408. An error of etcd is a 500 without a
-        // reason; one with this reason comes from what runs before the write, such as a webhook that can't be called.
+        // A slow or overloaded server can still apply the write: 5xx and 408. An etcd error is a 500 without a reason; a 500 with this reason
+        // comes from a step before the write, such as a webhook that can't be called.
         kube::Error::Api(status) if status.code == 500 => status.reason == "InternalError",
         kube::Error::Api(status) => (400..500).contains(&status.code) && status.code != 408,
         kube::Error::BuildRequest(_) => true,

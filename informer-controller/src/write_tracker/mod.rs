@@ -1,15 +1,14 @@
-//! [`WriteTracker`]: which of a controller's own writes its caches have not seen yet, by the key they were made for.
+//! [`WriteTracker`]: the writes of a controller that its caches have not received yet, by key.
 //!
-//! A cache is always a little late. A controller that has just created a child, and is called again before the cache
-//! has it, creates another; one that has just written a status writes the next on top of a version that is no more, and
-//! is refused. KEP-5647 mends that inside Kubernetes: before a key is looked at again, the cache must have come as far
-//! as the last write that was made for it. client-go has no counterpart; the expectations of the controller of
-//! `ReplicaSet`s count what is to come and don't compare versions.
+//! A cache is always a little late. A controller that is called before the cache has its new child creates another one; a controller that
+//! writes a status based on an old version gets a conflict. KEP-5647 solves this inside Kubernetes: before a key is reconciled again, the
+//! cache must have the last write for it. client-go has no counterpart; the expectations of the `ReplicaSet` controller count events and
+//! don't compare versions.
 //!
-//! A write without an answer may have happened. A read of its object settles that, where the object is known; otherwise the
-//! write counts as one that has happened, until its deadline.
+//! A write without a response was possibly applied. A read of its object settles that, if the object is known. Otherwise the write counts
+//! as applied until its deadline.
 //!
-//! Locks: there is one, the tracker's, and nothing is called under it but `Hash`, `Eq` and `Clone` of keys.
+//! Locks: only the tracker's. Under it, only `Hash`, `Eq` and `Clone` of keys are called.
 
 mod in_flight;
 mod key_writes;
@@ -32,12 +31,11 @@ use pending::{Awaited, Pending, Watermarks};
 pub use in_flight::WriteInFlight;
 pub use key_writes::KeyWrites;
 
-/// Knows of a controller's own writes that its caches have not seen yet, by the key they were made for. Cloning gives
-/// another handle on the same tracker.
+/// The writes of a controller that its caches have not received yet, by key. A clone is another handle to the same tracker.
 ///
-/// A write that is recorded [for a key](Self::of) holds that key up until the cache has it. A
-/// [`ControllerRunner`](crate::ControllerRunner) has a tracker and [hands it out](crate::ReconcileRequest::writes) with
-/// each key; by itself it serves anything that reads a cache after having written:
+/// A write that is recorded [for a key](Self::of) delays that key until the cache has the write. A
+/// [`ControllerRunner`](crate::ControllerRunner) has a tracker and [passes it](crate::ReconcileRequest::writes) to each call. It also
+/// serves other code that reads a cache after a write:
 ///
 /// ```no_run
 /// use informer_controller::WriteTracker;
@@ -59,20 +57,20 @@ pub use key_writes::KeyWrites;
 /// }
 /// ```
 ///
-/// A write ends to hold its key up
+/// A write stops delaying its key
 ///
-/// - when the store has come to the written version, or to a later one (I9);
-/// - when a deleted object, told by its UID, is gone from the store or known to be on its way out;
-/// - at once, if the informer will never hear of it: the object is in another namespace or has other labels, the version
-///   has no order, or the informer has stopped;
-/// - when the server has refused it;
-/// - when the store has come to what a [read of the object](KeyWrites::track) finds, after a request that has failed
-///   with an unknown outcome, such as a lost connection, a timeout, or an answer of the 5xx kind;
-/// - at the [deadline](Self::with_deadline), whatever else: among others for a write with an unknown outcome whose object is
-///   not known, and for one that only a field selector keeps out of the informer.
+/// - when the store has the written version or a later one (I9);
+/// - when a deleted object, identified by its UID, has left the store or has a deletion timestamp there;
+/// - at once, if the informer will never receive it: the object is in another namespace or has other labels, the version has no order,
+///   or the informer has stopped;
+/// - when the server has rejected it;
+/// - when the store has the state that a [read of the object](KeyWrites::track) returned, after a request with an unknown outcome, such
+///   as a lost connection, a timeout, or a 5xx status;
+/// - at the [deadline](Self::with_deadline) in all other cases: among others for a write with an unknown outcome whose object is not known,
+///   and for one that only a field selector keeps out of the informer.
 ///
-/// Writes hold up the key they are recorded for, and no other. One that several keys are looked at by is recorded for
-/// each of them. A deletion of many objects at once can't be followed: delete them one by one.
+/// A write delays only the key for which it is recorded. Record a write that concerns several keys for each of them. A deletion of a
+/// collection can't be tracked: delete the objects one by one.
 #[doc(alias = "ConsistencyStore")]
 #[doc(alias = "expectations")]
 pub struct WriteTracker<T> {
@@ -82,28 +80,28 @@ pub struct WriteTracker<T> {
 struct Shared<T> {
     deadline: Duration,
     keys: Mutex<Keys<T>>,
-    /// Writes that somebody waited for until their deadline.
+    /// The number of waits that a deadline ended.
     timed_out: AtomicU64,
 }
 
 struct Keys<T> {
     pending: HashMap<T, Vec<Arc<Pending>>>,
     next_id: u64,
-    /// With so many keys, those that nobody has asked for in time are let go.
+    /// The number of keys at which expired ones are removed.
     sweep_at: usize,
 }
 
-/// What nobody may drop under the lock: the last to hold on to a store, perhaps.
+/// Removed writes, to be dropped without the lock: they can hold the last reference to a store.
 type Garbage = Vec<Arc<Pending>>;
 
-/// Fewer keys than these are not worth a sweep.
+/// The minimum number of keys for a sweep.
 const FEW: usize = 1_024;
 
-/// Nobody waits longer than this, a year.
+/// The maximum deadline: a year.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl<T: Hash + Eq + Clone> WriteTracker<T> {
-    /// The deadline of a tracker that was given none: ten seconds.
+    /// The default deadline: ten seconds.
     pub const DEADLINE: Duration = Duration::from_secs(10);
 
     /// Returns a tracker with the [usual deadline](Self::DEADLINE).
@@ -112,11 +110,10 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Self::with_deadline(Self::DEADLINE)
     }
 
-    /// Returns a tracker whose writes hold their keys up for `deadline` at most, counted from the answer; and for those
-    /// that never get one, from when that is clear.
+    /// Returns a tracker whose writes delay their keys for `deadline` at most. The time counts from the response, or from the failure of
+    /// the request.
     ///
-    /// It should be longer than a cache is late when the server is busy, and it is how long a key waits after a request
-    /// that was given up.
+    /// It should be longer than the lag of the caches when the server is busy. It is also the wait of a key after a cancelled request.
     #[must_use]
     pub fn with_deadline(deadline: Duration) -> Self {
         let keys = Keys { pending: HashMap::new(), next_id: 0, sweep_at: FEW };
@@ -125,19 +122,19 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns what has been, and is to be, written for `key`.
+    /// Returns the writes for `key`.
     #[must_use]
     pub fn of(&self, key: &T) -> KeyWrites<T> {
         KeyWrites::new(self.clone(), key.clone())
     }
 
-    /// Returns how many keys have writes that were not seen when somebody last looked.
+    /// Returns the number of keys with pending writes at the last check.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.shared.keys.lock().pending.len()
     }
 
-    /// Returns how many writes somebody has waited for in vain, until their deadline.
+    /// Returns the number of waits that a deadline ended.
     #[must_use]
     pub fn timed_out(&self) -> u64 {
         self.shared.timed_out.load(Ordering::Relaxed)
@@ -147,7 +144,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Instant::now() + self.shared.deadline
     }
 
-    /// Adds a write, and returns by what it is known, and what is waited for.
+    /// Adds a write. Returns its identity and its condition.
     fn add(&self, key: &T, awaited: Awaited) -> (u64, Awaited) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -160,7 +157,7 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         (id, awaited)
     }
 
-    /// Adds a write that a store is to come to; of several in one store, the latest stands for all.
+    /// Adds a version that a store must reach. Of several versions in one store, only the latest is kept.
     fn add_version(&self, key: &T, watermarks: Watermarks, version: ResourceVersion) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -177,13 +174,13 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(garbage);
     }
 
-    /// Takes a write out.
+    /// Removes a write.
     fn remove(&self, key: &T, id: u64) -> Option<Arc<Pending>> {
         let mut keys = self.shared.keys.lock();
         keys.remove(key, |pending| pending.id == id).pop()
     }
 
-    /// Returns a write its full time from now on, also one that was let go because it had had it.
+    /// Restarts the deadline of a write, even if it was over.
     fn prolong(&self, key: &T, id: u64, awaited: Awaited) {
         let prolonged = Arc::new(Pending { id, until: self.until(), awaited });
         let mut keys = self.shared.keys.lock();
@@ -199,20 +196,19 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(old);
     }
 
-    /// Puts what the cache has to come to in the place of a write whose outcome was unknown.
+    /// Replaces a write with an unknown outcome by the condition that its settlement returned.
     fn settle(&self, key: &T, id: u64, awaited: Option<Awaited>) {
-        // First this, so that the key stays held throughout.
+        // Added first, so that the key waits without a gap.
         if let Some(awaited) = awaited {
             self.add(key, awaited);
         }
         drop(self.remove(key, id));
     }
 
-    /// Lets go of what has been seen or has had its time, and returns one of those that are left; and how many had no
-    /// more time.
+    /// Removes writes that the caches have or whose deadline is over. Returns one of the others, and the number of expired ones.
     fn look(&self, key: &T) -> (Option<Arc<Pending>>, u64) {
         let Some(all) = self.shared.keys.lock().pending.get(key).cloned() else { return (None, 0) };
-        // I8: stores are read with no lock held.
+        // I8: stores are read without a lock.
         let now = Instant::now();
         let (seen, unseen): (Vec<_>, Vec<_>) = all.into_iter().partition(|pending| pending.awaited.is_seen());
         let (late, mut left): (Vec<_>, Vec<_>) = unseen.into_iter().partition(|pending| pending.until <= now);
@@ -243,7 +239,7 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         garbage
     }
 
-    /// Lets go of what has had its time, when there are twice as many keys as the last time left.
+    /// Removes expired writes, if the number of keys has doubled since the last sweep.
     fn sweep(&mut self, now: Instant) -> Garbage {
         let mut garbage = Garbage::new();
         if self.pending.len() >= self.sweep_at {
@@ -256,7 +252,7 @@ impl<T: Hash + Eq + Clone> Keys<T> {
         garbage
     }
 
-    /// Lets go of what has had its time of one key, when there are twice as many of it as before.
+    /// Removes expired writes of one key, if their number has doubled.
     fn sweep_key(&mut self, key: &T, now: Instant) -> Garbage {
         match self.pending.get(key) {
             Some(pending) if pending.len().is_power_of_two() => {

@@ -1,4 +1,4 @@
-//! [`Pending`]: a write that a cache may not have yet, and how to tell that it has.
+//! [`Pending`]: a write that a cache possibly lacks, and the condition to wait for.
 
 use std::sync::Arc;
 
@@ -13,38 +13,38 @@ use super::settlement::Settlement;
 use informer_factory::__private::{Visibility, writes};
 use informer_factory::SharedIndexInformer;
 
-/// How far a store has come; closed once its informer has stopped.
+/// The watermark of a store; closed when its informer has stopped.
 pub(super) type Watermarks = watch::Receiver<ResourceVersion>;
 
-/// A write that a cache may not have yet. It doesn't change: another takes its place.
+/// A write that a cache possibly lacks. It is immutable; a changed condition replaces it.
 pub(super) struct Pending {
     pub(super) id: u64,
-    /// When nobody waits for it any longer.
+    /// The deadline.
     pub(super) until: Instant,
     pub(super) awaited: Awaited,
 }
 
-/// What the cache has to show.
+/// The condition of a cache.
 #[derive(Clone)]
 pub(super) enum Awaited {
-    /// That it has come to this version.
+    /// It has reached this version.
     Version { watermarks: Watermarks, version: ResourceVersion },
-    /// That it has come to this version, or that an object has left it: nothing more is ever heard of one that an
-    /// earlier write has taken out of the selector.
+    /// It has reached this version, or lacks the object: an informer receives nothing more about an object that an earlier write has removed
+    /// from the selector.
     Leaving { watermarks: Watermarks, version: ResourceVersion, has_gone: Look },
-    /// That it has heard of an object's deletion, after it has come to the version in which the object was known.
+    /// It has received the deletion of an object, after the version in which the object was known.
     Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: Look },
-    /// Nothing yet: the request is under way, or nobody knows what came of it. Cancelled when somebody does.
+    /// Unknown: the request is in flight, or its outcome is unknown. Cancelled when it becomes known.
     Answer(CancellationToken),
     /// The request has failed with an unknown outcome, which a read settles.
     Outcome(Settlement),
 }
 
-/// Whether a store has let go of an object, or knows that it is being deleted.
+/// Whether a store lacks an object, or has its deletion timestamp.
 pub(super) type Look = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Awaited {
-    /// Returns what the informer has to show of an object as the server has it; `None` if it will show nothing.
+    /// Returns the condition for an object that the server has; `None` if the informer will not have it.
     pub(super) fn write<K: Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         written: &ObjectMeta,
@@ -64,8 +64,7 @@ impl Awaited {
         }
     }
 
-    /// Returns what the informer has to show of an object that the server does not have at this version; `None` if the store
-    /// does not have it either.
+    /// Returns the condition for an object that the server lacks at this version; `None` if the store lacks it, too.
     pub(super) fn absence<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -77,7 +76,7 @@ impl Awaited {
         Some(Self::Leaving { watermarks, version, has_gone })
     }
 
-    /// Returns what is awaited, for messages.
+    /// Describes the condition for messages.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::Version { .. } | Self::Leaving { .. } | Self::Deletion { .. } => "a cache lacks a write",
@@ -86,9 +85,9 @@ impl Awaited {
         }
     }
 
-    /// Returns whether the cache has it. Reads stores, so no lock may be held.
+    /// Returns whether the condition is met. Reads stores, so call it without a lock.
     pub(super) fn is_seen(&self) -> bool {
-        // I9: a store that has come so far has all that was written until then.
+        // I9: a store at this watermark has all changes up to it.
         match self {
             Self::Version { watermarks, version } => {
                 is_stopped(watermarks) || watermarks.borrow().is_at_least(version)
@@ -104,7 +103,7 @@ impl Awaited {
         }
     }
 
-    /// Waits until the cache has it. What a stopped informer lacks never comes, so that nobody waits for it (I12).
+    /// Waits until the condition is met, or the informer has stopped (I12).
     pub(super) async fn seen(&self) {
         match self {
             Self::Version { watermarks, .. }
@@ -112,7 +111,7 @@ impl Awaited {
             | Self::Deletion { watermarks, .. } => {
                 let mut watermarks = watermarks.clone();
                 loop {
-                    // First this, so that what comes after the look is noticed.
+                    // Created before the check, so that no later change is missed.
                     watermarks.mark_unchanged();
                     if self.is_seen() || watermarks.changed().await.is_err() {
                         return;
@@ -120,12 +119,12 @@ impl Awaited {
                 }
             }
             Self::Answer(answered) => answered.cancelled().await,
-            // The waiter settles it, which puts another in its place.
+            // The waiting task settles the write, which replaces it.
             Self::Outcome(_) => std::future::pending().await,
         }
     }
 
-    /// The version that a store is to come to, if that is all.
+    /// Returns the version, if that is the whole condition.
     pub(super) fn version_in(&self, store: &Watermarks) -> Option<&ResourceVersion> {
         match self {
             Self::Version { watermarks, version } if watermarks.same_channel(store) => Some(version),
@@ -138,7 +137,7 @@ fn is_stopped(watermarks: &Watermarks) -> bool {
     watermarks.has_changed().is_err()
 }
 
-/// A version without order can't be waited for.
+/// Returns a version that has an order; other versions cannot be awaited.
 fn has_come_to(watermarks: &Watermarks, version: &ResourceVersion) -> bool {
     !version.is_comparable() || watermarks.borrow().is_at_least(version)
 }

@@ -1,7 +1,7 @@
-//! [`Settlement`]: finds out what came of a write whose outcome is unknown, by a read of its object.
+//! [`Settlement`]: reads the object of a write with an unknown outcome.
 //!
-//! The object as the server has it after the request has failed is what the cache has to come to, whether or not the write
-//! was applied. The read is made by the task that waits for the key, so that no worker waits for a server that is in trouble.
+//! The cache must reach the state that the server has after the failed request, whether or not the write was applied. The task that waits
+//! for the key makes the read, so that no worker waits for an overloaded server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use super::pending::Awaited;
 use informer_factory::__private::writes;
 use informer_factory::SharedIndexInformer;
 
-/// How long a read may take.
+/// The timeout of a read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The waits between reads that fail.
+/// The backoff of failed reads.
 const MIN_WAIT: Duration = Duration::from_millis(200);
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
-/// Reads what the cache has to come to; `None` if it is there already.
+/// Reads the object and returns the condition; `None` if it is met.
 type Read = dyn Fn() -> BoxFuture<'static, Result<Option<Awaited>, ListWatchError>> + Send + Sync;
 
-/// The way to find out what came of a write.
+/// Determines the outcome of a write.
 #[derive(Clone)]
 pub(super) struct Settlement(Arc<Read>);
 
 impl Settlement {
-    /// Returns the way to find out about writes of `object`, if the server can be asked for it.
+    /// Returns the settlement for writes of `object`, if the object can be read from the server.
     pub(super) fn of<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,
@@ -53,7 +53,7 @@ impl Settlement {
         })
     }
 
-    /// Reads until the server answers, and returns what the cache has to come to.
+    /// Reads until the server responds, and returns the condition.
     pub(super) async fn settle(&self) -> Option<Awaited> {
         let mut wait = MIN_WAIT;
         loop {
