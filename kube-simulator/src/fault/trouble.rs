@@ -1,4 +1,4 @@
-//! [`Trouble`]: what can go wrong with a server for a while, and how it begins and ends.
+//! [`Trouble`]: the kinds of server faults in a plan, with their start and end.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::simulator::Simulator;
 use crate::storage::Backup;
 use crate::watch::WatchInjection;
 
-/// What can go wrong with a server. Some of it happens at once and is over, the rest lasts for a while.
+/// A kind of server fault. Some kinds happen at once, the others last for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trouble {
@@ -22,67 +22,67 @@ pub enum Trouble {
     CloseWatches,
     /// At once: the connections of all open watches break off.
     AbortWatches,
-    /// At once: all open watches are told 410 `Expired`.
+    /// At once: all open watches receive 410 `Expired`.
     ExpireWatches,
-    /// At once: all open watches are told of an internal error.
+    /// At once: all open watches receive an internal error.
     FailWatches,
-    /// At once: the next event of each open watch is cut short, and the connection breaks off.
+    /// At once: the next event of each open watch is truncated, and its connection breaks off.
     CutNextEvent,
-    /// At once: the next event of each open watch is replaced by a line (or what takes its place in other encodings) that
-    /// is no event. The watch goes on.
+    /// At once: the next event of each open watch is replaced by a line (or a frame in other encodings) that is not
+    /// an event. The watch continues.
     GarbleNextEvent,
-    /// At once: the history is forgotten.
+    /// At once: the history is removed.
     Compact,
     /// At once: the server restarts, with its history.
     Restart,
     /// At once: the server restarts without its history.
     RestartWithoutHistory,
-    /// At once: clients are to leave their connections ([`Simulator::drain_connections`]); nothing for those in process.
+    /// At once: clients must leave their connections ([`Simulator::drain_connections`]). Has no effect in process.
     DrainConnections,
     /// For a while: requests are not answered at all.
     Refuse,
-    /// For a while: requests are answered with this code, and with `Retry-After` in seconds if it is not 0. The 429 is
-    /// that of the server's flow control, in plain text.
+    /// For a while: requests are answered with this code, and with a `Retry-After` header unless it is 0. The answer
+    /// 429 is the one of the server's flow control, in plain text.
     Respond {
         /// The HTTP status code.
         code: u16,
-        /// How long the client is asked to wait, in seconds.
+        /// The value of `Retry-After`, in seconds.
         retry_after: u32,
     },
-    /// For a while: requests are answered when it is over.
+    /// For a while: requests are answered only after the end of the fault.
     Stall,
-    /// For a while: the bodies of answers stop after so many bytes, and go on when it is over.
+    /// For a while: bodies of answers stop after this many bytes, and continue after the end of the fault.
     StallBodies(u64),
-    /// For a while: the bodies of answers end after so many bytes.
+    /// For a while: bodies of answers end after this many bytes.
     CloseBodies(u64),
-    /// For a while: connections break off after so many bytes of an answer's body.
+    /// For a while: connections break off after this many bytes of an answer's body.
     AbortBodies(u64),
-    /// For a while: every request is answered with 401. Afterwards the same tokens are accepted as before.
+    /// For a while: every request is answered with 401. Afterwards, the same tokens are accepted as before.
     ExpireTokens,
-    /// For a while: no bookmarks come.
+    /// For a while: no bookmarks are sent.
     LoseBookmarks,
-    /// For a while: bookmarks come a tenth as often ([`Simulator::delay_bookmarks`]).
+    /// For a while: bookmarks are sent a tenth as often ([`Simulator::delay_bookmarks`]).
     DelayBookmarks,
-    /// For a while: the watch cache is being filled; all watches end at its beginning
-    /// ([`Simulator::set_watch_cache_ready`]).
+    /// For a while: the watch cache is not ready ([`Simulator::set_watch_cache_ready`]). All watches end at the
+    /// start.
     EmptyWatchCache,
-    /// For a while: the server shuts down in this way; then it has restarted.
+    /// For a while: the server shuts down in this way. At the end, it restarts.
     ShutDown(ShutdownAnswer),
-    /// For a while: all [lagging replicas](Simulator::lagging_replica) learn of nothing new.
+    /// For a while: no [lagging replica](Simulator::lagging_replica) makes progress.
     HoldReplicas,
-    /// For a while nothing seems wrong; then all that was written since is undone, and the resource versions go on
-    /// 1,000 after the latest ([`Simulator::restore_ahead`]).
+    /// For a while: no visible fault. At the end, all writes since the start are undone, and resource versions
+    /// continue 1,000 after the latest ([`Simulator::restore_ahead`]).
     UndoWrites,
 }
 
-/// Trouble that has not ended; it ends when this is dropped.
+/// Trouble that has not ended. Dropping it ends the trouble.
 #[derive(Debug)]
 pub(super) struct Ongoing<'a> {
     simulator: &'a Simulator,
     what: What,
 }
 
-/// What has to be undone.
+/// The effect to undo at the end.
 #[derive(Debug)]
 enum What {
     Nothing,
@@ -98,7 +98,7 @@ enum What {
 }
 
 impl Trouble {
-    /// Returns whether it lasts, and is not over as soon as it has happened.
+    /// Returns whether this trouble lasts for a while.
     #[must_use]
     pub fn lasts(self) -> bool {
         !matches!(
@@ -116,7 +116,7 @@ impl Trouble {
         )
     }
 
-    /// Makes it happen, to the requests that match if it is about requests.
+    /// Starts the trouble. `requests` selects the affected requests and watches.
     pub(super) fn begin<'a>(self, simulator: &'a Simulator, requests: &RequestFilter) -> Ongoing<'a> {
         let what = match self.injection() {
             Some(injection) => {
@@ -128,7 +128,7 @@ impl Trouble {
         Ongoing { simulator, what }
     }
 
-    /// What it puts into open watches.
+    /// Returns the injection into open watches, if any.
     fn injection(self) -> Option<WatchInjection> {
         Some(match self {
             Self::CloseWatches => WatchInjection::close(),
@@ -143,7 +143,7 @@ impl Trouble {
         })
     }
 
-    /// What it does to the server and to requests.
+    /// Applies the effects on the server and on requests.
     fn disturb(self, simulator: &Simulator, requests: &RequestFilter) -> What {
         let disturb = |fault: Fault| simulator.fail_while(requests.clone(), fault);
         let gate = Gate::new();
@@ -202,7 +202,7 @@ impl Trouble {
     }
 }
 
-/// How far the resource versions jump when writes are undone.
+/// The increase of the resource version when writes are undone.
 const JUMP: u64 = 1_000;
 
 fn refusal(code: u16, retry_after: u32) -> CannedResponse {
