@@ -1,6 +1,6 @@
 //! `autoscaling/v1` of the horizontal pod autoscaler, whose objects are stored in `autoscaling/v2`.
 //!
-//! v1 has one metric, the CPU utilization. It keeps all others, and what else only v2 has, in annotations.
+//! v1 has one metric, the CPU utilization. Annotations contain all other metrics and the other fields of v2.
 //!
 //! Counterpart: `pkg/apis/autoscaling/v1/conversion.go` of Kubernetes.
 
@@ -11,7 +11,7 @@ use crate::writes::{Body, metadata_mut, object_mut};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// The field of v2 and the annotation of v1 that has it.
+/// A field of v2, and its annotation in v1.
 const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("spec", "metrics", "autoscaling.alpha.kubernetes.io/metrics"),
     ("spec", "behavior", "autoscaling.alpha.kubernetes.io/behavior"),
@@ -116,18 +116,18 @@ const CURRENT: [Source; 5] = [
     ),
 ];
 
-/// Returns the other version in which objects of this kind are served.
+/// Returns the kind in `autoscaling/v1` for the autoscaler in v2.
 pub(crate) fn first_version(kind: &ResourceKind) -> Option<ResourceKind> {
     let is_second = kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v2";
     is_second.then(|| ResourceKind { version: "v1".to_owned(), ..kind.clone() })
 }
 
-/// Whether objects of this kind are converted.
+/// Returns whether objects of this kind are converted.
 pub(crate) fn is_converted(kind: &ResourceKind) -> bool {
     kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v1"
 }
 
-/// Makes a stored object one of v1.
+/// Converts a stored object to v1.
 pub(crate) fn to_v1(body: &mut Body) {
     let metrics = taken(body, "spec", "metrics");
     let (cpu, others): (Vec<_>, Vec<_>) =
@@ -156,7 +156,7 @@ pub(crate) fn to_v1(body: &mut Body) {
     }
 }
 
-/// Makes an object of v1 one that can be stored.
+/// Converts an object of v1 to the stored version.
 pub(crate) fn to_v2(body: &mut Body) {
     for (part, field, annotation) in ANNOTATIONS {
         let annotations = body.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
@@ -171,7 +171,7 @@ pub(crate) fn to_v2(body: &mut Body) {
         };
         object_mut(body, part).insert(field.to_owned(), value);
     }
-    // The status repeats it among its metrics.
+    // The metrics in the status contain this value, too.
     _ = taken(body, "status", "currentCPUUtilizationPercentage");
     if let Some(target) = taken(body, "spec", "targetCPUUtilizationPercentage") {
         let target = json!({ "type": "Utilization", "averageUtilization": target });
@@ -181,7 +181,7 @@ pub(crate) fn to_v2(body: &mut Body) {
     }
 }
 
-/// Changes the first letter of each field, and drops fields that are null. Go writes the behavior with its own names of fields.
+/// Changes the case of each field's first letter, and drops null fields. The annotation has Go's field names.
 fn renamed(value: Value, letter: fn(&char) -> char) -> Value {
     match value {
         Value::Array(list) => list.into_iter().map(|value| renamed(value, letter)).collect(),
@@ -197,7 +197,7 @@ fn renamed(value: Value, letter: fn(&char) -> char) -> Value {
     }
 }
 
-/// Takes a field out of a part of an object.
+/// Removes a field from a part of an object, and returns its value unless it is null.
 fn taken(body: &mut Body, part: &str, field: &str) -> Option<Value> {
     body.get_mut(part)?.as_object_mut()?.remove(field).filter(|value| !value.is_null())
 }
@@ -209,7 +209,7 @@ fn list(value: Option<Value>) -> Vec<Value> {
     }
 }
 
-/// The utilization of a metric about the CPU.
+/// Returns the utilization of a CPU metric.
 fn utilization(metric: &Value, part: &str) -> Option<Value> {
     let resource = metric.get("resource").filter(|resource| resource["name"] == "cpu")?;
     resource.get(part)?.get("averageUtilization").filter(|value| !value.is_null()).cloned()

@@ -1,17 +1,17 @@
-//! Whose requests are taken: by default everybody's, or only those with a certain bearer token.
+//! The bearer tokens that the server accepts: by default any or none.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use parking_lot::Mutex;
 
-/// What a request needs to be taken.
+/// The credentials that requests need.
 #[derive(Debug, Default)]
 pub(crate) struct Credentials(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     accepted: Accepted,
-    /// How many troubles have all tokens expired for a while. They do not change what is accepted after them.
+    /// The number of active faults that expire all tokens. They do not change `accepted`.
     expirations: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What every cluster has from the start: its namespaces, and the service by which pods find the API server.
+//! The initial objects of every cluster: its namespaces, and the service by which pods find the API server.
 //!
 //! Counterparts: the controllers of system namespaces and of the `kubernetes` service in `k8s.io/kubernetes/pkg/controlplane`.
 
@@ -10,10 +10,10 @@ use crate::writes::{Body, Guard, WriteOptions, Writer};
 /// The namespaces of every cluster.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// The port on which a server that has no socket says that it listens.
+/// The port in the service of a server without a socket.
 const USUAL_PORT: u16 = 6443;
 
-/// Creates the first objects, as far as their kinds are served.
+/// Creates the initial objects whose kinds are served.
 pub(crate) fn create(server: &Server, port: Option<u16>) {
     for name in NAMESPACES {
         put(server, "/api/v1/namespaces", None, json!({ "metadata": { "name": name } }));
@@ -57,6 +57,6 @@ fn put(server: &Server, path: &str, namespace: Option<&str>, object: Value) {
     };
     let options = WriteOptions { manager: Some("kube-apiserver".to_owned()), ..WriteOptions::default() };
     let writer = Writer { server, served: &served, namespace, options };
-    // Nothing is there yet, and the objects are good ones, so there is nothing to refuse.
+    // Cannot fail: the storage is empty, and the objects are valid.
     let _ = writer.create(Body::from_iter(body), Guard::Client);
 }

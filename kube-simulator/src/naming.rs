@@ -1,12 +1,12 @@
-//! What the server takes for the name of an object or a label, and what it says of anything else.
+//! Validation of the names of objects and labels.
 //!
-//! The rules and their wording are those of `k8s.io/apimachinery/pkg/util/validation`. Each check gives what is wrong,
-//! nothing if all is well.
+//! The rules and messages are those of `k8s.io/apimachinery/pkg/util/validation`. Each check returns its error
+//! messages; none means that the text is valid.
 
-/// How long the name of a label, and its value, may be.
+/// Maximum length of a label's name and of its value.
 const LONGEST_LABEL: usize = 63;
 
-/// How long a DNS subdomain may be.
+/// Maximum length of a DNS subdomain.
 const LONGEST_SUBDOMAIN: usize = 253;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
@@ -60,7 +60,7 @@ pub(crate) fn label_value(text: &str) -> Vec<String> {
     wrong
 }
 
-/// Checks the name that most kinds of objects may have: a DNS subdomain.
+/// Checks an object name of most kinds: a DNS subdomain.
 pub(crate) fn subdomain(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > LONGEST_SUBDOMAIN {

@@ -1,7 +1,7 @@
-//! The JSON paths of printer columns and of `/scale`: `.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`.
+//! [`JsonPath`]: paths of printer columns and of `/scale`, such as `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! The part of Kubernetes' dialect of JSON paths that custom resource definitions use: fields, with dots escaped or in
-//! quotes, indices, `[*]`, and filters for equality.
+//! It supports the part of Kubernetes' JSON paths that custom resource definitions use: fields with escaped or quoted
+//! dots, indices, `[*]`, and filters for equality.
 
 use serde_json::Value;
 
@@ -14,12 +14,12 @@ enum Step {
     Field(String),
     Index(usize),
     Each,
-    /// Those elements whose value at the path is this text.
+    /// The elements whose value at the path is this text.
     Where(JsonPath, String),
 }
 
 impl JsonPath {
-    /// Parses a path, or gives none if it is not understood.
+    /// Parses a path; `None` if its syntax is unsupported.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();
         let mut rest = text;
@@ -37,12 +37,12 @@ impl JsonPath {
         Some(Self(steps))
     }
 
-    /// Returns a path at which there is never anything.
+    /// Returns a path without a value in any object.
     pub(crate) fn nowhere() -> Self {
         Self(vec![Step::Where(Self(Vec::new()), String::new()), Step::Index(0)])
     }
 
-    /// Finds the first value at the path.
+    /// Returns the first value at the path.
     pub(crate) fn find<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         find(&self.0, value)
     }
@@ -65,7 +65,7 @@ fn find<'v>(steps: &[Step], value: &'v Value) -> Option<&'v Value> {
     }
 }
 
-/// Returns a scalar as text, a string without its quotes.
+/// Returns a scalar as text; strings have no quotes.
 pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -73,7 +73,7 @@ pub(crate) fn text_of(value: &Value) -> String {
     }
 }
 
-/// Takes one field off the start; a backslash takes the meaning from the character behind it.
+/// Parses one field at the start. A backslash escapes the next character.
 fn parse_field(text: &str) -> (Step, &str) {
     let mut name = String::new();
     let mut characters = text.char_indices();
@@ -87,7 +87,7 @@ fn parse_field(text: &str) -> (Step, &str) {
     (Step::Field(name), "")
 }
 
-/// Finds the bracket that closes, past those in quotes or in filters.
+/// Returns the position of the closing bracket, and skips brackets in quotes or filters.
 fn closing_bracket(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0, None);
     for (at, character) in text.char_indices() {
@@ -126,7 +126,7 @@ fn unquoted(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    //! What paths find.
+    //! Paths and their values.
 
     use serde_json::{Value, json};
 

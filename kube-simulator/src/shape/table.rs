@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::clock::Clock;
 use crate::resource::ResourceKind;
 
-/// How much of its object a row carries along.
+/// The part of its object that a row contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Include {
     None,
@@ -26,7 +26,7 @@ impl Include {
     }
 }
 
-/// Makes tables of objects. In a watch, only the first table names the columns.
+/// Creates tables of objects. In a watch, only the first table contains the column definitions.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     include: Include,
@@ -39,7 +39,7 @@ impl Rows {
         Self { include, headed: false, clock }
     }
 
-    /// Makes a table of one object.
+    /// Returns a table with one object.
     pub(crate) fn table(&mut self, version: &str, kind: &ResourceKind, object: &Value) -> Value {
         let columns = if std::mem::replace(&mut self.headed, true) { json!([]) } else { definitions(kind) };
         let resource_version = &object["metadata"]["resourceVersion"];
@@ -73,7 +73,7 @@ impl Rows {
     }
 }
 
-/// Describes the columns of a kind.
+/// Returns the column definitions of a kind.
 pub(super) fn definitions(kind: &ResourceKind) -> Value {
     let name = json!({
         "name": "Name",
