@@ -129,11 +129,12 @@ pub(crate) fn is_converted(kind: &ResourceKind) -> bool {
 
 /// Converts a stored object to v1.
 pub(crate) fn to_v1(body: &mut Body) {
-    let metrics = taken(body, "spec", "metrics");
+    let metrics = remove_field(body, "spec", "metrics");
     let (cpu, others): (Vec<_>, Vec<_>) =
         list(metrics).into_iter().partition(|metric| utilization(metric, "target").is_some());
-    let current = list(taken(body, "status", "currentMetrics"));
-    let (behavior, conditions) = (taken(body, "spec", "behavior"), taken(body, "status", "conditions"));
+    let current = list(remove_field(body, "status", "currentMetrics"));
+    let (behavior, conditions) =
+        (remove_field(body, "spec", "behavior"), remove_field(body, "status", "conditions"));
     if let Some(target) = cpu.first().and_then(|metric| utilization(metric, "target")) {
         object_mut(body, "spec").insert("targetCPUUtilizationPercentage".to_owned(), target);
     }
@@ -144,7 +145,7 @@ pub(crate) fn to_v1(body: &mut Body) {
     let current: Vec<_> = current.iter().map(|metric| metric_to_v1(metric, &CURRENT)).collect();
     let values = [
         (!others.is_empty()).then(|| others.into()),
-        behavior.map(|behavior| renamed(behavior, char::to_ascii_uppercase)),
+        behavior.map(|behavior| change_first_letters(behavior, char::to_ascii_uppercase)),
         conditions.filter(|conditions| conditions.as_array().is_some_and(|list| !list.is_empty())),
         (!current.is_empty()).then(|| current.into()),
     ];
@@ -166,14 +167,14 @@ pub(crate) fn to_v2(body: &mut Body) {
         let value = match field {
             "metrics" => metrics_to_v2(value, &SPECIFIED),
             "currentMetrics" => metrics_to_v2(value, &CURRENT),
-            "behavior" => renamed(value, char::to_ascii_lowercase),
+            "behavior" => change_first_letters(value, char::to_ascii_lowercase),
             _ => value,
         };
         object_mut(body, part).insert(field.to_owned(), value);
     }
     // The metrics in the status contain this value, too.
-    _ = taken(body, "status", "currentCPUUtilizationPercentage");
-    if let Some(target) = taken(body, "spec", "targetCPUUtilizationPercentage") {
+    _ = remove_field(body, "status", "currentCPUUtilizationPercentage");
+    if let Some(target) = remove_field(body, "spec", "targetCPUUtilizationPercentage") {
         let target = json!({ "type": "Utilization", "averageUtilization": target });
         let cpu = json!({ "type": "Resource", "resource": { "name": "cpu", "target": target } });
         let metrics = object_mut(body, "spec").entry("metrics").or_insert_with(|| json!([]));
@@ -182,14 +183,14 @@ pub(crate) fn to_v2(body: &mut Body) {
 }
 
 /// Changes the case of each field's first letter, and drops null fields. The annotation has Go's field names.
-fn renamed(value: Value, letter: fn(&char) -> char) -> Value {
+fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     match value {
-        Value::Array(list) => list.into_iter().map(|value| renamed(value, letter)).collect(),
+        Value::Array(list) => list.into_iter().map(|value| change_first_letters(value, letter)).collect(),
         Value::Object(fields) => {
             let field = |(name, value): (String, Value)| {
                 let mut letters = name.chars();
                 let first = letters.next().map(|first| letter(&first));
-                (first.into_iter().chain(letters).collect::<String>(), renamed(value, letter))
+                (first.into_iter().chain(letters).collect::<String>(), change_first_letters(value, letter))
             };
             fields.into_iter().filter(|(_, value)| !value.is_null()).map(field).collect()
         }
@@ -198,7 +199,7 @@ fn renamed(value: Value, letter: fn(&char) -> char) -> Value {
 }
 
 /// Removes a field from a part of an object, and returns its value unless it is null.
-fn taken(body: &mut Body, part: &str, field: &str) -> Option<Value> {
+fn remove_field(body: &mut Body, part: &str, field: &str) -> Option<Value> {
     body.get_mut(part)?.as_object_mut()?.remove(field).filter(|value| !value.is_null())
 }
 

@@ -38,7 +38,7 @@ impl Default for SimulatorBuilder {
                 goaway_chance: 0.0,
                 #[cfg(feature = "tls")]
                 tls: false,
-                habits: Behavior {
+                behavior: Behavior {
                     controllers: true,
                     namespaces_required: false,
                     graceful_pods: false,
@@ -166,7 +166,7 @@ impl SimulatorBuilder {
     /// `Terminating` until the test empties `spec.finalizers` through `/finalize`.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
-        self.settings.habits.controllers = false;
+        self.settings.behavior.controllers = false;
         self
     }
 
@@ -177,7 +177,7 @@ impl SimulatorBuilder {
     /// its endpoints.
     #[must_use]
     pub fn require_namespaces(mut self) -> Self {
-        self.settings.habits.namespaces_required = true;
+        self.settings.behavior.namespaces_required = true;
         self
     }
 
@@ -188,7 +188,7 @@ impl SimulatorBuilder {
     /// removed, and watches receive that update. By default, all pods are removed at once.
     #[must_use]
     pub fn graceful_pod_deletion(mut self) -> Self {
-        self.settings.habits.graceful_pods = true;
+        self.settings.behavior.graceful_pods = true;
         self
     }
 
@@ -196,7 +196,7 @@ impl SimulatorBuilder {
     /// gzip member. Lists and single objects of more than 128 KiB are always compressed for such clients.
     #[must_use]
     pub fn compress_streaming_lists(mut self) -> Self {
-        self.settings.habits.compressed_streams = true;
+        self.settings.behavior.compressed_streams = true;
         self
     }
 
@@ -205,7 +205,7 @@ impl SimulatorBuilder {
     #[doc(alias = "CBORServingAndStorage")]
     #[must_use]
     pub fn serve_cbor(mut self) -> Self {
-        self.settings.habits.cbor = true;
+        self.settings.behavior.cbor = true;
         self
     }
 
@@ -217,7 +217,7 @@ impl SimulatorBuilder {
     #[doc(alias = "ConsistentListFromCacheSkipTimeoutFallback")]
     #[must_use]
     pub fn refuse_late_lists(mut self) -> Self {
-        self.settings.habits.late_lists = LateLists::Refused;
+        self.settings.behavior.late_lists = LateLists::Refused;
         self
     }
 
@@ -259,7 +259,7 @@ impl SimulatorBuilder {
     #[must_use]
     pub fn start_in_process(self) -> Simulator {
         let server = self.server(None);
-        settle_in(&server, None);
+        create_initial_objects(&server, None);
         Simulator::new(server, None)
     }
 
@@ -279,7 +279,7 @@ impl SimulatorBuilder {
         let tls = None;
         let server = self.server(tls);
         let listener = Listener::start(Service::new(server.clone())).await.map_err(Error::Listen)?;
-        settle_in(&server, Some(listener.address.port()));
+        create_initial_objects(&server, Some(listener.address.port()));
         Ok(Simulator::new(server, Some(listener)))
     }
 
@@ -293,8 +293,8 @@ impl SimulatorBuilder {
 }
 
 /// Creates the initial objects.
-fn settle_in(server: &Server, port: Option<u16>) {
-    if server.settings.habits.namespaces_required {
+fn create_initial_objects(server: &Server, port: Option<u16>) {
+    if server.settings.behavior.namespaces_required {
         first_objects::create(server, port);
     }
 }

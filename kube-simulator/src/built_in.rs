@@ -26,7 +26,7 @@ struct BuiltIn {
     fields: &'static [&'static str],
     sources: &'static [FieldSource],
     initial_status: Option<&'static str>,
-    takes_first_status: bool,
+    accepts_initial_status: bool,
     short_names: &'static [&'static str],
     category: Option<&'static str>,
     scaled: bool,
@@ -220,7 +220,7 @@ const fn namespaced(
         fields: &[],
         sources: &[],
         initial_status: None,
-        takes_first_status: false,
+        accepts_initial_status: false,
         short_names: &[],
         category: None,
         scaled: false,
@@ -257,7 +257,7 @@ impl BuiltIn {
 
     /// Like [`status`](Self::status), unless the client sends a status.
     const fn first_status(self, initial: &'static str) -> Self {
-        Self { takes_first_status: true, ..self.status(initial) }
+        Self { accepts_initial_status: true, ..self.status(initial) }
     }
 
     const fn generations(self) -> Self {
@@ -311,7 +311,7 @@ impl BuiltIn {
         kind.status_keeps = self.status_keeps;
         kind.returns_deleted = self.returned;
         kind.initial_status = self.initial_status;
-        kind.takes_first_status = self.takes_first_status;
+        kind.accepts_initial_status = self.accepts_initial_status;
         kind.short_names = self.short_names.iter().map(ToString::to_string).collect();
         kind.categories = self.category.iter().map(ToString::to_string).collect();
         kind.scale = self.scaled.then(scale);

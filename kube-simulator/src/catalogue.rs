@@ -43,7 +43,7 @@ impl Catalogue {
     }
 
     /// Adds a resource, and replaces the one at its path.
-    pub(crate) fn put(&self, served: Served) {
+    pub(crate) fn replace(&self, served: Served) {
         self.0.insert(served.kind.collection_path(), Arc::new(served));
     }
 

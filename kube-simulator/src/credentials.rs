@@ -18,18 +18,18 @@ struct State {
 #[derive(Debug, Default)]
 enum Accepted {
     #[default]
-    Everybody,
+    All,
     Token(String),
-    Nobody,
+    None,
 }
 
 impl Credentials {
-    pub(crate) fn accept_everybody(&self) {
-        self.0.lock().accepted = Accepted::Everybody;
+    pub(crate) fn accept_all(&self) {
+        self.0.lock().accepted = Accepted::All;
     }
 
-    pub(crate) fn accept_nobody(&self) {
-        self.0.lock().accepted = Accepted::Nobody;
+    pub(crate) fn reject_all(&self) {
+        self.0.lock().accepted = Accepted::None;
     }
 
     pub(crate) fn accept_token(&self, token: &str) {
@@ -52,8 +52,8 @@ impl Credentials {
         let state = self.0.lock();
         match &state.accepted {
             _ if state.expirations > 0 => false,
-            Accepted::Everybody => true,
-            Accepted::Nobody => false,
+            Accepted::All => true,
+            Accepted::None => false,
             Accepted::Token(wanted) => {
                 let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
                 given.and_then(|given| given.strip_prefix("Bearer ")) == Some(wanted)

@@ -59,7 +59,7 @@ impl Encoding {
     }
 
     /// Returns whether the encoding supports whole objects of a kind.
-    pub(crate) fn knows(self, kind: &ResourceKind) -> bool {
+    pub(crate) fn supports(self, kind: &ResourceKind) -> bool {
         self != Self::Protobuf || protobuf::message_of(&kind.api_version(), &kind.kind).is_some()
     }
 
@@ -96,7 +96,7 @@ impl Encoding {
     }
 
     /// Returns a frame that is complete but not a valid event.
-    pub(crate) fn no_event(self) -> &'static [u8] {
+    pub(crate) fn invalid_event(self) -> &'static [u8] {
         match self {
             Self::Json | Self::Indented | Self::Yaml => b"{\"type\":7}\n",
             // Field 1 is a number instead of text.

@@ -11,28 +11,28 @@ use crate::writes::{Body, Guard, WriteOptions, Writer};
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// The port in the service of a server without a socket.
-const USUAL_PORT: u16 = 6443;
+const DEFAULT_PORT: u16 = 6443;
 
 /// Creates the initial objects whose kinds are served.
 pub(crate) fn create(server: &Server, port: Option<u16>) {
     for name in NAMESPACES {
-        put(server, "/api/v1/namespaces", None, json!({ "metadata": { "name": name } }));
+        create_object(server, "/api/v1/namespaces", None, json!({ "metadata": { "name": name } }));
     }
-    let port = port.unwrap_or(USUAL_PORT);
+    let port = port.unwrap_or(DEFAULT_PORT);
     let ports = json!([{ "name": "https", "port": port, "protocol": "TCP" }]);
-    put(server, "/api/v1/services", Some("default"), service(port));
+    create_object(server, "/api/v1/services", Some("default"), service(port));
     let endpoints = json!({
         "metadata": { "name": "kubernetes", "labels": { "endpointslice.kubernetes.io/skip-mirror": "true" } },
         "subsets": [{ "addresses": [{ "ip": "127.0.0.1" }], "ports": ports }],
     });
-    put(server, "/api/v1/endpoints", Some("default"), endpoints);
+    create_object(server, "/api/v1/endpoints", Some("default"), endpoints);
     let slice = json!({
         "metadata": { "name": "kubernetes", "labels": { "kubernetes.io/service-name": "kubernetes" } },
         "addressType": "IPv4",
         "endpoints": [{ "addresses": ["127.0.0.1"], "conditions": { "ready": true } }],
         "ports": ports,
     });
-    put(server, "/apis/discovery.k8s.io/v1/endpointslices", Some("default"), slice);
+    create_object(server, "/apis/discovery.k8s.io/v1/endpointslices", Some("default"), slice);
 }
 
 fn service(port: u16) -> Value {
@@ -51,7 +51,7 @@ fn service(port: u16) -> Value {
     })
 }
 
-fn put(server: &Server, path: &str, namespace: Option<&str>, object: Value) {
+fn create_object(server: &Server, path: &str, namespace: Option<&str>, object: Value) {
     let (Some(served), Value::Object(body)) = (server.catalogue.at(path), object) else {
         return;
     };

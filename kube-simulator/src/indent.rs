@@ -60,7 +60,7 @@ mod tests {
     use super::indent;
 
     #[test]
-    fn objects_and_lists_are_indented_and_strings_are_left_alone() {
+    fn indent_formats_objects_and_lists_but_not_strings() {
         let json = br#"{"a":[1,2.0e3,{"b":"x{,:\"} \\"}],"c":{},"d":[ ],"e":null}
 "#;
         let wanted = r#"{
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_parts_stays() {
+    fn indent_keeps_scalars() {
         assert_eq!(indent(b"\"a b\""), b"\"a b\"");
         assert_eq!(indent(b"7"), b"7");
         assert_eq!(indent(b""), b"");

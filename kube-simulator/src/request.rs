@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// Maximum number of records, so that a simulator can run for days.
-const KEPT: usize = 10_000;
+const MAX_RECORDED: usize = 10_000;
 
 /// The verb of a request in Kubernetes terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,7 +134,7 @@ impl RequestLog {
     pub(crate) fn push(&self, request: Arc<RecordedRequest>) {
         let mut requests = self.requests.lock();
         requests.push_back(request);
-        if requests.len() > KEPT {
+        if requests.len() > MAX_RECORDED {
             requests.pop_front();
         }
         drop(requests);

@@ -78,7 +78,7 @@ pub struct ResourceKind {
     /// The initial status of new objects, as JSON.
     pub(crate) initial_status: Option<&'static str>,
     /// Whether a client can set the status of a new object in spite of `/status`.
-    pub(crate) takes_first_status: bool,
+    pub(crate) accepts_initial_status: bool,
 }
 
 /// The fields that `/scale` reads and writes, as dotted paths such as `spec.replicas`.
@@ -125,7 +125,7 @@ impl ResourceKind {
             sources: &[],
             returns_deleted: false,
             initial_status: None,
-            takes_first_status: false,
+            accepts_initial_status: false,
         }
     }
 

@@ -22,10 +22,10 @@ use crate::watch::{WatchRegistry, WatchRules};
 use crate::writes::{Stamp, in_seconds};
 
 /// The time between the ends of two watches if they end one after another: 200 per second.
-const BETWEEN_ENDS: Duration = Duration::from_millis(5);
+const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How long watches continue after a shutdown without a grace period: the server's `--request-timeout`.
-const LINGER: Duration = Duration::from_secs(60);
+const WATCH_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
 /// The configuration from the builder.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct Settings {
     pub(crate) tls: bool,
     /// The initial date of the clock.
     pub(crate) begins_on: SystemTime,
-    pub(crate) habits: Behavior,
+    pub(crate) behavior: Behavior,
 }
 
 /// The part of the configuration that concerns writes and answers.
@@ -78,7 +78,7 @@ pub(crate) struct Server {
     pub(crate) tls: Option<Tls>,
     pub(crate) stop: CancellationToken,
     /// Cancelled to end the watches at a restart, and then replaced.
-    life: Mutex<CancellationToken>,
+    until_restart: Mutex<CancellationToken>,
     /// The answer to new requests while the server is shutting down. Other API servers are not affected.
     shutdown: Mutex<Option<ShutdownAnswer>>,
     /// The other API servers on this storage.
@@ -101,7 +101,7 @@ impl Server {
             credentials: Credentials::default(),
             goaways: Goaways::new(settings.goaway_chance, settings.seed),
             tls,
-            life: Mutex::new(stop.child_token()),
+            until_restart: Mutex::new(stop.child_token()),
             stop,
             shutdown: Mutex::default(),
             replicas: Mutex::default(),
@@ -138,8 +138,8 @@ impl Server {
     }
 
     /// Returns the token that is cancelled when the server stops or restarts.
-    pub(crate) fn life(&self) -> CancellationToken {
-        self.life.lock().clone()
+    pub(crate) fn until_restart(&self) -> CancellationToken {
+        self.until_restart.lock().clone()
     }
 
     /// Restarts the server: all watches end, and a server that was shutting down accepts requests again.
@@ -154,9 +154,9 @@ impl Server {
         *self.shutdown.lock() = Some(answer);
         match answer {
             ShutdownAnswer::Usual => {}
-            ShutdownAnswer::TooManyRequests => self.watches.end_all(Duration::ZERO, BETWEEN_ENDS),
+            ShutdownAnswer::TooManyRequests => self.watches.end_all(Duration::ZERO, WATCH_END_INTERVAL),
             ShutdownAnswer::ServiceUnavailable => {
-                self.watches.end_all(LINGER, Duration::ZERO);
+                self.watches.end_all(WATCH_GRACE_PERIOD, Duration::ZERO);
                 self.goaways.to_all();
             }
         }
@@ -178,7 +178,7 @@ impl Server {
 
     /// Ends all watches, as a restart does.
     pub(crate) fn end_watches(&self) {
-        let ended = std::mem::replace(&mut *self.life.lock(), self.stop.child_token());
+        let ended = std::mem::replace(&mut *self.until_restart.lock(), self.stop.child_token());
         ended.cancel();
     }
 
@@ -231,7 +231,7 @@ impl Server {
     }
 
     /// Returns a random generator that continues independently of the server's.
-    pub(crate) fn draw_random(&self) -> fastrand::Rng {
+    pub(crate) fn fork_random(&self) -> fastrand::Rng {
         self.random.lock().fork()
     }
 

@@ -13,7 +13,7 @@ use crate::error::Error;
 const TICK: Duration = Duration::from_millis(10);
 
 /// The maximum time whose changes one burst makes up for.
-const LONGEST_BURST: Duration = Duration::from_millis(100);
+const MAX_BURST: Duration = Duration::from_millis(100);
 
 /// A change that the churn has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,7 +76,7 @@ impl Churn {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = Instant::now();
-        let mut owed = 0.0;
+        let mut due = 0.0;
         loop {
             tokio::select! {
                 biased;
@@ -86,10 +86,10 @@ impl Churn {
             // A busy machine misses ticks. Later bursts make up for them, but are limited, so that they do not block
             // the runtime.
             let passed = std::mem::replace(&mut last, Instant::now()).elapsed();
-            owed = (owed + self.rate * passed.as_secs_f64())
-                .min((self.rate * LONGEST_BURST.as_secs_f64()).max(1.0));
-            while owed >= 1.0 {
-                owed -= 1.0;
+            due =
+                (due + self.rate * passed.as_secs_f64()).min((self.rate * MAX_BURST.as_secs_f64()).max(1.0));
+            while due >= 1.0 {
+                due -= 1.0;
                 self.step()?;
             }
         }
@@ -101,11 +101,11 @@ impl Churn {
     ///
     /// [`Error::Refused`] if the simulator refuses the change.
     pub fn step(&mut self) -> Result<Change, Error> {
-        self.cluster.draw.pass(1);
+        self.cluster.draw.advance(1);
         let change = match self.cluster.draw.random.u8(0..100) {
             0..45 if !self.starting.is_empty() => self.bring_up(),
             0..65 => self.flap(),
-            65..85 => self.beat(),
+            65..85 => self.heartbeat(),
             _ if self.vacancies.is_empty() => self.delete(),
             _ => self.replace(),
         };
@@ -164,11 +164,11 @@ impl Churn {
         Ok(Change::PodFlapped)
     }
 
-    fn beat(&mut self) -> Result<Change, Error> {
+    fn heartbeat(&mut self) -> Result<Change, Error> {
         let cluster = &mut self.cluster;
         let index = cluster.draw.random.usize(..cluster.nodes.len());
         let now = cluster.draw.now();
-        cluster.node_store.modify(&cluster.nodes[index].name, |value| node::beat(value, &now))?;
+        cluster.node_store.modify(&cluster.nodes[index].name, |value| node::heartbeat(value, &now))?;
         Ok(Change::NodeBeat)
     }
 

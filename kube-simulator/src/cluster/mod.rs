@@ -94,7 +94,7 @@ impl Draw {
     }
 
     /// Advances the cluster's clock.
-    fn pass(&mut self, seconds: i64) {
+    fn advance(&mut self, seconds: i64) {
         self.clock = self.clock.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(self.clock);
     }
 

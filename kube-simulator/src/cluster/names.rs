@@ -64,7 +64,7 @@ pub(super) fn suffix(random: &mut fastrand::Rng, length: usize) -> String {
 /// The workload names in use.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    taken: BTreeSet<(String, String)>,
+    used: BTreeSet<(String, String)>,
 }
 
 impl Names {
@@ -74,7 +74,7 @@ impl Names {
         let mut round = 0;
         loop {
             let name = numbered(base, round);
-            if self.taken.insert((namespace.to_owned(), name.clone())) {
+            if self.used.insert((namespace.to_owned(), name.clone())) {
                 return name;
             }
             round += 1;

@@ -84,7 +84,7 @@ impl Node {
 }
 
 /// Updates the heartbeat time of all conditions.
-pub(super) fn beat(node: &mut Value, now: &str) {
+pub(super) fn heartbeat(node: &mut Value, now: &str) {
     if let Some(conditions) = node["status"]["conditions"].as_array_mut() {
         for condition in conditions {
             condition["lastHeartbeatTime"] = now.into();

@@ -29,9 +29,9 @@ pub(super) struct Workload {
 }
 
 impl Workload {
-    pub(super) fn draw(namespace: &str, index: usize, taken: &mut Names, draw: &mut Draw) -> Self {
-        draw.pass(3);
-        let name = taken.workload(namespace, &mut draw.random);
+    pub(super) fn draw(namespace: &str, index: usize, used_names: &mut Names, draw: &mut Draw) -> Self {
+        draw.advance(3);
+        let name = used_names.workload(namespace, &mut draw.random);
         let stateful = index % STATEFUL == STATEFUL - 1;
         let template_hash = (!stateful).then(|| names::suffix(&mut draw.random, 10));
         let stem = match &template_hash {

@@ -47,7 +47,7 @@ impl Cut {
                     return Some(Err(io::ErrorKind::ConnectionAborted.into()));
                 }
                 Then::Stall(gate) => {
-                    gate.passed(&self.stop).await;
+                    gate.wait_for_release(&self.stop).await;
                     self.left = u64::MAX;
                 }
             }

@@ -27,7 +27,7 @@ impl Gate {
     }
 
     /// Waits until the gate is released or the server stops.
-    pub(crate) async fn passed(&self, stop: &CancellationToken) {
+    pub(crate) async fn wait_for_release(&self, stop: &CancellationToken) {
         tokio::select! {
             biased;
             () = self.0.cancelled() => {}

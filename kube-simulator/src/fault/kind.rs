@@ -27,10 +27,10 @@ use crate::serve::{ResponseBody, canned};
 /// dark.release();
 /// ```
 #[derive(Clone, Debug)]
-pub struct Fault(What);
+pub struct Fault(Kind);
 
 #[derive(Clone, Debug)]
-enum What {
+enum Kind {
     Respond(CannedResponse),
     Refuse,
     Stall(Gate),
@@ -42,7 +42,7 @@ impl Fault {
     /// Answers with a prepared response. The request has no effect.
     #[must_use]
     pub fn respond(response: CannedResponse) -> Self {
-        Self(What::Respond(response))
+        Self(Kind::Respond(response))
     }
 
     /// Sends no answer, as if the server were down. In process, the call fails with
@@ -50,25 +50,25 @@ impl Fault {
     /// the stream is reset. The request has no effect.
     #[must_use]
     pub fn refuse() -> Self {
-        Self(What::Refuse)
+        Self(Kind::Refuse)
     }
 
     /// Stalls the request until the gate is released, and then processes it.
     #[must_use]
     pub fn stall(gate: &Gate) -> Self {
-        Self(What::Stall(gate.clone()))
+        Self(Kind::Stall(gate.clone()))
     }
 
     /// Ends the body of the real answer after this many bytes, as if the body were complete.
     #[must_use]
     pub fn close_body_after(bytes: u64) -> Self {
-        Self(What::Cut(bytes, Then::Close))
+        Self(Kind::Cut(bytes, Then::Close))
     }
 
     /// Aborts the connection (in HTTP/2, the stream) after this many bytes of the real answer's body.
     #[must_use]
     pub fn abort_body_after(bytes: u64) -> Self {
-        Self(What::Cut(bytes, Then::Abort))
+        Self(Kind::Cut(bytes, Then::Abort))
     }
 
     /// Stalls the real answer after this many bytes of its body, until the gate is released. To the client, the
@@ -76,7 +76,7 @@ impl Fault {
     /// there.
     #[must_use]
     pub fn stall_body_after(bytes: u64, gate: &Gate) -> Self {
-        Self(What::Cut(bytes, Then::Stall(gate.clone())))
+        Self(Kind::Cut(bytes, Then::Stall(gate.clone())))
     }
 
     /// Applies the fault to a request with the real answer `answer`.
@@ -86,13 +86,13 @@ impl Fault {
         stop: &CancellationToken,
     ) -> io::Result<Response<ResponseBody>> {
         match self.0 {
-            What::Respond(response) => Ok(canned(response)),
-            What::Refuse => Err(io::ErrorKind::ConnectionRefused.into()),
-            What::Stall(gate) => {
-                gate.passed(stop).await;
+            Kind::Respond(response) => Ok(canned(response)),
+            Kind::Refuse => Err(io::ErrorKind::ConnectionRefused.into()),
+            Kind::Stall(gate) => {
+                gate.wait_for_release(stop).await;
                 Ok(answer.await)
             }
-            What::Cut(bytes, then) => {
+            Kind::Cut(bytes, then) => {
                 let stop = stop.clone();
                 Ok(answer.await.map(|whole| body::cut(whole, bytes, then, stop)))
             }

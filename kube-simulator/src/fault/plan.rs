@@ -129,13 +129,13 @@ impl FaultPlan {
     /// # Cancel safety
     ///
     /// Dropping the future ends all trouble.
-    pub async fn run(&self, simulator: &Simulator, mut tell: impl FnMut(&str)) {
+    pub async fn run(&self, simulator: &Simulator, mut report: impl FnMut(&str)) {
         let began = Instant::now();
         let mut ongoing: Vec<(Duration, Trouble, Ongoing<'_>)> = Vec::new();
-        let mut coming = self.troubles.iter().peekable();
+        let mut upcoming = self.troubles.iter().peekable();
         loop {
             let next_end = ongoing.iter().map(|(end, ..)| *end).min();
-            let next_begin = coming.peek().map(|planned| planned.at);
+            let next_begin = upcoming.peek().map(|planned| planned.at);
             let Some(next) = next_end.into_iter().chain(next_begin).min() else {
                 break;
             };
@@ -143,10 +143,10 @@ impl FaultPlan {
             if let Some(position) = ongoing.iter().position(|(end, ..)| *end <= next) {
                 let (_, trouble, effect) = ongoing.remove(position);
                 drop(effect);
-                tell(&format!("{trouble}: over"));
-            } else if let Some(planned) = coming.next() {
+                report(&format!("{trouble}: ended"));
+            } else if let Some(planned) = upcoming.next() {
                 let effect = planned.trouble.begin(simulator, &self.requests);
-                tell(&planned.to_string());
+                report(&planned.to_string());
                 if planned.trouble.lasts() {
                     ongoing.push((planned.at + planned.lasts, planned.trouble, effect));
                 }

@@ -79,15 +79,15 @@ pub enum Trouble {
 #[derive(Debug)]
 pub(super) struct Ongoing<'a> {
     simulator: &'a Simulator,
-    what: What,
+    effect: Effect,
 }
 
 /// The effect to undo at the end.
 #[derive(Debug)]
-enum What {
+enum Effect {
     Nothing,
-    Requests { _ends: Disturbance },
-    Stalled { _ends: Disturbance, gate: Gate },
+    Requests { _disturbance: Disturbance },
+    Stalled { _disturbance: Disturbance, gate: Gate },
     Tokens,
     Bookmarks,
     DelayedBookmarks,
@@ -118,14 +118,14 @@ impl Trouble {
 
     /// Starts the trouble. `requests` selects the affected requests and watches.
     pub(super) fn begin<'a>(self, simulator: &'a Simulator, requests: &RequestFilter) -> Ongoing<'a> {
-        let what = match self.injection() {
+        let effect = match self.injection() {
             Some(injection) => {
                 simulator.inject(requests, &injection);
-                What::Nothing
+                Effect::Nothing
             }
             None => self.disturb(simulator, requests),
         };
-        Ongoing { simulator, what }
+        Ongoing { simulator, effect }
     }
 
     /// Returns the injection into open watches, if any.
@@ -138,13 +138,13 @@ impl Trouble {
                 WatchInjection::error(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "etcd is unwell")
             }
             Self::CutNextEvent => WatchInjection::half_of_next_event().then_abort(),
-            Self::GarbleNextEvent => WatchInjection::no_event().instead_of_next_event(),
+            Self::GarbleNextEvent => WatchInjection::invalid_event().instead_of_next_event(),
             _ => return None,
         })
     }
 
     /// Applies the effects on the server and on requests.
-    fn disturb(self, simulator: &Simulator, requests: &RequestFilter) -> What {
+    fn disturb(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
         let disturb = |fault: Fault| simulator.fail_while(requests.clone(), fault);
         let gate = Gate::new();
         match self {
@@ -152,45 +152,48 @@ impl Trouble {
             Self::Restart => simulator.restart(),
             Self::RestartWithoutHistory => simulator.restart_without_history(),
             Self::DrainConnections => simulator.drain_connections(),
-            Self::Refuse => return What::Requests { _ends: disturb(Fault::refuse()) },
+            Self::Refuse => return Effect::Requests { _disturbance: disturb(Fault::refuse()) },
             Self::Respond { code, retry_after } => {
-                return What::Requests { _ends: disturb(refusal(code, retry_after).into()) };
+                return Effect::Requests { _disturbance: disturb(refusal(code, retry_after).into()) };
             }
             Self::CloseBodies(bytes) => {
-                return What::Requests { _ends: disturb(Fault::close_body_after(bytes)) };
+                return Effect::Requests { _disturbance: disturb(Fault::close_body_after(bytes)) };
             }
             Self::AbortBodies(bytes) => {
-                return What::Requests { _ends: disturb(Fault::abort_body_after(bytes)) };
+                return Effect::Requests { _disturbance: disturb(Fault::abort_body_after(bytes)) };
             }
-            Self::Stall => return What::Stalled { _ends: disturb(Fault::stall(&gate)), gate },
+            Self::Stall => return Effect::Stalled { _disturbance: disturb(Fault::stall(&gate)), gate },
             Self::StallBodies(bytes) => {
-                return What::Stalled { _ends: disturb(Fault::stall_body_after(bytes, &gate)), gate };
+                return Effect::Stalled {
+                    _disturbance: disturb(Fault::stall_body_after(bytes, &gate)),
+                    gate,
+                };
             }
             Self::ExpireTokens => {
-                simulator.expire_tokens_for_a_while(true);
-                return What::Tokens;
+                simulator.set_tokens_expired(true);
+                return Effect::Tokens;
             }
             Self::LoseBookmarks => {
                 simulator.lose_bookmarks(true);
-                return What::Bookmarks;
+                return Effect::Bookmarks;
             }
             Self::DelayBookmarks => {
                 simulator.delay_bookmarks(true);
-                return What::DelayedBookmarks;
+                return Effect::DelayedBookmarks;
             }
             Self::EmptyWatchCache => {
                 simulator.set_watch_cache_ready(false);
-                return What::WatchCache;
+                return Effect::WatchCache;
             }
             Self::ShutDown(answer) => {
                 simulator.begin_shutdown(answer);
-                return What::Shutdown;
+                return Effect::Shutdown;
             }
             Self::HoldReplicas => {
                 simulator.hold_replicas(u64::MAX);
-                return What::Replicas;
+                return Effect::Replicas;
             }
-            Self::UndoWrites => return What::Writes(simulator.backup()),
+            Self::UndoWrites => return Effect::Writes(simulator.backup()),
             Self::CloseWatches
             | Self::AbortWatches
             | Self::ExpireWatches
@@ -198,12 +201,12 @@ impl Trouble {
             | Self::CutNextEvent
             | Self::GarbleNextEvent => {}
         }
-        What::Nothing
+        Effect::Nothing
     }
 }
 
 /// The increase of the resource version when writes are undone.
-const JUMP: u64 = 1_000;
+const RESTORED_VERSION_GAP: u64 = 1_000;
 
 fn refusal(code: u16, retry_after: u32) -> CannedResponse {
     if code == 429 {
@@ -224,16 +227,16 @@ fn refusal(code: u16, retry_after: u32) -> CannedResponse {
 
 impl Drop for Ongoing<'_> {
     fn drop(&mut self) {
-        match &self.what {
-            What::Nothing | What::Requests { .. } => {}
-            What::Stalled { gate, .. } => gate.release(),
-            What::Tokens => self.simulator.expire_tokens_for_a_while(false),
-            What::Bookmarks => self.simulator.lose_bookmarks(false),
-            What::DelayedBookmarks => self.simulator.delay_bookmarks(false),
-            What::Replicas => self.simulator.hold_replicas(0),
-            What::WatchCache => self.simulator.set_watch_cache_ready(true),
-            What::Shutdown => self.simulator.restart(),
-            What::Writes(backup) => self.simulator.restore_ahead(backup, JUMP),
+        match &self.effect {
+            Effect::Nothing | Effect::Requests { .. } => {}
+            Effect::Stalled { gate, .. } => gate.release(),
+            Effect::Tokens => self.simulator.set_tokens_expired(false),
+            Effect::Bookmarks => self.simulator.lose_bookmarks(false),
+            Effect::DelayedBookmarks => self.simulator.delay_bookmarks(false),
+            Effect::Replicas => self.simulator.hold_replicas(0),
+            Effect::WatchCache => self.simulator.set_watch_cache_ready(true),
+            Effect::Shutdown => self.simulator.restart(),
+            Effect::Writes(backup) => self.simulator.restore_ahead(backup, RESTORED_VERSION_GAP),
         }
     }
 }
@@ -243,8 +246,8 @@ impl fmt::Display for Trouble {
         let text = match self {
             Self::CloseWatches => "close watches",
             Self::AbortWatches => "abort watches",
-            Self::ExpireWatches => "tell watches 410",
-            Self::FailWatches => "tell watches 500",
+            Self::ExpireWatches => "send 410 to watches",
+            Self::FailWatches => "send 500 to watches",
             Self::CutNextEvent => "cut the next event",
             Self::GarbleNextEvent => "garble the next event",
             Self::Compact => "compact",

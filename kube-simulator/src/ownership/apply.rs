@@ -56,8 +56,8 @@ pub(crate) fn apply(
 
     let mut after = before.clone();
     merge(kind, &mut after, applied);
-    let given_up = own.iter().flat_map(|own| &own.fields).filter(|path| !wanted.contains_key(*path));
-    let removed = given_up.filter(|path| !owned(&entries, path) && !is_key(path));
+    let no_longer_applied = own.iter().flat_map(|own| &own.fields).filter(|path| !wanted.contains_key(*path));
+    let removed = no_longer_applied.filter(|path| !owned(&entries, path) && !is_key(path));
     remove_all(&mut after, &to_fields_v1(removed));
     let fields: BTreeSet<Path> = wanted.into_keys().collect();
     entries.push(match own {
@@ -75,7 +75,11 @@ pub(crate) fn duplicates(kind: &ResourceKind, applied: &Body) -> Vec<String> {
     let found = leaves::duplicates(kind, applied);
     let described = found.iter().filter_map(|path| {
         let (element, list) = path.split_last()?;
-        Some(format!("{}: duplicate entries for key {}", spell(list), spell(std::slice::from_ref(element))))
+        Some(format!(
+            "{}: duplicate entries for key {}",
+            format_path(list),
+            format_path(std::slice::from_ref(element))
+        ))
     });
     described.take(MAX_DUPLICATES).collect()
 }
@@ -100,7 +104,7 @@ fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) 
         if length > MAX_CONFLICTS {
             break;
         }
-        let conflict = Conflict { manager: entry.describe(), field: spell(path) };
+        let conflict = Conflict { manager: entry.describe(), field: format_path(path) };
         length += conflict.manager.len() + conflict.field.len();
         found.push(conflict);
     }
@@ -121,22 +125,22 @@ fn owned(entries: &[Entry], path: &Path) -> bool {
 }
 
 /// Formats a path in readable form: `.spec.containers[name="main"].image`.
-fn spell(path: &[Arc<str>]) -> String {
-    let mut spelled = String::new();
+fn format_path(path: &[Arc<str>]) -> String {
+    let mut formatted = String::new();
     for step in path {
         match step.split_once(':') {
             Some(("f", field)) => {
-                spelled.push('.');
-                spelled.push_str(field);
+                formatted.push('.');
+                formatted.push_str(field);
             }
             Some(("k", keys)) => {
                 let keys: Body = serde_json::from_str(keys).unwrap_or_default();
                 let pairs: Vec<String> = keys.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                spelled.push_str(&format!("[{}]", pairs.join(",")));
+                formatted.push_str(&format!("[{}]", pairs.join(",")));
             }
-            Some((_, value)) => spelled.push_str(&format!("[={value}]")),
+            Some((_, value)) => formatted.push_str(&format!("[={value}]")),
             None => {}
         }
     }
-    spelled
+    formatted
 }

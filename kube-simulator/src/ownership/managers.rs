@@ -132,7 +132,7 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
 ///
 /// A client can send other entries and thereby replace the stored ones; a single empty entry removes them all. If a
 /// client sends none, the stored entries remain.
-pub(crate) fn note_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
+pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
     if given(after) == Some(&[json!({})]) {
         write(after, &[]);
         return;

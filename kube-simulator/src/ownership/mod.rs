@@ -12,7 +12,7 @@ mod merge;
 
 pub(crate) use apply::{Conflict, apply, duplicates};
 pub(crate) use list_kind::ListKind;
-pub(crate) use managers::{Manager, Operation, note_write};
+pub(crate) use managers::{Manager, Operation, record_write};
 
 use serde_json::{Map, Value};
 

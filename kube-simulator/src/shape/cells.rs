@@ -119,7 +119,7 @@ mod tests {
     use super::human_duration;
 
     #[test]
-    fn durations_are_written_as_kubectl_users_know_them() {
+    fn human_duration_matches_kubectl() {
         let cases = [
             (5, "5s"),
             (119, "119s"),

@@ -133,7 +133,7 @@ mod tests {
     use super::JsonPath;
 
     #[test]
-    fn paths_find_what_the_columns_of_custom_resources_name() {
+    fn json_path_finds_values_of_printer_columns() {
         let object = json!({
             "metadata": { "labels": { "example.com/tier": "front" } },
             "spec": { "replicas": 3, "images": [{ "name": "a" }, { "name": "b" }] },
@@ -152,6 +152,6 @@ mod tests {
             assert_eq!(JsonPath::parse(path).expect(path).find(&object), Some(&expected), "{path}");
         }
         assert_eq!(JsonPath::parse(".spec.none.deeper").unwrap().find(&object), None);
-        assert_eq!(JsonPath::parse(".spec[?(@.a<3)]"), None, "not understood");
+        assert_eq!(JsonPath::parse(".spec[?(@.a<3)]"), None, "unsupported filter");
     }
 }

@@ -30,18 +30,19 @@ impl Include {
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     include: Include,
-    headed: bool,
+    has_header: bool,
     clock: Clock,
 }
 
 impl Rows {
     pub(crate) fn new(include: Include, clock: Clock) -> Self {
-        Self { include, headed: false, clock }
+        Self { include, has_header: false, clock }
     }
 
     /// Returns a table with one object.
     pub(crate) fn table(&mut self, version: &str, kind: &ResourceKind, object: &Value) -> Value {
-        let columns = if std::mem::replace(&mut self.headed, true) { json!([]) } else { definitions(kind) };
+        let columns =
+            if std::mem::replace(&mut self.has_header, true) { json!([]) } else { definitions(kind) };
         let resource_version = &object["metadata"]["resourceVersion"];
         json!({
             "kind": "Table",

@@ -38,17 +38,17 @@ impl Simulator {
     /// Answers all requests with 401 `Unauthorized`, as if every token had expired. Open watches continue, as on a
     /// real server.
     pub fn expire_tokens(&self) {
-        self.server.credentials.accept_nobody();
+        self.server.credentials.reject_all();
     }
 
     /// Expires all tokens, or ends the expiry. The token of [`require_token`](Self::require_token) does not change.
-    pub(crate) fn expire_tokens_for_a_while(&self, expired: bool) {
+    pub(crate) fn set_tokens_expired(&self, expired: bool) {
         if expired { self.server.credentials.expire() } else { self.server.credentials.renew() }
     }
 
     /// Accepts the requests of all clients again.
     pub fn accept_everybody(&self) {
-        self.server.credentials.accept_everybody();
+        self.server.credentials.accept_all();
     }
 }
 
