@@ -122,7 +122,6 @@ pub(crate) fn first_version(kind: &ResourceKind) -> Option<ResourceKind> {
     is_second.then(|| ResourceKind { version: "v1".to_owned(), ..kind.clone() })
 }
 
-/// Returns whether objects of this kind are converted.
 pub(crate) fn is_converted(kind: &ResourceKind) -> bool {
     kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v1"
 }

@@ -6,7 +6,6 @@
 use crate::resource::{FieldSource, ResourceKind, Scale};
 use crate::shape::columns;
 
-/// Returns the built-in kinds.
 pub(crate) fn kinds() -> impl Iterator<Item = ResourceKind> {
     TABLE.iter().map(BuiltIn::describe)
 }

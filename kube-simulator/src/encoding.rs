@@ -79,7 +79,6 @@ impl Encoding {
         }
     }
 
-    /// Encodes a status.
     pub(crate) fn status(self, status: &Status) -> Vec<u8> {
         self.document(status::encode(status)).into_owned()
     }

@@ -100,7 +100,6 @@ impl Object {
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
-    /// Returns the whole object as JSON.
     pub(crate) fn json(&self) -> &Bytes {
         &self.json
     }
@@ -121,7 +120,6 @@ impl Object {
         &self.json[self.content_start..]
     }
 
-    /// Returns the JSON of `metadata` alone.
     pub(crate) fn metadata_json(&self) -> &[u8] {
         &self.json[self.metadata.clone()]
     }

@@ -283,7 +283,6 @@ impl ResourceKind {
         self.kind == "Namespace" && self.group.is_empty()
     }
 
-    /// Returns whether objects of the kind are custom resource definitions.
     pub(crate) fn is_definition(&self) -> bool {
         self.kind == "CustomResourceDefinition" && self.group == "apiextensions.k8s.io"
     }

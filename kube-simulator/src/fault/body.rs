@@ -65,7 +65,6 @@ impl Cut {
         Some(Ok(piece))
     }
 
-    /// Reads the next piece of data.
     async fn read(&mut self) -> Option<io::Result<Bytes>> {
         loop {
             match self.body.frame().await? {

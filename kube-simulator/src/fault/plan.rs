@@ -123,8 +123,8 @@ impl FaultPlan {
         &self.troubles
     }
 
-    /// Applies the plan to a simulator, on tokio's clock, and returns after the plan's whole duration. The callback
-    /// receives a line after each start and each end of a fault.
+    /// Applies the plan to a simulator, on tokio's clock, and returns after the plan's whole duration. Calls
+    /// `report` with a line after each start and each end of a fault.
     ///
     /// # Cancel safety
     ///

@@ -60,7 +60,6 @@ impl Column {
         Self::new("Age", "string", cell)
     }
 
-    /// Returns the cell of an object.
     pub(crate) fn show(&self, object: &Value, now: Timestamp) -> Value {
         match &self.cell {
             Cell::Computed(Computed(compute)) => compute(object),

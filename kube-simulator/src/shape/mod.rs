@@ -66,7 +66,6 @@ impl Shape {
         self.encoding
     }
 
-    /// Returns a single object.
     pub(crate) fn document(&mut self, object: &Object) -> Bytes {
         if self.sends_stored_protobuf() {
             return self.stored_protobuf(object).into();

@@ -108,8 +108,8 @@ impl Simulator {
     }
 
     /// Sets whether the watch cache is ready. On a real server, it is not ready after a start or a lost connection to
-    /// etcd. While it is not ready, all watches end, and:
-    /// - watches are refused with 429 `TooManyRequests`, as HTTP statuses, and with a `Retry-After` that grows with the time
+    /// etcd. When it becomes unready, all watches end. Until it is ready again:
+    ///
     /// - watches are refused with the HTTP status 429 `TooManyRequests`, and with a `Retry-After` that grows with
     ///   time from 1 to 30 seconds;
     /// - lists with a limit and no selector, and lists of one state (an exact version, or the next page), are read
@@ -117,8 +117,8 @@ impl Simulator {
     /// - gets and Event objects, which are not in the cache, are read from etcd. Writes continue.
     ///
     /// The history remains, so that a test can observe where the client resumes;
-    /// [`restart_without_history`](Self::restart_without_history) also removes it. [Lagging
-    /// replicas](Self::lagging_replica) have their own caches, which are always ready.
+    /// [`restart_without_history`](Self::restart_without_history) also removes it. The caches of
+    /// [lagging replicas](Self::lagging_replica) are always ready.
     ///
     /// This is `ResilientWatchCacheInitialization` (KEP-4568), which is always on since 1.34.
     #[doc(alias = "ResilientWatchCacheInitialization")]
@@ -143,8 +143,8 @@ impl Simulator {
 
     /// Makes all clients move to new connections, as a load balancer does before it removes a server. HTTP/2
     /// connections receive a `GOAWAY`; HTTP/1.1 connections are closed when they are idle, even if no request has
-    /// arrived yet. Requests in flight continue, watches included. Connections of [lagging
-    /// replicas](Self::lagging_replica) are included.
+    /// arrived yet. Requests in flight, including watches, continue. The same happens to connections of
+    /// [lagging replicas](Self::lagging_replica).
     pub fn drain_connections(&self) {
         self.server.goaways.to_all();
     }
