@@ -7,7 +7,7 @@
 //! It serves JSON, YAML, protobuf and CBOR.
 //!
 //! `kubectl` and client-go's informers work with it unchanged. The omitted checks are listed
-//! [below](#what-is-different-from-a-real-server). A test can also [inject faults](#trouble).
+//! [below](#differences-from-a-real-server). A test can also [inject faults](#faults).
 //!
 //! ```
 //! use kube_simulator::{RequestFilter, Simulator, Verb};
@@ -54,7 +54,7 @@
 //! # }
 //! ```
 //!
-//! # Trouble
+//! # Faults
 //!
 //! - Requests: [`fail_next`](Simulator::fail_next) and [`fail_while`](Simulator::fail_while) take a [`Fault`]. A
 //!   fault is a [`CannedResponse`], no answer, a stall until a [`Gate`] is released, or a body that ends, aborts or
@@ -64,9 +64,9 @@
 //! - History: [`compact`](Simulator::compact), [`restart`](Simulator::restart) with or
 //!   [without](Simulator::restart_without_history) it. Backups can be [restored](Simulator::restore) with decreasing
 //!   resource versions, or [moved ahead](Simulator::restore_ahead).
-//! - Server states: a server that is [shutting down](Simulator::begin_shutdown) or [drains its
-//!   connections](Simulator::drain_connections) (`GOAWAY` in HTTP/2), a watch cache that is [not
-//!   ready](Simulator::set_watch_cache_ready), an object that [cannot be read](ObjectStore::delete_corrupt).
+//! - Server states: a [shutdown](Simulator::begin_shutdown), [drained connections](Simulator::drain_connections)
+//!   (`GOAWAY` in HTTP/2), an [unready](Simulator::set_watch_cache_ready) watch cache, an
+//!   [unreadable](ObjectStore::delete_corrupt) object.
 //! - A second API server that lags: [`lagging_replica`](Simulator::lagging_replica).
 //! - A random but reproducible sequence of all of these: [`FaultPlan`].
 //!
@@ -120,7 +120,7 @@
 //! # }
 //! ```
 //!
-//! # What is different from a real server
+//! # Differences from a real server
 //!
 //! - **Controllers.** The simulator does the work of the garbage collector and the namespace controller, before it
 //!   answers the client. It simulates no other controllers: a Deployment creates no pods. An object whose owner never

@@ -51,7 +51,8 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the object exists or has no name, [`Error::Conversion`] if it is not a JSON object.
+    /// [`Error::Refused`] if the object exists, has no name or is not a JSON object, [`Error::Conversion`] if it cannot
+    /// be serialised.
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.create_body(to_body(object)?)
     }
@@ -60,8 +61,8 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there is no such object or if the given `resourceVersion` is not the stored one,
-    /// [`Error::Conversion`] if it is not a JSON object.
+    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` is not the stored one, or if it is
+    /// not a JSON object, [`Error::Conversion`] if it cannot be serialised.
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.update_body(to_body(object)?)
     }
@@ -70,7 +71,8 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the object has no name, [`Error::Conversion`] if it is not a JSON object.
+    /// [`Error::Refused`] if the object has no name or is not a JSON object, [`Error::Conversion`] if it cannot be
+    /// serialised.
     pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.apply_body(to_body(object)?)
     }
