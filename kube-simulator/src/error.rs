@@ -11,7 +11,7 @@ pub enum Error {
     Refused(#[source] Box<Status>),
 
     /// The simulator does not serve this resource. Register it with the builder.
-    #[error("the simulator does not serve {kind} in {api_version}")]
+    #[error("the simulator does not serve {kind} in {api_version}; register it with the builder")]
     UnknownResource {
         /// The requested `apiVersion`.
         api_version: String,

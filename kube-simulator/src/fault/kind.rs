@@ -16,15 +16,15 @@ use crate::serve::{ResponseBody, canned};
 /// ```
 /// use kube_simulator::{CannedResponse, Fault, Gate};
 ///
-/// let dark = Gate::new();
+/// let gate = Gate::new();
 /// let faults = [
 ///     CannedResponse::too_many_requests(3).into(),
 ///     Fault::refuse(),
 ///     Fault::abort_body_after(120),
-///     Fault::stall_body_after(120, &dark),
+///     Fault::stall_body_after(120, &gate),
 /// ];
 /// # drop(faults);
-/// dark.release();
+/// gate.release();
 /// ```
 #[derive(Clone, Debug)]
 pub struct Fault(Kind);

@@ -92,7 +92,7 @@ pub struct PlannedTrouble {
 /// let simulator = Simulator::builder().built_in_kinds().start_in_process();
 /// let plan = FaultPlan::from_seed(7, &FaultPlanOptions::default());
 /// println!("{plan}");
-/// plan.run(&simulator, |what| println!("{what}")).await;
+/// plan.run(&simulator, |line| println!("{line}")).await;
 /// # Ok(())
 /// # }
 /// ```

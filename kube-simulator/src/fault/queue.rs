@@ -67,7 +67,7 @@ impl FaultQueue {
 
 /// A guard for a fault that applies to all matching requests until the guard is dropped.
 #[derive(Debug)]
-#[must_use = "the trouble is over when this is dropped"]
+#[must_use = "the fault ends when this is dropped"]
 pub struct Disturbance {
     server: Arc<Server>,
     id: u64,

@@ -180,7 +180,7 @@ pub(super) fn to_fields_v1<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Bod
         for step in path {
             let next = level.entry(&**step).or_insert_with(|| Value::Object(Map::new()));
             let Value::Object(inner) = next else {
-                unreachable!("only objects are put in");
+                unreachable!("all levels are objects");
             };
             level = inner;
         }
