@@ -134,9 +134,11 @@ impl Trouble {
             Self::CloseWatches => WatchInjection::close(),
             Self::AbortWatches => WatchInjection::abort(),
             Self::ExpireWatches => WatchInjection::expired(),
-            Self::FailWatches => {
-                WatchInjection::error(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "etcd is unavailable")
-            }
+            Self::FailWatches => WatchInjection::error(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "InternalError",
+                "etcd is unavailable",
+            ),
             Self::CutNextEvent => WatchInjection::half_of_next_event().then_abort(),
             Self::GarbleNextEvent => WatchInjection::invalid_event().instead_of_next_event(),
             _ => return None,

@@ -95,7 +95,7 @@ pub(super) fn read(body: &Body) -> Vec<Entry> {
         .collect()
 }
 
-/// Writes the non-empty entries into an object. Entries of appliers come first, then older ones.
+/// Writes the non-empty entries into an object: appliers before updaters, each sorted by time.
 pub(super) fn write(body: &mut Body, entries: &[Entry]) {
     let mut entries: Vec<&Entry> = entries.iter().filter(|entry| !entry.fields.is_empty()).collect();
     entries.sort_by_key(|entry| {
