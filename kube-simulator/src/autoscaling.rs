@@ -209,7 +209,6 @@ fn list(value: Option<Value>) -> Vec<Value> {
     }
 }
 
-/// Returns the utilization of a CPU metric.
 fn utilization(metric: &Value, part: &str) -> Option<Value> {
     let resource = metric.get("resource").filter(|resource| resource["name"] == "cpu")?;
     resource.get(part)?.get("averageUtilization").filter(|value| !value.is_null()).cloned()

@@ -10,7 +10,6 @@ use crate::indent::indent;
 use crate::resource::ResourceKind;
 use crate::{cbor, protobuf, status};
 
-/// An encoding of objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Encoding {
     #[default]
@@ -32,7 +31,6 @@ impl Encoding {
         if with_cbor { all } else { &all[..3] }
     }
 
-    /// Returns the media type of a document.
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Json | Self::Indented => "application/json",

@@ -48,7 +48,6 @@ pub(crate) fn label_name(text: &str) -> Vec<String> {
     errors
 }
 
-/// Checks the value of a label.
 pub(crate) fn label_value(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if text.len() > MAX_LABEL_LENGTH {

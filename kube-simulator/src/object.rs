@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 use crate::protobuf;
 use crate::resource::ResourceKind;
 
-/// An immutable version of an object.
 pub(crate) struct Object {
     /// `namespace/name`, or the bare name in the cluster scope.
     pub(crate) key: String,
@@ -21,7 +20,6 @@ pub(crate) struct Object {
     pub(crate) resource_version: u64,
     /// Whether it has a deletion timestamp and waits for its finalizers.
     pub(crate) terminating: bool,
-    /// The UIDs of its owners.
     pub(crate) owners: Box<[Box<str>]>,
     /// Sorted by key.
     labels: Box<[(Box<str>, Box<str>)]>,

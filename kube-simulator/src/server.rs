@@ -39,10 +39,8 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
     /// The probability that an HTTP/2 request is the last of its connection.
     pub(crate) goaway_chance: f64,
-    /// Whether the port uses TLS.
     #[cfg(feature = "tls")]
     pub(crate) tls: bool,
-    /// The initial date of the clock.
     pub(crate) begins_on: SystemTime,
     pub(crate) behavior: Behavior,
 }
@@ -58,13 +56,11 @@ pub(crate) struct Behavior {
     pub(crate) graceful_pods: bool,
     /// Whether streaming lists are compressed for clients that accept it.
     pub(crate) compressed_streams: bool,
-    /// Whether the server sends and accepts CBOR.
     pub(crate) cbor: bool,
     /// The reaction to lists of the newest state that the watch cache does not reach in time.
     pub(crate) late_lists: LateLists,
 }
 
-/// A simulated API server.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) catalogue: Catalogue,
@@ -176,7 +172,6 @@ impl Server {
         self.shutdown.lock().filter(|_| !exempt)
     }
 
-    /// Ends all watches, as a restart does.
     pub(crate) fn end_watches(&self) {
         let ended = std::mem::replace(&mut *self.until_restart.lock(), self.stop.child_token());
         ended.cancel();

@@ -52,7 +52,6 @@ impl Default for ClusterSpec {
 pub struct Cluster {
     nodes: Vec<Node>,
     workloads: Vec<Workload>,
-    /// The live pods.
     pods: Vec<PodRef>,
     draw: Draw,
     node_store: ObjectStore,

@@ -61,7 +61,6 @@ pub(super) fn suffix(random: &mut fastrand::Rng, length: usize) -> String {
     (0..length).filter_map(|_| random.choice(CHARACTERS)).map(|byte| char::from(*byte)).collect()
 }
 
-/// The workload names in use.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     used: BTreeSet<(String, String)>,

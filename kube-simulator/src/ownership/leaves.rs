@@ -78,7 +78,6 @@ pub(super) fn duplicates(kind: &ResourceKind, body: &Body) -> BTreeSet<Path> {
     collect_all(kind, body).duplicates
 }
 
-/// The leaves and duplicates of an object.
 #[derive(Default)]
 struct Found<'v> {
     leaves: Leaves<'v>,

@@ -78,7 +78,6 @@ impl Entry {
     }
 }
 
-/// Reads the entries of an object.
 pub(super) fn read(body: &Body) -> Vec<Entry> {
     let listed = body.get("metadata").and_then(|metadata| metadata.get("managedFields"));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -11,7 +11,6 @@ use super::list_kind::ListKind;
 use crate::resource::ResourceKind;
 use crate::schema;
 
-/// Merges an applied configuration into an object.
 pub(super) fn merge(kind: &ResourceKind, object: &mut Body, applied: &Body) {
     for (name, value) in applied {
         let schema = kind.schema.as_deref().filter(|_| name != "metadata");

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::path::{JsonPath, text_of};
 
-/// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,

@@ -78,7 +78,6 @@ impl Shape {
         }
     }
 
-    /// Returns a whole list.
     pub(crate) fn list(&self, metadata: &Value, objects: &[Arc<Object>]) -> Bytes {
         if self.encoding == Encoding::Protobuf {
             // The head is encoded without items, so that no list is parsed as a whole.

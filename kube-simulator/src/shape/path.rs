@@ -5,7 +5,6 @@
 
 use serde_json::Value;
 
-/// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JsonPath(Vec<Step>);
 
