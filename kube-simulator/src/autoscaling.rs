@@ -1,6 +1,6 @@
 //! `autoscaling/v1` of the horizontal pod autoscaler, whose objects are stored in `autoscaling/v2`.
 //!
-//! v1 has one metric, the CPU utilization. It keeps all others, and what else only v2 has, in annotations.
+//! v1 has one metric, the CPU utilization. Annotations contain all other metrics and the other fields of v2.
 //!
 //! Counterpart: `pkg/apis/autoscaling/v1/conversion.go` of Kubernetes.
 
@@ -11,7 +11,7 @@ use crate::writes::{Body, metadata_mut, object_mut};
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
-/// The field of v2 and the annotation of v1 that has it.
+/// A field of v2, and its annotation in v1.
 const ANNOTATIONS: [(&str, &str, &str); 4] = [
     ("spec", "metrics", "autoscaling.alpha.kubernetes.io/metrics"),
     ("spec", "behavior", "autoscaling.alpha.kubernetes.io/behavior"),
@@ -116,24 +116,24 @@ const CURRENT: [Source; 5] = [
     ),
 ];
 
-/// Returns the other version in which objects of this kind are served.
+/// Returns the kind in `autoscaling/v1` for the autoscaler in v2.
 pub(crate) fn first_version(kind: &ResourceKind) -> Option<ResourceKind> {
     let is_second = kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v2";
     is_second.then(|| ResourceKind { version: "v1".to_owned(), ..kind.clone() })
 }
 
-/// Whether objects of this kind are converted.
 pub(crate) fn is_converted(kind: &ResourceKind) -> bool {
     kind.group == "autoscaling" && kind.kind == KIND && kind.version == "v1"
 }
 
-/// Makes a stored object one of v1.
+/// Converts a stored object to v1.
 pub(crate) fn to_v1(body: &mut Body) {
-    let metrics = taken(body, "spec", "metrics");
+    let metrics = remove_field(body, "spec", "metrics");
     let (cpu, others): (Vec<_>, Vec<_>) =
         list(metrics).into_iter().partition(|metric| utilization(metric, "target").is_some());
-    let current = list(taken(body, "status", "currentMetrics"));
-    let (behavior, conditions) = (taken(body, "spec", "behavior"), taken(body, "status", "conditions"));
+    let current = list(remove_field(body, "status", "currentMetrics"));
+    let (behavior, conditions) =
+        (remove_field(body, "spec", "behavior"), remove_field(body, "status", "conditions"));
     if let Some(target) = cpu.first().and_then(|metric| utilization(metric, "target")) {
         object_mut(body, "spec").insert("targetCPUUtilizationPercentage".to_owned(), target);
     }
@@ -144,7 +144,7 @@ pub(crate) fn to_v1(body: &mut Body) {
     let current: Vec<_> = current.iter().map(|metric| metric_to_v1(metric, &CURRENT)).collect();
     let values = [
         (!others.is_empty()).then(|| others.into()),
-        behavior.map(|behavior| renamed(behavior, char::to_ascii_uppercase)),
+        behavior.map(|behavior| change_first_letters(behavior, char::to_ascii_uppercase)),
         conditions.filter(|conditions| conditions.as_array().is_some_and(|list| !list.is_empty())),
         (!current.is_empty()).then(|| current.into()),
     ];
@@ -156,7 +156,7 @@ pub(crate) fn to_v1(body: &mut Body) {
     }
 }
 
-/// Makes an object of v1 one that can be stored.
+/// Converts an object of v1 to the stored version.
 pub(crate) fn to_v2(body: &mut Body) {
     for (part, field, annotation) in ANNOTATIONS {
         let annotations = body.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
@@ -166,14 +166,14 @@ pub(crate) fn to_v2(body: &mut Body) {
         let value = match field {
             "metrics" => metrics_to_v2(value, &SPECIFIED),
             "currentMetrics" => metrics_to_v2(value, &CURRENT),
-            "behavior" => renamed(value, char::to_ascii_lowercase),
+            "behavior" => change_first_letters(value, char::to_ascii_lowercase),
             _ => value,
         };
         object_mut(body, part).insert(field.to_owned(), value);
     }
-    // The status repeats it among its metrics.
-    _ = taken(body, "status", "currentCPUUtilizationPercentage");
-    if let Some(target) = taken(body, "spec", "targetCPUUtilizationPercentage") {
+    // The metrics in the status contain this value, too.
+    _ = remove_field(body, "status", "currentCPUUtilizationPercentage");
+    if let Some(target) = remove_field(body, "spec", "targetCPUUtilizationPercentage") {
         let target = json!({ "type": "Utilization", "averageUtilization": target });
         let cpu = json!({ "type": "Resource", "resource": { "name": "cpu", "target": target } });
         let metrics = object_mut(body, "spec").entry("metrics").or_insert_with(|| json!([]));
@@ -181,15 +181,15 @@ pub(crate) fn to_v2(body: &mut Body) {
     }
 }
 
-/// Changes the first letter of each field, and drops fields that are null. Go writes the behavior with its own names of fields.
-fn renamed(value: Value, letter: fn(&char) -> char) -> Value {
+/// Changes the case of each field's first letter, and drops null fields. The annotation has Go's field names.
+fn change_first_letters(value: Value, letter: fn(&char) -> char) -> Value {
     match value {
-        Value::Array(list) => list.into_iter().map(|value| renamed(value, letter)).collect(),
+        Value::Array(list) => list.into_iter().map(|value| change_first_letters(value, letter)).collect(),
         Value::Object(fields) => {
             let field = |(name, value): (String, Value)| {
                 let mut letters = name.chars();
                 let first = letters.next().map(|first| letter(&first));
-                (first.into_iter().chain(letters).collect::<String>(), renamed(value, letter))
+                (first.into_iter().chain(letters).collect::<String>(), change_first_letters(value, letter))
             };
             fields.into_iter().filter(|(_, value)| !value.is_null()).map(field).collect()
         }
@@ -197,8 +197,8 @@ fn renamed(value: Value, letter: fn(&char) -> char) -> Value {
     }
 }
 
-/// Takes a field out of a part of an object.
-fn taken(body: &mut Body, part: &str, field: &str) -> Option<Value> {
+/// Removes a field from a part of an object, and returns its value unless it is null.
+fn remove_field(body: &mut Body, part: &str, field: &str) -> Option<Value> {
     body.get_mut(part)?.as_object_mut()?.remove(field).filter(|value| !value.is_null())
 }
 
@@ -209,7 +209,6 @@ fn list(value: Option<Value>) -> Vec<Value> {
     }
 }
 
-/// The utilization of a metric about the CPU.
 fn utilization(metric: &Value, part: &str) -> Option<Value> {
     let resource = metric.get("resource").filter(|resource| resource["name"] == "cpu")?;
     resource.get(part)?.get("averageUtilization").filter(|value| !value.is_null()).cloned()

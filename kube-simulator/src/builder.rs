@@ -1,4 +1,4 @@
-//! Configuring and starting a simulator.
+//! [`SimulatorBuilder`]: configures and starts a simulator.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -38,7 +38,7 @@ impl Default for SimulatorBuilder {
                 goaway_chance: 0.0,
                 #[cfg(feature = "tls")]
                 tls: false,
-                habits: Behavior {
+                behavior: Behavior {
                     controllers: true,
                     namespaces_required: false,
                     graceful_pods: false,
@@ -60,14 +60,14 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Serves one more kind of resource. The first description of a resource counts.
+    /// Serves one more kind of resource. If a resource is described twice, the first description applies.
     #[must_use]
     pub fn resource(mut self, kind: ResourceKind) -> Self {
         self.kinds.push(kind);
         self
     }
 
-    /// Serves the resource behind a Rust type; see [`ResourceKind::of`].
+    /// Serves the resource of a Rust type; see [`ResourceKind::of`].
     #[must_use]
     pub fn resource_of<K>(self) -> Self
     where
@@ -77,13 +77,13 @@ impl SimulatorBuilder {
         self.resource(ResourceKind::of::<K>())
     }
 
-    /// Keeps so many events of each resource for watches and lists of the past, at least 1, however old they are if nothing
-    /// is [compacted](Self::compaction_interval).
+    /// Sets the number of events that the simulator keeps per resource, at least 1. Watches and lists of past states
+    /// use these events at any age, unless a [compaction](Self::compaction_interval) has removed them.
     ///
-    /// By default it is as in a real server: watches can begin with the last 100 events, and with more, up to 102,400, as long
-    /// as those are not older than 75 seconds; exact lists, and watches of events, which are not in the watch cache, reach back
-    /// to the last [compaction](Self::compaction_interval), over at most 102,400 events, of which each may hold two versions of
-    /// its object.
+    /// The default is the rule of a real server. Watches can begin with any of the last 100 events of the resource,
+    /// or of up to 102,400 events that are at most 75 seconds old. Exact lists, and watches of Event objects (which
+    /// have no watch cache), reach back to the compacted revision, over at most 102,400 events. Each event can hold
+    /// two versions of its object.
     #[doc(alias = "watch-cache-sizes")]
     #[must_use]
     pub fn history_limit(mut self, events: usize) -> Self {
@@ -91,10 +91,11 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the time between two compactions of the storage, of which each forgets what was written before the last one: so
-    /// one to two such times can be looked back on. Watches from the watch cache have their own
-    /// [memory](Self::history_limit). Default: 5 minutes, as in the real server; zero for none, else from a millisecond to a
-    /// year.
+    /// Sets the interval of etcd's compactions. Each compaction removes the history before the previous one, so one
+    /// to two intervals of history remain.
+    ///
+    /// Watches from the watch cache have their own [history](Self::history_limit). Default: 5 minutes, as in the real
+    /// server. Zero disables compactions; other values are limited to one millisecond to one year.
     #[doc(alias = "etcd-compaction-interval")]
     #[must_use]
     pub fn compaction_interval(mut self, interval: Duration) -> Self {
@@ -102,123 +103,129 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets how far, in events, a watch may fall behind before it is closed without a word; what had happened already when
-    /// it was opened does not count. Default: 10,000.
+    /// Sets the maximum lag of a watch in events, at least 1. A slower watch is closed without an error. Events
+    /// before the watch was opened do not count. Default: 10,000.
     #[must_use]
     pub fn watch_buffer(mut self, events: usize) -> Self {
         self.settings.watch_rules.slow_watches = SlowWatches::Counted(events.max(1) as u64);
         self
     }
 
-    /// Closes watches that are behind when a real server does: when more events wait than its channels hold, which are 20 to
-    /// 2,000, depending on how much happens and what is watched, and they have done so for longer than there is patience: 50
-    /// milliseconds for each second that has gone by, and never more than 100, for all watches of a resource together. Those of
-    /// [lagging replicas](crate::Simulator::lagging_replica), and those of events, which have no watch cache, are not closed.
-    /// `/metrics` counts those that are, as `apiserver_terminated_watchers_total`.
+    /// Closes slow watches by the rule of a real server, instead of at a fixed [lag](Self::watch_buffer).
     ///
-    /// It is not so by default, because a test can write faster than a server, without a break in which a watch could be read.
+    /// A watch is closed when its pending events exceed its channels and the time budget of its resource is used up.
+    /// The channels hold 20 to 2,000 events, depending on the write rate and on the watch's scope. The budget grows
+    /// by 50 milliseconds per second, to at most 100, for all watches of a resource together. `/metrics` counts the
+    /// closed watches as `apiserver_terminated_watchers_total`.
+    ///
+    /// Watches of [lagging replicas](crate::Simulator::lagging_replica) and of Event objects (which have no watch
+    /// cache) are not closed. This rule is not the default, because a test can write faster than a server, without a
+    /// pause for reading.
     #[must_use]
     pub fn close_slow_watches_in_time(mut self) -> Self {
         self.settings.watch_rules.slow_watches = SlowWatches::Timed;
         self
     }
 
-    /// Sets how watches with `sendInitialEvents` are taken. Default: [`StreamingLists::Served`].
+    /// Sets how the server answers watches with `sendInitialEvents`. Default: [`StreamingLists::Served`].
     #[must_use]
     pub fn streaming_lists(mut self, how: StreamingLists) -> Self {
         self.settings.watch_rules.streaming_lists = how;
         self
     }
 
-    /// Sets the time between two bookmarks of a watch, at least a millisecond; what is longer than a year counts as one.
-    /// Default: one minute, as in the real server.
+    /// Sets the time between two bookmarks of a watch, limited to one millisecond to one year. Default: one minute,
+    /// as in the real server.
     #[must_use]
     pub fn bookmark_interval(mut self, interval: Duration) -> Self {
         self.settings.bookmark_interval = interval.max(Duration::from_millis(1));
         self
     }
 
-    /// Sets the resource version from which the simulator counts. Default: 1,000, at least 1.
+    /// Sets the initial resource version, at least 1. Default: 1,000.
     ///
-    /// It is not 0 by default because no real server's is by the time one can talk to it.
+    /// The default is not 0, because a real server has used some versions before its first client connects.
     #[must_use]
     pub fn first_resource_version(mut self, version: u64) -> Self {
         self.settings.first_revision = version.max(1);
         self
     }
 
-    /// Sets the seed of UIDs and generated names, which are the same in each run. Default: 0.
+    /// Sets the seed of UIDs and generated names. The same seed gives the same values in each run. Default: 0.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.settings.seed = seed;
         self
     }
 
-    /// Leaves to the test what controllers do in a real cluster, as a bare API server does. By default the simulator
-    /// itself deletes what a deleted object owned, waits for dependants where the client asks for it, and empties
-    /// namespaces that are deleted.
+    /// Disables the simulated controllers, as in a bare API server. By default, the simulator deletes the dependants
+    /// of a deleted object, waits for dependants if the client requests it, and empties deleted namespaces.
     ///
-    /// Without them an object that is deleted with a policy of `Foreground` or `Orphan` (the latter is the default of Jobs
-    /// and replication controllers) stays until the test takes that finalizer off, and a namespace stays `Terminating`
-    /// until the test empties `spec.finalizers` through `/finalize`.
+    /// Without controllers, an object that is deleted with the policy `Foreground` or `Orphan` remains until the test
+    /// removes that finalizer. (`Orphan` is the default of Jobs and replication controllers.) A namespace remains
+    /// `Terminating` until the test empties `spec.finalizers` through `/finalize`.
     #[must_use]
     pub fn without_controllers(mut self) -> Self {
-        self.settings.habits.controllers = false;
+        self.settings.behavior.controllers = false;
         self
     }
 
-    /// Has clients create a namespace before what is to be in it, and creates at the start what every cluster has: the
-    /// namespaces `default`, `kube-system`, `kube-public` and `kube-node-lease`, and the service `kubernetes` in the first,
-    /// with its endpoints, as far as these kinds are served. By default a namespace need not exist.
+    /// Requires that a namespace exists before objects are created in it. By default, a namespace need not exist.
+    ///
+    /// This setting also creates the initial objects of every cluster, if their kinds are served: the namespaces
+    /// `default`, `kube-system`, `kube-public` and `kube-node-lease`, and the service `kubernetes` in `default` with
+    /// its endpoints.
     #[must_use]
     pub fn require_namespaces(mut self) -> Self {
-        self.settings.habits.namespaces_required = true;
+        self.settings.behavior.namespaces_required = true;
         self
     }
 
-    /// Has scheduled pods wait for their kubelet when they are deleted: they are marked, and gone only after a second
-    /// delete with a grace period of 0 seconds, which the test sends in the kubelet's place. In between the period can be
-    /// shortened, but not made longer. Other pods are marked, too, before they go, which watches are told of. By default all
-    /// are gone at once.
+    /// Makes deleted pods wait for their kubelet if they are scheduled. A delete only marks them. A second delete
+    /// with a grace period of 0 seconds, which the test sends instead of the kubelet, removes them.
+    ///
+    /// In between, the grace period can be shortened, but not extended. Other pods are also marked before they are
+    /// removed, and watches receive that update. By default, all pods are removed at once.
     #[must_use]
     pub fn graceful_pod_deletion(mut self) -> Self {
-        self.settings.habits.graceful_pods = true;
+        self.settings.behavior.graceful_pods = true;
         self
     }
 
-    /// Compresses streaming lists for clients that take gzip, each piece as a gzip member of its own, as servers do
-    /// from 1.37 on. Lists and single objects of more than 128 KiB are always compressed for such clients.
+    /// Compresses streaming lists for clients that accept gzip, as servers do since 1.37. Each piece is a separate
+    /// gzip member. Lists and single objects of more than 128 KiB are always compressed for such clients.
     #[must_use]
     pub fn compress_streaming_lists(mut self) -> Self {
-        self.settings.habits.compressed_streams = true;
+        self.settings.behavior.compressed_streams = true;
         self
     }
 
-    /// Sends and takes CBOR, as servers do whose feature gate `CBORServingAndStorage` is on (KEP-4222). By default the
-    /// simulator, as other servers, does not know it: clients that prefer it get the next encoding that they accept, and
-    /// bodies in it are refused with 415.
+    /// Sends and accepts CBOR, as servers with the feature gate `CBORServingAndStorage` do (KEP-4222). By default,
+    /// clients that prefer CBOR get the next encoding that they accept, and bodies in CBOR are refused with 415.
     #[doc(alias = "CBORServingAndStorage")]
     #[must_use]
     pub fn serve_cbor(mut self) -> Self {
-        self.settings.habits.cbor = true;
+        self.settings.behavior.cbor = true;
         self
     }
 
-    /// Refuses lists of the newest state that a [lagging replica](crate::Simulator::lagging_replica) does not have within 3
-    /// seconds, with 429 `TooManyRequests` and a `Retry-After` of 1 second, as servers from 1.37 on do whose feature gate
-    /// `ConsistentListFromCacheSkipTimeoutFallback` is on. By default they are taken from the storage.
+    /// Refuses lists of the newest state that a [lagging replica](crate::Simulator::lagging_replica) does not reach
+    /// within 3 seconds. By default, the server reads such lists from the storage.
+    ///
+    /// The answer is 429 `TooManyRequests` with a `Retry-After` of 1 second, as from servers since 1.37 with the
+    /// feature gate `ConsistentListFromCacheSkipTimeoutFallback`.
     #[doc(alias = "ConsistentListFromCacheSkipTimeoutFallback")]
     #[must_use]
     pub fn refuse_late_lists(mut self) -> Self {
-        self.settings.habits.late_lists = LateLists::Refused;
+        self.settings.behavior.late_lists = LateLists::Refused;
         self
     }
 
-    /// Sets how likely a request over HTTP/2 is to be the last of its connection: the client is sent a `GOAWAY`, what is
-    /// under way over the connection goes on, and the next request needs another one. From 0 to 1. Default: 0.
+    /// Sets the probability that an HTTP/2 request is the last of its connection, from 0 to 1. Default: 0.
     ///
-    /// It is drawn from the [seed](Self::seed). From kube-apiserver's `--goaway-chance`, which is at most 0.02, and by which
-    /// a load balancer gets to spread old clients over new servers.
+    /// The client receives a `GOAWAY`: requests in flight continue, and the next request needs another connection.
+    /// The [seed](Self::seed) decides. This is kube-apiserver's `--goaway-chance` (at most 0.02 there), which lets a
+    /// load balancer move clients to new servers.
     #[doc(alias = "goaway-chance")]
     #[must_use]
     pub fn goaway_chance(mut self, chance: f64) -> Self {
@@ -226,10 +233,12 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Serves TLS, as real servers do, with a certificate for `127.0.0.1` and `localhost` that is made when the simulator
-    /// starts. Clients that speak HTTP/2 when it is offered, such as kubectl and client-go, then do so.
-    /// [`Simulator::kube_config`] and [`Simulator::kubeconfig`] say whom to trust. By default connections are not secured,
-    /// and HTTP/2 is for clients that begin with it. The feature `tls` of this crate.
+    /// Serves TLS, as real servers do. The certificate for `127.0.0.1` and `localhost` is generated at the start.
+    /// Requires the feature `tls` of this crate.
+    ///
+    /// Clients that negotiate HTTP/2, such as kubectl and client-go, then use it. [`Simulator::kube_config`] and
+    /// [`Simulator::kubeconfig`] contain the trusted certificate. By default, connections are not encrypted, and
+    /// clients can use HTTP/2 only with prior knowledge.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn tls(mut self) -> Self {
@@ -237,8 +246,8 @@ impl SimulatorBuilder {
         self
     }
 
-    /// Sets the date on which the simulator's clock begins; it is put on what is created and deleted. From there it goes
-    /// as tokio's clock does, so that it stands still while that is paused. Default: now.
+    /// Sets the initial date of the simulator's clock, which sets the dates of created and deleted objects. The clock
+    /// advances with tokio's clock, and stops while that is paused. Default: now.
     #[must_use]
     pub fn begins_on(mut self, date: SystemTime) -> Self {
         self.settings.begins_on = date;
@@ -246,23 +255,23 @@ impl SimulatorBuilder {
     }
 
     /// Starts the simulator without a socket, for clients in this process: [`Simulator::service`] and
-    /// [`Simulator::client`]. Its address has port 0, where nobody listens.
+    /// [`Simulator::client`]. Its address has port 0, which accepts no connections.
     #[must_use]
     pub fn start_in_process(self) -> Simulator {
         let server = self.server(None);
-        settle_in(&server, None);
+        create_initial_objects(&server, None);
         Simulator::new(server, None)
     }
 
-    /// Starts the simulator on a free loopback port. It must be called within a tokio runtime with I/O and time.
+    /// Starts the simulator on a free loopback port. Must be called within a tokio runtime with I/O and time enabled.
     ///
     /// # Errors
     ///
-    /// [`Error::Listen`] if no port can be bound, or no certificate made.
+    /// [`Error::Listen`] if no port can be bound, or no certificate can be generated.
     ///
     /// # Cancel safety
     ///
-    /// A dropped call leaves nothing behind.
+    /// Dropping the future leaves no task and no open port.
     pub async fn start(self) -> Result<Simulator, Error> {
         #[cfg(feature = "tls")]
         let tls = self.settings.tls.then(Tls::new).transpose().map_err(Error::Listen)?;
@@ -270,7 +279,7 @@ impl SimulatorBuilder {
         let tls = None;
         let server = self.server(tls);
         let listener = Listener::start(Service::new(server.clone())).await.map_err(Error::Listen)?;
-        settle_in(&server, Some(listener.address.port()));
+        create_initial_objects(&server, Some(listener.address.port()));
         Ok(Simulator::new(server, Some(listener)))
     }
 
@@ -283,9 +292,9 @@ impl SimulatorBuilder {
     }
 }
 
-/// Creates what is there from the start.
-fn settle_in(server: &Server, port: Option<u16>) {
-    if server.settings.habits.namespaces_required {
+/// Creates the initial objects.
+fn create_initial_objects(server: &Server, port: Option<u16>) {
+    if server.settings.behavior.namespaces_required {
         first_objects::create(server, port);
     }
 }

@@ -1,12 +1,11 @@
-//! The built-in kinds of Kubernetes that the simulator can serve, as a table.
+//! The table of built-in kinds that the simulator can serve.
 //!
-//! A row says what clients can observe: names, scope, whether there is a status subresource, whether generations
-//! are counted, whether a delete returns the object, and which fields selectors may name and what they are then.
+//! A row contains what clients can observe: names, scope, the status subresource, generations, the answer to a
+//! delete, and the selectable fields with their sources.
 
 use crate::resource::{FieldSource, ResourceKind, Scale};
 use crate::shape::columns;
 
-/// Lists the built-in kinds.
 pub(crate) fn kinds() -> impl Iterator<Item = ResourceKind> {
     TABLE.iter().map(BuiltIn::describe)
 }
@@ -26,7 +25,7 @@ struct BuiltIn {
     fields: &'static [&'static str],
     sources: &'static [FieldSource],
     initial_status: Option<&'static str>,
-    takes_first_status: bool,
+    accepts_initial_status: bool,
     short_names: &'static [&'static str],
     category: Option<&'static str>,
     scaled: bool,
@@ -100,7 +99,7 @@ const TABLE: &[BuiltIn] = &[
         .category("all")
         .scaled()
         .generations()
-        // They are copied to its replica sets.
+        // Annotations are copied to the replica sets.
         .counted(&["annotations"])
         .status_keeps(&["labels"])
         .status("{}"),
@@ -220,7 +219,7 @@ const fn namespaced(
         fields: &[],
         sources: &[],
         initial_status: None,
-        takes_first_status: false,
+        accepts_initial_status: false,
         short_names: &[],
         category: None,
         scaled: false,
@@ -240,7 +239,7 @@ const fn field(field: &'static str, paths: &'static [&'static str], otherwise: &
     FieldSource { field, paths, otherwise }
 }
 
-/// Where all built-in kinds that can be scaled keep it.
+/// Returns the fields of `/scale`, which are the same for all built-in kinds.
 fn scale() -> Scale {
     Scale {
         spec_replicas: "spec.replicas".to_owned(),
@@ -250,26 +249,26 @@ fn scale() -> Scale {
 }
 
 impl BuiltIn {
-    /// Serves `/status` and gives new objects this status.
+    /// Serves `/status`, and sets the status of new objects.
     const fn status(self, initial: &'static str) -> Self {
         Self { status: true, initial_status: Some(initial), ..self }
     }
 
-    /// As [`status`](Self::status), unless the client gives it another.
+    /// Like [`status`](Self::status), unless the client sends a status.
     const fn first_status(self, initial: &'static str) -> Self {
-        Self { takes_first_status: true, ..self.status(initial) }
+        Self { accepts_initial_status: true, ..self.status(initial) }
     }
 
     const fn generations(self) -> Self {
         Self { generations: true, ..self }
     }
 
-    /// Counts changes of these parts of the metadata, too.
+    /// Also counts changes of these parts of the metadata in the generation.
     const fn counted(self, counted_metadata: &'static [&'static str]) -> Self {
         Self { counted_metadata, ..self }
     }
 
-    /// Has writes of the status leave these parts of the metadata alone.
+    /// Sets the parts of the metadata that writes of the status do not change.
     const fn status_keeps(self, status_keeps: &'static [&'static str]) -> Self {
         Self { status_keeps, ..self }
     }
@@ -282,7 +281,7 @@ impl BuiltIn {
         Self { fields, ..self }
     }
 
-    /// Says where those of the fields have their values from that are not at the path that they are called by.
+    /// Sets the sources of selectable fields that are not at the path of the same name.
     const fn sources(self, sources: &'static [FieldSource]) -> Self {
         Self { sources, ..self }
     }
@@ -311,7 +310,7 @@ impl BuiltIn {
         kind.status_keeps = self.status_keeps;
         kind.returns_deleted = self.returned;
         kind.initial_status = self.initial_status;
-        kind.takes_first_status = self.takes_first_status;
+        kind.accepts_initial_status = self.accepts_initial_status;
         kind.short_names = self.short_names.iter().map(ToString::to_string).collect();
         kind.categories = self.category.iter().map(ToString::to_string).collect();
         kind.scale = self.scaled.then(scale);

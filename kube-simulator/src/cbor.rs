@@ -1,8 +1,8 @@
-//! Objects in CBOR (KEP-4222), as servers send them whose feature gate `CBORServingAndStorage` is on.
+//! Objects in CBOR (KEP-4222), as from servers with the feature gate `CBORServingAndStorage`.
 //!
-//! It is JSON in other bytes: text is sent as byte strings, as Go does that need not check it, and what is base64 in JSON
-//! as the bytes themselves, tagged so that a reader without types can make base64 of them again. Each document begins
-//! with the tag of CBOR itself, by which it is known. The items of a watch follow one another (RFC 8742).
+//! The structure is that of the JSON. Text is encoded as byte strings, as in Go, which skips the check for UTF-8.
+//! Base64 text becomes its decoded bytes with a tag, so that an untyped reader can restore the text. Each document
+//! begins with CBOR's own tag. The items of a watch follow each other (RFC 8742).
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
@@ -11,28 +11,28 @@ use serde_json::{Map, Number, Value};
 
 use crate::protobuf::{FieldType, field_type, message_of};
 
-/// The media types of documents, of watches, and of what is applied.
+/// The media types of documents, watches and applied configurations.
 pub(crate) const MEDIA_TYPE: &str = "application/cbor";
 pub(crate) const SEQUENCE: &str = "application/cbor-seq";
 pub(crate) const APPLY: &str = "application/apply-patch+cbor";
 
-/// The head of the tag that says "this is CBOR".
+/// The start of the tag that marks CBOR.
 const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
 
-/// The tags of bytes that are base64 for URLs, base64, and hexadecimal digits in JSON.
+/// The tags of bytes that are URL-safe base64, base64, and hexadecimal digits in JSON.
 const BASE64_URL: u64 = 21;
 const BASE64: u64 = 22;
 const HEX: u64 = 23;
 
 type Object = Map<String, Value>;
 
-/// Writes an object.
+/// Encodes an object.
 pub(crate) fn document(object: &Object) -> Vec<u8> {
     let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let message = message_of(api_version, kind).map(FieldType::message);
     let written = match (kind.strip_suffix("List"), message) {
-        // Lists are not among the messages: they are all alike.
+        // Lists have no messages, because all of them have the same structure.
         (Some(kind), None) => {
             let item = message_of(api_version, kind).map(FieldType::message);
             fields(object, |name| item.filter(|_| name == "items"))
@@ -44,9 +44,9 @@ pub(crate) fn document(object: &Object) -> Vec<u8> {
     out
 }
 
-/// Writes an event of a watch about an object that has been written.
+/// Encodes a watch event for an encoded object.
 pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
-    // Of two entries; the document goes in as it is.
+    // The head of a map with two entries. The document is copied unchanged.
     let mut out = [&SELF_DESCRIBED[..], &[0xa2]].concat();
     for text in ["type", kind, "object"] {
         append(&mut out, &bytes(text));
@@ -55,7 +55,7 @@ pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Reads an object; there is none where the bytes are no single, well-formed one.
+/// Decodes an object; `None` unless the bytes are a single, well-formed object.
 pub(crate) fn read(mut body: &[u8]) -> Option<Object> {
     let read = ciborium::from_reader(&mut body).ok().filter(|_| body.is_empty())?;
     match json(read)? {
@@ -85,7 +85,7 @@ fn map(object: &Object, field: Option<FieldType>) -> Cbor {
     })
 }
 
-/// Turns a value into CBOR. Its type is known only in objects of built-in kinds.
+/// Converts a value to CBOR. Only values of built-in kinds have a type.
 fn cbor(value: &Value, field: Option<FieldType>) -> Cbor {
     match value {
         Value::Null => Cbor::Null,
@@ -104,7 +104,7 @@ fn cbor(value: &Value, field: Option<FieldType>) -> Cbor {
     }
 }
 
-/// Turns CBOR into JSON, if there is such JSON.
+/// Converts CBOR to JSON, if possible.
 fn json(value: Cbor) -> Option<Value> {
     Some(match value {
         Cbor::Null => Value::Null,
@@ -119,7 +119,7 @@ fn json(value: Cbor) -> Option<Value> {
             (HEX, Cbor::Bytes(bytes)) => {
                 bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
             }
-            // Numbers too large for JSON.
+            // Numbers that are too large for JSON.
             (2 | 3, _) => return None,
             (_, inner) => json(inner)?,
         },

@@ -1,11 +1,11 @@
-//! The simulator's clock: the date that it puts on objects, moved by tokio's time.
+//! The simulator's clock, which sets the dates in objects.
 
 use std::time::SystemTime;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// Tells the date. It begins at a given date and then goes as tokio's clock goes: paused if that is.
+/// Returns the current date. It starts at a given date and advances with tokio's clock, which tests can pause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     began_at: Timestamp,

@@ -1,35 +1,35 @@
-//! Whose requests are taken: by default everybody's, or only those with a certain bearer token.
+//! The bearer tokens that the server accepts: by default any or none.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use parking_lot::Mutex;
 
-/// What a request needs to be taken.
+/// The credentials that requests need.
 #[derive(Debug, Default)]
 pub(crate) struct Credentials(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     accepted: Accepted,
-    /// How many troubles have all tokens expired for a while. They do not change what is accepted after them.
+    /// The number of active faults that expire all tokens. They do not change `accepted`.
     expirations: usize,
 }
 
 #[derive(Debug, Default)]
 enum Accepted {
     #[default]
-    Everybody,
+    All,
     Token(String),
-    Nobody,
+    None,
 }
 
 impl Credentials {
-    pub(crate) fn accept_everybody(&self) {
-        self.0.lock().accepted = Accepted::Everybody;
+    pub(crate) fn accept_all(&self) {
+        self.0.lock().accepted = Accepted::All;
     }
 
-    pub(crate) fn accept_nobody(&self) {
-        self.0.lock().accepted = Accepted::Nobody;
+    pub(crate) fn reject_all(&self) {
+        self.0.lock().accepted = Accepted::None;
     }
 
     pub(crate) fn accept_token(&self, token: &str) {
@@ -52,8 +52,8 @@ impl Credentials {
         let state = self.0.lock();
         match &state.accepted {
             _ if state.expirations > 0 => false,
-            Accepted::Everybody => true,
-            Accepted::Nobody => false,
+            Accepted::All => true,
+            Accepted::None => false,
             Accepted::Token(wanted) => {
                 let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
                 given.and_then(|given| given.strip_prefix("Bearer ")) == Some(wanted)

@@ -1,25 +1,25 @@
-//! What can go wrong when a program drives the simulator directly, that is, without HTTP.
+//! The errors of the in-process interface, which does not use HTTP.
 
 use kube::core::Status;
 
-/// The errors of the simulator's in-process interface.
+/// An error of the simulator's in-process interface.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The simulator refused the operation, for the reason that an API server would give over HTTP.
+    /// The simulator refused the operation, with the status that an API server would return over HTTP.
     #[error("the API server refused: {0}")]
     Refused(#[source] Box<Status>),
 
-    /// The simulator does not serve this resource; register it with the builder.
-    #[error("the simulator does not serve {kind} in {api_version}")]
+    /// The simulator does not serve this resource. Register it with the builder.
+    #[error("the simulator does not serve {kind} in {api_version}; register it with the builder")]
     UnknownResource {
-        /// The `apiVersion` that was asked for.
+        /// The requested `apiVersion`.
         api_version: String,
-        /// The `kind` that was asked for.
+        /// The requested `kind`.
         kind: String,
     },
 
-    /// An object could not be turned into JSON, or JSON not into the wanted type.
+    /// An object could not be converted to JSON, or JSON to the requested type.
     #[error("the object could not be converted")]
     Conversion(#[from] serde_json::Error),
 

@@ -1,4 +1,4 @@
-//! What every cluster has from the start: its namespaces, and the service by which pods find the API server.
+//! The initial objects of every cluster: its namespaces, and the service by which pods find the API server.
 //!
 //! Counterparts: the controllers of system namespaces and of the `kubernetes` service in `k8s.io/kubernetes/pkg/controlplane`.
 
@@ -10,29 +10,29 @@ use crate::writes::{Body, Guard, WriteOptions, Writer};
 /// The namespaces of every cluster.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// The port on which a server that has no socket says that it listens.
-const USUAL_PORT: u16 = 6443;
+/// The port in the service of a server without a socket.
+const DEFAULT_PORT: u16 = 6443;
 
-/// Creates the first objects, as far as their kinds are served.
+/// Creates the initial objects whose kinds are served.
 pub(crate) fn create(server: &Server, port: Option<u16>) {
     for name in NAMESPACES {
-        put(server, "/api/v1/namespaces", None, json!({ "metadata": { "name": name } }));
+        create_object(server, "/api/v1/namespaces", None, json!({ "metadata": { "name": name } }));
     }
-    let port = port.unwrap_or(USUAL_PORT);
+    let port = port.unwrap_or(DEFAULT_PORT);
     let ports = json!([{ "name": "https", "port": port, "protocol": "TCP" }]);
-    put(server, "/api/v1/services", Some("default"), service(port));
+    create_object(server, "/api/v1/services", Some("default"), service(port));
     let endpoints = json!({
         "metadata": { "name": "kubernetes", "labels": { "endpointslice.kubernetes.io/skip-mirror": "true" } },
         "subsets": [{ "addresses": [{ "ip": "127.0.0.1" }], "ports": ports }],
     });
-    put(server, "/api/v1/endpoints", Some("default"), endpoints);
+    create_object(server, "/api/v1/endpoints", Some("default"), endpoints);
     let slice = json!({
         "metadata": { "name": "kubernetes", "labels": { "kubernetes.io/service-name": "kubernetes" } },
         "addressType": "IPv4",
         "endpoints": [{ "addresses": ["127.0.0.1"], "conditions": { "ready": true } }],
         "ports": ports,
     });
-    put(server, "/apis/discovery.k8s.io/v1/endpointslices", Some("default"), slice);
+    create_object(server, "/apis/discovery.k8s.io/v1/endpointslices", Some("default"), slice);
 }
 
 fn service(port: u16) -> Value {
@@ -51,12 +51,12 @@ fn service(port: u16) -> Value {
     })
 }
 
-fn put(server: &Server, path: &str, namespace: Option<&str>, object: Value) {
+fn create_object(server: &Server, path: &str, namespace: Option<&str>, object: Value) {
     let (Some(served), Value::Object(body)) = (server.catalogue.at(path), object) else {
         return;
     };
     let options = WriteOptions { manager: Some("kube-apiserver".to_owned()), ..WriteOptions::default() };
     let writer = Writer { server, served: &served, namespace, options };
-    // Nothing is there yet, and the objects are good ones, so there is nothing to refuse.
+    // Cannot fail: the storage is empty, and the objects are valid.
     let _ = writer.create(Body::from_iter(body), Guard::Client);
 }

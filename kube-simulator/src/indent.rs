@@ -1,6 +1,6 @@
-//! JSON for people: indented as Go's `json.MarshalIndent` does with two spaces.
+//! Indented JSON, in the format of Go's `json.MarshalIndent` with two spaces.
 
-/// Indents JSON. Whatever is within strings stays as it is, and so do numbers.
+/// Indents JSON. Strings and numbers do not change.
 pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
     let mut depth = 0;
@@ -18,7 +18,7 @@ pub(crate) fn indent(json: &[u8]) -> Vec<u8> {
             b'{' | b'[' => {
                 out.push(byte);
                 depth += 1;
-                // What is empty stays on its line.
+                // Empty objects and lists stay on one line.
                 if !matches!(next_visible(&json[at + 1..]), Some(b'}' | b']')) {
                     begin_line(&mut out, depth);
                 }
@@ -60,7 +60,7 @@ mod tests {
     use super::indent;
 
     #[test]
-    fn objects_and_lists_are_indented_and_strings_are_left_alone() {
+    fn indent_formats_objects_and_lists_but_not_strings() {
         let json = br#"{"a":[1,2.0e3,{"b":"x{,:\"} \\"}],"c":{},"d":[ ],"e":null}
 "#;
         let wanted = r#"{
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_parts_stays() {
+    fn indent_keeps_scalars() {
         assert_eq!(indent(b"\"a b\""), b"\"a b\"");
         assert_eq!(indent(b"7"), b"7");
         assert_eq!(indent(b""), b"");

@@ -1,4 +1,4 @@
-//! [`LaggingReplica`]: another API server in front of the same storage, whose watch cache is late.
+//! [`LaggingReplica`]: another API server on the same storage, whose watch cache can lag.
 
 use std::sync::Arc;
 
@@ -8,14 +8,16 @@ use crate::server::Server;
 use crate::simulator;
 use crate::storage::Revision;
 
-/// Another API server in front of a simulator's storage, whose watch cache can be late. Clones are the same server.
+/// Another API server on a simulator's storage, whose watch cache can lag. Clones are the same server.
 ///
-/// As with a real one, what is late is what comes from its memory: watches, lists and gets with a resource version. A
-/// list from `0` shows an older state, one from a version that it has not heard of is refused after 3 seconds, and so
-/// is a streaming list of the newest state. A list without a version waits as long for the memory, and is then taken from
-/// the storage, or [refused](crate::SimulatorBuilder::refuse_late_lists). Gets without a version, and writes, go to the storage
-/// at once. It is reached through its own address or service; the requests that come there are recorded with the others, and
-/// faults, bookmark rules and what `/metrics` counts are the simulator's.
+/// As on a real server, the lag affects reads from the watch cache: watches, and lists and gets with a resource
+/// version. A list at `0` returns an older state. A list at a version that the cache has not reached fails after 3
+/// seconds, as does a streaming list of the newest state. A list without a version also waits for the cache, and is
+/// then read from the storage or [refused](crate::SimulatorBuilder::refuse_late_lists). Gets without a version, and
+/// writes, use the storage at once.
+///
+/// The replica has its own address and service. Recorded requests, faults, bookmark rules and `/metrics` are shared
+/// with the simulator.
 ///
 /// ```
 /// use kube_simulator::{Error, Simulator};
@@ -50,41 +52,42 @@ impl LaggingReplica {
         Self { server: Arc::clone(server), revision: server.add_replica() }
     }
 
-    /// Stays so many revisions behind the newest write from now on. It never forgets what it has seen, so to fall back
-    /// takes as many writes.
+    /// Sets the lag behind the newest write, in revisions. The cache never goes back to an older state, so a larger
+    /// lag takes effect only after enough writes.
     pub fn lag(&self, revisions: u64) {
         self.revision.fall_behind(revisions);
     }
 
-    /// Learns of nothing new from now on.
+    /// Stops the progress of the watch cache.
     pub fn hold(&self) {
         self.lag(u64::MAX);
     }
 
-    /// Learns of everything, and of each write at once from now on.
+    /// Removes the lag, so that the watch cache has each write at once.
     pub fn catch_up(&self) {
         self.lag(0);
     }
 
-    /// Returns the resource version that its memory has come to.
+    /// Returns the resource version that the watch cache has reached.
     #[must_use]
     pub fn resource_version(&self) -> u64 {
         self.revision.current()
     }
 
-    /// Returns its API as a tower service, for clients in this process that need no socket.
+    /// Returns the API as a tower service, for clients in this process that need no socket.
     #[must_use]
     pub fn service(&self) -> Service {
         Service::of_replica(Arc::clone(&self.server), self.revision.clone())
     }
 
-    /// Makes a client in this process that needs no socket. It must be called within a tokio runtime.
+    /// Creates a client in this process that needs no socket. Must be called within a tokio runtime.
     #[must_use]
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.service(), "default")
     }
 
-    /// Serves its API on a free loopback port too, until the simulator stops, and gives a configuration for clients.
+    /// Also serves the API on a free loopback port, until the simulator stops, and returns a configuration for
+    /// clients.
     ///
     /// # Errors
     ///
@@ -92,7 +95,7 @@ impl LaggingReplica {
     ///
     /// # Cancel safety
     ///
-    /// A dropped call leaves nothing behind.
+    /// Dropping the future leaves no task and no open port.
     pub async fn listen(&self) -> Result<kube::Config, Error> {
         let listener = Listener::start(self.service()).await.map_err(Error::Listen)?;
         Ok(simulator::config_for(&self.server, listener.address))

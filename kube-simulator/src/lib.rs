@@ -1,12 +1,13 @@
-//! An API server to test controllers with: it speaks Kubernetes over real HTTP/1.1 and HTTP/2, and keeps its objects in
-//! memory.
+//! A Kubernetes API server for tests of controllers and clients. It serves HTTP/1.1 and HTTP/2 and keeps its objects
+//! in memory.
 //!
-//! A [`Simulator`] is not a mock that plays back what a test recorded. It has storage with a history, resource
-//! versions, lists in pages, watches that replay, bookmarks, selectors, conflicts and expired resource versions;
-//! discovery, custom resource definitions, tables, all kinds of patches with server-side apply, owner references and
-//! finalizers; and speaks JSON, YAML, protobuf and CBOR. `kubectl` and informers of client-go work on it unchanged. What it
-//! does not check is [below](#what-is-different-from-a-real-server). On top of that a test can make it misbehave; see
-//! [there](#trouble).
+//! A [`Simulator`] does not play back recorded answers. It has storage with a history, resource versions, paged
+//! lists, watches that replay, bookmarks, selectors, conflicts and expired resource versions. It also has discovery,
+//! custom resource definitions, tables, all kinds of patches with server-side apply, owner references and finalizers.
+//! It serves JSON, YAML, protobuf and CBOR.
+//!
+//! `kubectl` and client-go's informers work with it unchanged. The omitted checks are listed
+//! [below](#differences-from-a-real-server). A test can also [inject faults](#faults).
 //!
 //! ```
 //! use kube_simulator::{RequestFilter, Simulator, Verb};
@@ -24,11 +25,11 @@
 //!     "data": { "perMinute": "60" },
 //! }))?;
 //!
-//! // From here on it is an API server like any other.
+//! // From here on, clients use it like any other API server.
 //! let config_maps: Api<ConfigMap> = Api::namespaced(simulator.client()?, "payments");
 //! assert_eq!(config_maps.list(&ListParams::default()).await?.items.len(), 1);
 //!
-//! // Except that one can ask it what it was asked.
+//! // In addition, a test can examine the requests of its clients.
 //! assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::List)), 1);
 //! simulator.shutdown().await;
 //! # Ok(())
@@ -38,7 +39,7 @@
 //! # A whole cluster
 //!
 //! [`Simulator::populate`] fills the simulator with nodes, workloads and pods that look like those of a real cluster,
-//! and [`Cluster::churn`] keeps them changing. Both follow from a seed alone.
+//! and [`Cluster::churn`] keeps them changing. A seed determines both.
 //!
 //! ```
 //! # use kube_simulator::{ClusterSpec, Error, Simulator};
@@ -53,39 +54,39 @@
 //! # }
 //! ```
 //!
-//! # Trouble
+//! # Faults
 //!
-//! - Requests: [`fail_next`](Simulator::fail_next) and [`fail_while`](Simulator::fail_while) take a [`Fault`], which is a
-//!   [`CannedResponse`], silence, a stall until a [`Gate`] is released, or a body that ends, breaks off or stalls after any
-//!   number of bytes. Credentials: [`expire_tokens`](Simulator::expire_tokens).
+//! - Requests: [`fail_next`](Simulator::fail_next) and [`fail_while`](Simulator::fail_while) take a [`Fault`]. A
+//!   fault is a [`CannedResponse`], no answer, a stall until a [`Gate`] is released, or a body that ends, aborts or
+//!   stalls after any number of bytes. Credentials: [`expire_tokens`](Simulator::expire_tokens).
 //! - Watches: [`inject`](Simulator::inject) puts bytes, errors and endings into open streams, and
-//!   [`lose_bookmarks`](Simulator::lose_bookmarks) keeps bookmarks from coming.
+//!   [`lose_bookmarks`](Simulator::lose_bookmarks) drops bookmarks.
 //! - History: [`compact`](Simulator::compact), [`restart`](Simulator::restart) with or
-//!   [without](Simulator::restart_without_history) it, and backups, [restored](Simulator::restore) so that resource
-//!   versions go back, or [moved ahead](Simulator::restore_ahead).
-//! - A server that is [shutting down](Simulator::begin_shutdown), or has its clients
-//!   [leave their connections](Simulator::drain_connections), as HTTP/2 does with a `GOAWAY`; a watch cache that is
-//!   [not filled yet](Simulator::set_watch_cache_ready), an object that [can't be read](ObjectStore::delete_corrupt).
-//! - A second API server that is late: [`lagging_replica`](Simulator::lagging_replica).
-//! - All of this at random, the same each time: [`FaultPlan`].
+//!   [without](Simulator::restart_without_history) it. Backups can be [restored](Simulator::restore) with decreasing
+//!   resource versions, or [moved ahead](Simulator::restore_ahead).
+//! - Server states: a [shutdown](Simulator::begin_shutdown), [drained connections](Simulator::drain_connections)
+//!   (`GOAWAY` in HTTP/2), an [unready](Simulator::set_watch_cache_ready) watch cache, an
+//!   [unreadable](ObjectStore::delete_corrupt) object.
+//! - A second API server that lags: [`lagging_replica`](Simulator::lagging_replica).
+//! - A random but reproducible sequence of all of these: [`FaultPlan`].
 //!
 //! # Connections
 //!
-//! The port takes HTTP/1.1, and HTTP/2 of clients that begin with it. With the feature `tls` it can be secured
-//! (`SimulatorBuilder::tls`), which has kubectl and client-go speak HTTP/2; [`Simulator::kubeconfig`] is how they get in.
+//! The port accepts HTTP/1.1, and HTTP/2 with prior knowledge. With the feature `tls`, the port can use TLS
+//! (`SimulatorBuilder::tls`); kubectl and client-go then speak HTTP/2. They connect with [`Simulator::kubeconfig`].
 //! kube's own client speaks HTTP/1.1 only.
 //!
 //! # Time
 //!
-//! All clocks are tokio's, also the one from which objects get their dates ([`SimulatorBuilder::begins_on`]). A test that
-//! pauses them should [start in process](SimulatorBuilder::start_in_process) and talk to [`Simulator::service`], which
-//! needs no socket; with a socket, paused time runs ahead while bytes are under way.
+//! All clocks are tokio's, also the clock for dates in objects ([`SimulatorBuilder::begins_on`]). A test that pauses
+//! time should [start in process](SimulatorBuilder::start_in_process) and use [`Simulator::service`], which needs no
+//! socket. With a socket, paused time advances while bytes are in transit.
 //!
 //! # Custom resources
 //!
-//! A resource is served because the builder says so ([`SimulatorBuilder::resource_of`]), or because somebody creates a
-//! `CustomResourceDefinition`, as an operator's installation does. Then discovery follows, objects are pruned, get
-//! their defaults and are checked against the schema, and with the definition they are deleted and their watches end.
+//! The builder adds a resource ([`SimulatorBuilder::resource_of`]), or a client creates a `CustomResourceDefinition`,
+//! as the installation of an operator does. Discovery then includes the resource. Objects are pruned, defaulted and
+//! validated with the schema. When the definition is deleted, its objects are deleted and their watches end.
 //!
 //! ```
 //! use kube_simulator::Simulator;
@@ -119,49 +120,53 @@
 //! # }
 //! ```
 //!
-//! # What is different from a real server
+//! # Differences from a real server
 //!
-//! - **Controllers.** The simulator does what the garbage collector and the namespace controller do, before the client
-//!   has its answer, and nothing of what others do: a Deployment makes no pods. An object whose owner has never
-//!   existed stays. Without these two: [`SimulatorBuilder::without_controllers`].
-//! - **Kubelets.** A deleted pod is gone at once, whatever its grace period:
+//! - **Controllers.** The simulator does the work of the garbage collector and the namespace controller, before it
+//!   answers the client. It simulates no other controllers: a Deployment creates no pods. An object whose owner never
+//!   existed remains. To disable both controllers: [`SimulatorBuilder::without_controllers`].
+//! - **Kubelets.** A deleted pod is removed at once, whatever its grace period:
 //!   [`SimulatorBuilder::graceful_pod_deletion`].
-//! - **Namespaces** need not exist: [`SimulatorBuilder::require_namespaces`]. The content of one that is being deleted
-//!   is as on a real server.
-//! - **Built-in kinds** have no schemas: their objects are neither checked nor given defaults, but for what is said here
-//!   (replicas, the plain text of Secrets, the first status, the selector of a Job), and their unknown fields are kept. Each
-//!   has one version, but for the autoscaler (`autoscaling/v1` and `v2`). `v1` and `events.k8s.io` Events are two resources.
-//! - **Custom resources**: CEL rules, `pattern`, `format`, `oneOf` and its kin, `multipleOf`, `uniqueItems`, the number of
-//!   properties and exclusive bounds of schemas are not looked at; the only conversion between versions is `None`; fields
-//!   that any version lets be selected can be selected in all.
-//! - **Warnings.** A write to which such a rule applies is answered with a `Warning` header that names the rule and the
-//!   fields; so is a workload that a real server refuses, because it has no containers or its selector does not match its
-//!   template. Other built-in kinds, of which none is checked, bring no warning.
-//! - **Server-side apply** keeps account of leaves and of the elements of keyed lists. Which built-in lists have keys
-//!   follows from the field's name, for the lists that people patch; the same goes for strategic merge patches.
-//! - **Encodings.** Objects are sent and taken in JSON and YAML, of the stable versions of built-in kinds also in protobuf,
-//!   but for `apiextensions.k8s.io` and `certificates.k8s.io`; and in CBOR if the [builder](SimulatorBuilder::serve_cbor)
-//!   says so. What is no object, such as discovery, is there in JSON only. As built-in kinds have no schemas, one can be
-//!   stored that is none: what of it is not of its field's type is left out of protobuf, with a warning in the log.
-//!   A watch over a WebSocket needs the socket; there is none in process.
-//! - **History.** Of each resource at most the last 102,400 events are kept for exact lists of the past, however soon that is
-//!   after the last compaction; and what is [compacted](Simulator::compact) on demand is forgotten by the watch cache, too.
-//! - **Bookmarks** come also where nothing has been written at all. A real server has something new to tell by then.
-//! - **Slow watches** are closed when they are 10,000 events behind, so that a test may write as fast as it likes;
-//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) has them closed as a real server does. A
-//!   watch whose client takes nothing at all is closed, and counted by `/metrics`, when it goes on reading. Those of events,
-//!   which have no watch cache, a real server doesn't close.
-//! - **Feature gates** of alpha stages are off, but for those that the [builder](SimulatorBuilder) turns on: `shardSelector` is
-//!   ignored. `/metrics` has `apiserver_terminated_watchers_total` and nothing else, and there are no paths that begin with
-//!   `/api/v1/watch`.
-//! - **Limits** are a real server's: 3 MiB per request, 10,000 operations and 3 MiB of copies per JSON patch, 256 KiB of
-//!   annotations, 128 bytes for a field manager, 1.5 MiB per object in etcd, 32 seconds for the head of a request and 60 for
-//!   its body. Its own is the depth of objects, 100 levels; and an answer lists errors, conflicts and warnings only up to
-//!   some hundred kilobytes.
-//! - **Rights.** Everyone may do everything. There is no admission but what is said above.
-//! - **`OpenAPI`** is there for custom resources in full, for built-in kinds with the names and types of fields, but without
-//!   descriptions and without what is required. `/openapi/v2` is empty.
-//! - **The `kubernetes` service** and its endpoints, which name the loopback address, come with
+//! - **Namespaces** need not exist: [`SimulatorBuilder::require_namespaces`]. The content of a namespace that is
+//!   being deleted is treated as on a real server.
+//! - **Built-in kinds** have no schemas. Their objects are not validated or defaulted, and unknown fields are kept.
+//!   Exceptions are replicas, the plain text of Secrets, the first status, the selector of a Job, and the rules on
+//!   this page. Each kind has one version, except for the autoscaler (`autoscaling/v1` and `v2`). `v1` and
+//!   `events.k8s.io` Events are two resources.
+//! - **Custom resources.** These parts of schemas are not checked: CEL rules, `pattern`, `format`, `oneOf` and
+//!   similar keywords, `multipleOf`, `uniqueItems`, the number of properties, and exclusive bounds. The only
+//!   conversion between versions is `None`. A selectable field of one version is selectable in all versions.
+//! - **Warnings.** The answer to a write has a `Warning` header if one of these unchecked rules applies. It names the
+//!   rule and the fields. The same holds for a workload that a real server refuses because it has no containers, or
+//!   because its selector does not match its template. Other built-in kinds, which are not validated, cause no
+//!   warning.
+//! - **Server-side apply** tracks the owners of leaves and of elements of keyed lists. For built-in kinds, the
+//!   field's name decides whether a list has keys, for the lists that people commonly patch. Strategic merge patches
+//!   use the same rule.
+//! - **Encodings.** Objects are encoded in JSON and YAML. Stable versions of built-in kinds also have protobuf,
+//!   except `apiextensions.k8s.io` and `certificates.k8s.io`. CBOR must be enabled in the
+//!   [builder](SimulatorBuilder::serve_cbor). Other documents, such as discovery, exist in JSON only. Because
+//!   built-in kinds have no schemas, a stored field can have a wrong type; protobuf omits such fields, and a warning
+//!   is logged. A watch over a WebSocket needs the socket, and is unsupported in process.
+//! - **History.** For exact lists of past states, at most the last 102,400 events of each resource are kept, even if
+//!   the last compaction was recent. A [compaction](Simulator::compact) on request also clears the watch cache's
+//!   history.
+//! - **Bookmarks** are sent even if no write has happened. On a real server, other writes happen in the meantime.
+//! - **Slow watches** are closed at a lag of 10,000 events, so that a test can write at any rate;
+//!   [`close_slow_watches_in_time`](SimulatorBuilder::close_slow_watches_in_time) applies the rule of a real server.
+//!   If a client reads nothing at all, its watch is closed, and counted in `/metrics`, when the client reads again. A
+//!   real server does not close watches of Event objects, which have no watch cache.
+//! - **Feature gates** in alpha are off, except for those that the [builder](SimulatorBuilder) enables:
+//!   `shardSelector` is ignored. `/metrics` contains only `apiserver_terminated_watchers_total`, and paths that begin
+//!   with `/api/v1/watch` do not exist.
+//! - **Limits** are those of a real server: 3 MiB per request, 10,000 operations and 3 MiB of copies per JSON patch,
+//!   256 KiB of annotations, 128 bytes for a field manager, 1.5 MiB per object in etcd, 32 seconds for the head of a
+//!   request and 60 for its body. The simulator adds a maximum depth of 100 levels for objects. It also limits
+//!   errors, conflicts and warnings in one answer to some hundred kilobytes.
+//! - **Rights.** Every request is authorized. There is no admission beyond the rules on this page.
+//! - **`OpenAPI`** is complete for custom resources. For built-in kinds it has the names and types of fields, but no
+//!   descriptions and no required fields. `/openapi/v2` is empty.
+//! - **The `kubernetes` service** and its endpoints, which contain the loopback address, are created only with
 //!   [`SimulatorBuilder::require_namespaces`].
 
 mod autoscaling;

@@ -1,13 +1,13 @@
-//! What the server takes for the name of an object or a label, and what it says of anything else.
+//! Validation of the names of objects and labels.
 //!
-//! The rules and their wording are those of `k8s.io/apimachinery/pkg/util/validation`. Each check gives what is wrong,
-//! nothing if all is well.
+//! The rules and messages are those of `k8s.io/apimachinery/pkg/util/validation`. Each check returns its error
+//! messages; none means that the text is valid.
 
-/// How long the name of a label, and its value, may be.
-const LONGEST_LABEL: usize = 63;
+/// Maximum length of a label's name and of its value.
+const MAX_LABEL_LENGTH: usize = 63;
 
-/// How long a DNS subdomain may be.
-const LONGEST_SUBDOMAIN: usize = 253;
+/// Maximum length of a DNS subdomain.
+const MAX_SUBDOMAIN_LENGTH: usize = 253;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
     and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
@@ -32,44 +32,43 @@ pub(crate) fn label_name(text: &str) -> Vec<String> {
         [prefix, name] => (Some(*prefix), *name),
         _ => return vec![TOO_MANY_PARTS.to_owned()],
     };
-    let mut wrong = match prefix {
+    let mut errors = match prefix {
         None => Vec::new(),
         Some("") => vec!["prefix part must be non-empty".to_owned()],
         Some(prefix) => subdomain(prefix).into_iter().map(|why| format!("prefix part {why}")).collect(),
     };
     if name.is_empty() {
-        wrong.push("name part must be non-empty".to_owned());
-    } else if name.len() > LONGEST_LABEL {
-        wrong.push(format!("name part {}", too_long(LONGEST_LABEL)));
+        errors.push("name part must be non-empty".to_owned());
+    } else if name.len() > MAX_LABEL_LENGTH {
+        errors.push(format!("name part {}", too_long(MAX_LABEL_LENGTH)));
     }
     if !is_label_text(name) {
-        wrong.push(LABEL_NAME.to_owned());
+        errors.push(LABEL_NAME.to_owned());
     }
-    wrong
+    errors
 }
 
-/// Checks the value of a label.
 pub(crate) fn label_value(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if text.len() > LONGEST_LABEL {
-        wrong.push(too_long(LONGEST_LABEL));
+    let mut errors = Vec::new();
+    if text.len() > MAX_LABEL_LENGTH {
+        errors.push(too_long(MAX_LABEL_LENGTH));
     }
     if !text.is_empty() && !is_label_text(text) {
-        wrong.push(LABEL_VALUE.to_owned());
+        errors.push(LABEL_VALUE.to_owned());
     }
-    wrong
+    errors
 }
 
-/// Checks the name that most kinds of objects may have: a DNS subdomain.
+/// Checks an object name of most kinds: a DNS subdomain.
 pub(crate) fn subdomain(text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if text.len() > LONGEST_SUBDOMAIN {
-        wrong.push(too_long(LONGEST_SUBDOMAIN));
+    let mut errors = Vec::new();
+    if text.len() > MAX_SUBDOMAIN_LENGTH {
+        errors.push(too_long(MAX_SUBDOMAIN_LENGTH));
     }
     if !text.split('.').all(is_dns_label) {
-        wrong.push(SUBDOMAIN.to_owned());
+        errors.push(SUBDOMAIN.to_owned());
     }
-    wrong
+    errors
 }
 
 fn too_long(most: usize) -> String {

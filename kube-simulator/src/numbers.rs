@@ -1,4 +1,4 @@
-//! Numbers in requests, read as Go reads them, and refused in its words.
+//! Numbers in requests, parsed with Go's rules and error messages.
 
 use std::fmt::Debug;
 use std::num::{IntErrorKind, ParseIntError};

@@ -1,7 +1,7 @@
-//! One version of one object, serialised once and shared by everyone who serves it.
+//! [`Object`]: one version of one object, which is serialised once.
 //!
-//! The store, the history and all watch streams hold the same [`Object`]; its bytes are never built again. What
-//! selectors look at is taken out at that one time, so that nobody needs to parse the bytes to filter.
+//! The store, the history and all watch streams share it. Values for selectors are extracted at that time, so that
+//! filters need not parse the bytes.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,33 +13,31 @@ use serde_json::{Map, Value};
 use crate::protobuf;
 use crate::resource::ResourceKind;
 
-/// An immutable version of an object.
 pub(crate) struct Object {
     /// `namespace/name`, or the bare name in the cluster scope.
     pub(crate) key: String,
     pub(crate) uid: Box<str>,
     pub(crate) resource_version: u64,
-    /// Whether it is being deleted, and only waits for its finalizers.
+    /// Whether it has a deletion timestamp and waits for its finalizers.
     pub(crate) terminating: bool,
-    /// The UIDs of its owners.
     pub(crate) owners: Box<[Box<str>]>,
     /// Sorted by key.
     labels: Box<[(Box<str>, Box<str>)]>,
-    /// The values of the kind's selectable fields, in the kind's order; empty where the object has none.
+    /// The values of the kind's selectable fields, in the kind's order; empty if the object lacks the field.
     fields: Box<[Box<str>]>,
     json: Bytes,
-    /// Where in `json` the key `"metadata"` begins; before it stand only `kind` and `apiVersion`.
+    /// The position of the key `"metadata"` in `json`. Only `kind` and `apiVersion` are before it.
     content_start: usize,
-    /// Where in `json` the value of `metadata` is.
+    /// The range of the value of `metadata` in `json`.
     metadata: Range<usize>,
-    /// The content in protobuf, once it has been asked for.
+    /// The content in protobuf, encoded on first use.
     protobuf: OnceLock<Box<[u8]>>,
 }
 
 impl Object {
     /// Serialises a version of an object, with the given resource version.
     ///
-    /// The keys come in the real server's order: `kind`, `apiVersion`, `metadata`, then the rest.
+    /// The keys are in the real server's order: `kind`, `apiVersion`, `metadata`, then the rest.
     pub(crate) fn encode(
         kind: &ResourceKind,
         key: String,
@@ -94,19 +92,18 @@ impl Object {
         })
     }
 
-    /// Parses the object, to change it.
+    /// Parses the object, so that it can be changed.
     pub(crate) fn decode(&self) -> Map<String, Value> {
-        // The bytes were written by `encode`, so they are an object; were they not, an empty one is the safe answer.
+        // Cannot fail: `encode` has written the bytes.
         serde_json::from_slice(&self.json).unwrap_or_default()
     }
 
-    /// Returns the whole object as JSON.
     pub(crate) fn json(&self) -> &Bytes {
         &self.json
     }
 
-    /// Returns the content in protobuf, which is made once: lists and watches send each version to many. It is empty if there is
-    /// no message for the kind.
+    /// Returns the content in protobuf, or nothing if the kind has no message. The content is encoded once, because
+    /// lists and watches send each version to many clients.
     pub(crate) fn protobuf(&self, kind: &ResourceKind) -> &[u8] {
         self.protobuf.get_or_init(|| {
             let content = protobuf::content(&kind.api_version(), &kind.kind, &self.json);
@@ -114,14 +111,13 @@ impl Object {
         })
     }
 
-    /// Returns everything after `kind` and `apiVersion`, up to and with the closing brace.
+    /// Returns everything after `kind` and `apiVersion`, including the closing brace.
     ///
     /// A real server leaves both out of the items of built-in lists.
     pub(crate) fn json_after_type(&self) -> &[u8] {
         &self.json[self.content_start..]
     }
 
-    /// Returns the JSON of `metadata` alone.
     pub(crate) fn metadata_json(&self) -> &[u8] {
         &self.json[self.metadata.clone()]
     }
@@ -145,7 +141,7 @@ impl Object {
     }
 }
 
-/// Leaves the content out: it may be a Secret's.
+/// Omits the content, which can be a Secret's.
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Object");
@@ -185,7 +181,7 @@ fn labels_of(metadata: &Map<String, Value>) -> Box<[(Box<str>, Box<str>)]> {
     pairs.into()
 }
 
-/// Reads a selectable field the way the server turns it into a string: booleans and numbers are printed.
+/// Returns a selectable field as the server formats it: booleans and numbers are converted to text.
 fn field_of(kind: &ResourceKind, value: &Map<String, Value>, field: &str) -> Box<str> {
     match kind.sources.iter().find(|source| source.field == field) {
         None => text_at(value, field).unwrap_or_default(),
@@ -196,7 +192,7 @@ fn field_of(kind: &ResourceKind, value: &Map<String, Value>, field: &str) -> Box
     }
 }
 
-/// Prints what is at a dotted path, unless that is nothing.
+/// Formats the value at a dotted path; `None` if it is absent or empty.
 fn text_at(value: &Map<String, Value>, path: &str) -> Option<Box<str>> {
     let mut steps = path.split('.');
     let first = steps.next().and_then(|step| value.get(step));

@@ -1,7 +1,7 @@
-//! `/openapi/v3`: as much as `kubectl` needs to validate, apply and explain.
+//! `/openapi/v3`: the documents that `kubectl` needs to validate, apply and explain.
 //!
-//! Custom resources have the schemas of their definitions. Those of built-in kinds come from their protobuf messages: names
-//! and types of all fields, without descriptions and without what is required.
+//! Custom resources have the schemas of their definitions. Schemas of built-in kinds are derived from protobuf
+//! messages: names and types of all fields, without descriptions and required fields.
 
 mod built_in;
 
@@ -19,7 +19,7 @@ const VERSION: &str = "v1.36.0";
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Lists the documents, one per version of a group.
+/// Returns the index of the documents, one per version of a group.
 pub(crate) fn index(server: &Server) -> Value {
     let mut paths = Map::new();
     for version in group_versions(server) {
@@ -32,7 +32,7 @@ pub(crate) fn index(server: &Server) -> Value {
 
 /// Returns the media type and body of `/openapi/v2`, in protobuf or in JSON.
 ///
-/// It is empty: clients that find no schema there do not validate, which is what kubectl does with a `List`.
+/// It is empty: kubectl uses it for a `List`, and skips validation if it has no schema.
 pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
     if !in_protobuf {
         let document =
@@ -46,14 +46,14 @@ pub(crate) fn v2(in_protobuf: bool) -> (&'static str, Vec<u8>) {
     ("application/com.github.proto-openapi.spec.v2.v1.0+protobuf", document)
 }
 
-/// Returns the document of one version of a group, by its path, such as `apis/apps/v1`, and a hash of it, the same in each
-/// run.
+/// Returns the document of one version of a group and its hash. `path` is its path, such as `apis/apps/v1`. The hash
+/// is the same in each run.
 pub(crate) fn document(server: &Server, path: &str) -> Option<(Value, String)> {
     let version = group_versions(server).into_iter().find(|version| version.path() == path)?;
     Some((describe(&version), hash(&version)))
 }
 
-/// Hashes all that can change in a document.
+/// Hashes everything that can change in a document.
 fn hash(version: &GroupVersion) -> String {
     let mut hasher = DefaultHasher::new();
     for served in &version.served {
@@ -87,7 +87,7 @@ fn describe(version: &GroupVersion) -> Value {
     })
 }
 
-/// Names the schema of a kind as the real documents do: in reversed domain order.
+/// Returns the name of a kind's schema as in the real documents: in reversed domain order.
 fn component(kind: &ResourceKind) -> String {
     if kind.is_built_in() {
         let group = kind.group.split('.').next().filter(|group| !group.is_empty()).unwrap_or("core");
@@ -157,8 +157,8 @@ fn collection(kind: &ResourceKind) -> Value {
 
 fn item(kind: &ResourceKind) -> Value {
     let mut patch = operation(kind, "patch", &["dryRun", "fieldManager", "fieldValidation", "force"]);
-    // A strategic merge patch is taken as well. But its merge keys are in the schemas of built-in kinds, and clients
-    // that find it named here would look for them in vain; without it they use those that they know.
+    // A strategic merge patch is also accepted, but not listed: clients would then look for merge keys in these
+    // schemas, which have none. Without it, clients use their built-in merge keys.
     let types =
         ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"];
     let content: Map<String, Value> = types

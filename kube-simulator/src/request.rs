@@ -1,4 +1,4 @@
-//! What clients asked: a record of each request, and filters to pick requests by.
+//! Recorded requests, and filters for them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use http::{HeaderMap, Method};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// The oldest records are dropped beyond this number, so that a simulator can run for days.
-const KEPT: usize = 10_000;
+/// Maximum number of records, so that a simulator can run for days.
+const MAX_RECORDED: usize = 10_000;
 
-/// What a request wants, in the words of Kubernetes.
+/// The verb of a request in Kubernetes terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verb {
@@ -18,7 +18,7 @@ pub enum Verb {
     Get,
     /// Reads a collection.
     List,
-    /// Follows a collection.
+    /// Watches a collection.
     Watch,
     /// Creates an object (POST).
     Create,
@@ -30,7 +30,7 @@ pub enum Verb {
     Delete,
     /// Deletes a collection.
     DeleteCollection,
-    /// Anything that is not about a registered resource, such as `/version`.
+    /// A request outside the registered resources, such as `/version`.
     Other,
 }
 
@@ -38,80 +38,80 @@ pub enum Verb {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecordedRequest {
-    /// What the request wants.
+    /// The verb.
     pub verb: Verb,
-    /// The version of HTTP in which it came.
+    /// The HTTP version.
     pub version: http::Version,
     /// The HTTP method.
     pub method: Method,
     /// The path, such as `/api/v1/namespaces/default/pods`.
     pub path: String,
-    /// The query as it was sent, without the question mark; empty if there was none.
+    /// The query as sent, without the question mark; empty if there is none.
     pub query: String,
     /// The headers, such as `Accept` and `User-Agent`.
     pub headers: HeaderMap,
 }
 
 impl RecordedRequest {
-    /// Returns the decoded value of a query parameter, if the request has it.
+    /// Returns the decoded value of a query parameter, or `None` if the request lacks it.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<String> {
         let mut pairs = form_urlencoded::parse(self.query.as_bytes());
         pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
     }
 
-    /// Returns all values of a query parameter, decoded.
+    /// Returns all decoded values of a query parameter.
     pub(crate) fn parameters(&self, name: &str) -> Vec<String> {
         let pairs = form_urlencoded::parse(self.query.as_bytes());
         pairs.filter(|(key, _)| key == name).map(|(_, value)| value.into_owned()).collect()
     }
 }
 
-/// Picks requests by verb, path and query; an empty filter picks all.
+/// Matches requests by verb, path and query. An empty filter matches all requests.
 #[derive(Clone, Debug, Default)]
 pub struct RequestFilter {
     verb: Option<Verb>,
     path: Option<String>,
-    /// With the value that is wanted, if it is not any.
+    /// Parameters with their required values; `None` accepts any value.
     parameters: Vec<(String, Option<String>)>,
 }
 
 impl RequestFilter {
-    /// Picks every request.
+    /// Matches every request.
     #[must_use]
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// Picks the requests with this verb.
+    /// Matches requests with this verb.
     #[must_use]
     pub fn verb(verb: Verb) -> Self {
         Self { verb: Some(verb), ..Self::default() }
     }
 
-    /// Picks only requests to exactly this path.
+    /// Restricts the filter to requests with exactly this path.
     #[must_use]
     pub fn path(mut self, path: &str) -> Self {
         self.path = Some(path.to_owned());
         self
     }
 
-    /// Picks only requests whose query has this parameter with this (decoded) value.
+    /// Restricts the filter to requests whose query has this parameter with this (decoded) value.
     #[must_use]
     pub fn parameter(mut self, name: &str, value: &str) -> Self {
         self.parameters.push((name.to_owned(), Some(value.to_owned())));
         self
     }
 
-    /// Picks only requests whose query has this parameter, with whatever value: `continue` is in all requests for
-    /// further pages of lists.
+    /// Restricts the filter to requests whose query has this parameter, with any value. For example, all requests for
+    /// further pages of lists have `continue`.
     #[must_use]
     pub fn has_parameter(mut self, name: &str) -> Self {
         self.parameters.push((name.to_owned(), None));
         self
     }
 
-    /// Returns whether a request is picked.
+    /// Returns whether the request matches.
     #[must_use]
     pub fn matches(&self, request: &RecordedRequest) -> bool {
         self.verb.is_none_or(|verb| verb == request.verb)
@@ -134,7 +134,7 @@ impl RequestLog {
     pub(crate) fn push(&self, request: Arc<RecordedRequest>) {
         let mut requests = self.requests.lock();
         requests.push_back(request);
-        if requests.len() > KEPT {
+        if requests.len() > MAX_RECORDED {
             requests.pop_front();
         }
         drop(requests);
@@ -154,7 +154,7 @@ impl RequestLog {
         self.requests.lock().iter().filter(|request| filter.matches(request)).count()
     }
 
-    /// Waits until the log holds this many matching requests.
+    /// Waits until the log contains this many matching requests.
     pub(crate) async fn wait_for(&self, filter: &RequestFilter, count: usize) {
         let mut changed = self.changed.subscribe();
         while self.count(filter) < count {

@@ -1,4 +1,4 @@
-//! What the simulator knows of a kind of resource: its names, its scope and how the server treats it.
+//! [`ResourceKind`]: the description of a resource: its names, its scope and its treatment by the server.
 
 use std::any::TypeId;
 use std::sync::Arc;
@@ -47,62 +47,62 @@ pub struct ResourceKind {
     pub kind: String,
     /// The plural name in URLs, such as `pods`.
     pub plural: String,
-    /// Whether each object lives in a namespace.
+    /// Whether each object belongs to a namespace.
     pub namespaced: bool,
-    /// Whether `/status` is served, and with it whether other writes leave the status alone.
+    /// Whether `/status` is served. If so, other writes do not change the status.
     pub status_subresource: bool,
-    /// The field paths that field selectors may name, besides `metadata.name` and `metadata.namespace`.
+    /// The field paths for field selectors, besides `metadata.name` and `metadata.namespace`.
     pub selectable_fields: Vec<String>,
     /// The name of one object in discovery, such as `pod`. Default: the kind in lower case.
     pub singular: String,
-    /// Shorter names that `kubectl` takes, such as `po`.
+    /// Short names for `kubectl`, such as `po`.
     pub short_names: Vec<String>,
-    /// The groups of resources that it belongs to, such as `all`.
+    /// The categories of the resource, such as `all`.
     pub categories: Vec<String>,
-    /// Where `/scale` reads and writes, if it is served.
+    /// The paths of `/scale`, if it is served.
     pub(crate) scale: Option<Scale>,
-    /// What tables show, besides the name.
+    /// The columns of tables, besides the name.
     pub(crate) columns: Vec<Column>,
     /// The structural schema of a custom resource, if it has one.
     pub(crate) schema: Option<Arc<Value>>,
-    /// Whether `metadata.generation` counts the changes of anything but the metadata and a status with a path of its own.
+    /// Whether `metadata.generation` counts changes outside the metadata and outside a status with its own path.
     pub(crate) counts_generations: bool,
-    /// The parts of the metadata whose changes are counted as well.
+    /// The parts of the metadata whose changes are also counted.
     pub(crate) counted_metadata: &'static [&'static str],
-    /// The parts of the metadata that a write of the status leaves alone, though it is a built-in kind.
+    /// The parts of the metadata of a built-in kind that a write of the status does not change.
     pub(crate) status_keeps: &'static [&'static str],
-    /// The selectable fields whose value is not simply what is at the path that they are called by.
+    /// The selectable fields whose value is not the one at the path of the same name.
     pub(crate) sources: &'static [FieldSource],
-    /// Whether a delete answers with the last object, and not with a `Status`.
+    /// Whether a delete returns the last object instead of a `Status`.
     pub(crate) returns_deleted: bool,
-    /// The status that the server gives to a new object, as JSON.
+    /// The initial status of new objects, as JSON.
     pub(crate) initial_status: Option<&'static str>,
-    /// Whether a client may choose the status of a new object, though there is `/status`.
-    pub(crate) takes_first_status: bool,
+    /// Whether a client can set the status of a new object in spite of `/status`.
+    pub(crate) accepts_initial_status: bool,
 }
 
-/// Where a resource keeps what its `/scale` shows. Paths are dotted, such as `spec.replicas`.
+/// The fields that `/scale` reads and writes, as dotted paths such as `spec.replicas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scale {
     pub(crate) spec_replicas: String,
     pub(crate) status_replicas: String,
-    /// Leads to a selector as text, or to a label selector.
+    /// The path of a selector in text form, or of a label selector.
     pub(crate) selector: Option<String>,
 }
 
-/// Where a selectable field has its value from, if not from the path that it is called by.
+/// The source of a selectable field that is not at the path of the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldSource {
-    /// What selectors call it.
+    /// The name in selectors.
     pub(crate) field: &'static str,
-    /// The dotted paths at which the value may be; the first that has one counts.
+    /// The dotted paths of the value; the first that has a value applies.
     pub(crate) paths: &'static [&'static str],
-    /// The value of an object that has it nowhere: in Go, a number or a boolean is never absent.
+    /// The value if all paths are absent: in Go, numbers and booleans always have a value.
     pub(crate) otherwise: &'static str,
 }
 
 impl ResourceKind {
-    /// Describes a custom resource whose objects live in namespaces, with a status subresource.
+    /// Describes a namespaced custom resource with a status subresource.
     #[must_use]
     pub fn namespaced(group: &str, version: &str, kind: &str, plural: &str) -> Self {
         Self {
@@ -125,20 +125,20 @@ impl ResourceKind {
             sources: &[],
             returns_deleted: false,
             initial_status: None,
-            takes_first_status: false,
+            accepts_initial_status: false,
         }
     }
 
-    /// Describes a custom resource whose objects belong to the whole cluster, with a status subresource.
+    /// Describes a cluster-scoped custom resource with a status subresource.
     #[must_use]
     pub fn cluster_scoped(group: &str, version: &str, kind: &str, plural: &str) -> Self {
         Self { namespaced: false, ..Self::namespaced(group, version, kind, plural) }
     }
 
-    /// Describes the resource behind a Rust type.
+    /// Describes the resource of a Rust type.
     ///
-    /// A built-in kind gets what the server does for that kind (selectable fields, initial status and so on).
-    /// Any other type becomes a custom resource, namespaced if its [`kube::Resource::Scope`] says so.
+    /// A built-in kind gets the server's treatment of that kind (selectable fields, initial status and so on). Any
+    /// other type becomes a custom resource with the scope of [`kube::Resource::Scope`].
     #[must_use]
     pub fn of<K>() -> Self
     where
@@ -154,21 +154,21 @@ impl ResourceKind {
         })
     }
 
-    /// Lets field selectors name one more field, given as a dotted path such as `spec.nodeName`.
+    /// Adds a field for field selectors, as a dotted path such as `spec.nodeName`.
     #[must_use]
     pub fn selectable_field(mut self, path: &str) -> Self {
         self.selectable_fields.push(path.to_owned());
         self
     }
 
-    /// Returns the resource one more short name, such as `po` for pods.
+    /// Adds a short name, such as `po` for pods.
     #[must_use]
     pub fn short_name(mut self, name: &str) -> Self {
         self.short_names.push(name.to_owned());
         self
     }
 
-    /// Serves `/scale`, for a resource that keeps its replicas at these dotted paths, such as `spec.replicas` and
+    /// Serves `/scale` for a resource with its replicas at these dotted paths, such as `spec.replicas` and
     /// `status.replicas`.
     #[must_use]
     pub fn scale_subresource(mut self, spec_replicas: &str, status_replicas: &str) -> Self {
@@ -180,15 +180,15 @@ impl ResourceKind {
         self
     }
 
-    /// Serves the resource without `/status`, so that every write may change the status; of a custom resource the generation
-    /// counts that, too.
+    /// Serves the resource without `/status`, so that every write can change the status. For a custom resource, the
+    /// generation then also counts changes of the status.
     #[must_use]
     pub fn without_status_subresource(mut self) -> Self {
         self.status_subresource = false;
         self
     }
 
-    /// Joins group and version as in `apiVersion`.
+    /// Returns group and version as in `apiVersion`.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
@@ -200,23 +200,23 @@ impl ResourceKind {
         format!("/{}/{}", self.group_version_path(), self.plural)
     }
 
-    /// Returns the URL path of group and version, without slashes at its ends: `api/v1` or `apis/apps/v1`.
+    /// Returns the URL path of group and version, without outer slashes: `api/v1` or `apis/apps/v1`.
     pub(crate) fn group_version_path(&self) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
         format!("{root}/{}", self.api_version())
     }
 
-    /// Returns the plural with the group behind it, as error messages name a resource.
+    /// Returns the plural with its group, as in error messages.
     pub(crate) fn qualified_plural(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// Tells built-in kinds from custom resources, which the server treats differently in several places.
+    /// Returns whether this is a built-in kind. The server treats custom resources differently in several places.
     pub(crate) fn is_built_in(&self) -> bool {
         BUILT_IN_GROUPS.contains(&self.group.as_str())
     }
 
-    /// Returns whether an update has to say from which version it was made.
+    /// Returns whether an update must contain the `resourceVersion` that it is based on.
     pub(crate) fn needs_version(&self) -> bool {
         let built_in = [
             "poddisruptionbudgets",
@@ -229,14 +229,14 @@ impl ResourceKind {
         !self.is_built_in() || built_in.contains(&self.plural.as_str())
     }
 
-    /// Returns whether what an object owns stays behind when it is deleted by somebody who doesn't say what to do with it:
-    /// these two kinds are older than owners, so that it was always so (`DefaultGarbageCollectionPolicy`).
+    /// Returns whether dependants remain when an object is deleted without a propagation policy. These two kinds are
+    /// older than owner references (`DefaultGarbageCollectionPolicy`).
     pub(crate) fn orphans_by_default(&self) -> bool {
         let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
         self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))
     }
 
-    /// Returns whether an update of an object that is not there creates it.
+    /// Returns whether an update of a missing object creates it.
     pub(crate) fn is_created_by_update(&self) -> bool {
         match self.group.as_str() {
             "" => ["endpoints", "events", "limitranges", "services"].contains(&self.plural.as_str()),
@@ -247,7 +247,7 @@ impl ResourceKind {
         }
     }
 
-    /// Names the type that the server has for the kind, as refusals quote it.
+    /// Returns the server's Go type of the kind, as in error messages.
     pub(crate) fn go_type(&self) -> String {
         let package = match self.group.split('.').next().unwrap_or_default() {
             _ if !self.is_built_in() => return "unstructured.Unstructured".to_owned(),
@@ -257,12 +257,12 @@ impl ResourceKind {
         format!("{package}.{}", self.kind)
     }
 
-    /// Returns whether the server keeps the resource in its watch cache. Of events there are too many.
+    /// Returns whether the watch cache holds the resource. Event objects are too many for it.
     pub(crate) fn is_cached(&self) -> bool {
         !(self.plural == "events" && matches!(self.group.as_str(), "" | "events.k8s.io"))
     }
 
-    /// Names the field by which the watch cache finds those watches that want an event, if it does so.
+    /// Returns the field by which the watch cache finds the watches for an event, if any.
     pub(crate) fn trigger_field(&self) -> Option<&'static str> {
         match (self.group.as_str(), self.plural.as_str()) {
             ("", "pods") => Some("spec.nodeName"),
@@ -283,12 +283,11 @@ impl ResourceKind {
         self.kind == "Namespace" && self.group.is_empty()
     }
 
-    /// Returns whether objects of the kind define custom resources.
     pub(crate) fn is_definition(&self) -> bool {
         self.kind == "CustomResourceDefinition" && self.group == "apiextensions.k8s.io"
     }
 
-    /// Takes a storage key apart, into namespace and name.
+    /// Splits a storage key into namespace and name.
     pub(crate) fn split_key<'k>(&self, key: &'k str) -> (Option<&'k str>, &'k str) {
         match key.split_once('/') {
             Some((namespace, name)) if self.namespaced => (Some(namespace), name),

@@ -21,33 +21,31 @@ use crate::storage::{Backup, Retention, Revision, Table};
 use crate::watch::{WatchRegistry, WatchRules};
 use crate::writes::{Stamp, in_seconds};
 
-/// Between the ends of two watches, when they end one after another: two hundred a second.
-const BETWEEN_ENDS: Duration = Duration::from_millis(5);
+/// The time between the ends of two watches if they end one after another: 200 per second.
+const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long watches go on of a server that does not wait for them when it shuts down: its `--request-timeout`.
-const LINGER: Duration = Duration::from_secs(60);
+/// How long watches continue after a shutdown without a grace period: the server's `--request-timeout`.
+const WATCH_GRACE_PERIOD: Duration = Duration::from_secs(60);
 
-/// What the builder decides.
+/// The configuration from the builder.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) retention: Retention,
-    /// Between two compactions of etcd; none if zero.
+    /// The time between two compactions of etcd; zero disables them.
     pub(crate) compaction_interval: Duration,
     pub(crate) first_revision: u64,
     pub(crate) watch_rules: WatchRules,
     pub(crate) bookmark_interval: Duration,
     pub(crate) seed: u64,
-    /// How likely a request over HTTP/2 is to be the last of its connection.
+    /// The probability that an HTTP/2 request is the last of its connection.
     pub(crate) goaway_chance: f64,
-    /// Whether the port is secured.
     #[cfg(feature = "tls")]
     pub(crate) tls: bool,
-    /// The date on which the clock begins.
     pub(crate) begins_on: SystemTime,
-    pub(crate) habits: Behavior,
+    pub(crate) behavior: Behavior,
 }
 
-/// What the builder decides on how writes and answers are treated.
+/// The part of the configuration that concerns writes and answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behavior {
     /// Whether the simulator does what the garbage collector and the namespace controller do.
@@ -56,15 +54,13 @@ pub(crate) struct Behavior {
     pub(crate) namespaces_required: bool,
     /// Whether scheduled pods wait for a kubelet when they are deleted.
     pub(crate) graceful_pods: bool,
-    /// Whether streaming lists are compressed for clients that take it.
+    /// Whether streaming lists are compressed for clients that accept it.
     pub(crate) compressed_streams: bool,
-    /// Whether CBOR is sent and taken.
     pub(crate) cbor: bool,
-    /// What becomes of lists of the newest state that the memory of an API server does not have in time.
+    /// The reaction to lists of the newest state that the watch cache does not reach in time.
     pub(crate) late_lists: LateLists,
 }
 
-/// A simulated API server.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) catalogue: Catalogue,
@@ -77,13 +73,13 @@ pub(crate) struct Server {
     pub(crate) goaways: Goaways,
     pub(crate) tls: Option<Tls>,
     pub(crate) stop: CancellationToken,
-    /// Ends the watches when the server restarts; a new one is made then.
-    life: Mutex<CancellationToken>,
-    /// How new requests are refused, if the server is shutting down; other API servers go on.
+    /// Cancelled to end the watches at a restart, and then replaced.
+    until_restart: Mutex<CancellationToken>,
+    /// The answer to new requests while the server is shutting down. Other API servers are not affected.
     shutdown: Mutex<Option<ShutdownAnswer>>,
-    /// Other API servers in front of this storage.
+    /// The other API servers on this storage.
     replicas: Mutex<Vec<Revision>>,
-    /// What the garbage collector is at.
+    /// The work in progress of the garbage collector.
     pub(crate) collecting: Collecting,
     pub(crate) clock: Clock,
     random: Mutex<fastrand::Rng>,
@@ -101,7 +97,7 @@ impl Server {
             credentials: Credentials::default(),
             goaways: Goaways::new(settings.goaway_chance, settings.seed),
             tls,
-            life: Mutex::new(stop.child_token()),
+            until_restart: Mutex::new(stop.child_token()),
             stop,
             shutdown: Mutex::default(),
             replicas: Mutex::default(),
@@ -112,7 +108,7 @@ impl Server {
         }
     }
 
-    /// Serves a resource; one that is served already stays as it is.
+    /// Serves a resource. A resource that is already served does not change.
     pub(crate) fn register(&self, kind: ResourceKind) {
         let (path, first_version) = (kind.collection_path(), autoscaling::first_version(&kind));
         self.catalogue.add(path.clone(), || {
@@ -125,49 +121,50 @@ impl Server {
         }
     }
 
-    /// Makes the storage of a resource, whose objects are kept in the version that `kind` says.
+    /// Creates the storage of a resource, which keeps its objects in the version of `kind`.
     pub(crate) fn new_table(&self, kind: ResourceKind) -> Arc<Table> {
         Arc::new(Table::new(kind, self.settings.retention, self.revision.clone()))
     }
 
-    /// Forgets the history of all resources.
+    /// Removes the history of all resources.
     pub(crate) fn compact(&self) {
         for served in self.catalogue.resources() {
             served.table.compact();
         }
     }
 
-    /// Ends when the server stops or restarts.
-    pub(crate) fn life(&self) -> CancellationToken {
-        self.life.lock().clone()
+    /// Returns the token that is cancelled when the server stops or restarts.
+    pub(crate) fn until_restart(&self) -> CancellationToken {
+        self.until_restart.lock().clone()
     }
 
-    /// Begins a new life: all watches end, and a server that was shutting down takes requests again.
+    /// Restarts the server: all watches end, and a server that was shutting down accepts requests again.
     pub(crate) fn restart(&self) {
         *self.shutdown.lock() = None;
         self.watches.begin_anew();
         self.end_watches();
     }
 
-    /// Refuses new requests from now on, until the server restarts.
+    /// Starts the shutdown: refuses new requests until the server restarts.
     pub(crate) fn begin_shutdown(&self, answer: ShutdownAnswer) {
         *self.shutdown.lock() = Some(answer);
         match answer {
             ShutdownAnswer::Usual => {}
-            ShutdownAnswer::TooManyRequests => self.watches.end_all(Duration::ZERO, BETWEEN_ENDS),
+            ShutdownAnswer::TooManyRequests => self.watches.end_all(Duration::ZERO, WATCH_END_INTERVAL),
             ShutdownAnswer::ServiceUnavailable => {
-                self.watches.end_all(LINGER, Duration::ZERO);
+                self.watches.end_all(WATCH_GRACE_PERIOD, Duration::ZERO);
                 self.goaways.to_all();
             }
         }
     }
 
-    /// Returns whether it is shutting down, of which a server's health checks tell.
+    /// Returns whether the server is shutting down, for health checks.
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.stop.is_cancelled() || self.shutdown.lock().is_some()
     }
 
-    /// How new requests are refused, if they are; some are exempt until the very end.
+    /// Returns the answer to new requests if the server is shutting down. Exempt requests are served until the server
+    /// stops.
     pub(crate) fn shutdown(&self, exempt: bool) -> Option<ShutdownAnswer> {
         if self.stop.is_cancelled() {
             return Some(ShutdownAnswer::ServiceUnavailable);
@@ -175,13 +172,12 @@ impl Server {
         self.shutdown.lock().filter(|_| !exempt)
     }
 
-    /// Ends all watches, as a restart does.
     pub(crate) fn end_watches(&self) {
-        let ended = std::mem::replace(&mut *self.life.lock(), self.stop.child_token());
+        let ended = std::mem::replace(&mut *self.until_restart.lock(), self.stop.child_token());
         ended.cancel();
     }
 
-    /// Forgets the history of all resources, also for the watches that are open.
+    /// Removes the history of all resources, also for open watches.
     pub(crate) fn forget_history(&self) {
         for served in self.catalogue.resources() {
             served.table.begin_anew(None);
@@ -195,7 +191,7 @@ impl Server {
         Backup { revision: self.revision.current(), tables: Arc::new(tables.collect()) }
     }
 
-    /// Puts what a backup holds in the place of everything, and counts on from `revision`.
+    /// Replaces all objects with those of a backup, and continues from `revision`.
     pub(crate) fn restore(&self, backup: &Backup, revision: u64) {
         self.revision.reset(revision);
         controllers::restore_definitions(self, backup.tables.get(custom::DEFINITIONS));
@@ -205,36 +201,36 @@ impl Server {
         }
     }
 
-    /// Adds an API server that sees the storage with a delay.
+    /// Adds an API server that can lag behind the storage.
     pub(crate) fn add_replica(&self) -> Revision {
         let revision = self.revision.of_replica();
         self.replicas.lock().push(revision.clone());
         revision
     }
 
-    /// Sets how many revisions all other API servers are behind from now on.
+    /// Sets the lag of all other API servers, in revisions.
     pub(crate) fn hold_replicas(&self, behind: u64) {
         for replica in &*self.replicas.lock() {
             replica.fall_behind(behind);
         }
     }
 
-    /// Returns the date as objects carry it.
+    /// Returns the current date in the format of objects.
     pub(crate) fn now(&self) -> String {
         in_seconds(self.clock.now())
     }
 
-    /// What the server adds of its own to a new object.
+    /// Returns the fields that the server adds to a new object.
     pub(crate) fn stamp(&self) -> Stamp {
         Stamp::new(&mut self.random.lock(), self.clock.now())
     }
 
-    /// Returns a source of chance of its own to whoever draws later on.
-    pub(crate) fn draw_random(&self) -> fastrand::Rng {
+    /// Returns a random generator that continues independently of the server's.
+    pub(crate) fn fork_random(&self) -> fastrand::Rng {
         self.random.lock().fork()
     }
 
-    /// Draws how long a watch lasts that does not say: 30 to 60 minutes, so that watches do not end all at once.
+    /// Draws the duration of a watch without a timeout: 30 to 60 minutes, so that watches do not end all at once.
     pub(crate) fn draw_watch_timeout(&self) -> Duration {
         Duration::from_secs(self.random.lock().u64(1800..3600))
     }

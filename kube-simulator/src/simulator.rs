@@ -1,4 +1,4 @@
-//! The handle by which a test or a program drives a simulator.
+//! [`Simulator`]: the handle with which a test or a program controls a simulator.
 
 mod trouble;
 
@@ -21,17 +21,18 @@ use crate::store::{ObjectStore, StoredObject};
 
 /// A running simulator of an API server.
 ///
-/// Dropping it stops it, without waiting; [`shutdown`](Self::shutdown) waits until no task and no connection is left.
+/// Dropping the handle stops the simulator without a wait; [`shutdown`](Self::shutdown) waits until no task and no
+/// connection is left.
 #[derive(Debug)]
 pub struct Simulator {
     server: Arc<Server>,
-    /// Taken out by `shutdown`; none if there is no socket.
+    /// `None` without a socket, and after `shutdown`.
     listener: Option<Listener>,
     address: SocketAddr,
 }
 
 impl Simulator {
-    /// Begins to configure a simulator.
+    /// Returns a builder with the default configuration.
     #[must_use]
     pub fn builder() -> SimulatorBuilder {
         SimulatorBuilder::default()
@@ -43,12 +44,12 @@ impl Simulator {
         Self { server, listener, address }
     }
 
-    /// Stops serving: ends all watches, finishes the requests under way, and waits until nothing is left. Clients that
-    /// do not read their last response are cut off after 2 seconds.
+    /// Stops the server: ends all watches, completes the requests in flight, and waits until no task and no
+    /// connection is left. Connections of clients that do not read their last response are closed after 2 seconds.
     ///
     /// # Cancel safety
     ///
-    /// The simulator stops even if the call is dropped; only the waiting is lost.
+    /// Dropping the future ends only the wait; the simulator still stops.
     pub async fn shutdown(mut self) {
         self.server.stop.cancel();
         if let Some(listener) = self.listener.take() {
@@ -57,25 +58,26 @@ impl Simulator {
     }
 }
 
-/// How clients get in.
+/// Access for clients.
 impl Simulator {
-    /// Returns the address of the API, such as `http://127.0.0.1:40123`; `https`, if the builder says so.
+    /// Returns the URL of the API, such as `http://127.0.0.1:40123`; `https` if the builder enables TLS.
     #[must_use]
     pub fn url(&self) -> String {
         url(&self.server, self.address)
     }
 
-    /// Returns the configuration of a client that talks to the simulator over its socket.
+    /// Returns the configuration of a client that uses the simulator's socket.
     ///
-    /// kube's own retries are off: they would hide from a test what the server answered.
+    /// kube's retries are disabled, because they would hide the server's answers from a test.
     #[must_use]
     pub fn kube_config(&self) -> kube::Config {
         config_for(&self.server, self.address)
     }
 
-    /// Returns the content of a kubeconfig file with which other programs, such as kubectl, get in: one cluster, one context,
-    /// and whom to trust if the port is secured. Its token is `simulator`, which is as good as any unless the test
-    /// [requires](Self::require_token) another.
+    /// Returns the content of a kubeconfig file for other programs, such as kubectl.
+    ///
+    /// It contains one cluster, one context, and the trusted certificate if the port uses TLS. Its token is
+    /// `simulator`, which the server accepts unless the test [requires](Self::require_token) another.
     #[must_use]
     pub fn kubeconfig(&self) -> String {
         let mut cluster = json!({ "server": self.url() });
@@ -87,21 +89,21 @@ impl Simulator {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{ "name": name, "cluster": cluster }],
-            // kubectl asks its user where there is nothing, if the port is secured.
+            // Without credentials, kubectl prompts its user if the port uses TLS.
             "users": [{ "name": name, "user": { "token": name } }],
             "contexts": [{ "name": name, "context": { "cluster": name, "user": name } }],
             "current-context": name,
         });
-        // JSON is YAML.
+        // JSON is valid YAML.
         kubeconfig.to_string()
     }
 
-    /// Makes a client that talks to the simulator over its socket, or in process if it has none. Its default namespace
-    /// is `default`.
+    /// Creates a client that uses the simulator's socket, or its service if it has no socket. The client's default
+    /// namespace is `default`.
     ///
     /// # Errors
     ///
-    /// [`Error::Client`] if kube can't build a client.
+    /// [`Error::Client`] if kube cannot build a client.
     pub fn client(&self) -> Result<kube::Client, Error> {
         match self.address.port() {
             0 => Ok(kube::Client::new(self.service(), "default")),
@@ -116,14 +118,15 @@ impl Simulator {
     }
 }
 
-/// Objects, past HTTP and its rules: what the test says is stored.
+/// Direct access to the storage, without HTTP and its checks.
 impl Simulator {
-    /// Serves one more kind of resource from now on; one that is served already stays as it is.
+    /// Serves one more kind of resource from now on. A resource that is already served does not change.
     pub fn register(&self, kind: ResourceKind) {
         self.server.register(kind);
     }
 
-    /// Returns direct access to the objects of a kind, named as in objects: `apps/v1` and `Deployment`.
+    /// Returns direct access to the objects of a kind. The arguments are written as in objects: `apps/v1` and
+    /// `Deployment`.
     ///
     /// # Errors
     ///
@@ -145,7 +148,7 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if it exists or has no name.
+    /// [`Error::UnknownResource`] if its kind is not served, [`Error::Refused`] if the object exists or has no name.
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         let (store, body) = ObjectStore::of_object(&self.server, object)?;
         store.create_body(body)
@@ -162,7 +165,7 @@ impl Simulator {
         store.update_body(body)
     }
 
-    /// Creates or replaces an object as given, whatever `resourceVersion` it carries.
+    /// Creates or replaces an object as given, and ignores its `resourceVersion`.
     ///
     /// # Errors
     ///
@@ -172,8 +175,8 @@ impl Simulator {
         store.apply_body(body)
     }
 
-    /// Deletes the object with this key (`namespace/name`, or the bare name in the cluster scope), and gives its last
-    /// version. An object with finalizers is only marked, as on a real server.
+    /// Deletes the object with this key (`namespace/name`, or the bare name in the cluster scope), and returns its
+    /// last version. An object with finalizers is only marked, as on a real server.
     ///
     /// # Errors
     ///
@@ -187,7 +190,7 @@ impl Simulator {
     /// # Errors
     ///
     /// [`Error::UnknownResource`] if the kind is not served, [`Error::Refused`] if there is no such object,
-    /// [`Error::Conversion`] if what is stored is not a `K`.
+    /// [`Error::Conversion`] if the stored object is not a `K`.
     pub fn get<K>(&self, key: &str) -> Result<K, Error>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned,
@@ -199,7 +202,7 @@ impl Simulator {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Conversion`] if one that is stored is not a `K`.
+    /// [`Error::UnknownResource`] if the kind is not served, [`Error::Conversion`] if a stored object is not a `K`.
     pub fn list_all<K>(&self) -> Result<Vec<K>, Error>
     where
         K: kube::Resource<DynamicType = ()> + DeserializeOwned,
@@ -208,7 +211,7 @@ impl Simulator {
     }
 }
 
-/// Time and history.
+/// Resource versions.
 impl Simulator {
     /// Returns the resource version of the latest write to any resource.
     #[must_use]
@@ -217,30 +220,30 @@ impl Simulator {
     }
 }
 
-/// What clients have asked.
+/// Requests and watches of clients.
 impl Simulator {
-    /// Returns the requests so far that match, oldest first. The latest 10,000 requests are kept.
+    /// Returns the matching requests, oldest first. Only the latest 10,000 requests are recorded.
     #[must_use]
     pub fn requests(&self, filter: &RequestFilter) -> Vec<RecordedRequest> {
         self.server.requests.matching(filter)
     }
 
-    /// Counts the requests so far that match, among the latest 10,000.
+    /// Counts the matching requests among the latest 10,000.
     #[must_use]
     pub fn request_count(&self, filter: &RequestFilter) -> usize {
         self.server.requests.count(filter)
     }
 
-    /// Forgets the requests so far.
+    /// Removes all recorded requests.
     pub fn clear_requests(&self) {
         self.server.requests.clear();
     }
 
-    /// Waits until this many matching requests have come, counting those that came before the call.
+    /// Waits until this many matching requests have arrived, including those before the call.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if the call is dropped.
+    /// Dropping the future has no effect.
     pub async fn wait_for_requests(&self, filter: &RequestFilter, count: usize) {
         self.server.requests.wait_for(filter, count).await;
     }
@@ -255,7 +258,7 @@ impl Simulator {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if the call is dropped.
+    /// Dropping the future has no effect.
     pub async fn wait_for_watches(&self, filter: &RequestFilter, count: usize) {
         self.server.watches.wait_for(filter, |open| open == count).await;
     }
@@ -267,15 +270,15 @@ impl Drop for Simulator {
     }
 }
 
-/// Where a server is that listens at this address.
+/// Returns the URL of a server at this address.
 fn url(server: &Server, address: SocketAddr) -> String {
     let scheme = if server.tls.is_some() { "https" } else { "http" };
     format!("{scheme}://{address}")
 }
 
-/// The configuration of a client for a server at this address.
+/// Returns the configuration of a client for a server at this address.
 pub(crate) fn config_for(server: &Server, address: SocketAddr) -> kube::Config {
-    // A socket address always makes a URI, so the default is never taken.
+    // A socket address always gives a valid URI, so the default is never used.
     let mut config = kube::Config::new(url(server, address).parse().unwrap_or_default());
     config.default_retry = false;
     config.root_cert = server.tls.as_ref().map(|tls| vec![tls.der().to_vec()]);

@@ -1,6 +1,6 @@
-//! The refusals of an API server: `Status` objects with the codes, reasons and wording that clients match on.
+//! The errors of an API server: `Status` objects with its codes, reasons and messages.
 //!
-//! Clients look at code *and* reason, and people read the message, so all three follow the real server.
+//! Clients match code *and* reason, and people read the message, so all three follow the real server.
 
 use std::borrow::Cow;
 
@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::resource::ResourceKind;
 
-/// Why a request is refused.
+/// The error of a request.
 pub(crate) type Refusal = Box<Status>;
 
-/// Builds a failure with an empty `details`.
+/// Returns a failure without details.
 pub(crate) fn failure(code: StatusCode, reason: &str, message: impl Into<String>) -> Refusal {
     Box::new(Status {
         status: Some(StatusSummary::Failure),
@@ -45,7 +45,7 @@ pub(crate) fn already_exists(kind: &ResourceKind, name: &str) -> Refusal {
     about(kind, name, failure(StatusCode::CONFLICT, reason::ALREADY_EXISTS, message))
 }
 
-/// The refusal of a write whose `resourceVersion` is not the stored one.
+/// Returns the error of a write whose `resourceVersion` is not the stored one.
 pub(crate) fn modified_since(kind: &ResourceKind, name: &str) -> Refusal {
     conflict(
         kind,
@@ -59,13 +59,13 @@ pub(crate) fn conflict(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
     about(kind, name, failure(StatusCode::CONFLICT, reason::CONFLICT, message))
 }
 
-/// A conflict that names the kind where others name the resource, as those of deletes do.
+/// Returns a conflict that names the kind instead of the resource, as those of deletes do.
 pub(crate) fn conflict_of_kind(kind: &ResourceKind, name: &str, why: &str) -> Refusal {
     let by_kind = ResourceKind { plural: kind.kind.clone(), ..kind.clone() };
     conflict(&by_kind, name, why)
 }
 
-/// One thing that is wrong with a field, in the words of the server's field validation.
+/// An error of one field, in the format of the server's field validation.
 pub(crate) struct FieldError {
     reason: &'static str,
     field: Cow<'static, str>,
@@ -79,7 +79,7 @@ impl FieldError {
         Self { reason: "FieldValueRequired", field: field.into(), message }
     }
 
-    /// The refusal of an option that takes a list, and only of certain values.
+    /// Returns the error of a list option with unsupported values.
     pub(crate) fn unsupported_list(
         field: impl Into<Cow<'static, str>>,
         values: &[String],
@@ -89,12 +89,12 @@ impl FieldError {
         Self { reason: "FieldValueNotSupported", field: field.into(), message }
     }
 
-    /// The refusal of a change to what is as it is for ever.
+    /// Returns the error of a change to an immutable field.
     pub(crate) fn immutable(field: impl Into<Cow<'static, str>>, value: &str) -> Self {
         Self::invalid(field, &format!("{value:?}"), "field is immutable")
     }
 
-    /// `value` is shown as given, so strings come quoted.
+    /// The message contains `value` without quotes, so the caller must quote strings.
     pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, value: &str, why: &str) -> Self {
         Self {
             reason: "FieldValueInvalid",
@@ -103,12 +103,12 @@ impl FieldError {
         }
     }
 
-    /// A value of another type than the field has.
+    /// Returns the error of a value with the wrong type.
     pub(crate) fn wrong_type(field: impl Into<Cow<'static, str>>, value: &str, why: &str) -> Self {
         Self { reason: "FieldValueTypeInvalid", ..Self::invalid(field, value, why) }
     }
 
-    /// A value that is longer than so many bytes.
+    /// Returns the error of a value that is longer than `most` bytes.
     pub(crate) fn too_long(field: impl Into<Cow<'static, str>>, most: usize) -> Self {
         let message = format!("Too long: may not be more than {most} bytes");
         Self { reason: "FieldValueTooLong", field: field.into(), message }
@@ -124,10 +124,10 @@ impl FieldError {
     }
 }
 
-/// Maximum length of what [`FieldErrors`] says, in bytes. A real server has no such limit.
+/// Maximum total length of [`FieldErrors`], in bytes. A real server has no such limit.
 const MAX_FIELD_ERRORS: usize = 256 * 1024;
 
-/// What is wrong with an object, as far as an answer can hold it.
+/// The errors of an object, up to a maximum length.
 ///
 /// Each error names a path, so without a limit the errors could be longer than the object by orders of magnitude.
 #[derive(Default)]
@@ -137,7 +137,7 @@ pub(crate) struct FieldErrors {
 }
 
 impl FieldErrors {
-    /// Adds an error, unless there is no room for more.
+    /// Adds an error unless the maximum length is reached.
     pub(crate) fn push(&mut self, error: FieldError) {
         if !self.is_full() {
             self.length += error.field.len() + error.message.len();
@@ -160,7 +160,7 @@ impl Extend<FieldError> for FieldErrors {
     }
 }
 
-/// The refusal of an object or of options that fail validation.
+/// Returns the error of an object or of options that fail validation.
 pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldError>) -> Refusal {
     let listed: Vec<String> = errors.iter().map(|e| format!("{}: {}", e.field, e.message)).collect();
     let all = match listed.as_slice() {
@@ -177,17 +177,17 @@ pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: Vec<FieldErro
     refusal
 }
 
-/// The refusal of a dry run of anything but all stages, in the name of the write's options.
+/// Returns the error of a dry run that is not for all stages. `options` is the type of the write's options.
 pub(crate) fn bad_dry_run(options: &str, given: &[String]) -> Refusal {
     invalid("meta.k8s.io", options, "", vec![FieldError::unsupported_list("dryRun", given, "\"All\"")])
 }
 
-/// The refusal of a read at a resource version that history no longer covers.
+/// Returns the error of a read at a resource version that the history no longer contains.
 pub(crate) fn expired(message: impl Into<String>) -> Refusal {
     failure(StatusCode::GONE, "Expired", message)
 }
 
-/// The refusal of a read at a resource version that did not come within the time limit.
+/// Returns the error of a read at a resource version that was not reached within the time limit.
 pub(crate) fn too_large_resource_version(wanted: u64, current: u64) -> Refusal {
     let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
     let mut refusal = failure(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
@@ -199,19 +199,19 @@ pub(crate) fn too_large_resource_version(wanted: u64, current: u64) -> Refusal {
     refusal
 }
 
-/// The refusal of what a watch cache would serve that has not been filled yet.
+/// Returns the error of a read from a watch cache that is not ready.
 pub(crate) fn initializing(retry_after_seconds: u32) -> Refusal {
     too_many_requests("storage is (re)initializing", retry_after_seconds)
 }
 
-/// The refusal of what can be had a little later.
+/// Returns an error that requests a later retry.
 pub(crate) fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Refusal {
     let mut refusal = failure(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
     refusal.details = Some(StatusDetails { retry_after_seconds, ..details("", "", "") });
     refusal
 }
 
-/// The refusal of a new object in a namespace that is being deleted.
+/// Returns the error of a new object in a namespace that is being deleted.
 pub(crate) fn namespace_terminating(kind: &ResourceKind, name: &str, namespace: &str) -> Refusal {
     let message = format!(
         "{} \"{name}\" is forbidden: unable to create new content in namespace {namespace} because it is being terminated",
@@ -226,7 +226,7 @@ pub(crate) fn namespace_terminating(kind: &ResourceKind, name: &str, namespace: 
     refusal
 }
 
-/// The refusal of a path within a group that the server answers for.
+/// Returns the error of an unknown path within a served group.
 pub(crate) fn no_such_resource() -> Refusal {
     failure(StatusCode::NOT_FOUND, reason::NOT_FOUND, "the server could not find the requested resource")
 }
@@ -254,7 +254,7 @@ pub(crate) fn not_acceptable(accepted: &str) -> Refusal {
     failure(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
 }
 
-/// The end of a watch of etcd that comes to the deletion of an object that can't be read.
+/// Returns the error that ends a watch of etcd at the deletion of an object that cannot be read.
 pub(crate) fn store_read_error() -> Refusal {
     let message = "saw a DELETED event, but object data is corrupt - data from the storage is not transformable \
                    revision=0: no matching prefix found";
@@ -265,7 +265,7 @@ pub(crate) fn internal(message: impl Into<String>) -> Refusal {
     failure(StatusCode::INTERNAL_SERVER_ERROR, reason::UNKNOWN, message)
 }
 
-/// The answer to a delete that removed the object and does not return it.
+/// Returns the answer to a delete that removed the object and does not return it.
 pub(crate) fn deleted(kind: &ResourceKind, name: &str, uid: &str) -> Status {
     Status {
         metadata: Some(ListMeta::default()),

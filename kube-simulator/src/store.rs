@@ -1,4 +1,4 @@
-//! Direct access to the stored objects of one kind, past HTTP and its rules.
+//! Direct access to the stored objects of one kind, without HTTP and its checks.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::writes::{Body, DeleteOptions, Guard, Outcome, WriteOptions, Writer};
 
 /// The stored objects of one kind. Cheap to clone.
 ///
-/// What is written here is stored as given: no status is reset, no generation counted, no schema checked. Only what
-/// is missing is filled in (UID, creation time, the namespace `default`), and each write gets a resource version and
-/// becomes an event for watches.
+/// Objects are stored as given: no status is reset, no generation is counted, and no schema is applied. Only missing
+/// fields are added (UID, creation time, the namespace `default`). Each write gets a resource version and is an event
+/// for watches.
 #[derive(Clone, Debug)]
 pub struct ObjectStore {
     server: Arc<Server>,
@@ -39,7 +39,7 @@ impl ObjectStore {
         Ok(Self { server: server.clone(), served })
     }
 
-    /// Finds the store for an object, which must say its `apiVersion` and `kind`.
+    /// Finds the store of an object, which must contain its `apiVersion` and `kind`.
     pub(crate) fn of_object(server: &Arc<Server>, object: &impl Serialize) -> Result<(Self, Body), Error> {
         let body = to_body(object)?;
         let text = |field| body.get(field).and_then(Value::as_str).unwrap_or_default();
@@ -51,32 +51,33 @@ impl ObjectStore {
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the object exists or has no name, [`Error::Conversion`] if it is no JSON object.
+    /// [`Error::Refused`] if the object exists, has no name or is not a JSON object, [`Error::Conversion`] if it cannot
+    /// be serialised.
     pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.create_body(to_body(object)?)
     }
 
-    /// Replaces an object. UID and creation time stay unless given.
+    /// Replaces an object. UID and creation time do not change unless given.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there is no such object or if the given `resourceVersion` is not the stored one,
-    /// [`Error::Conversion`] if it is no JSON object.
+    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` is not the stored one, or if it is
+    /// not a JSON object, [`Error::Conversion`] if it cannot be serialised.
     pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.update_body(to_body(object)?)
     }
 
-    /// Creates or replaces an object, whatever `resourceVersion` it carries.
+    /// Creates or replaces an object, and ignores its `resourceVersion`.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the object has no name, [`Error::Conversion`] if it is no JSON object.
+    /// [`Error::Refused`] if the object has no name or is not a JSON object, [`Error::Conversion`] if it cannot be
+    /// serialised.
     pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
         self.apply_body(to_body(object)?)
     }
 
-    /// Changes the object with this key in place. The change may run more than once, on fresh copies, if others write
-    /// the object at the same time.
+    /// Changes the object with this key. The closure runs again on a new copy after each conflict with another write.
     ///
     /// # Errors
     ///
@@ -92,8 +93,8 @@ impl ObjectStore {
         }
     }
 
-    /// Deletes the object with this key, and gives its last version. An object with finalizers is only marked. What it
-    /// owns is deleted, too, but what a Job or a replication controller owns stays, as where a client says nothing of it.
+    /// Deletes the object with this key, and returns its last version. An object with finalizers is only marked.
+    /// Dependants are also deleted, except those of Jobs and replication controllers: the default policy applies.
     ///
     /// # Errors
     ///
@@ -104,13 +105,13 @@ impl ObjectStore {
         Ok(StoredObject(outcome.into_object()))
     }
 
-    /// Deletes the object with this key as if its stored bytes could not be read any more, whatever finalizers it has, and
-    /// gives its last version; as a client does with `ignoreStoreReadErrorWithClusterBreakingPotential`.
+    /// Deletes the object with this key as if its stored bytes were unreadable, and returns its last version.
+    /// Finalizers are ignored. A client can do the same with `ignoreStoreReadErrorWithClusterBreakingPotential`.
     ///
-    /// Watches of resources that are not in the watch cache (of the built-in ones: events) read it from etcd, and end with
-    /// an `ERROR` event of code 500 and reason `StorageReadError`, whatever their selectors; those that begin before the
-    /// deletion later on, too. Of other resources the watch cache begins anew: watches end, and can't be resumed from before
-    /// (410 `Expired`).
+    /// Watches of resources outside the watch cache (of built-in kinds: Events) read the deletion from etcd. Such
+    /// watches end with an `ERROR` event of code 500 and reason `StorageReadError`, whatever their selectors, even if
+    /// they begin later at a version before the deletion. For other resources, the watch cache is rebuilt: watches
+    /// end, and resuming from an earlier version fails (410 `Expired`).
     ///
     /// # Errors
     ///
@@ -143,7 +144,7 @@ impl ObjectStore {
         self.served.table.snapshot().0.into_iter().map(StoredObject).collect()
     }
 
-    /// Counts the objects.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.served.table.len()
@@ -188,7 +189,7 @@ impl ObjectStore {
 }
 
 impl StoredObject {
-    /// Returns the namespace, or none in the cluster scope.
+    /// Returns the namespace, or `None` in the cluster scope.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.0.namespace()
@@ -212,7 +213,7 @@ impl StoredObject {
         self.0.resource_version
     }
 
-    /// Returns the bytes that clients are sent.
+    /// Returns the bytes that clients receive.
     #[must_use]
     pub fn json(&self) -> Bytes {
         self.0.json().clone()

@@ -1,4 +1,4 @@
-//! The life of a cluster: pods come, start, flap and go, and nodes send heartbeats.
+//! [`Churn`]: continuous changes of a cluster's pods and nodes.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -12,8 +12,8 @@ use crate::error::Error;
 /// The time between two bursts of changes.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How much time's worth of changes one burst may hold.
-const LONGEST_BURST: Duration = Duration::from_millis(100);
+/// The maximum time whose changes one burst makes up for.
+const MAX_BURST: Duration = Duration::from_millis(100);
 
 /// A change that the churn has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,24 +31,24 @@ pub enum Change {
     PodDeleted,
     /// A node sent a heartbeat.
     NodeBeat,
-    /// Nothing: what was to change has been deleted by someone else.
+    /// No change: another client has deleted the object.
     Missed,
 }
 
-/// Goes on changing a cluster. The sequence of changes follows from the cluster's seed alone.
+/// Changes a cluster continuously. The cluster's seed determines the sequence of changes.
 ///
-/// The number of pods stays about what it was, and each change is one event for watches.
+/// The number of pods stays approximately the same. Each change is one event for watches.
 #[derive(Debug)]
 pub struct Churn {
     cluster: Cluster,
     rate: f64,
-    /// Pods that are gone and not yet replaced.
+    /// Deleted pods without a replacement.
     vacancies: VecDeque<PodRef>,
-    /// New pods with the next step on their way to running.
+    /// New pods with their next step.
     starting: VecDeque<(PodRef, Stage)>,
 }
 
-/// What a new pod waits for.
+/// The next step of a new pod.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Node,
@@ -61,12 +61,12 @@ impl Churn {
         Self { cluster, rate, vacancies: VecDeque::new(), starting: VecDeque::new() }
     }
 
-    /// Makes changes at the given rate until `stop` is ready. It gives itself back, so that it can go on later.
+    /// Makes changes at the given rate until `stop` is ready. Returns the churn, so that it can continue later.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if the simulator refuses a change, which it does only if someone else creates objects
-    /// under the cluster's names.
+    /// [`Error::Refused`] if the simulator refuses a change. This happens only if another client creates objects with
+    /// the cluster's names.
     ///
     /// # Cancel safety
     ///
@@ -76,19 +76,20 @@ impl Churn {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = Instant::now();
-        let mut owed = 0.0;
+        let mut due = 0.0;
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => return Ok(self),
                 _ = ticks.tick() => {}
             }
-            // What a busy machine has missed is made up for, but not in a burst that would block the runtime.
+            // A busy machine misses ticks. Later bursts make up for them, but are limited, so that they do not block
+            // the runtime.
             let passed = std::mem::replace(&mut last, Instant::now()).elapsed();
-            owed = (owed + self.rate * passed.as_secs_f64())
-                .min((self.rate * LONGEST_BURST.as_secs_f64()).max(1.0));
-            while owed >= 1.0 {
-                owed -= 1.0;
+            due =
+                (due + self.rate * passed.as_secs_f64()).min((self.rate * MAX_BURST.as_secs_f64()).max(1.0));
+            while due >= 1.0 {
+                due -= 1.0;
                 self.step()?;
             }
         }
@@ -100,11 +101,11 @@ impl Churn {
     ///
     /// [`Error::Refused`] if the simulator refuses the change.
     pub fn step(&mut self) -> Result<Change, Error> {
-        self.cluster.draw.pass(1);
+        self.cluster.draw.advance(1);
         let change = match self.cluster.draw.random.u8(0..100) {
             0..45 if !self.starting.is_empty() => self.bring_up(),
             0..65 => self.flap(),
-            65..85 => self.beat(),
+            65..85 => self.heartbeat(),
             _ if self.vacancies.is_empty() => self.delete(),
             _ => self.replace(),
         };
@@ -114,7 +115,7 @@ impl Churn {
         }
     }
 
-    /// Creates a pod in the place of one that is gone.
+    /// Creates a pod that replaces a deleted one.
     fn replace(&mut self) -> Result<Change, Error> {
         let Some(gone) = self.vacancies.pop_front() else {
             return Ok(Change::Missed);
@@ -125,7 +126,7 @@ impl Churn {
         Ok(Change::PodCreated)
     }
 
-    /// Takes the oldest new pod one step further.
+    /// Performs the next step of the oldest new pod.
     fn bring_up(&mut self) -> Result<Change, Error> {
         let Some((pod, stage)) = self.starting.pop_front() else {
             return Ok(Change::Missed);
@@ -140,7 +141,7 @@ impl Churn {
             Stage::Start { .. } => pod::start(value, &nodes[node], draw),
         });
         match (&moved, stage) {
-            // Someone else has deleted it.
+            // Another client has deleted the pod.
             (Err(_), _) => self.vacancies.push_back(pod),
             (Ok(_), Stage::Node) => self.starting.push_back((pod, Stage::Start { node })),
             (Ok(_), Stage::Start { .. }) => pods.push(pod),
@@ -156,18 +157,18 @@ impl Churn {
         let now = cluster.draw.now();
         let flapped = cluster.pod_store.modify(&cluster.pods[index].key, |value| pod::flap(value, &now));
         if let Err(error) = flapped {
-            // Someone else has deleted it; what is gone must not be drawn again.
+            // Another client has deleted the pod. Remove it, so that it is not drawn again.
             self.vacancies.push_back(cluster.pods.swap_remove(index));
             return Err(error);
         }
         Ok(Change::PodFlapped)
     }
 
-    fn beat(&mut self) -> Result<Change, Error> {
+    fn heartbeat(&mut self) -> Result<Change, Error> {
         let cluster = &mut self.cluster;
         let index = cluster.draw.random.usize(..cluster.nodes.len());
         let now = cluster.draw.now();
-        cluster.node_store.modify(&cluster.nodes[index].name, |value| node::beat(value, &now))?;
+        cluster.node_store.modify(&cluster.nodes[index].name, |value| node::heartbeat(value, &now))?;
         Ok(Change::NodeBeat)
     }
 

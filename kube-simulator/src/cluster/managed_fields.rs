@@ -1,8 +1,8 @@
-//! `managedFields`, the server's record of who set which field: in a real pod about half of all bytes.
+//! `managedFields` of simulated pods. In a real pod, they are about half of all bytes.
 
 use serde_json::{Map, Value, json};
 
-/// The lists whose items are told apart by keys. All other lists are owned as a whole.
+/// The lists whose items are identified by keys. Other lists have one owner as a whole.
 const KEYED: [(&str, &[&str]); 9] = [
     ("conditions", &["type"]),
     ("containers", &["name"]),
@@ -15,7 +15,7 @@ const KEYED: [(&str, &[&str]); 9] = [
     ("volumes", &["name"]),
 ];
 
-/// Builds one entry: what a manager has set, and when.
+/// Returns one entry: the fields that a manager has set, with the time.
 pub(super) fn entry(manager: &str, subresource: Option<&str>, time: &str, fields: &Value) -> Value {
     let mut entry = json!({
         "manager": manager,

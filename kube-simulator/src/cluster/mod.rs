@@ -1,8 +1,8 @@
-//! A believable cluster: nodes, namespaces, workloads and pods that look like those of a real one.
+//! [`Cluster`]: a realistic cluster of nodes, namespaces, workloads and pods.
 //!
-//! It is for examples, benchmarks and soak tests: pods have the size (about 9 KB) and the shape of real pods, with
-//! sidecars, probes, owner references, conditions and `managedFields`. Everything follows from a seed, times
-//! included: they come from a clock of the cluster's own, so that two runs give the same bytes.
+//! It is for examples, benchmarks and soak tests. Pods have the size (about 9 KB) and the shape of real pods, with
+//! sidecars, probes, owner references, conditions and `managedFields`. A seed determines everything. Times come from
+//! the cluster's own clock, so that two runs give the same bytes.
 
 mod churn;
 mod managed_fields;
@@ -22,13 +22,13 @@ use names::Names;
 use node::Node;
 use workload::Workload;
 
-/// When the clusters' own clock starts: 2026-06-01, 08:00 UTC, in seconds since the epoch.
+/// The initial time of the cluster's clock: 2026-06-01, 08:00 UTC, in seconds since the epoch.
 const FIRST_SECOND: i64 = 1_780_300_800;
 
-/// About how many pods a workload has.
+/// The approximate number of pods per workload.
 const PODS_PER_WORKLOAD: usize = 6;
 
-/// How big a cluster should be.
+/// The size and the seed of a simulated cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSpec {
     /// The number of nodes. Default: 10; at least 1.
@@ -37,7 +37,7 @@ pub struct ClusterSpec {
     pub pods: usize,
     /// The number of namespaces. Default: 8; at least 1.
     pub namespaces: usize,
-    /// What everything is drawn from: the same seed gives the same cluster. Default: 0.
+    /// The seed. The same seed gives the same cluster. Default: 0.
     pub seed: u64,
 }
 
@@ -47,19 +47,18 @@ impl Default for ClusterSpec {
     }
 }
 
-/// A cluster that has been filled in, and how it can go on living: see [`Cluster::churn`].
+/// A simulated cluster in a simulator. [`Cluster::churn`] changes it continuously.
 #[derive(Debug)]
 pub struct Cluster {
     nodes: Vec<Node>,
     workloads: Vec<Workload>,
-    /// The live pods.
     pods: Vec<PodRef>,
     draw: Draw,
     node_store: ObjectStore,
     pod_store: ObjectStore,
 }
 
-/// A pod that the cluster has made.
+/// A pod that the cluster has created.
 #[derive(Clone, Debug)]
 struct PodRef {
     key: String,
@@ -73,7 +72,7 @@ impl PodRef {
     }
 }
 
-/// Where names, choices and times come from.
+/// The source of names, random choices and times.
 #[derive(Debug)]
 struct Draw {
     random: fastrand::Rng,
@@ -88,13 +87,13 @@ impl Draw {
         }
     }
 
-    /// Returns the time on the cluster's clock.
+    /// Returns the time of the cluster's clock.
     fn now(&self) -> String {
         self.clock.to_string()
     }
 
-    /// Lets some seconds pass on the cluster's clock.
-    fn pass(&mut self, seconds: i64) {
+    /// Advances the cluster's clock.
+    fn advance(&mut self, seconds: i64) {
         self.clock = self.clock.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(self.clock);
     }
 
@@ -108,11 +107,12 @@ impl Draw {
 }
 
 impl Simulator {
-    /// Fills the simulator with a cluster. It must serve the built-in kinds.
+    /// Fills the simulator with a cluster. The simulator must serve the built-in kinds.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownResource`] if a kind is not served, [`Error::Refused`] if an object of the cluster exists.
+    /// [`Error::UnknownResource`] if a kind is not served, [`Error::Refused`] if an object of the cluster already
+    /// exists.
     pub fn populate(&self, spec: &ClusterSpec) -> Result<Cluster, Error> {
         let mut draw = Draw::new(spec.seed);
         let namespaces: Vec<String> = (0..spec.namespaces.max(1)).map(names::namespace).collect();
@@ -147,13 +147,13 @@ impl Simulator {
 }
 
 impl Cluster {
-    /// Counts the pods that the cluster has made and not deleted.
+    /// Returns the number of pods that the cluster has created and not deleted.
     #[must_use]
     pub fn pods(&self) -> usize {
         self.pods.len()
     }
 
-    /// Lets the cluster live on, with about this many changes a second.
+    /// Starts continuous changes, at about this many per second. The changes are made by [`Churn::run_until`].
     #[must_use]
     pub fn churn(self, changes_per_second: f64) -> Churn {
         Churn::new(self, changes_per_second)

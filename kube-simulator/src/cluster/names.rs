@@ -1,4 +1,4 @@
-//! The names of a cluster's things, of the kind that people give.
+//! Realistic names for the objects of a cluster.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ const WORKLOADS: [&str; 24] = [
     "frontend",
 ];
 
-/// The characters of generated names, as the server has them.
+/// The characters of names that the server generates.
 const CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Returns the name of the namespace with this index.
@@ -61,20 +61,19 @@ pub(super) fn suffix(random: &mut fastrand::Rng, length: usize) -> String {
     (0..length).filter_map(|_| random.choice(CHARACTERS)).map(|byte| char::from(*byte)).collect()
 }
 
-/// The workload names that are taken.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    taken: BTreeSet<(String, String)>,
+    used: BTreeSet<(String, String)>,
 }
 
 impl Names {
-    /// Draws a workload name that is free in the namespace.
+    /// Draws a workload name that is unused in the namespace.
     pub(super) fn workload(&mut self, namespace: &str, random: &mut fastrand::Rng) -> String {
         let base = WORKLOADS[random.usize(..WORKLOADS.len())];
         let mut round = 0;
         loop {
             let name = numbered(base, round);
-            if self.taken.insert((namespace.to_owned(), name.clone())) {
+            if self.used.insert((namespace.to_owned(), name.clone())) {
                 return name;
             }
             round += 1;

@@ -10,7 +10,7 @@ const ZONES: [&str; 3] = ["eu-west-1a", "eu-west-1b", "eu-west-1c"];
 const MACHINES: [(&str, u32, u32); 3] =
     [("m6i.2xlarge", 8, 32), ("m6i.4xlarge", 16, 64), ("r6i.2xlarge", 8, 64)];
 
-/// A node, as far as its pods care.
+/// The properties of a node that its pods depend on.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) name: String,
@@ -31,7 +31,7 @@ impl Node {
         }
     }
 
-    /// Returns an address for a pod of this node; each node has a range of its own.
+    /// Draws an address for a pod of this node. Each node has its own range.
     pub(super) fn draw_pod_address(&self, draw: &mut Draw) -> String {
         let range = self.index % 65_000;
         format!("100.{}.{}.{}", 64 + range / 256 % 64, range % 256, draw.random.u8(2..=250))
@@ -83,8 +83,8 @@ impl Node {
     }
 }
 
-/// Renews the heartbeat of a node: all conditions are as before, seen anew.
-pub(super) fn beat(node: &mut Value, now: &str) {
+/// Updates the heartbeat time of all conditions.
+pub(super) fn heartbeat(node: &mut Value, now: &str) {
     if let Some(conditions) = node["status"]["conditions"].as_array_mut() {
         for condition in conditions {
             condition["lastHeartbeatTime"] = now.into();
@@ -101,12 +101,12 @@ fn resources(millicores: u32, mebibytes: u32) -> Value {
     })
 }
 
-/// Writes a quantity of processors as the API server does: shortened where it can be.
+/// Formats a CPU quantity as the API server does, in the shortest form.
 fn cpu(millicores: u32) -> String {
     if millicores.is_multiple_of(1000) { (millicores / 1000).to_string() } else { format!("{millicores}m") }
 }
 
-/// Writes a quantity of memory as the API server does: shortened where it can be.
+/// Formats a memory quantity as the API server does, in the shortest form.
 pub(super) fn memory(mebibytes: u32) -> String {
     if mebibytes.is_multiple_of(1024) { format!("{}Gi", mebibytes / 1024) } else { format!("{mebibytes}Mi") }
 }

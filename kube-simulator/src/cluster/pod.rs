@@ -1,4 +1,4 @@
-//! Pods: what they run, and how they get from pending to running.
+//! The pods of a simulated cluster, and their steps from pending to running.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::{Draw, PodRef, managed_fields};
 use crate::error::Error;
 use crate::store::{ObjectStore, into_body};
 
-/// A pod that is being put together.
+/// A pod before its creation in the simulator.
 #[derive(Debug)]
 pub(super) struct Pod {
     object: Value,
@@ -15,7 +15,7 @@ pub(super) struct Pod {
 }
 
 impl Pod {
-    /// Makes a pending pod from its workload's template.
+    /// Creates a pending pod from its workload's template.
     pub(super) fn new(template: Value, name: &str, workload: usize, draw: &mut Draw) -> Self {
         let mut object = template;
         object["metadata"]["name"] = name.into();
@@ -26,7 +26,7 @@ impl Pod {
         Self { object, workload }
     }
 
-    /// Brings the pod to its normal state in one step, for clusters that have been up for a while.
+    /// Schedules and starts the pod in one step, for the initial state of a cluster.
     pub(super) fn run_on(&mut self, node: &Node, draw: &mut Draw) {
         schedule(&mut self.object, node, &draw.now());
         start(&mut self.object, node, draw);
@@ -67,7 +67,7 @@ pub(super) fn start(pod: &mut Value, node: &Node, draw: &mut Draw) {
     });
 }
 
-/// Restarts the first container, which leaves a pod unready for a moment, or makes an unready pod ready again.
+/// Makes a ready pod unready, with a restart of its first container, or an unready pod ready.
 pub(super) fn flap(pod: &mut Value, now: &str) {
     let ready = pod["status"]["containerStatuses"][0]["ready"] == true;
     let container = &mut pod["status"]["containerStatuses"][0];
@@ -102,7 +102,7 @@ pub(super) fn status_fields() -> Value {
     }))
 }
 
-/// Draws what a workload's pods run: its own container, and a proxy at its side.
+/// Draws the specification of a workload's pods: its own container and a proxy sidecar.
 pub(super) fn spec(team: &str, name: &str, version: &str, draw: &mut Draw) -> Value {
     json!({
         "containers": [main_container(team, name, version, draw), proxy_container()],

@@ -6,7 +6,7 @@ use super::names::{self, Names};
 use super::pod::{self, Pod};
 use super::{Draw, PodRef, managed_fields};
 
-/// Every how manyth workload is a stateful set.
+/// Every fifth workload is a stateful set.
 const STATEFUL: usize = 5;
 
 /// A deployment with its replica set, or a stateful set.
@@ -14,24 +14,24 @@ const STATEFUL: usize = 5;
 pub(super) struct Workload {
     pub(super) namespace: String,
     pub(super) name: String,
-    /// What the names of its pods begin with.
+    /// The prefix of the names of its pods.
     stem: String,
     uid: String,
-    /// The hash in the name of a deployment's replica set; none for a stateful set.
+    /// The hash in the name of a deployment's replica set; `None` for a stateful set.
     template_hash: Option<String>,
-    /// The UID of what owns the pods: the replica set, or the stateful set itself.
+    /// The UID of the pods' owner: the replica set, or the stateful set itself.
     owner_uid: String,
     created: String,
-    /// What all pods of the workload share.
+    /// The common part of all pods of the workload.
     template: Value,
-    /// How many pods it should have; the next ordinal of a stateful set.
+    /// The number of pods, which is also the next ordinal of a stateful set.
     pods: usize,
 }
 
 impl Workload {
-    pub(super) fn draw(namespace: &str, index: usize, taken: &mut Names, draw: &mut Draw) -> Self {
-        draw.pass(3);
-        let name = taken.workload(namespace, &mut draw.random);
+    pub(super) fn draw(namespace: &str, index: usize, used_names: &mut Names, draw: &mut Draw) -> Self {
+        draw.advance(3);
+        let name = used_names.workload(namespace, &mut draw.random);
         let stateful = index % STATEFUL == STATEFUL - 1;
         let template_hash = (!stateful).then(|| names::suffix(&mut draw.random, 10));
         let stem = match &template_hash {
@@ -55,7 +55,7 @@ impl Workload {
         workload
     }
 
-    /// Makes one pod more, pending and on no node. `index` is the workload's place in the cluster.
+    /// Creates one more pod, pending and unscheduled. `index` is the index of the workload in the cluster.
     pub(super) fn new_pod(&mut self, index: usize, draw: &mut Draw) -> Pod {
         let ordinal = self.pods;
         self.pods += 1;
@@ -65,7 +65,7 @@ impl Workload {
         }
     }
 
-    /// Makes a pod in the place of one that is gone. A stateful set gives it the same name.
+    /// Creates a pod that replaces `gone`. In a stateful set, the pod has the same name.
     pub(super) fn replacement(&self, gone: &PodRef, draw: &mut Draw) -> Pod {
         match self.template_hash {
             Some(_) => self.pod_with_drawn_name(gone.workload, draw),
@@ -78,7 +78,7 @@ impl Workload {
         Pod::new(self.template.clone(), &name, index, draw)
     }
 
-    /// Returns the workload's own objects.
+    /// Returns the objects of the workload itself.
     pub(super) fn objects(&self) -> Vec<Value> {
         if self.template_hash.is_none() {
             return vec![self.controller("StatefulSet", &self.name, &self.uid)];
@@ -116,7 +116,7 @@ impl Workload {
         })
     }
 
-    /// Builds what the pods have in common, with the `managedFields` of their controller and of the kubelet.
+    /// Returns the common part of the pods, with the `managedFields` of their controller and of the kubelet.
     fn pod_template(&self, draw: &mut Draw) -> Value {
         let version = format!("{}.{}.{}", draw.random.u8(1..5), draw.random.u8(0..40), draw.random.u8(0..10));
         let owner_kind = if self.template_hash.is_some() { "ReplicaSet" } else { "StatefulSet" };
@@ -145,7 +145,7 @@ impl Workload {
             "spec": pod::spec(&self.namespace, &self.name, &version, draw),
         });
         let mut by_controller = managed_fields::of(&template);
-        // Who made an object does not own its identity.
+        // The creator of an object does not own the object's identity.
         if let Value::Object(fields) = &mut by_controller {
             fields.retain(|field, _| matches!(field.as_str(), "f:metadata" | "f:spec"));
         }

@@ -91,7 +91,7 @@ fn serve(server: &Server, definition: &Definition) {
             Some(before) if *before.kind == *kind => {}
             before => {
                 let served = Served::new(kind.clone(), table.clone(), server.stop.child_token());
-                server.catalogue.put(served);
+                server.catalogue.replace(served);
                 if let Some(before) = before {
                     before.gone.cancel();
                 }

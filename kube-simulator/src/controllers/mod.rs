@@ -21,7 +21,7 @@ pub(crate) fn after_write(server: &Server, served: &Served, outcome: &Outcome) {
     if served.kind.is_definition() {
         definitions::follow(server, served, outcome);
     }
-    let controllers = server.settings.habits.controllers;
+    let controllers = server.settings.behavior.controllers;
     match outcome {
         Outcome::Removed(object) => {
             definitions::after_removal(server, served);

@@ -1,4 +1,4 @@
-//! Bodies that don't come through whole.
+//! Truncated and stalled response bodies.
 
 use std::io;
 
@@ -10,27 +10,27 @@ use tokio_util::sync::CancellationToken;
 use super::gate::Gate;
 use crate::serve::ResponseBody;
 
-/// What comes after the bytes that are let through.
+/// The continuation after the allowed bytes.
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     Close,
     Abort,
-    /// The rest, once the gate is released.
+    /// The rest follows after the gate is released.
     Stall(Gate),
 }
 
-/// A body of which only the beginning comes through.
+/// A body that is truncated or stalled after some bytes.
 struct Cut {
     body: ResponseBody,
-    /// How many bytes still come through.
+    /// The number of bytes that can still pass.
     left: u64,
     then: Then,
-    /// What was read and is held back.
+    /// Data that was read, but cannot pass yet.
     held: Option<Bytes>,
     stop: CancellationToken,
 }
 
-/// Lets so many bytes of a body through.
+/// Limits a body to `after` bytes, and continues with `then`.
 pub(super) fn cut(body: ResponseBody, after: u64, then: Then, stop: CancellationToken) -> ResponseBody {
     let cut = Cut { body, left: after, then, held: None, stop };
     let pieces = stream::unfold(cut, |mut cut| async move { cut.next().await.map(|piece| (piece, cut)) });
@@ -47,7 +47,7 @@ impl Cut {
                     return Some(Err(io::ErrorKind::ConnectionAborted.into()));
                 }
                 Then::Stall(gate) => {
-                    gate.passed(&self.stop).await;
+                    gate.wait_for_release(&self.stop).await;
                     self.left = u64::MAX;
                 }
             }
@@ -65,7 +65,6 @@ impl Cut {
         Some(Ok(piece))
     }
 
-    /// Reads the next piece of data.
     async fn read(&mut self) -> Option<io::Result<Bytes>> {
         loop {
             match self.body.frame().await? {

@@ -1,10 +1,10 @@
-//! [`Gate`]: what holds a stalled response back until a test lets it go.
+//! [`Gate`]: holds stalled responses until a test releases them.
 
 use tokio_util::sync::CancellationToken;
 
-/// Holds stalled responses back until it is [released](Self::release). Clones are the same gate.
+/// Holds stalled responses until it is [released](Self::release). Clones are the same gate.
 ///
-/// A gate that is never released holds until the client gives up or the simulator stops.
+/// A gate that is never released holds responses until the client disconnects or the simulator stops.
 #[derive(Clone, Debug, Default)]
 pub struct Gate(CancellationToken);
 
@@ -15,19 +15,19 @@ impl Gate {
         Self::default()
     }
 
-    /// Lets everything go on that waits at the gate, and all that comes later. It can't be closed again.
+    /// Releases all current and later waiters. The gate cannot be closed again.
     pub fn release(&self) {
         self.0.cancel();
     }
 
-    /// Returns whether it has been released.
+    /// Returns whether the gate has been released.
     #[must_use]
     pub fn is_released(&self) -> bool {
         self.0.is_cancelled()
     }
 
     /// Waits until the gate is released or the server stops.
-    pub(crate) async fn passed(&self, stop: &CancellationToken) {
+    pub(crate) async fn wait_for_release(&self, stop: &CancellationToken) {
         tokio::select! {
             biased;
             () = self.0.cancelled() => {}

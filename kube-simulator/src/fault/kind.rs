@@ -1,4 +1,4 @@
-//! [`Fault`]: what can happen to one request.
+//! [`Fault`]: a fault of one request.
 
 use std::future::Future;
 use std::io;
@@ -11,30 +11,30 @@ use super::gate::Gate;
 use super::response::CannedResponse;
 use crate::serve::{ResponseBody, canned};
 
-/// What happens to a request in the place of its true answer, or to the answer on its way.
+/// A fault of one request: a different answer, no answer, or an answer that is cut or stalled.
 ///
 /// ```
 /// use kube_simulator::{CannedResponse, Fault, Gate};
 ///
-/// let dark = Gate::new();
+/// let gate = Gate::new();
 /// let faults = [
 ///     CannedResponse::too_many_requests(3).into(),
 ///     Fault::refuse(),
 ///     Fault::abort_body_after(120),
-///     Fault::stall_body_after(120, &dark),
+///     Fault::stall_body_after(120, &gate),
 /// ];
 /// # drop(faults);
-/// dark.release();
+/// gate.release();
 /// ```
 #[derive(Clone, Debug)]
-pub struct Fault(What);
+pub struct Fault(Kind);
 
 #[derive(Clone, Debug)]
-enum What {
+enum Kind {
     Respond(CannedResponse),
     Refuse,
     Stall(Gate),
-    /// The true answer, up to so many bytes of its body.
+    /// The real answer, up to this many bytes of its body.
     Cut(u64, Then),
 }
 
@@ -42,57 +42,57 @@ impl Fault {
     /// Answers with a prepared response. The request has no effect.
     #[must_use]
     pub fn respond(response: CannedResponse) -> Self {
-        Self(What::Respond(response))
+        Self(Kind::Respond(response))
     }
 
-    /// Answers nothing, as if nobody listened: in process the call fails with
-    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused), over a socket the connection is closed, or
-    /// over HTTP/2 the request's stream reset. The request has no effect.
+    /// Sends no answer, as if the server were down. In process, the call fails with
+    /// [`ConnectionRefused`](io::ErrorKind::ConnectionRefused). Over a socket, the connection is closed, or in HTTP/2
+    /// the stream is reset. The request has no effect.
     #[must_use]
     pub fn refuse() -> Self {
-        Self(What::Refuse)
+        Self(Kind::Refuse)
     }
 
-    /// Lets the request wait until the gate is released, and answers it then.
+    /// Stalls the request until the gate is released, and then processes it.
     #[must_use]
     pub fn stall(gate: &Gate) -> Self {
-        Self(What::Stall(gate.clone()))
+        Self(Kind::Stall(gate.clone()))
     }
 
-    /// Ends the body of the true answer after so many bytes, as if that were all of it.
+    /// Ends the body of the real answer after this many bytes, as if the body were complete.
     #[must_use]
     pub fn close_body_after(bytes: u64) -> Self {
-        Self(What::Cut(bytes, Then::Close))
+        Self(Kind::Cut(bytes, Then::Close))
     }
 
-    /// Breaks the connection off after so many bytes of the true answer's body, or over HTTP/2 the request's stream.
+    /// Aborts the connection (in HTTP/2, the stream) after this many bytes of the real answer's body.
     #[must_use]
     pub fn abort_body_after(bytes: u64) -> Self {
-        Self(What::Cut(bytes, Then::Abort))
+        Self(Kind::Cut(bytes, Then::Abort))
     }
 
-    /// Holds back what follows after so many bytes of the true answer's body, until the gate is released. For the
-    /// client it looks like a connection that went dead. The answer is that of the time of the request; a watch goes
-    /// on from there.
+    /// Stalls the real answer after this many bytes of its body, until the gate is released. To the client, the
+    /// connection appears dead. The server computes the answer at the time of the request; a watch continues from
+    /// there.
     #[must_use]
     pub fn stall_body_after(bytes: u64, gate: &Gate) -> Self {
-        Self(What::Cut(bytes, Then::Stall(gate.clone())))
+        Self(Kind::Cut(bytes, Then::Stall(gate.clone())))
     }
 
-    /// Lets the fault happen to a request whose true answer is `answer`.
+    /// Applies the fault to a request with the real answer `answer`.
     pub(crate) async fn apply(
         self,
         answer: impl Future<Output = Response<ResponseBody>>,
         stop: &CancellationToken,
     ) -> io::Result<Response<ResponseBody>> {
         match self.0 {
-            What::Respond(response) => Ok(canned(response)),
-            What::Refuse => Err(io::ErrorKind::ConnectionRefused.into()),
-            What::Stall(gate) => {
-                gate.passed(stop).await;
+            Kind::Respond(response) => Ok(canned(response)),
+            Kind::Refuse => Err(io::ErrorKind::ConnectionRefused.into()),
+            Kind::Stall(gate) => {
+                gate.wait_for_release(stop).await;
                 Ok(answer.await)
             }
-            What::Cut(bytes, then) => {
+            Kind::Cut(bytes, then) => {
                 let stop = stop.clone();
                 Ok(answer.await.map(|whole| body::cut(whole, bytes, then, stop)))
             }

@@ -1,7 +1,7 @@
-//! Trouble on request: what can happen to a request in the place of its true answer, and for how long.
+//! Faults that a test can request.
 //!
-//! [`Fault`] says what happens, `FaultQueue` to which requests. [`FaultPlan`] draws a whole sequence of them from a
-//! seed. What concerns open watches only is in `watch/injection.rs`.
+//! [`Fault`] is a fault of one request, and `FaultQueue` assigns faults to requests. [`FaultPlan`] draws a whole
+//! sequence of faults from a seed. Faults of open watches are in `watch/injection.rs`.
 
 mod body;
 mod gate;

@@ -1,4 +1,4 @@
-//! [`FaultPlan`]: trouble drawn from a seed: what, when and for how long.
+//! [`FaultPlan`]: a sequence of faults that a seed determines.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use super::trouble::{Ongoing, Trouble};
 use crate::request::RequestFilter;
 use crate::simulator::Simulator;
 
-/// How much trouble there is to be.
+/// The options of a [`FaultPlan`].
 #[derive(Clone, Debug)]
 pub struct FaultPlanOptions {
-    /// How long the plan takes; all trouble is over by then. Default: 10 minutes.
+    /// The duration of the plan. All trouble ends within it. Default: 10 minutes.
     pub duration: Duration,
-    /// How often there is trouble. Default: 20 times.
+    /// The number of faults. Default: 20.
     pub count: usize,
-    /// To which requests and watches it happens, as far as it is about single ones. Default: all.
+    /// The affected requests and watches. Faults of the whole server ignore this filter. Default: all.
     pub requests: RequestFilter,
-    /// What may happen; more often, if it is in here more often. Default: everything but
-    /// [`Trouble::UndoWrites`], which a client can't be expected to bear.
+    /// The kinds of trouble to draw from. A repeated entry is more likely. Default: all kinds except
+    /// [`Trouble::UndoWrites`], from which clients cannot be expected to recover.
     pub troubles: Vec<Trouble>,
 }
 
@@ -67,21 +67,22 @@ impl Default for FaultPlanOptions {
     }
 }
 
-/// One thing that goes wrong in a plan.
+/// One fault of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PlannedTrouble {
-    /// When it begins, counted from the beginning of the plan.
+    /// The start, relative to the start of the plan.
     pub at: Duration,
-    /// How long it lasts; nothing for what happens at once.
+    /// The duration; zero for trouble that happens at once.
     pub lasts: Duration,
-    /// What it is.
+    /// The kind of trouble.
     pub trouble: Trouble,
 }
 
-/// A sequence of trouble, drawn from a seed: the same seed and options give the same plan. Printed, it is its history,
-/// a line for each trouble. Where two of the same kind overlap that are about the server as a whole, such as two shutdowns,
-/// the first to end ends both.
+/// A random sequence of trouble. The same seed and options always give the same plan.
+///
+/// `Display` prints the plan, one line per fault. If two faults of the same kind overlap and affect the whole server
+/// (such as two shutdowns), the end of the first ends both.
 ///
 /// ```
 /// use kube_simulator::{Error, FaultPlan, FaultPlanOptions, Simulator};
@@ -91,7 +92,7 @@ pub struct PlannedTrouble {
 /// let simulator = Simulator::builder().built_in_kinds().start_in_process();
 /// let plan = FaultPlan::from_seed(7, &FaultPlanOptions::default());
 /// println!("{plan}");
-/// plan.run(&simulator, |what| println!("{what}")).await;
+/// plan.run(&simulator, |line| println!("{line}")).await;
 /// # Ok(())
 /// # }
 /// ```
@@ -105,8 +106,8 @@ pub struct FaultPlan {
 impl FaultPlan {
     /// Draws a plan.
     ///
-    /// Where bodies are cut or stalled, the number of bytes is drawn too, up to 4,000 more than the options say. How long
-    /// trouble lasts is drawn from 50 ms to 100 s, short more often than long.
+    /// If bodies are cut or stalled, the number of bytes is also drawn, up to 4,000 above the number in the options.
+    /// Durations are between 50 ms and 100 s, within the plan; short ones are more frequent.
     #[must_use]
     pub fn from_seed(seed: u64, options: &FaultPlanOptions) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -116,25 +117,25 @@ impl FaultPlan {
         Self { troubles, requests: options.requests.clone(), duration: options.duration }
     }
 
-    /// Returns what the plan holds, in the order in which it begins.
+    /// Returns the faults of the plan, in the order of their start.
     #[must_use]
     pub fn troubles(&self) -> &[PlannedTrouble] {
         &self.troubles
     }
 
-    /// Makes the plan happen to a simulator, in tokio's time, and returns when it has, after its whole duration. `tell`
-    /// hears of each beginning and end once it has happened.
+    /// Applies the plan to a simulator, on tokio's clock, and returns after the plan's whole duration. Calls
+    /// `report` with a line after each start and each end of a fault.
     ///
     /// # Cancel safety
     ///
-    /// If the call is dropped, all trouble is over.
-    pub async fn run(&self, simulator: &Simulator, mut tell: impl FnMut(&str)) {
+    /// Dropping the future ends all trouble.
+    pub async fn run(&self, simulator: &Simulator, mut report: impl FnMut(&str)) {
         let began = Instant::now();
         let mut ongoing: Vec<(Duration, Trouble, Ongoing<'_>)> = Vec::new();
-        let mut coming = self.troubles.iter().peekable();
+        let mut upcoming = self.troubles.iter().peekable();
         loop {
             let next_end = ongoing.iter().map(|(end, ..)| *end).min();
-            let next_begin = coming.peek().map(|planned| planned.at);
+            let next_begin = upcoming.peek().map(|planned| planned.at);
             let Some(next) = next_end.into_iter().chain(next_begin).min() else {
                 break;
             };
@@ -142,10 +143,10 @@ impl FaultPlan {
             if let Some(position) = ongoing.iter().position(|(end, ..)| *end <= next) {
                 let (_, trouble, effect) = ongoing.remove(position);
                 drop(effect);
-                tell(&format!("{trouble}: over"));
-            } else if let Some(planned) = coming.next() {
+                report(&format!("{trouble}: ended"));
+            } else if let Some(planned) = upcoming.next() {
                 let effect = planned.trouble.begin(simulator, &self.requests);
-                tell(&planned.to_string());
+                report(&planned.to_string());
                 if planned.trouble.lasts() {
                     ongoing.push((planned.at + planned.lasts, planned.trouble, effect));
                 }
@@ -170,7 +171,7 @@ fn draw(random: &mut fastrand::Rng, options: &FaultPlanOptions) -> Option<Planne
     Some(PlannedTrouble { at: Duration::from_millis(at), lasts: Duration::from_millis(lasts), trouble })
 }
 
-/// Few bytes more often than many: what is at the beginning of a body is more delicate than what is in the middle.
+/// Draws small numbers more often than large ones: the beginning of a body is more error-prone than its middle.
 fn draw_bytes(random: &mut fastrand::Rng) -> u64 {
     let most = *random.choice(&[0, 40, 400, 4_000]).unwrap_or(&0);
     random.u64(0..=most)

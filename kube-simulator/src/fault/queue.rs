@@ -1,4 +1,4 @@
-//! `FaultQueue`: which faults are waiting for which requests.
+//! `FaultQueue`: the faults that wait for matching requests.
 
 use std::sync::Arc;
 
@@ -8,29 +8,29 @@ use super::kind::Fault;
 use crate::request::{RecordedRequest, RequestFilter};
 use crate::server::Server;
 
-/// The faults that wait for requests. The first that matches a request is its own; so one that is for a number of
-/// requests hides those behind it until it is used up.
+/// The faults that wait for requests, in the order of their addition. A request gets the first fault that matches. A
+/// fault for several requests therefore hides later faults until it is used up.
 #[derive(Debug, Default)]
 pub(crate) struct FaultQueue(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
     faults: Vec<Entry>,
-    /// Numbers the entries, so that the one of a guard can be found.
+    /// The next identifier. A guard finds its entry by the identifier.
     next: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     id: u64,
-    /// How many requests it is still for; none for any number.
+    /// The remaining number of requests; `None` means no limit.
     remaining: Option<usize>,
     filter: RequestFilter,
     fault: Fault,
 }
 
 impl FaultQueue {
-    /// Adds a fault for so many requests, or for all that come until it is removed; gives its number.
+    /// Adds a fault for this many requests, or without a limit until it is removed. Returns its identifier.
     pub(crate) fn push(&self, times: Option<usize>, filter: RequestFilter, fault: Fault) -> u64 {
         let mut waiting = self.0.lock();
         let id = waiting.next;
@@ -49,7 +49,7 @@ impl FaultQueue {
         self.0.lock().faults.retain(|entry| entry.id != id);
     }
 
-    /// Takes the fault that is meant for this request, if there is one.
+    /// Takes the fault for this request, if any.
     pub(crate) fn take(&self, request: &RecordedRequest) -> Option<Fault> {
         let faults = &mut self.0.lock().faults;
         let position = faults.iter().position(|entry| entry.filter.matches(request))?;
@@ -65,9 +65,9 @@ impl FaultQueue {
     }
 }
 
-/// A fault that happens to all matching requests for as long as this lives.
+/// A guard for a fault that applies to all matching requests until the guard is dropped.
 #[derive(Debug)]
-#[must_use = "the trouble is over when this is dropped"]
+#[must_use = "the fault ends when this is dropped"]
 pub struct Disturbance {
     server: Arc<Server>,
     id: u64,
@@ -79,7 +79,7 @@ impl Disturbance {
         Self { server: Arc::clone(server), id }
     }
 
-    /// Ends the trouble; the same as dropping it. Answers that have begun go on as they are.
+    /// Ends the fault, as dropping the guard does. Answers in transit do not change.
     pub fn end(self) {}
 }
 

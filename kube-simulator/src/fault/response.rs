@@ -1,4 +1,4 @@
-//! [`CannedResponse`]: a complete HTTP response, prepared in advance.
+//! [`CannedResponse`]: a prepared HTTP response.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -6,13 +6,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::status;
 
-/// Says by which `FlowSchema` flow control has classified a request.
+/// The UID of the `FlowSchema` of a request.
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 
-/// Says in which `PriorityLevelConfiguration` it was to be served.
+/// The UID of the `PriorityLevelConfiguration` of a request.
 const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
-/// How flow control has classified a request: the same for all, and made up.
+/// Returns the headers of flow control, with the same invented UIDs for all requests.
 pub(crate) fn flow_control() -> HeaderMap {
     let uid = HeaderValue::from_static;
     HeaderMap::from_iter([
@@ -21,7 +21,7 @@ pub(crate) fn flow_control() -> HeaderMap {
     ])
 }
 
-/// A complete HTTP response, prepared in advance.
+/// A complete HTTP response that a test prepares.
 #[derive(Clone, Debug)]
 pub struct CannedResponse {
     pub(crate) code: StatusCode,
@@ -30,28 +30,30 @@ pub struct CannedResponse {
 }
 
 impl CannedResponse {
-    /// Answers with these bytes, whatever they are, and no headers.
+    /// Answers with these bytes and no headers.
     #[must_use]
     pub fn raw(code: StatusCode, body: impl Into<Bytes>) -> Self {
         Self { code, headers: HeaderMap::new(), body: body.into() }
     }
 
-    /// Answers with a Kubernetes `Status` in JSON, as an API server refuses: say 403 `Forbidden` or 410 `Expired`.
+    /// Answers with a Kubernetes `Status` in JSON, as an API server does for an error, such as 403 `Forbidden`.
     #[must_use]
     pub fn failure(code: StatusCode, reason: &str, message: &str) -> Self {
         let body = status::encode(&status::failure(code, reason, message));
         Self::raw(code, body).header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
     }
 
-    /// Answers as the server does for a state that it no longer has: 410 `Expired`.
+    /// Answers with 410 `Expired`, as the server does for a state that has been compacted.
     #[must_use]
     pub fn expired() -> Self {
         Self::failure(StatusCode::GONE, "Expired", "The resourceVersion for the provided list is too old.")
     }
 
-    /// Answers as the server's flow control rejects: 429 in plain text, with `Retry-After` in seconds if it is not 0, and
-    /// with the UIDs of the flow schema and the priority level in `X-Kubernetes-PF-FlowSchema-UID` and
-    /// `X-Kubernetes-PF-PriorityLevel-UID`. They are made up; [`header`](Self::header) sets others.
+    /// Answers as the server's flow control does for a rejected request: 429 in plain text, with a `Retry-After` in
+    /// seconds unless it is 0.
+    ///
+    /// The headers `X-Kubernetes-PF-FlowSchema-UID` and `X-Kubernetes-PF-PriorityLevel-UID` contain invented UIDs;
+    /// [`header`](Self::header) replaces them.
     #[doc(alias = "X-Kubernetes-PF-FlowSchema-UID")]
     #[doc(alias = "X-Kubernetes-PF-PriorityLevel-UID")]
     #[must_use]
@@ -63,7 +65,7 @@ impl CannedResponse {
         if retry_after > 0 { rejected.retry_after(retry_after) } else { rejected }
     }
 
-    /// Asks the client to wait so many seconds before it tries again.
+    /// Sets the `Retry-After` header, in seconds.
     #[must_use]
     pub fn retry_after(self, seconds: u32) -> Self {
         self.header(RETRY_AFTER, HeaderValue::from(seconds))
@@ -74,7 +76,7 @@ impl CannedResponse {
         self
     }
 
-    /// Adds a header, or replaces it.
+    /// Sets a header, and replaces an existing one.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);

@@ -1,30 +1,30 @@
-//! [`ShutdownAnswer`]: what a server that is shutting down answers to new requests.
+//! [`ShutdownAnswer`]: the answer of a server that is shutting down.
 
 use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 
 use super::response::CannedResponse;
 
-/// How a server that is shutting down takes new requests.
+/// The answer to new requests while a server is shutting down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShutdownAnswer {
-    /// As ever, as within a server's `--shutdown-delay-duration`: only `/readyz` says that it is about to go. Watches go
-    /// on.
+    /// The usual answers, as during a server's `--shutdown-delay-duration`. Only `/readyz` announces the shutdown.
+    /// Watches continue.
     Usual,
-    /// With 429 in plain text, a `Retry-After` of 5 seconds and `Connection: close`, as a server that was started with
-    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period`. Its watches end in good order, two
-    /// hundred of them a second, so that their clients don't all come to another server at once.
+    /// 429 in plain text, with a `Retry-After` of 5 seconds and `Connection: close`. A server with
+    /// `--shutdown-send-retry-after` and `--shutdown-watch-termination-grace-period` does this. Its watches end
+    /// cleanly at 200 per second, so that their clients do not all connect to another server at once.
     TooManyRequests,
-    /// With 503 `ServiceUnavailable` and a `Retry-After` of 1 second, as a server without these flags, which only waits for
-    /// the requests under way, and has its clients leave their connections. Its watches go on for a minute, and end in good
-    /// order. A real one does not listen any more by then, so that only requests see this that come over a connection
-    /// which they should have left.
+    /// 503 `ServiceUnavailable`, with a `Retry-After` of 1 second. A server without these flags does this: it waits
+    /// only for requests in flight, and makes clients leave their connections. Its watches continue for a minute, and
+    /// then end cleanly. A real server accepts no new connections by then, so only requests on old connections get
+    /// this answer.
     ServiceUnavailable,
 }
 
 impl ShutdownAnswer {
-    /// The refusal, if it refuses.
+    /// Returns the refusal, if this answer refuses requests.
     pub(crate) fn response(self) -> Option<CannedResponse> {
         Some(match self {
             Self::Usual => return None,

@@ -1,4 +1,4 @@
-//! [`Trouble`]: what can go wrong with a server for a while, and how it begins and ends.
+//! [`Trouble`]: the kinds of server faults in a plan, with their start and end.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::simulator::Simulator;
 use crate::storage::Backup;
 use crate::watch::WatchInjection;
 
-/// What can go wrong with a server. Some of it happens at once and is over, the rest lasts for a while.
+/// A kind of server fault. Some kinds happen at once, the others last for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trouble {
@@ -22,72 +22,72 @@ pub enum Trouble {
     CloseWatches,
     /// At once: the connections of all open watches break off.
     AbortWatches,
-    /// At once: all open watches are told 410 `Expired`.
+    /// At once: all open watches receive 410 `Expired`.
     ExpireWatches,
-    /// At once: all open watches are told of an internal error.
+    /// At once: all open watches receive an internal error.
     FailWatches,
-    /// At once: the next event of each open watch is cut short, and the connection breaks off.
+    /// At once: the next event of each open watch is truncated, and its connection breaks off.
     CutNextEvent,
-    /// At once: the next event of each open watch is replaced by a line (or what takes its place in other encodings) that
-    /// is no event. The watch goes on.
+    /// At once: the next event of each open watch is replaced by a line (or a frame in other encodings) that is not
+    /// an event. The watch continues.
     GarbleNextEvent,
-    /// At once: the history is forgotten.
+    /// At once: the history is removed.
     Compact,
     /// At once: the server restarts, with its history.
     Restart,
     /// At once: the server restarts without its history.
     RestartWithoutHistory,
-    /// At once: clients are to leave their connections ([`Simulator::drain_connections`]); nothing for those in process.
+    /// At once: clients must leave their connections ([`Simulator::drain_connections`]). Has no effect in process.
     DrainConnections,
     /// For a while: requests are not answered at all.
     Refuse,
-    /// For a while: requests are answered with this code, and with `Retry-After` in seconds if it is not 0. The 429 is
-    /// that of the server's flow control, in plain text.
+    /// For a while: requests are answered with this code, and with a `Retry-After` header unless it is 0. The answer
+    /// 429 is the one of the server's flow control, in plain text.
     Respond {
         /// The HTTP status code.
         code: u16,
-        /// How long the client is asked to wait, in seconds.
+        /// The value of `Retry-After`, in seconds.
         retry_after: u32,
     },
-    /// For a while: requests are answered when it is over.
+    /// For a while: requests are answered only after the end of the fault.
     Stall,
-    /// For a while: the bodies of answers stop after so many bytes, and go on when it is over.
+    /// For a while: bodies of answers stop after this many bytes, and continue after the end of the fault.
     StallBodies(u64),
-    /// For a while: the bodies of answers end after so many bytes.
+    /// For a while: bodies of answers end after this many bytes.
     CloseBodies(u64),
-    /// For a while: connections break off after so many bytes of an answer's body.
+    /// For a while: connections break off after this many bytes of an answer's body.
     AbortBodies(u64),
-    /// For a while: every request is answered with 401. Afterwards the same tokens are accepted as before.
+    /// For a while: every request is answered with 401. Afterwards, the same tokens are accepted as before.
     ExpireTokens,
-    /// For a while: no bookmarks come.
+    /// For a while: no bookmarks are sent.
     LoseBookmarks,
-    /// For a while: bookmarks come a tenth as often ([`Simulator::delay_bookmarks`]).
+    /// For a while: bookmarks are sent a tenth as often ([`Simulator::delay_bookmarks`]).
     DelayBookmarks,
-    /// For a while: the watch cache is being filled; all watches end at its beginning
-    /// ([`Simulator::set_watch_cache_ready`]).
+    /// For a while: the watch cache is not ready ([`Simulator::set_watch_cache_ready`]). All watches end at the
+    /// start.
     EmptyWatchCache,
-    /// For a while: the server shuts down in this way; then it has restarted.
+    /// For a while: the server shuts down in this way. At the end, it restarts.
     ShutDown(ShutdownAnswer),
-    /// For a while: all [lagging replicas](Simulator::lagging_replica) learn of nothing new.
+    /// For a while: no [lagging replica](Simulator::lagging_replica) makes progress.
     HoldReplicas,
-    /// For a while nothing seems wrong; then all that was written since is undone, and the resource versions go on
-    /// 1,000 after the latest ([`Simulator::restore_ahead`]).
+    /// For a while: no visible fault. At the end, all writes since the start are undone, and resource versions
+    /// continue 1,000 after the latest ([`Simulator::restore_ahead`]).
     UndoWrites,
 }
 
-/// Trouble that has not ended; it ends when this is dropped.
+/// Trouble that has not ended. Dropping it ends the trouble.
 #[derive(Debug)]
 pub(super) struct Ongoing<'a> {
     simulator: &'a Simulator,
-    what: What,
+    effect: Effect,
 }
 
-/// What has to be undone.
+/// The effect to undo at the end.
 #[derive(Debug)]
-enum What {
+enum Effect {
     Nothing,
-    Requests { _ends: Disturbance },
-    Stalled { _ends: Disturbance, gate: Gate },
+    Requests { _disturbance: Disturbance },
+    Stalled { _disturbance: Disturbance, gate: Gate },
     Tokens,
     Bookmarks,
     DelayedBookmarks,
@@ -98,7 +98,7 @@ enum What {
 }
 
 impl Trouble {
-    /// Returns whether it lasts, and is not over as soon as it has happened.
+    /// Returns whether this trouble lasts for a while.
     #[must_use]
     pub fn lasts(self) -> bool {
         !matches!(
@@ -116,35 +116,37 @@ impl Trouble {
         )
     }
 
-    /// Makes it happen, to the requests that match if it is about requests.
+    /// Starts the trouble. `requests` selects the affected requests and watches.
     pub(super) fn begin<'a>(self, simulator: &'a Simulator, requests: &RequestFilter) -> Ongoing<'a> {
-        let what = match self.injection() {
+        let effect = match self.injection() {
             Some(injection) => {
                 simulator.inject(requests, &injection);
-                What::Nothing
+                Effect::Nothing
             }
             None => self.disturb(simulator, requests),
         };
-        Ongoing { simulator, what }
+        Ongoing { simulator, effect }
     }
 
-    /// What it puts into open watches.
+    /// Returns the injection into open watches, if any.
     fn injection(self) -> Option<WatchInjection> {
         Some(match self {
             Self::CloseWatches => WatchInjection::close(),
             Self::AbortWatches => WatchInjection::abort(),
             Self::ExpireWatches => WatchInjection::expired(),
-            Self::FailWatches => {
-                WatchInjection::error(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "etcd is unwell")
-            }
+            Self::FailWatches => WatchInjection::error(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "InternalError",
+                "etcd is unavailable",
+            ),
             Self::CutNextEvent => WatchInjection::half_of_next_event().then_abort(),
-            Self::GarbleNextEvent => WatchInjection::no_event().instead_of_next_event(),
+            Self::GarbleNextEvent => WatchInjection::invalid_event().instead_of_next_event(),
             _ => return None,
         })
     }
 
-    /// What it does to the server and to requests.
-    fn disturb(self, simulator: &Simulator, requests: &RequestFilter) -> What {
+    /// Applies the effects on the server and on requests.
+    fn disturb(self, simulator: &Simulator, requests: &RequestFilter) -> Effect {
         let disturb = |fault: Fault| simulator.fail_while(requests.clone(), fault);
         let gate = Gate::new();
         match self {
@@ -152,45 +154,48 @@ impl Trouble {
             Self::Restart => simulator.restart(),
             Self::RestartWithoutHistory => simulator.restart_without_history(),
             Self::DrainConnections => simulator.drain_connections(),
-            Self::Refuse => return What::Requests { _ends: disturb(Fault::refuse()) },
+            Self::Refuse => return Effect::Requests { _disturbance: disturb(Fault::refuse()) },
             Self::Respond { code, retry_after } => {
-                return What::Requests { _ends: disturb(refusal(code, retry_after).into()) };
+                return Effect::Requests { _disturbance: disturb(refusal(code, retry_after).into()) };
             }
             Self::CloseBodies(bytes) => {
-                return What::Requests { _ends: disturb(Fault::close_body_after(bytes)) };
+                return Effect::Requests { _disturbance: disturb(Fault::close_body_after(bytes)) };
             }
             Self::AbortBodies(bytes) => {
-                return What::Requests { _ends: disturb(Fault::abort_body_after(bytes)) };
+                return Effect::Requests { _disturbance: disturb(Fault::abort_body_after(bytes)) };
             }
-            Self::Stall => return What::Stalled { _ends: disturb(Fault::stall(&gate)), gate },
+            Self::Stall => return Effect::Stalled { _disturbance: disturb(Fault::stall(&gate)), gate },
             Self::StallBodies(bytes) => {
-                return What::Stalled { _ends: disturb(Fault::stall_body_after(bytes, &gate)), gate };
+                return Effect::Stalled {
+                    _disturbance: disturb(Fault::stall_body_after(bytes, &gate)),
+                    gate,
+                };
             }
             Self::ExpireTokens => {
-                simulator.expire_tokens_for_a_while(true);
-                return What::Tokens;
+                simulator.set_tokens_expired(true);
+                return Effect::Tokens;
             }
             Self::LoseBookmarks => {
                 simulator.lose_bookmarks(true);
-                return What::Bookmarks;
+                return Effect::Bookmarks;
             }
             Self::DelayBookmarks => {
                 simulator.delay_bookmarks(true);
-                return What::DelayedBookmarks;
+                return Effect::DelayedBookmarks;
             }
             Self::EmptyWatchCache => {
                 simulator.set_watch_cache_ready(false);
-                return What::WatchCache;
+                return Effect::WatchCache;
             }
             Self::ShutDown(answer) => {
                 simulator.begin_shutdown(answer);
-                return What::Shutdown;
+                return Effect::Shutdown;
             }
             Self::HoldReplicas => {
                 simulator.hold_replicas(u64::MAX);
-                return What::Replicas;
+                return Effect::Replicas;
             }
-            Self::UndoWrites => return What::Writes(simulator.backup()),
+            Self::UndoWrites => return Effect::Writes(simulator.backup()),
             Self::CloseWatches
             | Self::AbortWatches
             | Self::ExpireWatches
@@ -198,12 +203,12 @@ impl Trouble {
             | Self::CutNextEvent
             | Self::GarbleNextEvent => {}
         }
-        What::Nothing
+        Effect::Nothing
     }
 }
 
-/// How far the resource versions jump when writes are undone.
-const JUMP: u64 = 1_000;
+/// The increase of the resource version when writes are undone.
+const RESTORED_VERSION_GAP: u64 = 1_000;
 
 fn refusal(code: u16, retry_after: u32) -> CannedResponse {
     if code == 429 {
@@ -224,16 +229,16 @@ fn refusal(code: u16, retry_after: u32) -> CannedResponse {
 
 impl Drop for Ongoing<'_> {
     fn drop(&mut self) {
-        match &self.what {
-            What::Nothing | What::Requests { .. } => {}
-            What::Stalled { gate, .. } => gate.release(),
-            What::Tokens => self.simulator.expire_tokens_for_a_while(false),
-            What::Bookmarks => self.simulator.lose_bookmarks(false),
-            What::DelayedBookmarks => self.simulator.delay_bookmarks(false),
-            What::Replicas => self.simulator.hold_replicas(0),
-            What::WatchCache => self.simulator.set_watch_cache_ready(true),
-            What::Shutdown => self.simulator.restart(),
-            What::Writes(backup) => self.simulator.restore_ahead(backup, JUMP),
+        match &self.effect {
+            Effect::Nothing | Effect::Requests { .. } => {}
+            Effect::Stalled { gate, .. } => gate.release(),
+            Effect::Tokens => self.simulator.set_tokens_expired(false),
+            Effect::Bookmarks => self.simulator.lose_bookmarks(false),
+            Effect::DelayedBookmarks => self.simulator.delay_bookmarks(false),
+            Effect::Replicas => self.simulator.hold_replicas(0),
+            Effect::WatchCache => self.simulator.set_watch_cache_ready(true),
+            Effect::Shutdown => self.simulator.restart(),
+            Effect::Writes(backup) => self.simulator.restore_ahead(backup, RESTORED_VERSION_GAP),
         }
     }
 }
@@ -243,8 +248,8 @@ impl fmt::Display for Trouble {
         let text = match self {
             Self::CloseWatches => "close watches",
             Self::AbortWatches => "abort watches",
-            Self::ExpireWatches => "tell watches 410",
-            Self::FailWatches => "tell watches 500",
+            Self::ExpireWatches => "send 410 to watches",
+            Self::FailWatches => "send 500 to watches",
             Self::CutNextEvent => "cut the next event",
             Self::GarbleNextEvent => "garble the next event",
             Self::Compact => "compact",

@@ -1,4 +1,4 @@
-//! Server-side apply (KEP-555): a manager says what it wants of an object, and nothing of the rest.
+//! Server-side apply (KEP-555): a manager sets some fields of an object and leaves the others.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -11,25 +11,25 @@ use super::managers::{self, Entry, Manager};
 use super::merge::{is_key, merge, remove_all};
 use crate::resource::ResourceKind;
 
-/// Maximum length of the conflicts that an answer lists, in bytes. A real server lists all.
+/// Maximum total length of the conflicts in an answer, in bytes. A real server lists all.
 const MAX_CONFLICTS: usize = 256 * 1024;
 
-/// Maximum number of elements that an answer names because they are there twice. A real server names all.
+/// Maximum number of duplicate elements in an answer. A real server lists all.
 const MAX_DUPLICATES: usize = 100;
 
-/// A field that somebody else owns, with another value.
+/// A field that has another value and another owner.
 #[derive(Debug)]
 pub(crate) struct Conflict {
-    /// Who it is, as the real server says it.
+    /// The other manager, in the real server's format.
     pub(crate) manager: String,
-    /// As people write it: `.spec.replicas`.
+    /// The field in readable form: `.spec.replicas`.
     pub(crate) field: String,
 }
 
-/// Applies a configuration to an object, which may be empty.
+/// Applies a configuration to an object, which can be empty.
 ///
-/// What the manager has applied before and does not now is taken out unless others own it, too. Fields that others own
-/// with another value are conflicts; with `force` the manager takes them over.
+/// Fields that the manager applied before, but not now, are removed unless they have other owners. Fields with
+/// another owner and another value are conflicts; with `force`, the manager becomes their owner.
 pub(crate) fn apply(
     kind: &ResourceKind,
     before: &Body,
@@ -56,12 +56,12 @@ pub(crate) fn apply(
 
     let mut after = before.clone();
     merge(kind, &mut after, applied);
-    let given_up = own.iter().flat_map(|own| &own.fields).filter(|path| !wanted.contains_key(*path));
-    let removed = given_up.filter(|path| !owned(&entries, path) && !is_key(path));
+    let no_longer_applied = own.iter().flat_map(|own| &own.fields).filter(|path| !wanted.contains_key(*path));
+    let removed = no_longer_applied.filter(|path| !owned(&entries, path) && !is_key(path));
     remove_all(&mut after, &to_fields_v1(removed));
     let fields: BTreeSet<Path> = wanted.into_keys().collect();
     entries.push(match own {
-        // So that applying the same once more changes nothing.
+        // Keeps the time, so that a repeated apply changes nothing.
         Some(own) if own.fields == fields => own,
         _ => Entry::new(kind, manager, fields),
     });
@@ -69,18 +69,22 @@ pub(crate) fn apply(
     Ok(after)
 }
 
-/// Returns what is wrong with the lists of a configuration, in the words of structured-merge-diff: an element that is
-/// there more than once can't be owned.
+/// Returns the errors of duplicate list elements in a configuration, in the format of structured-merge-diff. A
+/// duplicate element cannot have an owner.
 pub(crate) fn duplicates(kind: &ResourceKind, applied: &Body) -> Vec<String> {
     let found = leaves::duplicates(kind, applied);
     let described = found.iter().filter_map(|path| {
         let (element, list) = path.split_last()?;
-        Some(format!("{}: duplicate entries for key {}", spell(list), spell(std::slice::from_ref(element))))
+        Some(format!(
+            "{}: duplicate entries for key {}",
+            format_path(list),
+            format_path(std::slice::from_ref(element))
+        ))
     });
     described.take(MAX_DUPLICATES).collect()
 }
 
-/// Compares paths as the real server goes through them: of what is in one map, the leaves come first.
+/// Compares paths in the order of the real server's traversal: within one map, leaves are first.
 fn in_order_of_walk(left: &Path, right: &Path) -> Ordering {
     let differ = left.iter().zip(right).position(|(left, right)| left != right);
     let at = differ.unwrap_or(left.len().min(right.len()));
@@ -100,43 +104,43 @@ fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) 
         if length > MAX_CONFLICTS {
             break;
         }
-        let conflict = Conflict { manager: entry.describe(), field: spell(path) };
+        let conflict = Conflict { manager: entry.describe(), field: format_path(path) };
         length += conflict.manager.len() + conflict.field.len();
         found.push(conflict);
     }
     found
 }
 
-/// Returns whether somebody owns a leaf, or something within an element of a list.
+/// Returns whether a leaf, or a part of a list element, has an owner.
 fn owned(entries: &[Entry], path: &Path) -> bool {
     let within = match path.as_slice() {
         [within @ .., last] if **last == *"." => within,
         whole => whole,
     };
-    // Fields are in order, so those that begin with a path follow it directly.
+    // Fields are sorted, so the paths that begin with `within` directly follow it.
     entries.iter().any(|entry| {
         let mut from_there = entry.fields.range::<[Arc<str>], _>((Included(within), Unbounded));
         from_there.next().is_some_and(|owned| owned.starts_with(within))
     })
 }
 
-/// Writes a path as people do: `.spec.containers[name="main"].image`.
-fn spell(path: &[Arc<str>]) -> String {
-    let mut spelled = String::new();
+/// Formats a path in readable form: `.spec.containers[name="main"].image`.
+fn format_path(path: &[Arc<str>]) -> String {
+    let mut formatted = String::new();
     for step in path {
         match step.split_once(':') {
             Some(("f", field)) => {
-                spelled.push('.');
-                spelled.push_str(field);
+                formatted.push('.');
+                formatted.push_str(field);
             }
             Some(("k", keys)) => {
                 let keys: Body = serde_json::from_str(keys).unwrap_or_default();
                 let pairs: Vec<String> = keys.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                spelled.push_str(&format!("[{}]", pairs.join(",")));
+                formatted.push_str(&format!("[{}]", pairs.join(",")));
             }
-            Some((_, value)) => spelled.push_str(&format!("[={value}]")),
+            Some((_, value)) => formatted.push_str(&format!("[={value}]")),
             None => {}
         }
     }
-    spelled
+    formatted
 }

@@ -1,4 +1,4 @@
-//! An object as a set of paths to its leaves, written as in `FieldsV1`: `f:spec`, `k:{"name":"main"}`, `v:"x"`, `.`.
+//! The leaf paths of an object, in the steps of `FieldsV1`: `f:spec`, `k:{"name":"main"}`, `v:"x"`, `.`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::list_kind::ListKind;
 use crate::resource::ResourceKind;
 use crate::schema;
 
-/// The steps from the root of an object to a leaf. Leaves share the steps to what is around them.
+/// The steps from the root of an object to a leaf. Leaves share the steps of their parents.
 pub(super) type Path = Vec<Arc<str>>;
 
-/// The leaves of an object, with their values. The element of a list itself is there as `.`, and has no value.
+/// The leaves of an object, with their values. A list element itself is the step `.`, without a value.
 pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
 
-/// Metadata that nobody owns.
+/// Metadata without an owner.
 const UNOWNED: [&str; 10] = [
     "name",
     "namespace",
@@ -30,7 +30,7 @@ const UNOWNED: [&str; 10] = [
     "selfLink",
 ];
 
-/// Maps of built-in kinds that are one value, in Go tagged `structType=atomic` or `mapType=atomic`.
+/// Atomic maps of built-in kinds, in Go tagged `structType=atomic` or `mapType=atomic`.
 const ATOMIC_MAPS: [&str; 9] = [
     "selector",
     "nodeSelector",
@@ -50,7 +50,7 @@ pub(super) enum Form {
     List(ListKind),
 }
 
-/// Tells how a value is merged, from the field it is in.
+/// Returns how a value is merged, by its field.
 pub(super) fn form(kind: &ResourceKind, field: &str, schema: Option<&Value>, value: &Value) -> Form {
     match value {
         Value::Object(_) => {
@@ -68,17 +68,16 @@ pub(super) fn form(kind: &ResourceKind, field: &str, schema: Option<&Value>, val
     }
 }
 
-/// Returns the leaves of an object, without what nobody owns.
+/// Returns the leaves of an object that can have owners.
 pub(super) fn leaves<'v>(kind: &ResourceKind, body: &'v Body) -> Leaves<'v> {
     collect_all(kind, body).leaves
 }
 
-/// Returns the paths of elements that are in a set or in a list with keys more than once.
+/// Returns the paths of duplicate elements in sets and keyed lists.
 pub(super) fn duplicates(kind: &ResourceKind, body: &Body) -> BTreeSet<Path> {
     collect_all(kind, body).duplicates
 }
 
-/// What is found in an object.
 #[derive(Default)]
 struct Found<'v> {
     leaves: Leaves<'v>,
@@ -150,13 +149,13 @@ fn walk<'v>(
     }
 }
 
-/// Names an element of a list by its keys.
+/// Returns the step of a list element, with its keys.
 pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
     let mut named = Map::new();
     for key in keys {
         let value = match (element.get(key), key.as_str()) {
             (Some(value), _) => value.clone(),
-            // The only key of built-in lists that has a default.
+            // Of all keys of built-in lists, only this one has a default.
             (None, "protocol") => json!("TCP"),
             (None, _) => continue,
         };
@@ -172,7 +171,7 @@ fn join(path: &Path, step: String) -> Path {
     joined
 }
 
-/// Writes paths as `FieldsV1`: nested objects, one level per step.
+/// Encodes paths as `FieldsV1`: nested objects, one level per step.
 pub(super) fn to_fields_v1<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Body {
     let mut root = Map::new();
     for path in paths {
@@ -180,7 +179,7 @@ pub(super) fn to_fields_v1<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Bod
         for step in path {
             let next = level.entry(&**step).or_insert_with(|| Value::Object(Map::new()));
             let Value::Object(inner) = next else {
-                unreachable!("only objects are put in");
+                unreachable!("all levels are objects");
             };
             level = inner;
         }
@@ -188,7 +187,7 @@ pub(super) fn to_fields_v1<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Bod
     root
 }
 
-/// Reads paths from `FieldsV1`.
+/// Decodes paths from `FieldsV1`.
 pub(super) fn from_fields_v1(fields: &Value) -> BTreeSet<Path> {
     let mut found = BTreeSet::new();
     collect(fields, &Path::new(), &mut found);

@@ -1,27 +1,27 @@
-//! How lists of objects are merged: as sets, by keys, or not at all.
+//! [`ListKind`]: how lists are merged: as sets, by keys, or as one value.
 //!
-//! For built-in kinds this is in the tags of the Go types; here it follows from the name of the field, which is enough
-//! for the lists that people patch. For custom resources it is in their schema.
+//! The real server uses the tags of the Go types for built-in kinds. Here, the field's name decides, which is
+//! sufficient for the lists that people commonly patch. For custom resources, the schema decides.
 
 use serde_json::Value;
 
 use crate::resource::ResourceKind;
 
-/// How the elements of a list are told apart.
+/// The identity of list elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListKind {
-    /// Not at all: the list is one value.
+    /// None: the list is one value.
     Atomic,
-    /// By their values.
+    /// Their values.
     Set,
-    /// By the values of these fields.
+    /// The values of these fields.
     Map(Vec<String>),
 }
 
 impl ListKind {
-    /// Finds how a list is merged in an object of a kind.
+    /// Returns the kind of a list.
     ///
-    /// `schema` is that of the list, where there is one.
+    /// `schema` is the list's schema, if it has one.
     pub(crate) fn of(kind: &ResourceKind, field: &str, schema: Option<&Value>) -> Self {
         match schema {
             Some(schema) => Self::of_schema(schema),

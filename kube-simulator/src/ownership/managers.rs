@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: the entries of those who have written an object.
+//! `metadata.managedFields`: the entries of an object's managers.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use super::Body;
 use super::leaves::{Path, from_fields_v1, leaves, to_fields_v1};
 use crate::resource::ResourceKind;
 
-/// How a manager writes; what one program applies and what it updates are owned apart.
+/// The operation of a manager. A program's applied and updated fields have separate entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Apply,
     Update,
 }
 
-/// Who writes, and when.
+/// A manager and the time of its write.
 #[derive(Clone, Debug)]
 pub(crate) struct Manager<'a> {
     pub(crate) name: &'a str,
@@ -25,7 +25,7 @@ pub(crate) struct Manager<'a> {
     pub(crate) now: &'a str,
 }
 
-/// One entry: a manager and what it owns.
+/// One entry: a manager and the fields that it owns.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     name: String,
@@ -57,7 +57,7 @@ impl Entry {
         }
     }
 
-    /// Says who it is to those who are in conflict with it.
+    /// Describes the manager for a conflict.
     pub(super) fn describe(&self) -> String {
         let subresource = match self.subresource.as_str() {
             "" => String::new(),
@@ -78,7 +78,6 @@ impl Entry {
     }
 }
 
-/// Reads the entries of an object.
 pub(super) fn read(body: &Body) -> Vec<Entry> {
     let listed = body.get("metadata").and_then(|metadata| metadata.get("managedFields"));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -95,7 +94,7 @@ pub(super) fn read(body: &Body) -> Vec<Entry> {
         .collect()
 }
 
-/// Writes the entries of those who own something into an object: those of appliers first, and the oldest of each first.
+/// Writes the non-empty entries into an object: appliers before updaters, each sorted by time.
 pub(super) fn write(body: &mut Body, entries: &[Entry]) {
     let mut entries: Vec<&Entry> = entries.iter().filter(|entry| !entry.fields.is_empty()).collect();
     entries.sort_by_key(|entry| {
@@ -128,11 +127,11 @@ pub(super) fn write(body: &mut Body, entries: &[Entry]) {
     }
 }
 
-/// Notes in `after` that a manager has made it out of `before`: it owns what it has changed, and nobody else does.
+/// Records the write that changed `before` into `after`: the manager becomes the only owner of the changed fields.
 ///
-/// A client may send entries of its own, and so change the account itself; one empty entry has all of it forgotten. A
-/// client that sends none leaves the account as it is.
-pub(crate) fn note_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
+/// A client can send other entries and thereby replace the stored ones; a single empty entry removes them all. If a
+/// client sends none, the stored entries remain.
+pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
     if given(after) == Some(&[json!({})]) {
         write(after, &[]);
         return;
@@ -167,7 +166,7 @@ fn given(body: &Body) -> Option<&[Value]> {
     Some(body.get("metadata")?.get("managedFields")?.as_array()?.as_slice())
 }
 
-/// Keeps the account to the letter.
+/// Restores the stored entries without any change.
 fn restore(before: &Body, after: &mut Body) {
     let kept = given(before).map(<[Value]>::to_vec);
     if let Some(Value::Object(metadata)) = after.get_mut("metadata") {

@@ -1,4 +1,4 @@
-//! Merging what a manager applies into what is there, and taking out what it no longer applies.
+//! Merges an applied configuration into an object, and removes fields that are no longer applied.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -11,7 +11,6 @@ use super::list_kind::ListKind;
 use crate::resource::ResourceKind;
 use crate::schema;
 
-/// Merges an applied configuration into an object.
 pub(super) fn merge(kind: &ResourceKind, object: &mut Body, applied: &Body) {
     for (name, value) in applied {
         let schema = kind.schema.as_deref().filter(|_| name != "metadata");
@@ -63,7 +62,7 @@ fn merge_value(kind: &ResourceKind, field: &str, schema: Option<&Value>, there: 
     }
 }
 
-/// Takes leaves, given as `FieldsV1`, out of an object, and with them the maps and lists that are empty then.
+/// Removes leaves, in the form of `FieldsV1`, from an object, and the maps and lists that become empty.
 pub(super) fn remove_all(object: &mut Body, leaves: &Body) {
     for (step, inner) in leaves {
         let (Some(field), Value::Object(inner)) = (step.strip_prefix("f:"), inner) else {
@@ -88,7 +87,7 @@ pub(super) fn remove_all(object: &mut Body, leaves: &Body) {
 }
 
 fn remove_from_list(elements: &mut Vec<Value>, leaves: &Body) {
-    // All elements of a list are known by the same keys, but for those with a default, which may be left out.
+    // The elements of a list have the same key names, except that keys with a default can be absent.
     let keys: BTreeSet<Vec<String>> = leaves.keys().filter_map(|step| key_names(step)).collect();
     elements.retain_mut(|element| {
         if leaves.contains_key(&format!("v:{element}")) {
@@ -109,7 +108,7 @@ fn remove_from_list(elements: &mut Vec<Value>, leaves: &Body) {
     });
 }
 
-/// Returns whether a path leads to a field by which an element of a list is known.
+/// Returns whether a path is a key field of a list element.
 pub(super) fn is_key(path: &Path) -> bool {
     let [.., element, field] = path.as_slice() else {
         return false;

@@ -1,8 +1,8 @@
-//! Who owns which field: `managedFields`, and the server-side apply that builds on them.
+//! `managedFields`, the owners of fields, and server-side apply, which uses them.
 //!
-//! A documented subset of structured-merge-diff. Ownership is kept of leaves: scalars, empty maps, and lists and maps
-//! that are merged as one value; and of the elements of lists with keys. Which lists have keys is in [`ListKind`]. Not
-//! kept is who created a map that is not empty; nor are fields converted between the versions of a resource.
+//! This is a subset of structured-merge-diff. Leaves have owners: scalars, empty maps, and atomic lists and maps.
+//! Elements of keyed lists (see [`ListKind`]) have owners, too. The owner of a non-empty map is not recorded, and
+//! fields are not converted between the versions of a resource.
 
 mod apply;
 mod leaves;
@@ -12,7 +12,7 @@ mod merge;
 
 pub(crate) use apply::{Conflict, apply, duplicates};
 pub(crate) use list_kind::ListKind;
-pub(crate) use managers::{Manager, Operation, note_write};
+pub(crate) use managers::{Manager, Operation, record_write};
 
 use serde_json::{Map, Value};
 

@@ -116,7 +116,7 @@ impl Call {
     }
 
     fn takes_cbor(&self) -> bool {
-        self.server.settings.habits.cbor
+        self.server.settings.behavior.cbor
     }
 
     /// Returns the error for a body in an unsupported encoding.

@@ -52,7 +52,7 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
     let server = &call.server;
     let mut options = ListOptions::parse(&call.recorded.query)?;
     server.settings.watch_rules.streaming_lists.settle(&mut options);
-    call.accepted.check_stream(server.settings.habits.cbor)?;
+    call.accepted.check_stream(server.settings.behavior.cbor)?;
     let opening = Opening {
         table: served.table.clone(),
         // Without a watch cache, etcd answers, which is never behind.
@@ -63,11 +63,11 @@ async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Re
         framing: Framing::new(call.shape(served)?, call.one_by_one),
         rules: server.settings.watch_rules,
         default_timeout: server.draw_watch_timeout(),
-        random: server.draw_random(),
-        stop: server.life(),
+        random: server.fork_random(),
+        stop: server.until_restart(),
         gone: served.gone.clone(),
     };
-    let compresses = server.settings.habits.compressed_streams && !call.one_by_one;
+    let compresses = server.settings.behavior.compressed_streams && !call.one_by_one;
     let compressed = options.asks_for_streaming_list() && compresses && call.takes_gzip();
     Ok(respond::watch(watch::open(opening, &options).await?, call.accepted.encoding, compressed))
 }
@@ -106,7 +106,7 @@ async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result
 }
 
 fn source<'a>(call: &'a Call, served: &'a Served) -> Source<'a> {
-    let late = call.server.settings.habits.late_lists;
+    let late = call.server.settings.behavior.late_lists;
     Source { table: &served.table, revision: &call.revision, late }
 }
 

@@ -132,7 +132,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let Asked { server, revision, recorded, one_by_one } = asked;
-    let cbor = server.settings.habits.cbor;
+    let cbor = server.settings.behavior.cbor;
     let refusals = accept::encoding_of_refusals(&recorded, cbor);
     let refused = |refusal: &Refusal| respond::status(refusal, refusals);
     let exempt = revision.is_of_replica() || matches!(route, Route::Health(_));
@@ -174,7 +174,7 @@ where
 /// Returns the forms and encodings of a kind, or of a subresource.
 fn endpoint(kind: &ResourceKind, facet: Option<Subresource>, cbor: bool) -> Endpoint {
     // `Scale` is the same for all kinds.
-    let protobuf = facet == Some(Subresource::Scale) || Encoding::Protobuf.knows(kind);
+    let protobuf = facet == Some(Subresource::Scale) || Encoding::Protobuf.supports(kind);
     Endpoint { protobuf, cbor, forms: true, exact: kind.is_built_in() }
 }
 

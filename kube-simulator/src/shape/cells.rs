@@ -1,11 +1,10 @@
-//! The cells of tables: what a column shows of an object.
+//! The cells of tables.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::path::{JsonPath, text_of};
 
-/// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
@@ -13,26 +12,26 @@ pub(crate) struct Column {
     pub(crate) type_name: String,
     pub(crate) format: String,
     pub(crate) description: String,
-    /// 0 for what is always shown, more for what `kubectl get -o wide` adds.
+    /// 0 for columns that are always shown; higher for those of `kubectl get -o wide`.
     pub(crate) priority: i64,
     pub(crate) cell: Cell,
 }
 
-/// Where a cell's content comes from.
+/// The source of a cell's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
-    /// The value at a path, as it is.
+    /// The value at a path, unchanged.
     At(JsonPath),
-    /// How long ago the time at a path was.
+    /// The time since the timestamp at a path.
     Since(JsonPath),
     Computed(Computed),
 }
 
-/// A rule of its own for one column of a built-in kind.
+/// A function for one column of a built-in kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Computed(pub(crate) fn(&Value) -> Value);
 
-/// Columns are compared by what they are called; which function computes a cell follows from that.
+/// Always equal: columns are compared by their names, which determine the function.
 impl PartialEq for Computed {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -53,14 +52,13 @@ impl Column {
         }
     }
 
-    /// The last column of most kinds.
+    /// Returns the last column of most kinds.
     pub(crate) fn age() -> Self {
         let created = JsonPath::parse(".metadata.creationTimestamp");
         let cell = created.map_or(Cell::Computed(Computed(|_| unknown())), Cell::Since);
         Self::new("Age", "string", cell)
     }
 
-    /// Computes the cell of an object.
     pub(crate) fn show(&self, object: &Value, now: Timestamp) -> Value {
         match &self.cell {
             Cell::Computed(Computed(compute)) => compute(object),
@@ -87,7 +85,7 @@ fn since(time: &str, now: Timestamp) -> Value {
     }
 }
 
-/// Writes a duration as apimachinery's `duration.HumanDuration` does: two units at most, finer where it is short.
+/// Formats a duration like apimachinery's `duration.HumanDuration`: at most two units.
 fn human_duration(seconds: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
@@ -114,12 +112,12 @@ fn human_duration(seconds: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! How durations are written.
+    //! Formats of durations.
 
     use super::human_duration;
 
     #[test]
-    fn durations_are_written_as_kubectl_users_know_them() {
+    fn human_duration_matches_kubectl() {
         let cases = [
             (5, "5s"),
             (119, "119s"),

@@ -1,5 +1,5 @@
-//! The columns of built-in kinds, after the name: those of kube-apiserver's `pkg/printers/internalversion` for the kinds
-//! that people look at most. All other kinds show their age.
+//! The columns of built-in kinds, after the name. They follow kube-apiserver's `pkg/printers/internalversion` for the
+//! most common kinds. All other kinds show their age.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub(crate) fn of(group: &str, kind: &str) -> Vec<Column> {
 }
 
 fn at(name: &str, type_name: &str, path: &str) -> Column {
-    // The paths are written below, and each is one that parses.
+    // Cannot fail: all paths below are valid.
     let cell = JsonPath::parse(path).map_or(Cell::Computed(Computed(|_| Value::Null)), Cell::At);
     Column::new(name, type_name, cell)
 }
@@ -40,7 +40,7 @@ fn computed(name: &str, type_name: &str, compute: fn(&Value) -> Value) -> Column
     Column::new(name, type_name, Cell::Computed(Computed(compute)))
 }
 
-/// Shown by `kubectl get -o wide` only.
+/// Shows a column only with `kubectl get -o wide`.
 fn wide(column: Column) -> Column {
     Column { priority: 1, ..column }
 }
@@ -131,7 +131,7 @@ fn pod_ready(pod: &Value) -> Value {
     format!("{ready}/{}", elements(&pod["spec"]["containers"]).len()).into()
 }
 
-/// Names the state of a pod as people know it: that it is being deleted, or why a container does not run, or its phase.
+/// Returns the displayed state of a pod: its deletion, the reason why a container does not run, or its phase.
 fn pod_status(pod: &Value) -> Value {
     if pod["metadata"]["deletionTimestamp"].is_string() {
         return "Terminating".into();

@@ -1,7 +1,7 @@
-//! The form in which a client wants its objects: whole, their metadata alone, or as rows of a table.
+//! [`Shape`]: the form of objects in an answer: whole, only metadata, or rows of a table.
 //!
-//! Objects are stored as bytes in one version; a shape turns them into the bytes that one client is sent: into JSON of the
-//! form that it wants, and that into the [`Encoding`] that it wants.
+//! Objects are stored as JSON in one version. A shape converts them to the form and the [`Encoding`] that the client
+//! accepts.
 
 mod cells;
 pub(crate) mod columns;
@@ -27,23 +27,23 @@ use crate::resource::ResourceKind;
 
 const PARTIAL: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
 
-/// What a client asked for in its `Accept` header.
+/// The requested form in the `Accept` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Full,
     /// Only the metadata, as `PartialObjectMetadata`.
     Metadata,
-    /// Rows for people to read, as `Table` of this version of `meta.k8s.io`.
+    /// Rows for display, as a `Table` of this version of `meta.k8s.io`.
     Table(&'static str),
 }
 
-/// How the objects of one response look.
+/// The form of the objects in one response.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     kind: Arc<ResourceKind>,
     form: Form,
     encoding: Encoding,
-    /// What stands before the metadata, where that isn't what is stored.
+    /// The JSON before the metadata if the version is not the stored one.
     converted: Option<Arc<str>>,
     rows: Rows,
 }
@@ -66,7 +66,6 @@ impl Shape {
         self.encoding
     }
 
-    /// Returns an object on its own.
     pub(crate) fn document(&mut self, object: &Object) -> Bytes {
         if self.sends_stored_protobuf() {
             return self.stored_protobuf(object).into();
@@ -79,10 +78,9 @@ impl Shape {
         }
     }
 
-    /// Returns a whole list.
     pub(crate) fn list(&self, metadata: &Value, objects: &[Arc<Object>]) -> Bytes {
         if self.encoding == Encoding::Protobuf {
-            // It stands on what is in it, so that no list is parsed as a whole.
+            // The head is encoded without items, so that no list is parsed as a whole.
             let head = [self.list_head(metadata).as_bytes(), b"]}"].concat();
             if self.sends_stored_protobuf() {
                 return protobuf::list(&head, objects.iter().map(|object| object.protobuf(&self.kind)))
@@ -110,7 +108,7 @@ impl Shape {
         self.encoding.document(&*json).into_owned().into()
     }
 
-    /// Returns an event of a watch about an object.
+    /// Returns a watch event for an object.
     pub(crate) fn event(&mut self, kind: &str, object: &Object) -> Vec<u8> {
         if self.sends_stored_protobuf() {
             return protobuf::event(kind, &self.stored_protobuf(object));
@@ -120,7 +118,7 @@ impl Shape {
         self.encoding.event(kind, &json)
     }
 
-    /// Appends the JSON of an object on its own, with `kind` and `apiVersion`.
+    /// Appends the JSON of a single object, with `kind` and `apiVersion`.
     fn append_json(&mut self, buffer: &mut BytesMut, object: &Object) {
         match self.form {
             Form::Full => self.append_full(buffer, object),
@@ -132,7 +130,7 @@ impl Shape {
         }
     }
 
-    /// Appends the JSON of an object as an item of a list. The items of built-in lists come without `kind` and `apiVersion`.
+    /// Appends the JSON of a list item. Items of built-in lists have no `kind` and `apiVersion`.
     pub(crate) fn append_item(&self, buffer: &mut BytesMut, object: &Object) {
         match self.form {
             Form::Full if self.kind.is_built_in() => {
@@ -148,10 +146,8 @@ impl Shape {
         }
     }
 
-    /// Returns a bookmark: an event about an object without content.
-    ///
-    /// The real server's bookmarks are empty objects of the kind, zero values included, so a bookmark need not be a
-    /// valid object of its kind.
+    /// Returns a bookmark. As in the real server, it is an empty object of the kind with zero values, so it need not
+    /// be a valid object of the kind.
     pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
         let object = match self.form {
             Form::Full => {
@@ -185,7 +181,7 @@ impl Shape {
         format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#)
     }
 
-    /// Returns whether objects are sent as they are stored, but in protobuf.
+    /// Returns whether objects are sent in protobuf without a conversion.
     fn sends_stored_protobuf(&self) -> bool {
         self.encoding == Encoding::Protobuf
             && self.form == Form::Full
@@ -207,7 +203,7 @@ impl Shape {
         }
     }
 
-    /// Appends everything after `kind` and `apiVersion`, in the version that the client wants.
+    /// Appends everything after `kind` and `apiVersion`, in the client's version.
     fn append_after_type(&self, buffer: &mut BytesMut, object: &Object) {
         if !autoscaling::is_converted(&self.kind) {
             return buffer.extend_from_slice(object.json_after_type());
@@ -218,7 +214,7 @@ impl Shape {
         buffer.extend_from_slice(&Value::Object(body).to_string().as_bytes()[1..]);
     }
 
-    /// Parses an object, in the version that the client wants.
+    /// Parses an object, in the client's version.
     fn value(&self, object: &Object) -> Value {
         let mut value: Map<String, Value> = object.decode();
         value.insert("apiVersion".to_owned(), self.kind.api_version().into());
@@ -235,7 +231,7 @@ fn append_metadata(buffer: &mut BytesMut, object: &Object) {
     buffer.extend_from_slice(b"}");
 }
 
-/// What an empty Go value of the kind shows as JSON.
+/// Returns the JSON of an empty Go value of the kind.
 fn zero_values(kind: &ResourceKind) -> &'static str {
     if !kind.is_built_in() {
         return "";

@@ -1,11 +1,10 @@
-//! The JSON paths of printer columns and of `/scale`: `.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`.
+//! [`JsonPath`]: paths of printer columns and of `/scale`, such as `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! The part of Kubernetes' dialect of JSON paths that custom resource definitions use: fields, with dots escaped or in
-//! quotes, indices, `[*]`, and filters for equality.
+//! It supports the part of Kubernetes' JSON paths that custom resource definitions use: fields with escaped or quoted
+//! dots, indices, `[*]`, and filters for equality.
 
 use serde_json::Value;
 
-/// A parsed path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JsonPath(Vec<Step>);
 
@@ -14,12 +13,12 @@ enum Step {
     Field(String),
     Index(usize),
     Each,
-    /// Those elements whose value at the path is this text.
+    /// The elements whose value at the path is this text.
     Where(JsonPath, String),
 }
 
 impl JsonPath {
-    /// Parses a path, or gives none if it is not understood.
+    /// Parses a path; `None` if its syntax is unsupported.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();
         let mut rest = text;
@@ -37,12 +36,12 @@ impl JsonPath {
         Some(Self(steps))
     }
 
-    /// Returns a path at which there is never anything.
+    /// Returns a path without a value in any object.
     pub(crate) fn nowhere() -> Self {
         Self(vec![Step::Where(Self(Vec::new()), String::new()), Step::Index(0)])
     }
 
-    /// Finds the first value at the path.
+    /// Returns the first value at the path.
     pub(crate) fn find<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         find(&self.0, value)
     }
@@ -65,7 +64,7 @@ fn find<'v>(steps: &[Step], value: &'v Value) -> Option<&'v Value> {
     }
 }
 
-/// Returns a scalar as text, a string without its quotes.
+/// Returns a scalar as text; strings have no quotes.
 pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -73,7 +72,7 @@ pub(crate) fn text_of(value: &Value) -> String {
     }
 }
 
-/// Takes one field off the start; a backslash takes the meaning from the character behind it.
+/// Parses one field at the start. A backslash escapes the next character.
 fn parse_field(text: &str) -> (Step, &str) {
     let mut name = String::new();
     let mut characters = text.char_indices();
@@ -87,7 +86,7 @@ fn parse_field(text: &str) -> (Step, &str) {
     (Step::Field(name), "")
 }
 
-/// Finds the bracket that closes, past those in quotes or in filters.
+/// Returns the position of the closing bracket, and skips brackets in quotes or filters.
 fn closing_bracket(text: &str) -> Option<usize> {
     let (mut depth, mut quote) = (0, None);
     for (at, character) in text.char_indices() {
@@ -126,14 +125,14 @@ fn unquoted(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    //! What paths find.
+    //! Paths and their values.
 
     use serde_json::{Value, json};
 
     use super::JsonPath;
 
     #[test]
-    fn paths_find_what_the_columns_of_custom_resources_name() {
+    fn json_path_finds_values_of_printer_columns() {
         let object = json!({
             "metadata": { "labels": { "example.com/tier": "front" } },
             "spec": { "replicas": 3, "images": [{ "name": "a" }, { "name": "b" }] },
@@ -152,6 +151,6 @@ mod tests {
             assert_eq!(JsonPath::parse(path).expect(path).find(&object), Some(&expected), "{path}");
         }
         assert_eq!(JsonPath::parse(".spec.none.deeper").unwrap().find(&object), None);
-        assert_eq!(JsonPath::parse(".spec[?(@.a<3)]"), None, "not understood");
+        assert_eq!(JsonPath::parse(".spec[?(@.a<3)]"), None, "unsupported filter");
     }
 }

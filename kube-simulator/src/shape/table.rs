@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::clock::Clock;
 use crate::resource::ResourceKind;
 
-/// How much of its object a row carries along.
+/// The part of its object that a row contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Include {
     None,
@@ -26,22 +26,23 @@ impl Include {
     }
 }
 
-/// Makes tables of objects. In a watch, only the first table names the columns.
+/// Creates tables of objects. In a watch, only the first table contains the column definitions.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     include: Include,
-    headed: bool,
+    has_header: bool,
     clock: Clock,
 }
 
 impl Rows {
     pub(crate) fn new(include: Include, clock: Clock) -> Self {
-        Self { include, headed: false, clock }
+        Self { include, has_header: false, clock }
     }
 
-    /// Makes a table of one object.
+    /// Returns a table with one object.
     pub(crate) fn table(&mut self, version: &str, kind: &ResourceKind, object: &Value) -> Value {
-        let columns = if std::mem::replace(&mut self.headed, true) { json!([]) } else { definitions(kind) };
+        let columns =
+            if std::mem::replace(&mut self.has_header, true) { json!([]) } else { definitions(kind) };
         let resource_version = &object["metadata"]["resourceVersion"];
         json!({
             "kind": "Table",
@@ -73,7 +74,7 @@ impl Rows {
     }
 }
 
-/// Describes the columns of a kind.
+/// Returns the column definitions of a kind.
 pub(super) fn definitions(kind: &ResourceKind) -> Value {
     let name = json!({
         "name": "Name",

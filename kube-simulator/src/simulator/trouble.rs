@@ -1,4 +1,4 @@
-//! How a test makes a simulator misbehave.
+//! The part of [`Simulator`] that injects faults.
 
 use std::time::Duration;
 
@@ -9,116 +9,118 @@ use crate::request::RequestFilter;
 use crate::storage::Backup;
 use crate::watch::{PlacedInjection, WatchInjection};
 
-/// Trouble with requests.
+/// Faults of requests.
 impl Simulator {
-    /// Lets a fault happen to the next requests that match, this many of them.
+    /// Applies a fault to this many of the next matching requests.
     ///
-    /// Faults are used up in the order in which they were prepared. A watch can be met so too: a prepared response
-    /// refuses it before its stream opens.
+    /// Faults are used in the order in which they were added. Requests for watches are included: a canned response
+    /// refuses a watch before its stream opens.
     pub fn fail_next(&self, times: usize, filter: RequestFilter, fault: impl Into<Fault>) {
         self.server.faults.push(Some(times), filter, fault.into());
     }
 
-    /// Lets a fault happen to all requests that match, for as long as the returned guard lives. What was prepared
-    /// before comes first.
+    /// Applies a fault to all matching requests until the returned guard is dropped. Faults that were added earlier
+    /// take precedence.
     pub fn fail_while(&self, filter: RequestFilter, fault: impl Into<Fault>) -> Disturbance {
         Disturbance::begin(&self.server, filter, fault.into())
     }
 
-    /// Drops all faults that have not been used up, those that a guard holds included.
+    /// Removes all unused faults, including those with a guard.
     pub fn clear_faults(&self) {
         self.server.faults.clear();
     }
 
-    /// Takes only requests with this bearer token from now on; all others are answered with 401 `Unauthorized`.
+    /// Accepts only requests with this bearer token; all others are answered with 401 `Unauthorized`.
     pub fn require_token(&self, token: &str) {
         self.server.credentials.accept_token(token);
     }
 
-    /// Answers all requests with 401 `Unauthorized` from now on, as if everybody's token had expired. Open watches go
-    /// on, as they do on a real server.
+    /// Answers all requests with 401 `Unauthorized`, as if every token had expired. Open watches continue, as on a
+    /// real server.
     pub fn expire_tokens(&self) {
-        self.server.credentials.accept_nobody();
+        self.server.credentials.reject_all();
     }
 
-    /// Expires all tokens for the time of a trouble, or ends that, whatever [`require_token`](Self::require_token) asks for.
-    pub(crate) fn expire_tokens_for_a_while(&self, expired: bool) {
+    /// Expires all tokens, or ends the expiry. The token of [`require_token`](Self::require_token) does not change.
+    pub(crate) fn set_tokens_expired(&self, expired: bool) {
         if expired { self.server.credentials.expire() } else { self.server.credentials.renew() }
     }
 
-    /// Takes everybody's requests again.
+    /// Accepts the requests of all clients again.
     pub fn accept_everybody(&self) {
-        self.server.credentials.accept_everybody();
+        self.server.credentials.accept_all();
     }
 }
 
-/// Trouble with watches.
+/// Faults of watches.
 impl Simulator {
-    /// Puts bytes into the open watch streams whose requests match, behind all events that have happened so far
-    /// and before all later ones, and gives the number of those streams.
+    /// Injects into the open watch streams whose requests match, and returns their number. The injection comes after
+    /// all past events and before all later ones.
     pub fn inject(&self, filter: &RequestFilter, injection: &WatchInjection) -> usize {
         let placed = PlacedInjection { injection: injection.clone(), after: self.resource_version() };
         self.server.watches.inject(filter, &placed)
     }
 
-    /// Ends all open watch streams cleanly, behind all events that have happened so far.
+    /// Ends all open watch streams cleanly, after all past events.
     pub fn close_watches(&self) {
         self.inject(&RequestFilter::any(), &WatchInjection::close());
     }
 
-    /// Drops bookmarks that become due, or sends them again. The one that ends a streaming list always comes; a server
-    /// that doesn't send that one is [`StreamingLists::Ignored`](crate::StreamingLists::Ignored).
+    /// Sets whether due bookmarks are dropped. The bookmark that ends a streaming list is always sent; to drop that
+    /// one, see [`StreamingLists::Ignored`](crate::StreamingLists::Ignored).
     pub fn lose_bookmarks(&self, lost: bool) {
         self.server.watches.change_bookmarks(|rule| rule.lost = lost);
     }
 
-    /// Has bookmarks come a tenth as often, or as often as ever again. It takes effect for each watch after its next one.
+    /// Sets whether bookmarks are sent a tenth as often. The change takes effect for each watch after its next
+    /// bookmark.
     pub fn delay_bookmarks(&self, delayed: bool) {
         self.server.watches.change_bookmarks(|rule| rule.delayed = delayed);
     }
 
-    /// Sets the time between two bookmarks of a watch, at least a millisecond; what is longer than a year counts as one.
-    /// It takes effect for each watch after its next one.
+    /// Sets the time between two bookmarks of a watch, limited to one millisecond to one year. The change takes
+    /// effect for each watch after its next bookmark.
     pub fn set_bookmark_interval(&self, interval: Duration) {
         self.server.watches.change_bookmarks(|rule| rule.interval = interval.max(Duration::from_millis(1)));
     }
 }
 
-/// Trouble with the history.
+/// Faults of the history and of the whole server.
 impl Simulator {
-    /// Forgets the past, at once and also in the watch cache: watches and lists from before now are answered with 410
-    /// `Expired`. Open watches go on. What happens by itself every five minutes is etcd's part of that
-    /// ([`compaction_interval`](crate::SimulatorBuilder::compaction_interval)).
+    /// Removes the history, also from the watch cache: watches and lists at earlier versions are answered with 410
+    /// `Expired`. Open watches continue. The automatic [compaction](crate::SimulatorBuilder::compaction_interval)
+    /// affects only etcd.
     pub fn compact(&self) {
         self.server.compact();
     }
 
-    /// Restarts the server in no time: all watches end, and everything else is as before. It is what a client sees that
-    /// is handed over to another API server.
+    /// Restarts the server in no time: all watches end, and nothing else changes. A client that moves to another API
+    /// server observes the same.
     pub fn restart(&self) {
         self.server.restart();
     }
 
-    /// Restarts the server, which forgets the past: watches and lists from before now are answered with 410 `Expired`.
+    /// Restarts the server without its history: watches and lists at earlier versions are answered with 410
+    /// `Expired`.
     pub fn restart_without_history(&self) {
         self.server.forget_history();
         self.server.restart();
     }
 
-    /// Returns whether the watch cache is filled. If it is not, as after a start or when the server lost its connection to
-    /// etcd, all watches end, and until this is called with `true` again
+    /// Sets whether the watch cache is ready. On a real server, it is not ready after a start or a lost connection to
+    /// etcd. When it becomes unready, all watches end. Until it is ready again:
     ///
-    /// - watches are refused with 429 `TooManyRequests`, as HTTP statuses, and with a `Retry-After` that grows with the time
-    ///   from 1 second to 30;
-    /// - lists with a limit and no selector, and lists that name one state (exactly a version, or the next page), come from
-    ///   etcd, which honours the limit also for version `0`; all other lists are refused as watches are;
-    /// - gets come from etcd, and so do events, which are not in the cache. Writes go on.
+    /// - watches are refused with the HTTP status 429 `TooManyRequests`, and with a `Retry-After` that grows with
+    ///   time from 1 to 30 seconds;
+    /// - lists with a limit and no selector, and lists of one state (an exact version, or the next page), are read
+    ///   from etcd, which applies the limit also at version `0`; all other lists are refused like watches;
+    /// - gets and Event objects, which are not in the cache, are read from etcd. Writes continue.
     ///
-    /// The history stays, for a test to see where the client goes on; a server that begins with an empty one is
-    /// [`restart_without_history`](Self::restart_without_history). [Lagging replicas](Self::lagging_replica) have a cache of
-    /// their own, which is always ready.
+    /// The history remains, so that a test can observe where the client resumes;
+    /// [`restart_without_history`](Self::restart_without_history) also removes it. The caches of
+    /// [lagging replicas](Self::lagging_replica) are always ready.
     ///
-    /// From `ResilientWatchCacheInitialization` (KEP-4568), which servers have from 1.34 on for good.
+    /// This is `ResilientWatchCacheInitialization` (KEP-4568), which is always on since 1.34.
     #[doc(alias = "ResilientWatchCacheInitialization")]
     pub fn set_watch_cache_ready(&self, ready: bool) {
         self.server.revision.watch_cache().set_ready(ready);
@@ -127,61 +129,60 @@ impl Simulator {
         }
     }
 
-    /// Begins to shut the server down: `/readyz` says no from now on, and new requests are taken as `answer` says. If they
-    /// are refused, that is with `Retry-After`; requests under way are finished,
-    /// and watches end as [`ShutdownAnswer`] says. It is over when the server [restarts](Self::restart), in whichever way.
+    /// Starts a shutdown: `/readyz` fails from now on, and new requests are treated as `answer` says. Refusals have a
+    /// `Retry-After` header. Requests in flight complete, and watches end as described at [`ShutdownAnswer`]. Any
+    /// [restart](Self::restart) ends the shutdown.
     ///
-    /// Health checks are always answered. The socket stays open: a client that comes again is refused. That nobody listens
-    /// any more is [`Fault::refuse`].
-    /// [Lagging replicas](Self::lagging_replica) lose their watches and connections as the server does, and serve on.
+    /// Health checks are always answered. The socket stays open, so new connections get refusals; for a closed
+    /// socket, use [`Fault::refuse`]. [Lagging replicas](Self::lagging_replica) also lose their watches and
+    /// connections, but continue to serve.
     #[doc(alias = "shutdown-send-retry-after")]
     pub fn begin_shutdown(&self, answer: ShutdownAnswer) {
         self.server.begin_shutdown(answer);
     }
 
-    /// Has all clients move to new connections, as a load balancer does that lets a server go: over HTTP/2 they are sent a
-    /// `GOAWAY`, and connections of HTTP/1.1 are closed when nothing is under way, as are those over which nothing has come
-    /// yet. What is under way goes on, watches too. The connections of [lagging replicas](Self::lagging_replica) are among them.
+    /// Makes all clients move to new connections, as a load balancer does before it removes a server. HTTP/2
+    /// connections receive a `GOAWAY`; HTTP/1.1 connections are closed when they are idle, even if no request has
+    /// arrived yet. Requests in flight, including watches, continue. The same happens to connections of
+    /// [lagging replicas](Self::lagging_replica).
     pub fn drain_connections(&self) {
         self.server.goaways.to_all();
     }
 
-    /// Puts all objects aside, as a backup of etcd does, for [`restore`](Self::restore).
+    /// Copies all objects, like an etcd backup, for [`restore`](Self::restore).
     #[must_use]
     pub fn backup(&self) -> Backup {
         self.server.backup()
     }
 
-    /// Restarts the server with the objects of a backup, and with its resource version: what was written since is
-    /// gone, and new writes get versions that have been given before.
+    /// Restarts the server with the objects and the resource version of a backup. Writes since the backup are lost,
+    /// and new writes reuse their resource versions.
     ///
-    /// No client can make sense of that by itself. A watch from a version that has not been reached again is silent, as
-    /// on a real server, and goes on with what is written after it has been; what was undone, and what was written
-    /// with the versions between, it never hears of. That is why etcd has its restored versions
-    /// [moved ahead](Self::restore_ahead).
+    /// No client can detect this by itself. A watch from a future version is silent, as on a real server, until the
+    /// version is reached, and then continues with later writes. It misses the undone writes, and the new writes up
+    /// to that version. This is why etcd can [move restored versions ahead](Self::restore_ahead).
     pub fn restore(&self, backup: &Backup) {
         self.server.restore(backup, backup.resource_version());
         self.server.restart();
     }
 
-    /// Restarts the server with the objects of a backup, and with resource versions that go on this many after the
-    /// latest, all from before being compacted: `etcdctl snapshot restore --bump-revision --mark-compacted`.
+    /// Restarts the server with the objects of a backup. Resource versions continue `by` after the latest, and all
+    /// earlier versions are compacted: `etcdctl snapshot restore --bump-revision --mark-compacted`.
     ///
-    /// Objects have the versions of the backup again, so for one object versions may go back; the version of lists
-    /// does not, and watches from before are answered with 410 `Expired`.
+    /// Objects have the versions of the backup, so the versions of one object can decrease. The versions of lists do
+    /// not. Watches from earlier versions are answered with 410 `Expired`.
     pub fn restore_ahead(&self, backup: &Backup, by: u64) {
         self.server.restore(backup, self.resource_version() + by.max(1));
         self.server.restart();
     }
 
-    /// Adds another API server in front of the same storage, whose watch cache can be late.
+    /// Adds another API server on the same storage, whose watch cache can lag.
     #[must_use]
     pub fn lagging_replica(&self) -> LaggingReplica {
         LaggingReplica::of(&self.server)
     }
 
-    /// Sets how many revisions all [lagging replicas](Self::lagging_replica) are behind from now on; 0 lets them catch
-    /// up.
+    /// Sets the lag of all [lagging replicas](Self::lagging_replica), in revisions; 0 removes it.
     pub fn hold_replicas(&self, behind: u64) {
         self.server.hold_replicas(behind);
     }

@@ -57,7 +57,7 @@ impl Framing {
 
     /// Appends a frame that is separate from other events but does not decode.
     pub(super) fn append_no_event(&self, buffer: &mut BytesMut) {
-        self.append(buffer, self.shape.encoding().no_event());
+        self.append(buffer, self.shape.encoding().invalid_event());
     }
 
     fn append(&self, buffer: &mut BytesMut, event: &[u8]) {

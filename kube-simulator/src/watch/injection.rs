@@ -54,7 +54,7 @@ impl WatchInjection {
     }
 
     /// Sends a framed event that does not decode.
-    pub(crate) fn no_event() -> Self {
+    pub(crate) fn invalid_event() -> Self {
         Self::of(Content::NoEvent)
     }
 

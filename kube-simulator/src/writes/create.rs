@@ -38,7 +38,7 @@ pub(super) fn create(writer: &Writer<'_>, mut body: Body, guard: Guard) -> Resul
     prepare(kind, &mut body, stamp, guard)?;
     if writer.options.manager.is_some() {
         let manager = writer.manager(Part::Main, &stamp.now);
-        ownership::note_write(kind, &Body::new(), &mut body, &manager);
+        ownership::record_write(kind, &Body::new(), &mut body, &manager);
     }
     let key = kind.key(writer.namespace, &name);
     if guard == Guard::Client && !writer.options.dry_run {
@@ -144,7 +144,7 @@ pub(super) fn prepare(
 /// kubelet registers with its status.
 fn settle_status(kind: &ResourceKind, body: &mut Body) {
     let is_given = body.get("status").is_some_and(|status| !status.is_null());
-    if !kind.status_subresource || kind.takes_first_status && is_given {
+    if !kind.status_subresource || kind.accepts_initial_status && is_given {
         return;
     }
     body.remove("status");

@@ -226,7 +226,7 @@ fn hold(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
 /// namespace controller removes its finalizer when the namespace is empty.
 fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
     let is_marked = metadata_str(body, "deletionTimestamp").is_some();
-    let controlled = writer.server.settings.habits.controllers;
+    let controlled = writer.server.settings.behavior.controllers;
     writer.served.kind.is_namespace() && (!is_marked || controlled || !spec_finalizers(body).is_empty())
 }
 
@@ -286,7 +286,7 @@ fn later(time: Timestamp, seconds: i64) -> Timestamp {
 /// Returns whether objects of the kind end in two steps: pods do, if the builder enables it.
 fn ends_gracefully(writer: &Writer<'_>) -> bool {
     let kind = &writer.served.kind;
-    writer.server.settings.habits.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
+    writer.server.settings.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
 }
 
 /// Returns the grace period in seconds. Only scheduled pods have one, and only if the builder enables it.

@@ -17,7 +17,7 @@ pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal
             metadata_str(body, "name").unwrap_or_default(),
             name,
         )),
-        None if writer.server.settings.habits.namespaces_required => {
+        None if writer.server.settings.behavior.namespaces_required => {
             Err(status::not_found(&namespaces.kind, name))
         }
         _ => Ok(()),

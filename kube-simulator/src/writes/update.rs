@@ -96,7 +96,7 @@ fn goes_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
     let metadata = body.get("metadata");
     let grace = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64());
     // The controller checks whether a namespace is empty, unless the write removes spec finalizers.
-    let is_controlled = writer.server.settings.habits.controllers && part != Part::Finalizers;
+    let is_controlled = writer.server.settings.behavior.controllers && part != Part::Finalizers;
     let waits_for_content =
         writer.served.kind.is_namespace() && (is_controlled || !spec_finalizers(body).is_empty());
     metadata_str(body, "deletionTimestamp").is_some()
@@ -166,7 +166,7 @@ pub(super) fn replace(
     }
     if !owners_settled {
         let now = writer.server.now();
-        ownership::note_write(kind, before, &mut after, &writer.manager(part, &now));
+        ownership::record_write(kind, before, &mut after, &writer.manager(part, &now));
     }
     if after == *before {
         // The server does not store an unchanged object: there is no event and no new resource version.
