@@ -1,4 +1,4 @@
-//! [`WorkqueueBuilder`]: a queue with a name, metrics, a rate limiter of its own, or groups that take turns.
+//! [`WorkqueueBuilder`]: sets name, metrics, rate limiter and fairness groups of a queue.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -7,19 +7,13 @@ use crate::shared::{Grouping, Shared};
 use crate::slots::Hashing;
 use crate::{Metrics, RateLimiter, Workqueue, default_controller_rate_limiter};
 
-/// Makes a [`Workqueue`]; see [`Workqueue::builder`].
+/// Builds a [`Workqueue`]; see [`Workqueue::builder`].
 ///
 /// ```
 /// use std::time::Duration;
 /// use informer_workqueue::{ItemExponential, Workqueue};
 ///
-/// // Keys are namespace and name. However much is to do in one namespace, the others have their turns.
-/// let queue = Workqueue::<(String, String)>::builder()
-///     .name("deployments")
-///     .rate_limiter(ItemExponential::new(Duration::from_millis(10), Duration::from_secs(60)))
-///     .fair_by(|(namespace, _)| namespace)
-///     .build();
-/// assert_eq!(queue.name(), "deployments");
+/// // Keys are namespace and name. Namespaces take turns.
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
 #[doc(alias = "TypedRateLimitingQueueConfig")]
@@ -35,36 +29,36 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkqueueBuilder<T> {
         Self { name: String::new(), limiter: None, grouping: None, metrics: None }
     }
 
-    /// Sets the name that the metrics are told. Default: empty.
+    /// Sets the name, for metrics. Default: empty.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Sets when failed keys are tried again. Default: [`default_controller_rate_limiter`].
+    /// Sets the rate limiter of failed keys. Default: [`default_controller_rate_limiter`].
     pub fn rate_limiter(mut self, limiter: impl RateLimiter<T> + 'static) -> Self {
         self.limiter = Some(Box::new(limiter));
         self
     }
 
-    /// Lets groups of keys take turns, within each priority. The function returns the part of a key that tells its group,
-    /// such as the namespace. Default: one group, in which keys go in the order in which they come.
+    /// Lets groups of keys take turns, within each priority. The function returns the part of a key that identifies its group, such as the
+    /// namespace. Default: one group, in which keys keep their order.
     ///
-    /// The function is called, and the group hashed, each time a key is added, outside of the queue's lock. A group is
-    /// remembered only while it has keys that wait.
+    /// The function is called, and the group is hashed, each time a key is added, outside the lock. A group is stored only while it has waiting
+    /// keys.
     pub fn fair_by<G: Hash + ?Sized>(mut self, group: impl Fn(&T) -> &G + Send + Sync + 'static) -> Self {
         let hashing = Hashing::default();
         self.grouping = Some(Box::new(move |key| hashing.hash_one(group(key))));
         self
     }
 
-    /// Sets who hears of what happens in the queue. Default: nobody, and then no times are taken.
+    /// Sets the receiver of metrics. Default: none; then the clock is not read.
     pub fn metrics(mut self, metrics: impl Metrics + 'static) -> Self {
         self.metrics = Some(Box::new(metrics));
         self
     }
 
-    /// Makes the queue.
+    /// Returns the queue.
     #[must_use]
     pub fn build(self) -> Workqueue<T> {
         let limiter = self.limiter.unwrap_or_else(|| Box::new(default_controller_rate_limiter()));

@@ -1,7 +1,7 @@
 //! The futures of a queue: [`Get`], which waits for an item, and [`Drain`], which waits until all are processed.
 //!
-//! Nobody drives the timer of delayed adds but who waits for an item: one of those, the timekeeper, sleeps until the
-//! earliest is due. While nobody waits nothing needs to happen, since what is due is found by the next who looks.
+//! Only tasks that wait for an item drive the timer of delayed keys: one of them, the timekeeper, sleeps until the earliest delay is over.
+//! Without a waiting task no timer is needed, because the next `get` finds due keys.
 
 use std::fmt;
 use std::pin::Pin;
@@ -30,7 +30,7 @@ impl<T: Clone> Future for Get<'_, T> {
     type Output = Option<Item<T>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Item<T>>> {
-        // A worker that always finds something, and waits for nothing else, would keep its thread from all other tasks.
+        // A worker that always finds items would never yield to other tasks of its thread.
         let budget = ready!(tokio::task::coop::poll_proceed(cx));
         let this = &mut *self;
         loop {
@@ -53,14 +53,14 @@ impl<T: Clone> Future for Get<'_, T> {
 
 impl<T> Drop for Get<'_, T> {
     fn drop(&mut self) {
-        // It may have been woken for an item, or keep the time: then somebody else must.
+        // It was possibly woken for an item, or is the timekeeper: then another waiter must take over.
         if let Some(ticket) = self.ticket.take() {
             self.shared.getter_gives_up(ticket);
         }
     }
 }
 
-/// Waits until all is processed, or the queue is shut down for good.
+/// Waits until all items are processed, or the queue is shut down without a drain.
 pub(crate) struct Drain<'a, T> {
     shared: &'a Shared<T>,
     ticket: Option<Ticket>,

@@ -1,9 +1,8 @@
-//! [`Item`]: a key in the hands of a worker.
+//! [`Item`]: a key that a worker has taken.
 //!
-//! client-go hands out bare keys and trusts the worker to call `Done`, and `Forget` or `AddRateLimited` before it. Here
-//! the item itself has the ways to end, each of which takes it away. The fact that is easy to get wrong: what is
-//! dropped is not done. A worker that panics, is cancelled, or returns early by `?` has not brought its key to a good
-//! end, so the key comes again.
+//! In client-go, workers get keys and must call `Done`, and `Forget` or `AddRateLimited` before it. Here, methods of the item end it, each of
+//! which consumes it. Note: a dropped item is not done. A worker that panics, is cancelled, or returns early with `?` has not finished, so
+//! the key is retried.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,14 +12,13 @@ use crate::Priority;
 use crate::shared::Shared;
 use crate::state::Taken;
 
-/// A key that a worker has taken from a [`Workqueue`](crate::Workqueue). Nobody else is given the same key meanwhile.
+/// A key that a worker has taken from a [`Workqueue`](crate::Workqueue). No other worker gets the same key meanwhile.
 ///
-/// End it by saying how the work went: [`done`](Self::done), [`done_after`](Self::done_after) or
-/// [`retry`](Self::retry); or that there was none: [`release`](Self::release). **An item that is dropped is retried**, and counted as
-/// [abandoned](crate::Workqueue::abandoned): so neither a panic, nor a cancelled task, nor an early return loses a key.
-/// If the key has been added while the worker had it, it is queued once more when the item ends, in whatever way.
+/// End it with [`done`](Self::done), [`done_after`](Self::done_after) or [`retry`](Self::retry), or with [`release`](Self::release) if it was
+/// not processed. **A dropped item is retried**, and counted as [abandoned](crate::Workqueue::abandoned), so a panic, a cancelled task or an
+/// early return loses no key. If the key was added while the worker had it, it is queued again when the item ends.
 ///
-/// An item that is leaked (`std::mem::forget`) never ends: its key is never handed out again, and a drain never ends.
+/// A leaked item (`std::mem::forget`) never ends: its key is never returned again, and a drain never ends.
 #[must_use = "an item that is dropped is retried; say how the work went"]
 pub struct Item<T> {
     shared: Arc<Shared<T>>,
@@ -36,7 +34,7 @@ impl<T> Item<T> {
         Self { shared, key, id, priority, is_ended: false }
     }
 
-    /// Ends the item: its work is done, and earlier failures are forgotten.
+    /// Ends the item as processed, and resets its failures.
     #[doc(alias = "Done")]
     #[doc(alias = "Forget")]
     pub fn done(mut self) {
@@ -44,16 +42,15 @@ impl<T> Item<T> {
         self.shared.done(self.id, &self.key, None);
     }
 
-    /// Ends the item as [`done`](Self::done) does, and adds its key again after a delay, for work that is done for now: a
-    /// periodic check, or a deadline that is known.
+    /// Ends the item like [`done`](Self::done), and adds its key again after a delay, for periodic checks and known deadlines.
     #[doc(alias = "RequeueAfter")]
     pub fn done_after(mut self, delay: Duration) {
         self.is_ended = true;
         self.shared.done(self.id, &self.key, Some(delay));
     }
 
-    /// Ends the item: its work has failed, or is to be tried once more. The key is added again, with the same priority,
-    /// after the time that the queue's [rate limiter](crate::RateLimiter) says; that time is returned.
+    /// Ends the item as failed. The key is added again, with the same priority, after the time that the queue's
+    /// [rate limiter](crate::RateLimiter) returns; this returns that time.
     ///
     /// If the queue is shut down, the key is not added.
     #[doc(alias = "AddRateLimited")]
@@ -62,8 +59,8 @@ impl<T> Item<T> {
         self.shared.retry(self.id, &self.key, false)
     }
 
-    /// Ends the item without a verdict, for work that can't be begun yet: its key is not added again, and its failures are
-    /// remembered. Whoever releases a key adds it when its time has come.
+    /// Ends the item without a result, if it can't be processed yet. Its key is not added again, and its failures are kept. The caller adds the
+    /// key later.
     pub fn release(mut self) {
         self.is_ended = true;
         self.shared.release(self.id);
@@ -75,13 +72,13 @@ impl<T> Item<T> {
         &self.key
     }
 
-    /// Returns the priority that it was taken with.
+    /// Returns the priority with which it was taken.
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// Returns how often it has been retried since it was last done.
+    /// Returns the number of retries since it was last done.
     #[must_use]
     #[doc(alias = "NumRequeues")]
     pub fn num_requeues(&self) -> u32 {

@@ -1,9 +1,8 @@
-//! A work queue for controllers: the part of client-go's `util/workqueue` that every controller is built on, in Rust.
+//! A work queue for controllers: the part of client-go's `util/workqueue` that every controller needs, in Rust.
 //!
-//! A controller is told of changes, and brings the world to where it should be, key by key. Between the two is this
-//! queue. Callbacks [add](Workqueue::add) keys, at any rate and from any thread; workers [take](Workqueue::get) them. A
-//! key is queued once, however often it is added, and is never with two workers at a time; if it is added while a worker
-//! has it, it is queued once more afterwards. So no change is missed, and no two workers meet over one object.
+//! Callbacks [add](Workqueue::add) the keys of changed objects, at any rate and from any thread; workers [take](Workqueue::get) keys and
+//! reconcile their objects. A key is queued once, however often it is added, and is never with two workers at a time. If it is added while
+//! a worker has it, it is queued again afterwards. So no change is missed, and no two workers process one object.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -31,7 +30,7 @@
 //! let workers = [(); 2].map(|()| tokio::spawn(work(queue.clone())));
 //! queue.add("shop/apple".to_owned());
 //! queue.add_after("shop/pear".to_owned(), Duration::from_secs(60));
-//! queue.shut_down_with_drain().await; // What is delayed is forgotten then.
+//! queue.shut_down_with_drain().await; // Delayed keys are dropped.
 //! for worker in workers {
 //!     worker.await?;
 //! }
@@ -40,21 +39,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It knows nothing of Kubernetes, and keys can be of any type. It starts no task and no thread.
+//! It does not depend on Kubernetes, and keys can have any type. It starts no task and no thread.
 //!
 //! # Failures
 //!
-//! An [`Item`] says how the work went: [`done`](Item::done), done [for now](Item::done_after), or to be
-//! [retried](Item::retry). What is dropped without a word is retried, too: a worker that panics, is cancelled or returns
-//! early loses nothing. When a retried key comes again is the business of a [`RateLimiter`].
+//! A worker ends an [`Item`] as [`done`](Item::done), as done [for now](Item::done_after), or as to be [retried](Item::retry). A dropped item
+//! is retried, too: a worker that panics, is cancelled or returns early loses nothing. A [`RateLimiter`] determines the time of retries.
 //!
 //! # Priorities
 //!
-//! After a restart a controller is told of all objects that exist, and all of them are queued; a change that somebody
-//! waits for should not have to wait behind them. So add what is not urgent with [`Priority::Low`]: initial adds and
-//! resyncs. Everything else overtakes it, but it does not starve: a priority that has something waiting, and has been
-//! passed over ten times in a row, goes first. So at least one item in twelve is taken from it, however much there is
-//! above it; and with items above it that are fewer than that, more.
+//! After a restart, all existing objects are queued, and urgent changes should not wait behind them. So add initial objects and resyncs with
+//! [`Priority::Low`]. Other keys overtake them, but they do not starve: a priority that has waiting keys and was skipped ten times in a row
+//! goes first. So at least one item in twelve is taken from it, whatever the number of keys above it.
 //!
 //! ```
 //! use informer_workqueue::{Priority, Workqueue};
@@ -68,24 +64,24 @@
 //!
 //! # Fairness
 //!
-//! With [`fair_by`](WorkqueueBuilder::fair_by), groups of keys take turns, for example namespaces: a namespace with ten
-//! thousand keys in the queue delays each key of the others by one turn only. That holds within each priority.
+//! With [`fair_by`](WorkqueueBuilder::fair_by), groups of keys take turns, for example namespaces: a namespace with ten thousand queued keys
+//! delays each key of the others by one turn only. This applies within each priority.
 //!
 //! # Time
 //!
-//! Time is tokio's, so tests can pause it. Delayed keys have no task: of the workers that wait in [`Workqueue::get`], one
-//! sleeps until the earliest delay is over. Adding, with a delay or without, needs no runtime.
+//! Time is tokio's, so tests can pause it. Delayed keys have no task: one of the workers that wait in [`Workqueue::get`] sleeps until the
+//! earliest delay is over. Adding, with a delay or without, needs no runtime.
 //!
-//! # What is different from client-go
+//! # Differences from client-go
 //!
-//! - A drain ends when nothing is queued and no worker has anything, for everyone who waits for it. Workers are not sent
-//!   home before, while a key that a worker has is still to come back.
-//! - Nothing is dropped half-way: an item ends once, by type. What isn't ended is retried.
+//! - A drain ends for all waiters when nothing is queued and no worker has an item. `get` does not return `None` before, while an item of a
+//!   worker can still be queued again.
+//! - An item ends exactly once, which its type ensures. An item that is not ended is retried.
 //! - Priorities and fairness.
-//! - Adding with a delay never waits, and shutting down leaves nothing behind that has to end first.
-//! - It is not bounded, as there: whoever adds keys never waits, and a key that nobody takes stays. What keeps it small is
-//!   that a key is in it once.
-//! - A rate limiter forgets keys that are not forgotten by their workers, some time after their last failure.
+//! - Adding with a delay never waits, and shutting down leaves no background work.
+//! - As in client-go, the queue is unbounded: adding never waits, and keys without a worker stay queued. Its size is limited by the number of
+//!   different keys.
+//! - A rate limiter drops keys some time after their last failure, even if their workers do not.
 
 mod builder;
 mod delays;

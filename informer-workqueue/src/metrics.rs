@@ -1,16 +1,15 @@
-//! [`Metrics`]: what a queue reports about itself, for whatever library a program has for metrics.
+//! [`Metrics`]: receives the events of a queue, for any metrics library.
 //!
-//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. Its two gauges about unfinished work are set by a task
-//! every half second; here they are worked out when they are asked for, so there is no task.
+//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. There, a task sets the two gauges of unfinished work every half second; here,
+//! they are computed when they are read, without a task.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Hears of what happens in a queue. Every method does nothing unless it is implemented.
+/// Receives the events of a queue. By default, the methods do nothing.
 ///
-/// The methods are called after the queue's lock has been released, from whoever added, took or ended an item, possibly
-/// from several threads at once. They should be quick, and must not panic. Between them and the gauges that a
-/// [queue](crate::Workqueue) answers itself, they are client-go's metrics:
+/// The methods are called without the queue's lock, by the thread that added, took or ended an item, possibly by several threads at once. They
+/// should be quick, and must not panic. Together with the gauges of the [queue](crate::Workqueue), they are client-go's metrics:
 ///
 /// | client-go's name | where it comes from |
 /// |---|---|
@@ -22,8 +21,8 @@ use std::time::Duration;
 /// | `workqueue_unfinished_work_seconds` | [`UnfinishedWork::total`] |
 /// | `workqueue_longest_running_processor_seconds` | [`UnfinishedWork::longest`] |
 ///
-/// Several threads can report in another order than they acted: a key can be taken before its `added` arrives here. So count
-/// with these methods, and read gauges from the queue.
+/// Reports of several threads can arrive in any order: a key can be taken before its `added` arrives. So use these methods for counters, and
+/// read gauges from the queue.
 ///
 /// [`QueueMetrics`](crate::QueueMetrics) keeps them under these names; implement the trait for another library.
 ///
@@ -49,22 +48,22 @@ use std::time::Duration;
 /// ```
 #[doc(alias = "MetricsProvider")]
 pub trait Metrics: Send + Sync {
-    /// A key is pending that was not: it waits, or it will when its worker is done. Adding it again changes nothing.
+    /// A key became pending. Adding it again has no effect.
     fn added(&self, queue: &str) {
         let _ = queue;
     }
 
-    /// A worker has taken an item, this long after it became pending.
+    /// A worker took an item, this time after it became pending.
     fn taken(&self, queue: &str, waited: Duration) {
         let _ = (queue, waited);
     }
 
-    /// A worker's item has ended, this long after it was taken.
+    /// A worker's item ended, this time after it was taken.
     fn finished(&self, queue: &str, worked: Duration) {
         let _ = (queue, worked);
     }
 
-    /// A key was added with a delay, or for another try.
+    /// A key was added with a delay, or for a retry.
     fn retried(&self, queue: &str) {
         let _ = queue;
     }
@@ -88,14 +87,14 @@ impl<M: Metrics + ?Sized> Metrics for Arc<M> {
     }
 }
 
-/// What workers have in hand at this moment.
+/// The items that workers have at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct UnfinishedWork {
-    /// How many items workers have.
+    /// The number of items.
     pub items: usize,
-    /// How long they have had them, all together. If it grows as fast as time passes, a worker is stuck.
+    /// The sum of their durations. If it grows as fast as time passes, a worker is stuck.
     pub total: Duration,
-    /// How long the oldest of them has taken so far.
+    /// The duration of the oldest item.
     pub longest: Duration,
 }

@@ -1,26 +1,25 @@
-//! [`Priority`]: what goes first.
+//! [`Priority`]: the priority of a key.
 
-/// How urgent a key is. What is more urgent is handed out first, but not only that; see the
-/// [crate's documentation](crate#priorities).
+/// The priority of a key. Higher priorities are taken first, but not exclusively; see the [crate's documentation](crate#priorities).
 ///
-/// A key that is added again while it waits has the higher of both priorities.
-// Complete: each level costs every queue a lane, and three are what controllers tell apart.
+/// A waiting key that is added again gets the higher of both priorities.
+// Exhaustive: controllers need three levels, and each level costs every queue a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
-    /// For what nobody waits for: objects that were there when the program started, and resyncs.
+    /// For objects that existed when the program started, and resyncs.
     Low,
-    /// For changes that have just happened.
+    /// For changes.
     #[default]
     Normal,
-    /// For what must overtake even those.
+    /// For keys that must overtake changes.
     High,
 }
 
 impl Priority {
-    /// How many there are.
+    /// The number of priorities.
     pub(crate) const COUNT: usize = 3;
 
-    /// From 0, the least urgent.
+    /// Returns the index from 0, the lowest priority.
     #[inline]
     pub(crate) fn level(self) -> usize {
         self as usize

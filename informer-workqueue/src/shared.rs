@@ -1,8 +1,7 @@
-//! [`Shared`]: the state behind its lock, with all that is used outside of the lock: the clock, the rate limiter, the
-//! metrics, the hash of a key and its group.
+//! [`Shared`]: the state with its lock, and the parts that are used without the lock: clock, rate limiter, metrics, hashes and groups.
 //!
-//! Locks: there is one, the state's, and nothing else is called under it but `Eq` and `Clone` of keys. Keys are hashed
-//! before it is taken. Rate limiters are asked, metrics told, wakers called and keys dropped after it has been released.
+//! Locks: only the state's. Under it, only `Eq` and `Clone` of keys are called. Keys are hashed before; rate limiters, metrics, wakers and
+//! destructors of keys are called after it is released.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -19,10 +18,10 @@ use crate::sync::{Clock, Mutex};
 use crate::waiters::Ticket;
 use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 
-/// Tells the group of a key, as a hash. Two groups with the same hash share their turns, which harms nobody.
+/// Returns the hash of a key's group. Two groups with the same hash share their turns, which is harmless.
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
-/// Longer delays are as long as this: thirty years.
+/// The maximum delay: thirty years.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 pub(crate) struct Shared<T> {
@@ -35,11 +34,11 @@ pub(crate) struct Shared<T> {
     pub(crate) clock: Clock,
 }
 
-/// What is found by someone who wants an item.
+/// The result of a request for an item.
 pub(crate) enum Found<T> {
     Item(Item<T>),
     Over,
-    /// Nothing; if there is a time, look again then.
+    /// No item. If there is a time, check again then.
     Nothing(Option<Instant>),
 }
 
@@ -54,7 +53,7 @@ impl<T> Shared<T> {
         Self { name, state, hashing: Hashing::default(), grouping, limiter, metrics, clock: Clock::new() }
     }
 
-    /// Changes the state, and then wakes and tells whomever that concerns.
+    /// Changes the state, and then wakes waiters and reports metrics.
     #[inline]
     fn change<R>(&self, change: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
@@ -71,7 +70,7 @@ impl<T> Shared<T> {
         result
     }
 
-    /// As [`change`](Self::change), after what is due has become pending.
+    /// As [`change`](Self::change), after making due keys pending.
     fn change_now<R>(&self, change: impl FnOnce(&mut State<T>, Option<Instant>) -> R) -> R {
         let now = self.timed_now();
         self.change(|state| {
@@ -83,7 +82,7 @@ impl<T> Shared<T> {
         })
     }
 
-    /// Times are taken only for the metrics: a look at the clock costs about as much as adding a key.
+    /// Returns the time, if there are metrics. Reading the clock costs about as much as adding a key.
     fn is_timed(&self) -> bool {
         self.metrics.is_some()
     }
@@ -92,12 +91,12 @@ impl<T> Shared<T> {
         self.is_timed().then(|| self.clock.now())
     }
 
-    /// The time after a delay; none where it is now.
+    /// Returns the time after a delay; `None` for no delay.
     fn after(&self, delay: Duration) -> Option<Instant> {
         (!delay.is_zero()).then(|| self.clock.now() + delay.min(FOREVER))
     }
 
-    /// How many keys wait for a worker.
+    /// Returns the number of waiting keys.
     pub(crate) fn len(&self) -> usize {
         self.change_now(|state, _| state.len())
     }
@@ -119,20 +118,20 @@ impl<T> Shared<T> {
         Some(self.state.lock().unfinished(now))
     }
 
-    /// Ends an item whose work is done; its key comes again if that is asked for.
+    /// Ends a processed item, and adds its key again if requested.
     pub(crate) fn done(&self, id: u32, key: &T, again: Option<Duration>) {
         self.limiter.forget(key);
         self.end(id, again, false);
     }
 
-    /// Ends an item whose work has failed; its key comes again when its rate limiter says so.
+    /// Ends a failed item; its key is added again when the rate limiter allows.
     pub(crate) fn retry(&self, id: u32, key: &T, is_abandoned: bool) -> Duration {
         let delay = self.limiter.when(key);
         self.end(id, Some(delay), is_abandoned);
         delay
     }
 
-    /// Ends an item that says nothing of its key's failures.
+    /// Ends an item without changing the failures of its key.
     pub(crate) fn release(&self, id: u32) {
         self.end(id, None, false);
     }
@@ -159,7 +158,7 @@ impl<T> Shared<T> {
         drop(self.change(|state| state.shut_down(mode)));
     }
 
-    /// Looks whether all has been processed, or nobody cares any more; or waits.
+    /// Checks whether the drain has ended, or waits.
     pub(crate) fn look_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let (drained, _garbage) = self.change(|state| {
             let garbage = ticket.take().and_then(|ticket| state.drainer_comes_back(ticket));
@@ -192,7 +191,7 @@ impl<T: Hash + Eq> Shared<T> {
 
     /// Adds keys under one lock.
     pub(crate) fn add_all(&self, keys: impl Iterator<Item = T>, priority: Priority) {
-        // The caller's iterator runs here, where the queue is not locked.
+        // The caller's iterator runs without the lock.
         let entrants: SmallVec<[Entrant<T>; 2]> = keys.map(|key| self.entrant(key)).collect();
         let now = self.timed_now();
         let garbage: SmallVec<[T; 2]> = self.change(|state| {
@@ -219,7 +218,7 @@ impl<T: Hash + Eq> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// Takes an item, or waits for one.
+    /// Takes an item, or registers a waiter.
     pub(crate) fn look(self: &Arc<Self>, ticket: &mut Option<Ticket>, waker: &Waker) -> Found<T> {
         let (mut waited, mut garbage) = (None, None);
         let found = self.change_now(|state, now| {
@@ -227,7 +226,7 @@ impl<T: Clone> Shared<T> {
             match state.look(now) {
                 Look::Taken(taken) => {
                     waited = taken.waited;
-                    // From here on it can't get lost, whatever happens to who has asked.
+                    // From here on, dropping the item returns the key.
                     Found::Item(Item::new(Arc::clone(self), taken))
                 }
                 Look::Over => Found::Over,

@@ -1,10 +1,10 @@
-//! [`State`]: all that a queue knows, and the rules of it, without lock and clock.
+//! [`State`]: the state of a queue and its rules, without lock and clock.
 //!
 //! client-go: `Typed` of `util/workqueue/queue.go`, whose sets `dirty` and `processing` are the [`Place`] of a key here,
 //! and `delayingType` of `delaying_queue.go`.
 //!
-//! A key can be in two places at once: queued or with a worker, and delayed as well. When the delay is over, that is an
-//! add like any other. So a key that is to be looked at in an hour is, even if somebody looks at it before.
+//! A key can be queued or with a worker, and delayed at the same time. When the delay is over, the key is added, even if it was processed
+//! meanwhile.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -18,24 +18,24 @@ use crate::slots::{Delay, Entrant, List, Place, Slots};
 use crate::waiters::{Ticket, Waiters};
 use crate::{Priority, UnfinishedWork};
 
-/// Who is to be woken when the lock has been released: one, mostly.
+/// The wakers to call without the lock; usually one.
 pub(crate) type Wakers = SmallVec<[Waker; 1]>;
 
-/// Whether the queue takes anything in.
+/// Whether the queue accepts keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Open,
-    /// Nothing comes in, and somebody waits for the rest to be processed.
+    /// No keys are accepted, and a drain waits for the rest.
     Draining,
-    /// Nothing comes in, and nobody waits.
+    /// No keys are accepted, and no drain waits.
     Down,
 }
 
-/// Who wakes up when the earliest delay is over.
+/// The waiter that wakes up when the earliest delay is over.
 #[derive(Debug, Clone, Copy)]
 struct Timekeeper {
     ticket: Ticket,
-    /// When its timer ends.
+    /// The end of its timer.
     wakes_at: Instant,
 }
 
@@ -43,18 +43,18 @@ struct Timekeeper {
 pub(crate) struct State<T> {
     slots: Slots<T>,
     lanes: Lanes,
-    /// What workers have, in the order in which they took it.
+    /// The items of workers, in the order in which they were taken.
     running: List,
-    /// How many of these are to be queued again.
+    /// The number of these that will be queued again.
     returning: usize,
     delays: Delays,
     mode: Mode,
     getters: Waiters,
     timekeeper: Option<Timekeeper>,
     drainers: Waiters,
-    /// How many keys have become pending since somebody asked.
+    /// The number of keys that became pending since the last report.
     added: usize,
-    /// How many items were dropped without a word.
+    /// The number of items that were dropped without an end.
     abandoned: u64,
 }
 
@@ -66,30 +66,30 @@ pub(crate) struct Taken<T> {
     pub(crate) waited: Option<Duration>,
 }
 
-/// What comes of looking for an item.
+/// The result of a request for an item.
 pub(crate) enum Look<T> {
     Taken(Taken<T>),
-    /// The queue is shut down, and nothing will come any more.
+    /// The queue is shut down and drained.
     Over,
     Nothing,
 }
 
-/// What becomes of a key whose item ends.
+/// What happens to the key of an ended item.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Next {
     Nothing,
     /// It is added at once.
     Now,
-    /// It is added then.
+    /// It is added at this time.
     At(Instant),
 }
 
-/// An item has ended.
+/// The effects of an ended item.
 pub(crate) struct Ended<T> {
-    /// The key, to be dropped outside the lock, if it was known only because of this item.
+    /// The key, to be dropped without the lock, if only this item held it.
     pub(crate) key: Option<T>,
     pub(crate) worked: Option<Duration>,
-    /// Whether the key is going to be added again.
+    /// Whether the key will be added again.
     pub(crate) is_added: bool,
 }
 
@@ -130,7 +130,7 @@ impl<T> State<T> {
         self.mode == Mode::Open
     }
 
-    /// Returns how many keys have become pending since the last time.
+    /// Returns the number of keys that became pending since the last call.
     pub(crate) fn take_added(&mut self) -> usize {
         std::mem::take(&mut self.added)
     }
@@ -175,7 +175,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Delays a key until then, or until it was to come already, if that is earlier.
+    /// Delays a key until this time, or until its existing earlier time.
     fn delay(&mut self, id: u32, at: Instant, priority: Priority) {
         let slot = self.slots.get_mut(id);
         match &mut slot.delay {
@@ -189,7 +189,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Makes pending what is due. With `is_timed`, it is pending since now.
+    /// Makes due keys pending. With `is_timed`, they are pending since now.
     pub(crate) fn promote(&mut self, now: Instant, is_timed: bool) {
         while let Some(id) = self.delays.pop_due(now) {
             if let Some(delay) = self.slots.get_mut(id).delay.take() {
@@ -198,7 +198,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Ends an item; what becomes of its key is decided in the same step.
+    /// Ends an item, and decides in the same step what happens to its key.
     pub(crate) fn end(&mut self, id: u32, next: Next, now: Option<Instant>) -> Ended<T> {
         self.running.remove(&mut self.slots, id);
         let slot = self.slots.get_mut(id);
@@ -207,7 +207,7 @@ impl<T> State<T> {
         let priority = slot.priority;
         let place = std::mem::replace(&mut slot.place, Place::Idle);
         if let Place::Running { again: Some(again) } = place {
-            // It has been pending since it was added, and has been counted then.
+            // It is pending since it was added, and was counted then.
             slot.place = Place::Queued;
             slot.priority = again;
             self.returning -= 1;
@@ -222,12 +222,12 @@ impl<T> State<T> {
         Ended { key: self.slots.release(id), worked, is_added }
     }
 
-    /// Counts an item that was dropped without a word.
+    /// Counts an item that was dropped without an end.
     pub(crate) fn count_abandoned(&mut self) {
         self.abandoned += 1;
     }
 
-    /// Takes nothing in any more. Returns the keys that were only delayed, to be dropped outside the lock.
+    /// Stops accepting keys. Returns the delayed keys, to be dropped without the lock.
     pub(crate) fn shut_down(&mut self, mode: Mode) -> Vec<T> {
         self.mode = mode;
         let mut keys = Vec::new();
@@ -238,25 +238,25 @@ impl<T> State<T> {
         keys
     }
 
-    /// Whether nothing will come out any more: what a worker has may still come back while the queue is drained.
+    /// Returns whether no further item will be returned. During a drain, items of workers can be queued again.
     fn is_over(&self) -> bool {
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
         !self.is_open() && self.lanes.is_empty() && !may_come_back
     }
 
-    /// Whether a drain is at its end; and whether that is because all has been processed.
+    /// Returns whether a drain has ended, and whether all items were processed.
     fn drained(&self) -> Option<bool> {
         let is_drained = self.lanes.is_empty() && self.running.is_empty();
         (is_drained || self.mode == Mode::Down).then_some(is_drained)
     }
 
-    /// Someone who has waited for an item comes back, to look again or to give up.
+    /// Removes a waiter for an item, which checks again or stops waiting.
     pub(crate) fn come_back(&mut self, ticket: Ticket) -> Option<Waker> {
         self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
         self.getters.come_back(ticket)
     }
 
-    /// Registers someone who has found nothing. If it is the one to keep the time, also says until when.
+    /// Registers a waiter that found no item. Returns its deadline if it is the timekeeper.
     pub(crate) fn wait(&mut self, waker: &Waker) -> (Ticket, Option<Instant>) {
         let ticket = self.getters.register(waker);
         let due = self.unattended();
@@ -266,13 +266,13 @@ impl<T> State<T> {
         (ticket, due)
     }
 
-    /// When the earliest delay is over, if nobody wakes up in time.
+    /// Returns the end of the earliest delay, if no waiter wakes up in time.
     fn unattended(&self) -> Option<Instant> {
         let earliest = self.delays.earliest()?;
         self.timekeeper.is_none_or(|keeper| earliest < keeper.wakes_at).then_some(earliest)
     }
 
-    /// One who waits for the end of a drain looks whether that is reached, or waits.
+    /// Checks whether a drain has ended, or registers a waiter.
     pub(crate) fn look_drained(&mut self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let drained = self.drained();
         if drained.is_none() {
@@ -281,20 +281,20 @@ impl<T> State<T> {
         drained
     }
 
-    /// As [`come_back`](Self::come_back), of one who waits for the end of a drain.
+    /// As [`come_back`](Self::come_back), for a waiter for the end of a drain.
     pub(crate) fn drainer_comes_back(&mut self, ticket: Ticket) -> Option<Waker> {
         self.drainers.come_back(ticket)
     }
 
-    /// Chooses whom to wake, after any change:
+    /// Selects the waiters to wake after a change:
     ///
-    /// - as many getters as there are items, counting those that are awake already;
-    /// - one to keep the time, if there are delays and nobody will wake up at the earliest. One that is awake already will
-    ///   see to it, or take an item and go; then that is the next change;
-    /// - everyone, when it is over.
+    /// - as many getters as there are items, minus those that are awake already;
+    /// - a timekeeper, if there are delays and no waiter will wake up at the earliest. A getter that is awake becomes the timekeeper, or takes an
+    ///   item, which is the next change;
+    /// - all waiters, at the end.
     #[inline]
     pub(crate) fn choose_whom_to_wake(&mut self) -> Option<Wakers> {
-        // While all workers are at work, and the queue is open, there is nothing to choose.
+        // Without waiters in an open queue, there is nothing to select.
         let nobody_waits = self.is_open() && self.getters.nobody_waits();
         (!nobody_waits).then(|| self.choose_among_waiters())
     }
@@ -327,7 +327,7 @@ impl<T> State<T> {
 }
 
 impl<T: Eq> State<T> {
-    /// Adds a key. Returns what is to be dropped outside the lock.
+    /// Adds a key. Returns a value to be dropped without the lock.
     pub(crate) fn add(&mut self, entrant: Entrant<T>, priority: Priority, now: Option<Instant>) -> Option<T> {
         if !self.is_open() {
             return Some(entrant.key);
@@ -337,7 +337,7 @@ impl<T: Eq> State<T> {
         garbage
     }
 
-    /// Adds a key then. Returns what is to be dropped outside the lock.
+    /// Adds a key at this time. Returns a value to be dropped without the lock.
     pub(crate) fn add_at(&mut self, entrant: Entrant<T>, priority: Priority, at: Instant) -> Option<T> {
         if !self.is_open() {
             return Some(entrant.key);
@@ -349,9 +349,9 @@ impl<T: Eq> State<T> {
 }
 
 impl<T: Clone> State<T> {
-    /// Takes the next item, if there is one.
+    /// Takes the next item, if any.
     pub(crate) fn look(&mut self, now: Option<Instant>) -> Look<T> {
-        // The key is copied before anything changes, since that is user code, and may panic.
+        // The key is cloned before any change, because `Clone` is user code and can panic.
         let key = self.lanes.next().and_then(|id| self.slots.key(id)).cloned();
         let Some((key, id)) = key.zip(self.lanes.pop(&mut self.slots)) else {
             return if self.is_over() { Look::Over } else { Look::Nothing };

@@ -1,7 +1,7 @@
-//! [`Waiters`]: who waits, in order, and how many have been woken and not come back yet.
+//! [`Waiters`]: the waiting tasks in order, and the number of those that were woken and have not come back.
 //!
-//! It is part of the state under the queue's lock, so that being woken and finding out why can't come apart. A waiter
-//! that has been woken is in no list; it comes back with its ticket, to look again or to give up.
+//! It is part of the locked state, so that a wake-up and its reason are consistent. A woken waiter is removed from the list. It comes back with
+//! its ticket, to check again or to stop waiting.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -10,16 +10,16 @@ use std::task::Waker;
 pub(crate) struct Waiters {
     waiting: VecDeque<(Ticket, Waker)>,
     last: u64,
-    /// How many have been woken and not come back.
+    /// The number of woken waiters that have not come back.
     awake: usize,
 }
 
-/// Names someone who waits.
+/// The identity of a waiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
 impl Waiters {
-    /// Returns whether there is nobody to be woken.
+    /// Returns whether there is no waiter to wake.
     #[inline]
     pub(crate) fn nobody_waits(&self) -> bool {
         self.waiting.is_empty()
@@ -35,7 +35,7 @@ impl Waiters {
         Ticket(self.last)
     }
 
-    /// Someone comes back, woken or not. Returns the waker that isn't needed any more.
+    /// Removes a waiter, woken or not. Returns its unused waker.
     pub(crate) fn come_back(&mut self, ticket: Ticket) -> Option<Waker> {
         let position = self.waiting.iter().position(|(other, _)| *other == ticket);
         if position.is_none() {
@@ -44,7 +44,7 @@ impl Waiters {
         self.waiting.remove(position?).map(|(_, waker)| waker)
     }
 
-    /// Chooses who has waited longest, but this one only if there is nobody else.
+    /// Selects the oldest waiter, but this one only if there is no other.
     pub(crate) fn choose_but(&mut self, unless: Option<Ticket>) -> Option<(Ticket, Waker)> {
         let other = self.waiting.iter().position(|(ticket, _)| Some(*ticket) != unless);
         let chosen = self.waiting.remove(other.unwrap_or(0))?;
@@ -52,7 +52,7 @@ impl Waiters {
         Some(chosen)
     }
 
-    /// Chooses this one, if it waits.
+    /// Selects this waiter, if it waits.
     pub(crate) fn choose(&mut self, ticket: Ticket) -> Option<Waker> {
         let position = self.waiting.iter().position(|(other, _)| *other == ticket)?;
         let (_, waker) = self.waiting.remove(position)?;

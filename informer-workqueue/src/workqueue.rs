@@ -1,7 +1,7 @@
-//! [`Workqueue`]: the handle on a queue, for those who add keys and for workers.
+//! [`Workqueue`]: the handle to a queue.
 //!
-//! client-go: `Typed`, `TypedDelayingInterface` and `TypedRateLimitingInterface` of `util/workqueue`, which are three
-//! layers there and one queue here. A key that waits for its delay costs no task and no timer of its own.
+//! client-go: `Typed`, `TypedDelayingInterface` and `TypedRateLimitingInterface` of `util/workqueue`: three layers there, one queue here. A
+//! delayed key needs no task and no timer.
 
 use std::fmt;
 use std::hash::Hash;
@@ -13,7 +13,7 @@ use crate::shared::Shared;
 use crate::state::Mode;
 use crate::{Item, Priority, UnfinishedWork, WorkqueueBuilder};
 
-/// A queue of keys to be worked on. Cloning gives another handle on the same queue.
+/// A queue of keys to process. A clone is another handle to the same queue.
 ///
 /// Any number of threads and tasks can add keys, and any number of workers take them. A key is queued once, however often
 /// it is added, and is never with two workers. Adding never waits and needs no runtime, so a callback can do it.
@@ -63,7 +63,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         Self::builder().build()
     }
 
-    /// Returns a builder, for a queue with more than that.
+    /// Returns a builder.
     #[doc(alias = "NewTypedRateLimitingQueueWithConfig")]
     pub fn builder() -> WorkqueueBuilder<T> {
         WorkqueueBuilder::new()
@@ -75,18 +75,18 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
 
     /// Adds a key, unless it is queued already. If a worker has it, it is queued when that worker's item ends.
     ///
-    /// Does nothing once the queue is shut down, as all other ways of adding.
+    /// Like all other methods that add keys, it does nothing once the queue is shut down.
     pub fn add(&self, key: T) {
         self.shared.add(key, Priority::Normal);
     }
 
-    /// As [`add`](Self::add), with a priority. A key that is queued with a lower one moves up, to the end of its new lane.
+    /// As [`add`](Self::add), with a priority. A key that is queued with a lower one moves to the end of the higher lane.
     pub fn add_with_priority(&self, key: T, priority: Priority) {
         self.shared.add(key, priority);
     }
 
-    /// Adds several keys in one step, with one priority: no worker can take the first of them before the last is there. A key
-    /// that is among them twice is added once.
+    /// Adds several keys in one step, with one priority: no worker can take the first before the last is queued. A key that occurs twice is added
+    /// once.
     ///
     /// ```
     /// use informer_workqueue::{Priority, Workqueue};
@@ -99,10 +99,9 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add_all(keys.into_iter(), priority);
     }
 
-    /// Adds a key after a delay; at once if that is zero. A key that is delayed already comes at the earlier time.
+    /// Adds a key after a delay; at once if that is zero. If the key is delayed already, the earlier time counts.
     ///
-    /// A delayed key can be added, taken and worked on meanwhile; when its time comes, it is added all the same. Delays
-    /// that are not over when the queue is shut down are forgotten.
+    /// A delayed key can be added, taken and processed meanwhile; it is still added when its time comes. A shutdown drops delayed keys.
     pub fn add_after(&self, key: T, delay: Duration) {
         self.shared.add_after(key, delay, Priority::Normal);
     }
@@ -112,92 +111,92 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add_after(key, delay, priority);
     }
 
-    /// Adds a key after the time that the rate limiter says, and returns that time. A worker that has failed rather calls
-    /// [`Item::retry`], which also ends the item.
+    /// Adds a key after the time that the rate limiter returns, and returns that time. For failed work, use [`Item::retry`], which also ends the
+    /// item.
     pub fn add_rate_limited(&self, key: T) -> Duration {
         let delay = self.shared.limiter.when(&key);
         self.shared.add_after(key, delay, Priority::Normal);
         delay
     }
 
-    /// Lets the rate limiter forget the failures of a key. [`Item::done`] does so, too.
+    /// Resets the failures of a key in the rate limiter. [`Item::done`] does so, too.
     pub fn forget(&self, key: &T) {
         self.shared.limiter.forget(key);
     }
 
-    /// Returns how often a key has been rate limited since it was last forgotten.
+    /// Returns the number of failures of a key since they were last reset.
     #[must_use]
     pub fn num_requeues(&self, key: &T) -> u32 {
         self.shared.limiter.num_requeues(key)
     }
 
-    /// Takes an item, waiting until there is one. `None`: the queue is shut down, and nothing is left.
+    /// Waits for an item; `None` once the queue is shut down and empty.
     ///
-    /// Needs a tokio runtime with time enabled, if anything is ever added with a delay; keys that are retried are. Takes
-    /// part in tokio's cooperative scheduling: a task that takes item after item lets others have their turn.
+    /// It needs a tokio runtime with time enabled if keys are delayed or retried. It takes part in cooperative scheduling: a task that takes many
+    /// items yields to other tasks.
     ///
     /// # Panics
     /// If it has to wait for a delayed key outside of such a runtime.
     ///
     /// # Cancel safety
-    /// No key is lost if the future is dropped: either it has taken none, or the caller has the item. A future that has
-    /// been polled and then is neither polled nor dropped holds up others, since it may be the one that is woken.
+    /// Dropping the future loses no key. A future that was polled and is then neither polled nor dropped can block others, because it can be the
+    /// one that is woken.
     pub async fn get(&self) -> Option<Item<T>> {
         Get::new(&self.shared).await
     }
 
-    /// Returns how many keys wait for a worker: without those that a worker has, and without those that are delayed.
+    /// Returns the number of waiting keys, without those of workers and without delayed ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.len()
     }
 
-    /// Returns whether no key waits for a worker.
+    /// Returns whether no key is waiting.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns how many keys are delayed.
+    /// Returns the number of delayed keys.
     #[must_use]
     pub fn delayed(&self) -> usize {
         self.shared.delayed()
     }
 
-    /// Takes nothing in any more, and forgets what is delayed. What is queued can still be taken; then every `get`
-    /// returns `None`. Whoever waits in [`shut_down_with_drain`](Self::shut_down_with_drain) waits no longer.
+    /// Stops accepting keys, and drops delayed ones. Queued keys can still be taken; then every `get` returns `None`. Waits in
+    /// [`shut_down_with_drain`](Self::shut_down_with_drain) end.
     pub fn shut_down(&self) {
         self.shared.shut_down(Mode::Down);
     }
 
-    /// Takes nothing in any more, forgets what is delayed, and waits until workers have ended all that is queued, and
-    /// all that they have, also where it has to be queued once more. Workers must go on until `get` returns `None`.
+    /// Stops accepting keys, drops delayed ones, and waits until workers have ended all queued items and all that they have, including keys that
+    /// are queued again. Workers must continue until `get` returns `None`.
     ///
-    /// Returns `true` then, and `false` if somebody calls [`shut_down`](Self::shut_down) before. An item that is
-    /// [retried](Item::retry) now has ended, and does not come again.
+    /// Returns `true` then, and `false` if [`shut_down`](Self::shut_down) is called before. An item that is [retried](Item::retry) meanwhile ends and
+    /// is not added again.
     ///
     /// # Cancel safety
-    /// The queue is shut down by the first poll; if the future is dropped after that, only the waiting ends.
+    /// The first poll shuts the queue down. Dropping the future afterwards only ends the wait.
     pub async fn shut_down_with_drain(&self) -> bool {
         self.shared.shut_down(Mode::Draining);
         Drain::new(&self.shared).await
     }
 
-    /// Returns whether the queue is shut down, in either way.
+    /// Returns whether the queue is shut down, with or without a drain.
     #[must_use]
     #[doc(alias = "ShuttingDown")]
     pub fn is_shut_down(&self) -> bool {
         !self.shared.is_open()
     }
 
-    /// Returns how many items were dropped instead of ended: their workers panicked, were cancelled, or returned early.
+    /// Returns the number of items that were dropped without an end, because their workers panicked, were cancelled, or returned early.
     #[must_use]
     pub fn abandoned(&self) -> u64 {
         self.shared.abandoned()
     }
 
-    /// Returns what workers have in hand, and for how long. `None` without [metrics](WorkqueueBuilder::metrics), because
-    /// then no times are taken.
+    /// Returns the number and the durations of the workers' items; `None` without [metrics](WorkqueueBuilder::metrics), because then the clock is
+    /// not read.
     #[must_use]
     pub fn unfinished_work(&self) -> Option<UnfinishedWork> {
         self.shared.unfinished()
@@ -207,7 +206,7 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         &self.shared
     }
 
-    /// Returns its name; empty unless it was given one.
+    /// Returns the name; empty if none was set.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.shared.name

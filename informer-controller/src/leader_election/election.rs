@@ -1,12 +1,11 @@
-//! [`Election`]: the rules of an election, as one candidate goes by them; no clock, no I/O.
+//! [`Election`]: the rules for one candidate; no clock, no I/O.
 //!
-//! client-go: `tryAcquireOrRenew` and `tryRelease` of tools/leaderelection/leaderelection.go. What keeps two from leading
-//! at once: others count a lease's duration from when they first saw its present state, which is after it was written;
-//! the leader counts its own time from when it began to write it, which is before. The fact people get wrong: the dates
-//! in a lease say nothing, for every machine has a clock of its own.
+//! client-go: `tryAcquireOrRenew` and `tryRelease` of tools/leaderelection/leaderelection.go. Two candidates never lead at once, because others
+//! count the duration of a lease from the time at which they first saw its state, which is after the write, and the leader counts from the
+//! start of its write. Note: dates in leases are not compared, because each machine has its own clock.
 //!
-//! Stricter than client-go, where a leader goes on until its renew deadline although it sees that somebody else has the
-//! lease: here it has lost at once. And what was claimed under the same name, but not by this candidate, is another's.
+//! It is stricter than client-go: a leader that sees another holder has lost at once, and not only at its renew deadline. And a claim with the
+//! same identity that this candidate has not made belongs to another one.
 
 use std::time::Duration;
 
@@ -17,52 +16,52 @@ use tokio::time::Instant;
 use super::LeaderElectionConfig;
 use super::record::{self, Claim};
 
-/// What to ask the server for.
+/// The next request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Request {
     Get,
     Create(Box<Lease>),
-    /// Only if it is still in the version that it has here.
+    /// An update of exactly this version.
     Replace(Box<Lease>),
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Clone)]
 pub(super) enum Answer {
-    /// The lease as it is now.
+    /// The current lease.
     Lease(Box<Lease>),
-    /// There is no such lease. Only for [`Request::Get`].
+    /// The lease does not exist. Only for [`Request::Get`].
     NotFound,
-    /// Somebody else was quicker.
+    /// A conflict: another candidate wrote first.
     Conflict,
-    /// There was no answer, or none of use. The server may have done what was asked, or may do it yet.
+    /// There was no usable response. The request was possibly applied, or still will be.
     Failed,
 }
 
-/// What follows from an answer.
+/// The consequence of a response.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
-    /// There is more to ask.
+    /// Another request follows.
     Ask(Request),
-    /// The lease is this candidate's, until [`Election::renew_by`].
+    /// This candidate holds the lease, until [`Election::renew_by`].
     Leading,
-    /// It is not, or not surely; try again later.
+    /// This candidate does not hold the lease, or not certainly; retry later.
     NotLeading,
-    /// It was, and is another's now, or nobody's.
+    /// This candidate has lost the lease.
     Lost,
 }
 
-/// What one candidate knows, and what follows from it.
+/// The state of one candidate.
 #[derive(Debug)]
 pub(super) struct Election {
     config: LeaderElectionConfig,
-    /// The lease as it was last seen or written, and since when it is known to be so.
+    /// The lease as last read or written, and the time since which it has this state.
     seen: Option<(Lease, Instant)>,
-    /// The term that was last asked for.
+    /// The claim of the last request.
     claim: Option<Claim>,
-    /// While leading: when the last request that succeeded was begun.
+    /// While leading: the start of the last successful request.
     renewed: Option<Instant>,
-    /// Whether `seen` may be outdated by something that this candidate has sent itself.
+    /// Whether a request of this candidate has possibly changed `seen`.
     doubtful: bool,
 }
 
@@ -71,27 +70,27 @@ impl Election {
         Self { config, seen: None, claim: None, renewed: None, doubtful: true }
     }
 
-    /// Returns who holds the lease, as far as is known.
+    /// Returns the last known holder of the lease.
     pub(super) fn leader(&self) -> Option<&str> {
         self.seen.as_ref().and_then(|(lease, _)| record::holder(lease))
     }
 
-    /// Returns until when a leader must have renewed its lease, or tell its work to stop.
+    /// Returns the time by which a leader must renew its lease, or stop its work.
     pub(super) fn renew_by(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.renew_deadline)
     }
 
-    /// Returns from when on the work may not go on.
+    /// Returns the time after which the work must not run.
     pub(super) fn work_until(&self) -> Option<Instant> {
         Some(self.renewed? + self.config.work_limit())
     }
 
-    /// The work is over, so that this is no leader any more, whatever the lease says.
+    /// Records the end of the work: this candidate is no leader any more.
     pub(super) fn step_down(&mut self) {
         self.renewed = None;
     }
 
-    /// Begins a try to get the lease, or to keep it.
+    /// Begins an attempt to acquire or renew the lease.
     pub(super) fn begin(&self, date: Timestamp) -> Request {
         match (&self.seen, &self.claim, self.renewed) {
             (Some((lease, _)), Some(claim), Some(_)) if !self.doubtful && claim.holds(lease) => {
@@ -101,7 +100,7 @@ impl Election {
         }
     }
 
-    /// Takes the answer to a request that was begun at `sent`.
+    /// Processes the result of a request that was started at `sent`.
     pub(super) fn answered(
         &mut self,
         request: &Request,
@@ -121,7 +120,7 @@ impl Election {
             }
             (Request::Get, _) => Next::NotLeading,
             (_, Answer::Lease(lease)) => self.wrote(*lease, sent, now),
-            // The lease was known, it seemed, and not looked at before: look at it now.
+            // The cached lease was outdated, so read it now.
             (Request::Replace(_), _) if !self.doubtful => {
                 self.doubtful = true;
                 Next::Ask(Request::Get)
@@ -130,11 +129,11 @@ impl Election {
         }
     }
 
-    /// The lease is as it was asked to be.
+    /// Processes a successful write.
     fn wrote(&mut self, lease: Lease, sent: Instant, now: Instant) -> Next {
         self.seen = Some((lease, now));
         self.doubtful = false;
-        // An answer that comes so late says only what was true long ago.
+        // A late response is outdated.
         if now >= sent + self.config.renew_deadline {
             return Next::NotLeading;
         }
@@ -161,7 +160,7 @@ impl Election {
         Next::Ask(self.write(&claim, lease, date))
     }
 
-    /// Notes how the lease is. Returns since when it is known to be so.
+    /// Records the lease. Returns the time since which it has this state.
     fn observe(&mut self, lease: Lease, now: Instant) -> Instant {
         let since = match &self.seen {
             Some((seen, since)) if record::version(seen) == record::version(&lease) => *since,
@@ -171,8 +170,8 @@ impl Election {
         since
     }
 
-    /// Returns the claim with which to take a lease over, or to make one. If this was tried before, and nobody knows what
-    /// came of it, it is the same claim, so that it can be recognised if it does come to something yet.
+    /// Returns the claim to acquire a lease. After an attempt with an unknown outcome it is the same claim, so that it is recognized if that
+    /// attempt was applied.
     fn claim(&mut self, lease: Option<&Lease>, date: Timestamp) -> Claim {
         let transitions = lease.and_then(|lease| lease.spec.as_ref()?.lease_transitions);
         let transitions = lease.map_or(0, |_| transitions.unwrap_or(0).saturating_add(1));
@@ -190,7 +189,7 @@ impl Election {
         Request::Replace(Box::new(claim.write(lease, self.config.lease_duration, date)))
     }
 
-    /// Begins to release the lease. Returns nothing if this candidate surely does not hold it.
+    /// Begins a release of the lease. Returns `None` if this candidate certainly does not hold it.
     pub(super) fn begin_release(&mut self, date: Timestamp) -> Option<Request> {
         let claim = self.claim.as_ref()?;
         match &self.seen {
@@ -199,7 +198,7 @@ impl Election {
         }
     }
 
-    /// Takes the answer to a request of a release. Returns what to ask next; nothing when there is no more to be done.
+    /// Processes the result of a release request. Returns the next request, if any.
     pub(super) fn answered_release(
         &mut self,
         request: &Request,
@@ -228,7 +227,7 @@ impl Election {
                 Some(Request::Get)
             }
             (_, Answer::NotFound | Answer::Failed) => {
-                // Once more at most: whoever does not answer now may never do.
+                // At most one retry, because the server is possibly unavailable.
                 let look = (!self.doubtful).then_some(Request::Get);
                 self.doubtful = true;
                 look
@@ -236,7 +235,7 @@ impl Election {
         }
     }
 
-    /// How long to wait before the next try, if `share` of the jitter falls to it.
+    /// Returns the wait before the next attempt; `share` is the part of the jitter.
     pub(super) fn pause(&self, share: f64) -> Duration {
         let jitter = if self.renewed.is_some() { 0.0 } else { share * super::config::JITTER_FACTOR };
         self.config.retry_period.mul_f64(1.0 + jitter)

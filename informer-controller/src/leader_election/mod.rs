@@ -1,14 +1,12 @@
-//! [`LeaderElector`]: of several processes that are ready to do some work, one does it.
+//! [`LeaderElector`]: lets one of several processes do some work.
 //!
-//! client-go: tools/leaderelection, on `Lease`s only. The timing is its own, 15 s, 10 s and 2 s, and its electors and
-//! these can contend for one lease. Its guarantee, that there is never more than one leader as long as clocks go at nearly
-//! the same speed, is extended to the work: here it is known when that is over. Written here because none of the crates
-//! there are keeps that: they compare the dates in leases with their own clocks, or are not made for this kube.
+//! client-go: tools/leaderelection, with `Lease`s only. It uses client-go's timing of 15 s, 10 s and 2 s, and both can contend for one lease.
+//! client-go guarantees one leader as long as clocks run at nearly the same speed; here, the guarantee includes the work, which ends in time.
+//! Existing crates do not keep it: they compare the dates in leases with their own clocks, or do not support this version of kube.
 //!
-//! What only a fence could prevent: a process that is stopped as a whole and goes on after its lease has ended may finish
-//! the request it was about to send. Writes that carry the resource version they are based on fail then; and work is not
-//! polled again once its time is over. A machine that is suspended stops its clock, too (`Instant` of Linux): there the
-//! work goes on until the next renewal, which finds out, within a retry period and a request's time.
+//! Only a fence could prevent this: a process that is suspended after its lease has ended can complete the request that it was about to send.
+//! Writes with an outdated resource version fail then, and the work is not polled again after its time. On a suspended machine, the clock
+//! stops, too (`Instant` of Linux); there, the work continues until the next renewal detects it, within a retry period and a request's time.
 
 mod config;
 mod election;

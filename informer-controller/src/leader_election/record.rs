@@ -1,7 +1,7 @@
-//! [`Claim`]: a term of leadership as the lease has it, and how leases are read and written.
+//! [`Claim`]: a term of leadership, and the conversion from and to leases.
 //!
-//! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. The dates in it are for people: nobody's clock
-//! is ever compared with another's.
+//! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. Its dates are for people; clocks of different machines are never
+//! compared.
 
 use std::time::Duration;
 
@@ -9,8 +9,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-/// One term of leadership: who has it, and since when. A lease that says so was written by whoever made the claim, for
-/// the date tells even processes of one identity apart.
+/// One term of leadership: the holder and the start. The start identifies the writer of a lease, also among processes with the same identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) identity: String,
@@ -19,7 +18,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Returns whether the lease is held by this claim.
+    /// Returns whether this claim holds the lease.
     pub(super) fn holds(&self, lease: &Lease) -> bool {
         lease.spec.as_ref().is_some_and(|spec| {
             spec.holder_identity.as_deref() == Some(&self.identity)
@@ -28,7 +27,7 @@ impl Claim {
         })
     }
 
-    /// Makes a new lease that is held by this claim.
+    /// Returns a new lease that this claim holds.
     pub(super) fn create(&self, namespace: &str, name: &str, duration: Duration, date: Timestamp) -> Lease {
         let metadata = ObjectMeta {
             namespace: Some(namespace.to_owned()),
@@ -38,7 +37,7 @@ impl Claim {
         self.write(Lease { metadata, spec: None }, duration, date)
     }
 
-    /// Writes the claim into the lease, and that its holder is alive. What the lease has else is kept.
+    /// Sets the claim and the renew time of the lease. Other fields stay.
     pub(super) fn write(&self, mut lease: Lease, duration: Duration, date: Timestamp) -> Lease {
         let spec = lease.spec.get_or_insert_default();
         let renewed = another_date_than(spec.renew_time.as_ref(), date);
@@ -51,7 +50,7 @@ impl Claim {
     }
 }
 
-/// Writes that nobody holds the lease. As in client-go, it lasts a second, for readers that don't look at the holder.
+/// Removes the holder from the lease. As in client-go, it then lasts a second, for readers that ignore the holder.
 pub(super) fn release(mut lease: Lease, date: Timestamp) -> Lease {
     let spec = lease.spec.get_or_insert_default();
     let released = another_date_than(spec.renew_time.as_ref(), date);
@@ -62,30 +61,30 @@ pub(super) fn release(mut lease: Lease, date: Timestamp) -> Lease {
     lease
 }
 
-/// Returns who holds the lease.
+/// Returns the holder of the lease.
 pub(super) fn holder(lease: &Lease) -> Option<&str> {
     let spec: &LeaseSpec = lease.spec.as_ref()?;
     spec.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 
-/// Returns how long the lease lasts, if it says so.
+/// Returns the duration of the lease, if it has one.
 pub(super) fn duration(lease: &Lease) -> Option<Duration> {
     let seconds = u64::try_from(lease.spec.as_ref()?.lease_duration_seconds?).ok()?;
     Some(Duration::from_secs(seconds)).filter(|duration| !duration.is_zero())
 }
 
-/// Returns what tells one state of the lease from all others, of one that was deleted and made again, too.
+/// Returns the identity of a state of the lease, which also differs after the lease was deleted and created again.
 pub(super) fn version(lease: &Lease) -> (Option<&str>, Option<&str>) {
     (lease.metadata.uid.as_deref(), lease.metadata.resource_version.as_deref())
 }
 
-/// Cuts a date to what a lease can say, so that what comes back is what was sent.
+/// Truncates a date to the precision of a lease, so that the server returns the same date.
 pub(super) fn micro_time(date: Timestamp) -> MicroTime {
     MicroTime(Timestamp::from_microsecond(date.as_microsecond()).unwrap_or(date))
 }
 
-/// The server writes nothing where nothing changes, and others would see no sign of life. So the date always changes,
-/// also where the clock stands still.
+/// Returns a changed renew time. The server skips writes without a change, and others would see no renewal; so the date always changes, even
+/// if the clock stands still.
 fn another_date_than(last: Option<&MicroTime>, date: Timestamp) -> MicroTime {
     let date = micro_time(date);
     if last != Some(&date) {

@@ -1,11 +1,11 @@
-//! [`ElectionStatus`]: who leads, and what is wrong, for everybody to see; and the one place where that is logged.
+//! [`ElectionStatus`]: the leader and the last failure, with their log lines.
 
 use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// What there is to know of an election.
+/// The status of an election.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Standing {
     leader: Option<String>,
@@ -13,13 +13,13 @@ struct Standing {
     problem: Option<ElectionProblem>,
 }
 
-/// Why a candidate can't take part at present. It goes on trying.
+/// The reason for which a candidate can't take part at present. It keeps retrying.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ElectionProblem {
-    /// The credentials don't allow it (403). This is what the server said.
+    /// The credentials don't allow it (403). Contains the server's message.
     Forbidden(String),
-    /// The server doesn't answer, or otherwise than it should.
+    /// The server returns no valid response.
     Failing(String),
 }
 
@@ -35,49 +35,47 @@ impl fmt::Display for ElectionProblem {
     }
 }
 
-/// Tells who leads. Cloning gives another view on the same candidate.
+/// The status of an election. A clone is another view of the same candidate.
 #[derive(Debug, Clone)]
 pub struct ElectionStatus {
     standing: watch::Receiver<Standing>,
 }
 
 impl ElectionStatus {
-    /// Returns the identity of who held the lease when this candidate last looked; it may have ended since. `None` if
-    /// nobody did, or if it has not looked yet.
+    /// Returns the holder of the lease at the last check; the lease can have ended since. `None` if there was no holder, or no check yet.
     #[must_use]
     #[doc(alias = "GetLeader")]
     pub fn leader(&self) -> Option<String> {
         self.standing.borrow().leader.clone()
     }
 
-    /// Returns whether this candidate has the lease for its work. At shutdown that is so until the work has ended; when the
-    /// lease is lost, no longer, though the work may have a moment left to end in.
+    /// Returns whether this candidate holds the lease for its work. At shutdown it does so until the work has ended. When the lease is lost, this is
+    /// `false` at once, although the work still has a moment to end.
     #[must_use]
     #[doc(alias = "IsLeader")]
     pub fn is_leading(&self) -> bool {
         self.standing.borrow().is_leading
     }
 
-    /// Returns why the last try came to nothing, if it wasn't just that somebody else leads.
+    /// Returns the failure of the last attempt, unless another candidate leads.
     #[must_use]
     pub fn problem(&self) -> Option<ElectionProblem> {
         self.standing.borrow().problem.clone()
     }
 
-    /// Waits until any of this is other than when it was last waited for. Returns `false`, and at once, when the elector
-    /// is gone.
+    /// Waits until any of these has changed since the last call. Returns `false` at once when the elector has been dropped.
     ///
-    /// Of several changes between two calls only the last is seen.
+    /// Of several changes between two calls, only the last is returned.
     ///
     /// # Cancel safety
-    /// No change is lost if the future is dropped: the next call returns at once.
+    /// Cancel safe: after a change, the next call returns at once.
     #[doc(alias = "OnNewLeader")]
     pub async fn changed(&mut self) -> bool {
         self.standing.changed().await.is_ok()
     }
 }
 
-/// The side that tells.
+/// Sets the status.
 #[derive(Debug, Clone)]
 pub(super) struct Reporter {
     lease: Arc<str>,
@@ -93,7 +91,7 @@ impl Reporter {
         ElectionStatus { standing: self.standing.subscribe() }
     }
 
-    /// A try is over: who leads, as far as is known, and what was wrong.
+    /// Records the end of an attempt: the holder, and the failure if any.
     pub(super) fn tried(&self, leader: Option<&str>, problem: Option<ElectionProblem>) {
         let (lease, now) = (&self.lease, problem.clone());
         let before = self.change(|standing| {
@@ -112,7 +110,7 @@ impl Reporter {
         }
     }
 
-    /// The work begins; it is over when what is returned is dropped, however that comes about.
+    /// Records the start of the work, which ends when the guard is dropped.
     #[must_use]
     pub(super) fn started_leading(&self) -> Leading {
         self.change(|standing| standing.is_leading = true);
@@ -127,7 +125,7 @@ impl Reporter {
         }
     }
 
-    /// Changes the standing, and wakes those who wait if it is another then. Returns what it was before.
+    /// Changes the status, and wakes waiters if it differs. Returns the status before.
     fn change(&self, change: impl FnOnce(&mut Standing)) -> Standing {
         let mut before = Standing::default();
         self.standing.send_if_modified(|standing| {
@@ -139,7 +137,7 @@ impl Reporter {
     }
 }
 
-/// While there is one, work goes on.
+/// Exists while the work runs.
 #[derive(Debug)]
 pub(super) struct Leading(Reporter);
 

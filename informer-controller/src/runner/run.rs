@@ -1,4 +1,4 @@
-//! The life of a controller: it waits for its caches, works, and ends.
+//! The run of a controller: it waits for its caches, works, and ends.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -22,27 +22,25 @@ use super::{ControllerRunner, ReconcileRequest, Reconciled};
 use informer_factory::{CacheSync, NotSynced, wait_for_cache_sync};
 
 impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner<T> {
-    /// Waits until all informers are synced, and calls `reconcile` with one key after the other until `shutdown`; then ends
-    /// what is under way, within the [drain timeout](Self::drain_timeout).
+    /// Waits until all informers are synced, and calls `reconcile` with keys until `shutdown`; then ends running calls within the
+    /// [drain timeout](Self::drain_timeout).
     ///
-    /// An error of `reconcile`, a panic and a timeout are logged, and the key comes again when the queue's rate limiter
-    /// says so. Errors must not contain what is in an object.
+    /// An error, a panic or a timeout of `reconcile` is logged, and the key is retried when the queue's rate limiter allows. Errors must not contain
+    /// content of objects.
     ///
-    /// At shutdown informers feed it no more, keys that are queued or parked stay undone, and the calls under way go on to
-    /// their end. The queue is shut down when all this is over. If somebody else shuts the queue down, workers end what is
-    /// queued, but not what is parked, and this future ends.
+    /// At shutdown, informers queue nothing more, queued and parked keys are not processed, and running calls can complete. Then the queue is shut
+    /// down. If other code shuts the queue down, workers process the queued keys, but not the parked ones, and this future ends.
     ///
-    /// Workers are tasks that belong to this future.
+    /// Workers are tasks that end with this future.
     ///
     /// # Errors
-    /// [`NotSynced`] with the informers that are not, and why, if the [sync timeout](Self::sync_timeout) is over or one of
-    /// them has stopped.
+    /// [`NotSynced`] with the informers that are not synced, if the [sync timeout](Self::sync_timeout) is over or one of them has stopped.
     ///
     /// # Panics
     /// If the queue's rate limiter or metrics panic.
     ///
     /// # Cancel safety
-    /// Dropping the future stops everything: calls are dropped where they wait.
+    /// Dropping the future stops the controller; calls are dropped at their await.
     #[doc(alias = "Reconciler")]
     #[doc(alias = "Start")]
     pub async fn run<F, R, E>(self, reconcile: F, shutdown: CancellationToken) -> Result<(), NotSynced>
@@ -51,7 +49,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         R: Future<Output = Result<Reconciled, E>> + Send + 'static,
         E: Into<Box<dyn Error + Send + Sync>> + 'static,
     {
-        // However this ends, nobody will work on what is added.
+        // After any end, no worker processes further keys.
         let queue = ShutDown(self.queue.clone());
         let registrations: Vec<_> = self.feeds.into_iter().map(|add_handler| add_handler()).collect();
         let synced = synced(&self.caches, &registrations, self.sync_timeout);
@@ -90,7 +88,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
             () = ended(&mut workers) => {}
             () = lot.run() => {}
         }
-        // I12: nothing comes in any more, then what is under way ends, then the queue.
+        // I12: first no keys arrive any more, then running calls end, then the queue.
         drop(registrations);
         if timeout(self.drain_timeout, ended(&mut workers)).await.is_err() {
             tracing::warn!(
@@ -105,7 +103,7 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
     }
 }
 
-/// Waits until the caches have what existed at the start, and the queue the keys of that.
+/// Waits until the caches are synced and the keys of their objects are queued.
 async fn synced(
     caches: &[ReadCache],
     handlers: &[HandlerRegistration],

@@ -1,7 +1,6 @@
-//! [`RunnerMonitor`]: how a controller fares, in numbers.
+//! [`RunnerMonitor`]: the statistics of a controller.
 //!
-//! controller-runtime: `pkg/internal/controller/metrics`. What the queue does is told by its own
-//! [`Metrics`](informer_workqueue::Metrics).
+//! controller-runtime: `pkg/internal/controller/metrics`. The queue has its own [`Metrics`](informer_workqueue::Metrics).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Tells how a [`ControllerRunner`](crate::ControllerRunner) fares. Cloning gives another handle on the same.
+/// The statistics of a [`ControllerRunner`](crate::ControllerRunner). A clone is another handle to the same.
 #[derive(Debug, Clone, Default)]
 pub struct RunnerMonitor {
     book: Arc<Mutex<Book>>,
@@ -18,39 +17,38 @@ pub struct RunnerMonitor {
 #[derive(Debug, Default)]
 struct Book {
     stats: RunnerStats,
-    /// When each worker began with the key it has.
+    /// The start of each worker's current call.
     begun: Vec<Option<Instant>>,
 }
 
-/// What a [`ControllerRunner`](crate::ControllerRunner) has done, and is doing.
+/// The statistics of a [`ControllerRunner`](crate::ControllerRunner).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RunnerStats {
-    /// Calls that ended well, those with a wish to be called again included.
+    /// Successful calls, including those that asked to be requeued.
     pub succeeded: u64,
-    /// Those of them with such a wish.
+    /// Successful calls that asked to be requeued.
     pub requeued: u64,
     /// Calls that returned an error.
     pub failed: u64,
-    /// Calls that took too long and were dropped.
+    /// Calls that timed out.
     pub timed_out: u64,
     /// Calls that panicked.
     pub panicked: u64,
-    /// How many keys were dropped without a call, because their namespace was
+    /// Keys that were dropped without a call, because their namespace was
     /// [removed](informer_factory::SharedIndexInformer::remove_namespace).
     pub dropped: u64,
-    /// How often a key was parked, because the caches did not have what was written for it, or one of them was still listing
-    /// its namespace for the first time.
+    /// Times at which a key was parked, because the caches lacked a write for it, or had not listed its namespace.
     pub parked: u64,
-    /// How often that ended with a deadline, so that the caches may have been behind.
+    /// Parked keys that a deadline released, so that the caches were possibly outdated.
     pub parked_timed_out: u64,
-    /// How many keys are parked now.
+    /// Keys that are parked now.
     pub parked_now: usize,
-    /// How many calls are under way.
+    /// Running calls.
     pub active: usize,
-    /// How long the longest of those has been.
+    /// The duration of the longest running call.
     pub longest_active: Duration,
-    /// How long the longest call took that has ended.
+    /// The duration of the longest completed call.
     pub longest: Duration,
 }
 
@@ -64,7 +62,7 @@ pub(super) enum Ending {
 }
 
 impl RunnerMonitor {
-    /// Returns the numbers as they are now.
+    /// Returns the current statistics.
     #[must_use]
     pub fn stats(&self) -> RunnerStats {
         let now = Instant::now();
@@ -79,7 +77,7 @@ impl RunnerMonitor {
         self.book.lock().begun = vec![None; workers];
     }
 
-    /// Notes that a worker begins with a key. Dropped without an ending, the call was given up.
+    /// Records the start of a call. If it is dropped without an outcome, the call was cancelled.
     pub(super) fn begin(&self, worker: usize) -> Call<'_> {
         let begun = Instant::now();
         self.book.lock().begun[worker] = Some(begun);
@@ -107,7 +105,7 @@ impl RunnerMonitor {
     }
 }
 
-/// A call that is under way.
+/// A running call.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     monitor: &'a RunnerMonitor,

@@ -1,4 +1,4 @@
-//! [`Worker`]: takes a key, calls the controller's function with it, and says how that went; again and again.
+//! [`Worker`]: takes keys, calls the controller's function with them, and ends their items.
 
 use std::error::Error;
 use std::fmt;
@@ -23,7 +23,7 @@ pub(super) struct Worker<T, F> {
     pub(super) number: usize,
     pub(super) queue: Workqueue<T>,
     pub(super) readiness: Readiness<T>,
-    /// To the parking lot.
+    /// The sender to the parking lot.
     pub(super) park: UnboundedSender<(T, Priority)>,
     pub(super) limit: Option<Duration>,
     pub(super) monitor: RunnerMonitor,
@@ -33,7 +33,7 @@ pub(super) struct Worker<T, F> {
 /// How a call has ended.
 enum Verdict {
     Reconciled(Reconciled),
-    /// With what the error says of itself.
+    /// Contains the text of the error.
     Failed(String),
     TimedOut(Duration),
     Panicked(String),
@@ -46,16 +46,16 @@ where
     R: Future<Output = Result<Reconciled, E>> + Send,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// Works until `stop`, or until the queue is shut down and empty. What it has begun it ends.
+    /// Works until `stop`, or until the queue is shut down and empty. A running call completes.
     pub(super) async fn run(self, stop: CancellationToken) {
         // The inner `None` is the end of the queue.
         while let Some(Some(item)) = stop.run_until_cancelled(self.queue.get()).await {
-            // A stop that came at the same time goes first.
+            // A stop takes precedence.
             if stop.is_cancelled() {
                 item.release();
                 return;
             }
-            // The view comes first, so that it has what changes after the verdict.
+            // The view is created first, so that it has all changes after the decision.
             let view = self.readiness.view(item.key());
             match self.readiness.verdict(item.key()) {
                 readiness::Verdict::Reconcile => {
@@ -64,7 +64,7 @@ where
                     self.work(item, ReconcileRequest { key, failures, writes, view }).await;
                 }
                 readiness::Verdict::Park => {
-                    // In this order, so that the key is never lost. Without a receiver the runner has stopped.
+                    // In this order, so that the key is never lost. Without a receiver, the runner has stopped.
                     _ = self.park.send((item.key().clone(), item.priority()));
                     item.release();
                 }
@@ -73,7 +73,7 @@ where
         }
     }
 
-    /// Ends an item whose namespace is not followed any more.
+    /// Ends an item whose namespace is no longer watched.
     fn drop_released(&self, item: Item<T>) {
         tracing::debug!(
             controller = self.queue.name(),
@@ -96,14 +96,14 @@ where
             Verdict::Panicked(message) => format!("panicked: {message}"),
         };
         let key = item.key().clone();
-        // A key that is held up is parked when its time has come.
+        // A key with pending writes is parked when its time has come.
         let held_by = self.readiness.writes(&key).held_by();
         let retry_in = item.retry();
         tracing::warn!(controller = self.queue.name(), ?key, failure, ?retry_in, held_by, "call failed");
     }
 
     async fn call(&self, request: ReconcileRequest<T>) -> Verdict {
-        // All in here, so that a panic is caught also where the future is made or dropped, or the error is shown.
+        // All inside, so that panics of creating or dropping the future, and of formatting the error, are caught.
         let call = async {
             let reconcile = (self.reconcile)(request);
             let result = match self.limit {
@@ -133,7 +133,7 @@ impl Verdict {
     }
 }
 
-/// An error with what led to it, where it doesn't say so itself.
+/// Formats an error with its causes, unless it contains them already.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! [`Bucket`]: so many failures a second, of all keys together.
+//! [`Bucket`]: a rate for the failures of all keys together.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use tokio::time::Instant;
 
 use super::RateLimiter;
 
-/// Lets failures of all keys together come again one by one, in steady intervals, after a burst that need not wait.
+/// Delays the failures of all keys together: after a burst without a wait, one at a time in steady intervals.
 ///
-/// Every failure reserves its place, as with `Reserve` of Go's `golang.org/x/time/rate`, which client-go uses: the first
-/// after the burst waits for one interval, the next for two. Whatever the keys are, it remembers one time.
+/// Each failure reserves its place, as `Reserve` of Go's `golang.org/x/time/rate` does, which client-go uses: the first failure after the burst
+/// waits for one interval, the next for two. It stores a single time, whatever the number of keys.
 #[derive(Debug)]
 #[doc(alias = "TypedBucketRateLimiter")]
 pub struct Bucket {
     every: Duration,
     burst: Duration,
-    /// When the bucket will be full again.
+    /// The time at which the bucket is full again.
     full_at: Mutex<Option<Instant>>,
 }
 
 impl Bucket {
-    /// Returns a limiter from the interval between two failures and how many need not wait. With a burst of 0, each has
-    /// to wait.
+    /// Returns a limiter with the interval between two failures, and the number of failures without a wait. With a burst of 0, every failure
+    /// waits.
     #[must_use]
     pub fn new(every: Duration, burst: u32) -> Self {
         Self { every, burst: every.saturating_mul(burst), full_at: Mutex::new(None) }
@@ -35,15 +35,15 @@ impl<T> RateLimiter<T> for Bucket {
         let mut full_at = self.full_at.lock();
         let before = full_at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now));
         let emptied = before.saturating_add(self.every);
-        // Where time comes to its end, the bucket stays as it is.
+        // At the end of the clock's range, the bucket stays the same.
         *full_at = now.checked_add(emptied).or(*full_at);
         emptied.saturating_sub(self.burst)
     }
 
-    /// Does nothing: a reserved place is not given back.
+    /// Does nothing: a reserved place stays reserved.
     fn forget(&self, _: &T) {}
 
-    /// Returns 0: keys are not told apart.
+    /// Returns 0, because keys are not distinguished.
     fn num_requeues(&self, _: &T) -> u32 {
         0
     }

@@ -1,24 +1,24 @@
-//! Limiters made of others: [`MaxOf`] and [`WithMaxWait`].
+//! Limiters that combine others: [`MaxOf`] and [`WithMaxWait`].
 
 use std::fmt;
 use std::time::Duration;
 
 use super::RateLimiter;
 
-/// Asks several limiters, and takes the longest wait.
+/// Returns the longest wait of several limiters.
 #[doc(alias = "TypedMaxOfRateLimiter")]
 pub struct MaxOf<T> {
     limiters: Vec<Box<dyn RateLimiter<T>>>,
 }
 
 impl<T> MaxOf<T> {
-    /// Returns a limiter that asks this one.
+    /// Returns a limiter that uses this one.
     #[must_use]
     pub fn new(limiter: impl RateLimiter<T> + 'static) -> Self {
         Self { limiters: vec![Box::new(limiter)] }
     }
 
-    /// Adds another.
+    /// Adds a limiter.
     #[must_use]
     pub fn and(mut self, limiter: impl RateLimiter<T> + 'static) -> Self {
         self.limiters.push(Box::new(limiter));
@@ -35,7 +35,7 @@ impl<T> RateLimiter<T> for MaxOf<T> {
         self.limiters.iter().for_each(|limiter| limiter.forget(key));
     }
 
-    /// Returns the largest number that any of them tells.
+    /// Returns the largest number of failures of all limiters.
     fn num_requeues(&self, key: &T) -> u32 {
         self.limiters.iter().map(|limiter| limiter.num_requeues(key)).max().unwrap_or_default()
     }
@@ -47,7 +47,7 @@ impl<T> fmt::Debug for MaxOf<T> {
     }
 }
 
-/// Asks another limiter, but lets nobody wait longer than a maximum.
+/// Limits the waits of another limiter to a maximum.
 #[derive(Debug)]
 #[doc(alias = "TypedWithMaxWaitRateLimiter")]
 pub struct WithMaxWait<R> {
@@ -56,7 +56,7 @@ pub struct WithMaxWait<R> {
 }
 
 impl<R> WithMaxWait<R> {
-    /// Returns a limiter that asks this one.
+    /// Returns a limiter that uses this one.
     #[must_use]
     pub fn new(limiter: R, max: Duration) -> Self {
         Self { limiter, max }

@@ -1,4 +1,4 @@
-//! [`ItemExponential`]: twice as long after each failure.
+//! [`ItemExponential`]: doubles the wait after each failure of a key.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -6,10 +6,9 @@ use std::time::Duration;
 use super::RateLimiter;
 use super::failures::Failures;
 
-/// Makes each key wait twice as long after each of its failures, from a base up to a maximum.
+/// Doubles the wait of a key after each of its failures, from a base up to a maximum.
 ///
-/// A key is remembered until it is forgotten, and otherwise for at least twice the maximum, or ten minutes if that is
-/// longer; after that, it may begin at the base again.
+/// The failures of a key are kept until they are reset, or else for at least twice the maximum, or ten minutes if that is longer.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -31,7 +30,7 @@ pub struct ItemExponential<T> {
 }
 
 impl<T: Hash + Eq + Clone + Send> ItemExponential<T> {
-    /// Returns a limiter from the wait after the first failure and the longest wait.
+    /// Returns a limiter with the wait after the first failure, and the maximum wait.
     #[must_use]
     pub fn new(base: Duration, max: Duration) -> Self {
         Self { base, max, failures: Failures::new(max) }
@@ -52,7 +51,7 @@ impl<T: Hash + Eq + Clone + Send> RateLimiter<T> for ItemExponential<T> {
     }
 }
 
-/// Doubles so often, up to the maximum.
+/// Doubles the base a number of times, up to the maximum.
 fn doubled(base: Duration, times: u32, max: Duration) -> Duration {
     let nanos = base.as_nanos();
     if nanos == 0 {
@@ -62,6 +61,6 @@ fn doubled(base: Duration, times: u32, max: Duration) -> Duration {
         return max;
     }
     let nanos = (nanos << times).min(max.as_nanos());
-    // What has no room here is longer than five hundred years.
+    // Longer waits exceed five hundred years.
     u64::try_from(nanos).map_or(max, Duration::from_nanos)
 }

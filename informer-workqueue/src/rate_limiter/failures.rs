@@ -1,7 +1,7 @@
-//! [`Failures`]: how often each key has failed, in bounded memory.
+//! [`Failures`]: the number of failures of each key, in bounded memory.
 //!
-//! A key is forgotten when somebody says so, and otherwise some time after its last failure: from time to time, when the
-//! table has doubled, it is searched for such. So it holds no more than twice as many keys as have failed lately.
+//! A key is dropped on request, or some time after its last failure: whenever the table has doubled, it is searched for such keys. So it has
+//! at most twice as many keys as have failed recently.
 
 use std::fmt;
 use std::hash::Hash;
@@ -14,24 +14,24 @@ use tokio::time::Instant;
 
 use crate::slots::Hashing;
 
-/// The table is not searched while it has fewer keys.
+/// The minimum number of keys for a search.
 const SMALL: usize = 1_024;
 
-/// A key that hasn't failed for so long may be forgotten, even where delays are short.
+/// The minimum time for which a key is kept, even if delays are short.
 const AT_LEAST: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
     table: Mutex<Table<T>>,
-    /// Whether the table has any, so that forgetting costs nothing while nothing fails. Whoever has counted a failure of
-    /// a key and whoever forgets it meet at a queue's lock, or have no order.
+    /// Whether the table has keys, so that a reset costs nothing without failures. A count and a reset of the same key synchronize through a
+    /// queue's lock, or have no order.
     is_empty: AtomicBool,
-    /// For how long a key is remembered at least.
+    /// The minimum time for which a key is kept.
     keep: Duration,
 }
 
 struct Table<T> {
     failures: HashMap<T, Failed, Hashing>,
-    /// With how many keys the table is searched next.
+    /// The number of keys at which the table is next searched.
     search_at: usize,
 }
 
@@ -41,7 +41,7 @@ struct Failed {
 }
 
 impl<T> Failures<T> {
-    /// A key is kept for twice the longest delay: who is tried again after it, and fails again, has not been forgotten.
+    /// A key is kept for twice the longest delay, so that it is still counted if it fails again after that delay.
     pub(super) fn new(longest_delay: Duration) -> Self {
         let table = Table { failures: HashMap::default(), search_at: SMALL };
         Self {
@@ -53,7 +53,7 @@ impl<T> Failures<T> {
 }
 
 impl<T: Hash + Eq + Clone> Failures<T> {
-    /// Counts a failure; returns how many there were before.
+    /// Counts a failure, and returns the number of earlier ones.
     pub(super) fn count(&self, key: &T) -> u32 {
         let now = Instant::now();
         let (before, _garbage) = {
@@ -85,7 +85,7 @@ impl<T: Hash + Eq + Clone> Failures<T> {
 }
 
 impl<T: Hash + Eq> Table<T> {
-    /// Takes out what has not failed for so long, if it is time to look.
+    /// Removes keys that have not failed recently, if a search is due.
     fn search(&mut self, now: Instant, keep: Duration) -> Vec<(T, Failed)> {
         if self.failures.len() < self.search_at {
             return Vec::new();

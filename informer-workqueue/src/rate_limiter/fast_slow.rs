@@ -1,4 +1,4 @@
-//! [`ItemFastSlow`]: some quick tries, then slow ones.
+//! [`ItemFastSlow`]: some quick retries, then slow ones.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -6,10 +6,9 @@ use std::time::Duration;
 use super::RateLimiter;
 use super::failures::Failures;
 
-/// Makes each key wait for a short time after its first few failures, and for a long time after each further one.
+/// Returns a short wait for the first failures of a key, and a long one for further failures.
 ///
-/// A key is remembered until it is forgotten, and otherwise for at least twice the longer time, or ten minutes if that is
-/// longer.
+/// The failures of a key are kept until they are reset, or else for at least twice the longer wait, or ten minutes if that is longer.
 #[derive(Debug)]
 #[doc(alias = "TypedItemFastSlowRateLimiter")]
 pub struct ItemFastSlow<T> {
@@ -20,7 +19,7 @@ pub struct ItemFastSlow<T> {
 }
 
 impl<T: Hash + Eq + Clone + Send> ItemFastSlow<T> {
-    /// Returns a limiter from the short wait, the long one, and after how many failures of a key the wait is short.
+    /// Returns a limiter with the short wait, the long wait, and the number of failures with the short wait.
     #[must_use]
     pub fn new(fast: Duration, slow: Duration, fast_tries: u32) -> Self {
         Self { fast, slow, fast_tries, failures: Failures::new(fast.max(slow)) }

@@ -1,8 +1,7 @@
-//! [`RateLimiter`]: when a key that has failed is tried again; and client-go's limiters.
+//! [`RateLimiter`]: determines the time of retries; and client-go's limiters.
 //!
-//! client-go: `util/workqueue/default_rate_limiters.go`. Limiters that count failures per key keep a key until it is
-//! forgotten. client-go keeps it for ever where a worker leaves that out; here `Item::done` doesn't, and what has not
-//! failed for long is forgotten by itself.
+//! client-go: `util/workqueue/default_rate_limiters.go`. There, a limiter keeps the failures of a key forever if the worker does not reset them.
+//! Here, `Item::done` resets them, and keys without recent failures are dropped.
 
 mod bucket;
 mod combined;
@@ -19,19 +18,19 @@ pub use combined::{MaxOf, WithMaxWait};
 pub use exponential::ItemExponential;
 pub use fast_slow::ItemFastSlow;
 
-/// Says how long a key that has failed has to wait.
+/// Determines the wait of a failed key.
 ///
-/// Called from several threads at once, never under a queue's lock. It must not panic: items ask it while their worker's
-/// panic unwinds, too, and a second panic then ends the program.
+/// It is called by several threads at once, never under a queue's lock. It must not panic: items also call it while a worker's panic unwinds, and
+/// a second panic would abort the program.
 #[doc(alias = "TypedRateLimiter")]
 pub trait RateLimiter<T>: Send + Sync {
-    /// Counts a failure of this key, and returns how long it has to wait.
+    /// Counts a failure of a key, and returns its wait.
     fn when(&self, key: &T) -> Duration;
 
-    /// Forgets the failures of this key.
+    /// Resets the failures of a key.
     fn forget(&self, key: &T);
 
-    /// Returns how many failures of this key have been counted since it was last forgotten.
+    /// Returns the number of failures of a key since the last reset.
     fn num_requeues(&self, key: &T) -> u32;
 }
 
@@ -49,8 +48,8 @@ impl<T, R: RateLimiter<T> + ?Sized> RateLimiter<T> for Arc<R> {
     }
 }
 
-/// Returns client-go's limiter for controllers: 5 ms after the first failure of a key, twice as long after each further
-/// one up to 1,000 s; and of all keys together, after a burst of 100, ten a second.
+/// Returns client-go's limiter for controllers: 5 ms after the first failure of a key, doubled up to 1,000 s; and for all keys together, after a
+/// burst of 100, ten a second.
 #[must_use]
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub fn default_controller_rate_limiter<T: Hash + Eq + Clone + Send + 'static>() -> MaxOf<T> {
@@ -58,8 +57,7 @@ pub fn default_controller_rate_limiter<T: Hash + Eq + Clone + Send + 'static>() 
         .and(Bucket::new(Duration::from_millis(100), 100))
 }
 
-/// Returns client-go's limiter that looks at each key alone: 1 ms after its first failure, twice as long after each
-/// further one up to 1,000 s.
+/// Returns client-go's limiter per key: 1 ms after the first failure, doubled up to 1,000 s.
 #[must_use]
 #[doc(alias = "DefaultTypedItemBasedRateLimiter")]
 pub fn default_item_based_rate_limiter<T: Hash + Eq + Clone + Send + 'static>() -> ItemExponential<T> {
