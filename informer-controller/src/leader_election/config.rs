@@ -1,19 +1,23 @@
-//! [`LeaderElectionConfig`]: which lease is contended for, by whom and with which timing; and what is wrong with one.
+//! [`LeaderElectionConfig`]: the lease, the candidate's identity and the timing; and their
+//! validation.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// How much longer than the retry period a candidate may wait, as a share of it. client-go: `JitterFactor`.
+/// The maximum jitter of a candidate's wait, as a share of the retry period. client-go:
+/// `JitterFactor`.
 pub(super) const JITTER_FACTOR: f64 = 1.2;
 
-/// Which lease is contended for, by whom and with which timing.
+/// The lease of an election, the candidate's identity and the timing.
 ///
-/// Everybody who contends for a lease should use the same timing. A candidate goes by the duration that the holder has
-/// written into the lease, so that there is never more than one leader even if they don't.
+/// All candidates for a lease should use the same timing. A candidate uses the duration that the
+/// holder has written into the lease. So there is never more than one leader, even if the timing
+/// differs.
 ///
-/// client-go: `LeaderElectionConfig` of tools/leaderelection. There is no `ReleaseOnCancel`: the lease is always released
-/// once the work is over, because here that is known. Coordinated leader election (KEP-4355) is not supported.
+/// client-go: `LeaderElectionConfig` of tools/leaderelection. There is no `ReleaseOnCancel`: the
+/// lease is always released when the work has ended. Coordinated leader election (KEP-4355) is not
+/// supported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct LeaderElectionConfig {
@@ -26,8 +30,8 @@ pub struct LeaderElectionConfig {
 }
 
 impl LeaderElectionConfig {
-    /// Returns the defaults for a lease: 15 s, 10 s and 2 s, and the host's name (`HOSTNAME`, which in a pod is its
-    /// name) with random digits for an identity.
+    /// Returns the default configuration for a lease: 15 s, 10 s and 2 s. The identity is the host
+    /// name (`HOSTNAME`, in a pod the pod's name) with random digits.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
         let host = host.unwrap_or_else(|| "candidate".to_owned());
@@ -41,47 +45,52 @@ impl LeaderElectionConfig {
         }
     }
 
-    /// Sets what the lease says of who holds it. Default: see [`new`](Self::new).
+    /// Sets the holder identity that is written into the lease. Default: see [`new`](Self::new).
     ///
-    /// It is for people to read. Two processes with the same identity never lead at once either; but then nobody can
-    /// tell them apart.
+    /// The identity is only informative. Two processes with the same identity never lead at the
+    /// same time, but users cannot distinguish them.
     pub fn identity(mut self, identity: impl Into<String>) -> Self {
         self.identity = identity.into();
         self
     }
 
-    /// Sets for how long others wait after the last sign of life of a leader before they take its lease: whole seconds,
-    /// 15 by default. So long nobody may lead after a leader has died.
+    /// Sets how long other candidates wait after the leader's last renewal before they take the
+    /// lease: whole seconds, 15 by default. After a leader has crashed, there is no leader for this
+    /// time.
     #[doc(alias = "LeaseDuration")]
     pub fn lease_duration(mut self, duration: Duration) -> Self {
         self.lease_duration = duration;
         self
     }
 
-    /// Sets how long after the start of its last successful request a leader tells its work to stop: 10 s by default.
+    /// Sets the time after the start of the last successful request at which a leader cancels its
+    /// work: 10 s by default.
     ///
-    /// The work has half of what is then left of the lease (2.5 s by default) until it is dropped. The other half is for
-    /// clocks that go at different speeds: by default, the fastest may go 1.2 times as fast as the slowest.
+    /// The work then has half of the lease's remaining time (2.5 s by default) until it is dropped.
+    /// The other half allows for clocks of different speeds: by default, the fastest can run 1.2
+    /// times as fast as the slowest.
     #[doc(alias = "RenewDeadline")]
     pub fn renew_deadline(mut self, deadline: Duration) -> Self {
         self.renew_deadline = deadline;
         self
     }
 
-    /// Sets how long to wait between tries: 2 s by default. A leader renews its lease so often; others look at it after
-    /// that, or up to 2.2 times that, at random, so that they don't all ask at once.
+    /// Sets the wait between attempts: 2 s by default. A leader renews its lease at this interval.
+    /// Other candidates wait up to 2.2 times as long, at random, so that they do not send requests
+    /// at the same time.
     #[doc(alias = "RetryPeriod")]
     pub fn retry_period(mut self, period: Duration) -> Self {
         self.retry_period = period;
         self
     }
 
-    /// How long one request may take: half of the renewal's time, so that one that stalls can be followed by another.
+    /// The timeout of one request: half of the renew deadline, so that a second request can follow
+    /// a stalled one.
     pub(super) fn request_timeout(&self) -> Duration {
         self.renew_deadline / 2
     }
 
-    /// How long after the start of its last successful request a leader's work is dropped.
+    /// The time after the start of the last successful request at which the work is dropped.
     pub(super) fn work_limit(&self) -> Duration {
         (self.renew_deadline + self.lease_duration) / 2
     }
@@ -106,23 +115,23 @@ impl LeaderElectionConfig {
     }
 }
 
-/// What is wrong with a [`LeaderElectionConfig`].
+/// An invalid [`LeaderElectionConfig`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LeaderElectionError {
-    /// Something that a lease can't do without is empty.
+    /// A required field is empty.
     #[error("{field} is empty: leader election needs one")]
     Empty {
-        /// What is empty.
+        /// The name of the field.
         field: &'static str,
     },
-    /// A lease says its duration in seconds.
+    /// The lease duration is not a positive number of whole seconds, or it is too long for a lease.
     #[error("a lease_duration of {lease_duration:?} can't be written: make it whole seconds, at least one")]
     LeaseDuration {
         /// What it was set to.
         lease_duration: Duration,
     },
-    /// A leader would go on after others have taken its lease.
+    /// The renew deadline is not shorter than the lease duration.
     #[error(
         "a renew_deadline of {renew_deadline:?} is too long: make it less than the lease_duration, \
          {lease_duration:?}, by as much as the work needs to stop, and again as much for clocks that differ"
@@ -130,10 +139,10 @@ pub enum LeaderElectionError {
     RenewDeadline {
         /// What it was set to.
         renew_deadline: Duration,
-        /// What it has to be less than.
+        /// The lease duration, which must be longer.
         lease_duration: Duration,
     },
-    /// A leader would not try again before it has to stop.
+    /// The retry period is zero, or too long for a second attempt before the renew deadline.
     #[error(
         "a retry_period of {retry_period:?} does not fit: make it more than zero, and 1.2 times of it less than \
          the renew_deadline, {renew_deadline:?}"
@@ -141,7 +150,7 @@ pub enum LeaderElectionError {
     RetryPeriod {
         /// What it was set to.
         retry_period: Duration,
-        /// What 1.2 times of it have to be less than.
+        /// The renew deadline, which must be more than 1.2 retry periods.
         renew_deadline: Duration,
     },
 }

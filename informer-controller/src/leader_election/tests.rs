@@ -1,6 +1,8 @@
-//! The rules on a model of a server, where each candidate has clocks of its own; seeds decide what goes wrong.
+//! The election rules on a model of a server. Each candidate has its own clock; a seed decides the
+//! faults.
 //!
-//! The loop of a candidate here is that of `LeaderElector`, a step at a time. Its work ends only when it has to.
+//! A candidate's loop is that of `LeaderElector`, one step at a time. Its work ends only when it
+//! must.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,11 +14,11 @@ use tokio::time::Instant;
 use super::election::{Answer, Election, Next, Request};
 use super::{LeaderElectionConfig, record};
 
-/// True time goes in such steps.
+/// The step of the true time.
 const STEP: Duration = Duration::from_millis(50);
 
-/// For how long there is trouble, and how long it may then take until somebody leads: the end of a lease that nobody
-/// renews, two waits of others, and requests that are timed out.
+/// The duration of the faults, and the maximum time until there is a leader afterwards: the end of
+/// an abandoned lease, two waits of a candidate, and requests that time out.
 const UNREST: Duration = Duration::from_secs(240);
 const RECOVERY: Duration = Duration::from_secs(35);
 
@@ -36,7 +38,7 @@ impl Server {
             (Request::Replace(lease), Some(current))
                 if record::version(lease) == record::version(current) =>
             {
-                // As the real one: where nothing changes, nothing is written.
+                // As in the API server, a replacement without a change writes nothing.
                 if lease.spec == current.spec { Answer::Lease(lease.clone()) } else { self.store(lease) }
             }
             _ => Answer::Conflict,
@@ -53,7 +55,7 @@ impl Server {
     }
 }
 
-/// A request on its way to the server, and its answer's way back, if it gets there.
+/// A request in transit, and its response unless that is lost.
 struct Message {
     from: usize,
     id: u64,
@@ -65,7 +67,7 @@ struct Message {
 
 struct Candidate {
     election: Election,
-    /// How fast its clock goes, and what it takes the date for.
+    /// The speed of its clock, and the start of its date.
     rate: f64,
     date: Timestamp,
     next_try: Instant,
@@ -90,7 +92,7 @@ impl World {
         let began = Instant::now();
         let mut random = fastrand::Rng::with_seed(seed);
         let candidates = rates.iter().map(|&rate| Candidate {
-            // All of one name: what they are called must not matter.
+            // All have the same identity, because the identity must not matter.
             election: Election::new(LeaderElectionConfig::new("shop", "till").identity("clerk")),
             rate,
             date: Timestamp::from_second(random.i64(0..4_000_000_000)).expect("a date"),
@@ -107,7 +109,7 @@ impl World {
     fn clock(&self, who: usize) -> (Instant, Timestamp) {
         let candidate = &self.candidates[who];
         let local = self.now.mul_f64(candidate.rate);
-        // One of the dates stands still.
+        // The date of one candidate stands still.
         let date = if who == 1 { candidate.date } else { candidate.date + local };
         (self.began + local, date)
     }
@@ -120,7 +122,7 @@ impl World {
         if !quiet && self.now < self.candidates[who].offline_until {
             return;
         }
-        // Now and then somebody's line is slow, there or back; or the answer is lost.
+        // Sometimes a request or response is slow, or the response is lost.
         let slow = |random: &mut fastrand::Rng| match random.u8(..40) {
             0 if !quiet => Duration::from_millis(random.u64(1..25_000)),
             1..6 if !quiet => Duration::from_millis(random.u64(1..5_000)),
@@ -199,7 +201,7 @@ impl World {
         let (local, date) = self.clock(who);
         let candidate = &mut self.candidates[who];
         if candidate.at_work && candidate.election.renew_by().is_some_and(|by| local >= by) {
-            // Told to stop, and no longer trying.
+            // The work was cancelled and renewals have ended.
             candidate.waiting = None;
             return;
         }
@@ -216,7 +218,7 @@ impl World {
         }
     }
 
-    /// Now and then somebody is cut off, dies and begins anew, or ends in good order.
+    /// Sometimes disconnects, restarts or stops a candidate.
     fn trouble(&mut self, who: usize) {
         if self.now >= UNREST {
             return;
@@ -235,7 +237,7 @@ impl World {
                 candidate.at_work = false;
                 candidate.election.step_down();
                 candidate.next_try = local + length;
-                // Just the first request of a release; nobody waits for its answer.
+                // Only the first request of a release, whose response is ignored.
                 if let Some(request) = candidate.election.begin_release(date) {
                     self.send(who, request);
                 }
@@ -250,7 +252,7 @@ impl World {
     }
 }
 
-/// Returns how many terms there were, or when there were two at work.
+/// Returns the number of terms, or the time at which two candidates worked at once.
 fn run(seed: u64, rates: &[f64]) -> Result<u32, Duration> {
     let mut world = World::new(seed, rates);
     while world.now < UNREST {
@@ -290,7 +292,7 @@ fn late_answer_does_not_make_a_leader() {
     let late = sent + Duration::from_secs(10);
     let answer = server.answer(&create);
     assert_eq!(election.answered(&create, answer, sent, late, date), Next::NotLeading);
-    // But it is known as its own, and renewed at once.
+    // The claim is recognised and renewed at once.
     assert_eq!(election.begin(date), Request::Get);
     let answer = server.answer(&Request::Get);
     let Next::Ask(renew) = election.answered(&Request::Get, answer, late, late, date) else {
@@ -299,7 +301,7 @@ fn late_answer_does_not_make_a_leader() {
     let answer = server.answer(&renew);
     let answered = late + Duration::from_secs(4);
     assert_eq!(election.answered(&renew, answer, late, answered, date), Next::Leading);
-    // From when it was asked for: others may have seen it ever since.
+    // Counted from the request, because others can have seen the write since then.
     assert_eq!(election.work_until(), Some(late + Duration::from_millis(12_500)));
 }
 
