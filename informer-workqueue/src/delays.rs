@@ -1,4 +1,4 @@
-//! [`Delays`]: adds that are not due yet, the earliest first.
+//! [`Delays`]: delayed adds, ordered by due time.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 #[derive(Debug, Default)]
 pub(crate) struct Delays {
-    /// Slots by when they are due, and in the order in which they were added where that is the same.
+    /// Slots by due time; equal times are ordered by insertion.
     by_time: BTreeMap<(Instant, u64), u32>,
     number: u64,
 }
@@ -21,7 +21,7 @@ impl Delays {
         self.by_time.len()
     }
 
-    /// When the earliest is due.
+    /// Returns the earliest due time.
     #[inline]
     pub(crate) fn earliest(&self) -> Option<Instant> {
         self.by_time.first_key_value().map(|((at, _), _)| *at)
@@ -38,14 +38,14 @@ impl Delays {
         self.by_time.remove(&(at, number));
     }
 
-    /// Takes out a slot that is due.
+    /// Removes and returns a slot that is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u32> {
         let first = self.by_time.first_entry()?;
         let is_due = first.key().0 <= now;
         is_due.then(|| first.remove())
     }
 
-    /// Takes out all slots.
+    /// Removes and returns all slots.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = u32> {
         std::mem::take(&mut self.by_time).into_values()
     }

@@ -1,11 +1,11 @@
-//! [`Lanes`]: what waits for a worker, and what goes next.
+//! [`Lanes`]: the queued keys, and the choice of the next one.
 //!
-//! A lane for each priority. In a lane, keys go in the order in which they came; or, where the queue is fair between
-//! groups, the groups take turns, and in each its keys go in order.
+//! Each priority has a lane. In a lane, keys are in the order of arrival. In a fair queue, the
+//! groups of a lane take turns, and each group's keys are in order.
 //!
-//! The upper lane goes first, and yet nothing starves: a lane that has been passed over [`PATIENCE`] times in a row is
-//! served before all others. So from a lane in which something waits, at least every `PATIENCE + 2`nd item is taken (one
-//! more than one would think, because the lowest two lanes may lose patience together).
+//! The highest lane is served first. A lane that was passed over [`PATIENCE`] times in a row is
+//! served before all others. So a lane that is not empty gets at least one of `PATIENCE + 2` items
+//! (not `+ 1`, because two lanes can reach the limit together).
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use hashbrown::HashMap;
 use crate::Priority;
 use crate::slots::{Hashing, List, Slots};
 
-/// How often a lane is passed over before it goes first.
+/// The number of times a lane is passed over before it is served first.
 pub(crate) const PATIENCE: u32 = 10;
 
 #[derive(Debug)]
 pub(crate) struct Lanes {
     lanes: [Lane; Priority::COUNT],
-    /// How often each has been passed over since it was served or empty.
+    /// The number of times each lane was passed over since it was served or empty.
     passed: [u32; Priority::COUNT],
     len: usize,
 }
@@ -41,7 +41,7 @@ impl Lanes {
         self.len == 0
     }
 
-    /// Adds a slot at the end of the lane of its priority.
+    /// Appends a slot to the lane of its priority.
     pub(crate) fn push<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let level = slots.get(id).priority.level();
         if self.lanes[level].is_empty() {
@@ -51,20 +51,20 @@ impl Lanes {
         self.len += 1;
     }
 
-    /// Takes out a slot from wherever it waits.
+    /// Removes a slot from its lane.
     pub(crate) fn remove<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let level = slots.get(id).priority.level();
         self.lanes[level].remove(slots, id);
         self.len -= 1;
     }
 
-    /// Says which slot is next.
+    /// Returns the next slot.
     #[inline]
     pub(crate) fn next(&self) -> Option<u32> {
         self.lanes[self.next_level()?].next()
     }
 
-    /// Takes that slot out, as a turn of its lane.
+    /// Removes the next slot, and counts this as a turn of its lane.
     pub(crate) fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let level = self.next_level()?;
         let id = self.lanes[level].pop(slots)?;
@@ -137,11 +137,11 @@ impl Lane {
     }
 }
 
-/// The groups of a lane, by whose turn it is.
+/// The groups of a lane in the order of their turns.
 #[derive(Debug, Default)]
 struct Turns {
     groups: HashMap<u64, Group, Hashing>,
-    /// Groups by their turns; exactly those that have something waiting.
+    /// Groups by turn; contains exactly the groups with queued keys.
     order: BTreeMap<u64, u64>,
     turn: u64,
 }
@@ -169,7 +169,7 @@ impl Turns {
         group.list.push(slots, id);
     }
 
-    /// Takes out the next slot, which is its group's turn.
+    /// Removes the next slot, and counts this as a turn of its group.
     fn pop<T>(&mut self, slots: &mut Slots<T>) -> Option<u32> {
         let (turn, number) = self.order.pop_first()?;
         let group = self.groups.get_mut(&number)?;
@@ -186,7 +186,7 @@ impl Turns {
         Some(id)
     }
 
-    /// Takes out a slot that waits, which is nobody's turn.
+    /// Removes a slot without a turn of its group.
     fn remove<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let number = slots.get(id).group;
         let Some(group) = self.groups.get_mut(&number) else { return };

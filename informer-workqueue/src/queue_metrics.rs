@@ -1,7 +1,7 @@
-//! [`QueueMetrics`]: what queues report, under the names that client-go gives it, in the text that Prometheus reads.
+//! [`QueueMetrics`]: the metrics of queues with client-go's names, in Prometheus' text format.
 //!
-//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`; the names, and the buckets of histograms, are those that
-//! Kubernetes' own programs register for it in `component-base/metrics/prometheus/workqueue`.
+//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. Names and histogram buckets are
+//! those of `component-base/metrics/prometheus/workqueue`, which Kubernetes' own programs use.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -13,11 +13,12 @@ use parking_lot::Mutex;
 
 use crate::{Metrics, UnfinishedWork, Workqueue};
 
-/// Counts what any number of queues report, and writes it down for Prometheus, without any library for metrics.
+/// Collects the metrics of any number of queues, and formats them for Prometheus without a metrics
+/// library.
 ///
-/// Its [`Display`](fmt::Display) is a page in Prometheus' text format, with client-go's names and a label `name` for the
-/// queue; a program that has other metrics appends it to theirs. Dashboards and alerts that are made for controllers in Go
-/// work with it.
+/// The [`Display`](fmt::Display) output is a page in Prometheus' text format, with client-go's
+/// names and a label `name` for the queue. A program with other metrics appends this page to its
+/// own. Dashboards and alerts for controllers in Go work unchanged.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,17 +37,17 @@ pub struct QueueMetrics {
     followed: Mutex<Vec<Followed>>,
 }
 
-/// A queue that is asked for its gauges; nothing when it is gone.
+/// A queue whose gauges are read; `gauges` returns `None` when the queue was dropped.
 struct Followed {
     name: String,
     gauges: Box<dyn Fn() -> Option<Gauges> + Send + Sync>,
 }
 
-/// What queues of one name say of themselves.
+/// The gauges of all queues with one name.
 #[derive(Default)]
 struct Gauges {
     depth: u64,
-    /// Nothing if they take no times.
+    /// `None` if the queues record no times.
     unfinished: Option<UnfinishedWork>,
 }
 
@@ -62,10 +63,10 @@ impl Gauges {
     }
 }
 
-/// What one queue has reported.
+/// The numbers that the queues with one name have reported.
 #[derive(Default)]
 struct Numbers {
-    /// Whether a queue of this name is, or was, asked for its gauges.
+    /// Whether a queue with this name was passed to [`QueueMetrics::follow`].
     is_followed: bool,
     adds: u64,
     retries: u64,
@@ -73,16 +74,17 @@ struct Numbers {
     worked: Histogram,
 }
 
-/// How many times were how long.
+/// A histogram of durations.
 #[derive(Default)]
 struct Histogram {
-    /// By the first bound that they don't exceed; those beyond the last are only in the count.
+    /// Counts by the first bound that is not exceeded; durations above the last bound are only in
+    /// `count`.
     buckets: [u64; BOUNDS.len()],
     count: u64,
     sum: Duration,
 }
 
-/// From 10 ns to 10 s, with what Prometheus calls them.
+/// The bounds from 10 ns to 10 s, with their labels in Prometheus.
 const BOUNDS: [(Duration, &str); 10] = [
     (Duration::from_nanos(10), "1e-08"),
     (Duration::from_nanos(100), "1e-07"),
@@ -97,18 +99,17 @@ const BOUNDS: [(Duration, &str); 10] = [
 ];
 
 impl QueueMetrics {
-    /// Returns metrics of no queue.
+    /// Returns metrics without queues.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has the gauges of `queue` among the metrics from now on, for as long as the queue is there: its depth, which is exact
-    /// then, and what workers have in hand. The queue needs to have been [built](crate::WorkqueueBuilder::metrics) with these
-    /// metrics, or others, because otherwise it takes no times.
+    /// Adds the gauges of `queue` until it is dropped: its exact depth, and its unfinished work.
+    /// The queue must be [built](crate::WorkqueueBuilder::metrics) with these or other metrics;
+    /// otherwise it records no times.
     ///
-    /// The depth of a queue that is not followed is the difference of what was added and taken, as far as that has been
-    /// reported.
+    /// For other queues, the depth is the difference of the reported adds and takes.
     pub fn follow<T: Hash + Eq + Clone + Send + 'static>(&self, queue: &Workqueue<T>) {
         let shared = Arc::downgrade(queue.shared());
         let gauges = Box::new(move || {
@@ -127,7 +128,7 @@ impl QueueMetrics {
         change(queues.entry(queue.to_owned()).or_default());
     }
 
-    /// Asks each queue that is still there.
+    /// Reads the gauges of each remaining queue.
     fn gauges(&self) -> BTreeMap<String, Gauges> {
         let mut followed = self.followed.lock();
         let mut found = BTreeMap::<String, Gauges>::new();
@@ -160,7 +161,7 @@ impl Metrics for QueueMetrics {
 }
 
 impl Numbers {
-    /// How many keys wait for a worker. A take may have been reported before its add.
+    /// Returns the number of queued keys. A take can be reported before its add.
     fn depth(&self, gauges: Option<&Gauges>) -> u64 {
         let reported = if self.is_followed { 0 } else { self.adds.saturating_sub(self.waited.count) };
         gauges.map_or(reported, |gauges| gauges.depth)
@@ -188,7 +189,7 @@ impl Histogram {
     }
 }
 
-/// The value of a label, with what has a meaning there escaped.
+/// A label value, which is escaped on output.
 struct Label<'a>(&'a str);
 
 impl fmt::Display for Label<'_> {
@@ -208,7 +209,7 @@ fn head(f: &mut fmt::Formatter<'_>, metric: &str, kind: &str, help: &str) -> fmt
 
 impl fmt::Display for QueueMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Queues are asked with no other lock held.
+        // The gauges are read while `queues` is not locked.
         let asked = self.gauges();
         let queues = self.queues.lock();
         head(f, "workqueue_depth", "gauge", "Keys that wait for a worker.")?;

@@ -1,8 +1,8 @@
-//! [`Slots`]: what is known of each key, and [`List`], a chain of keys.
+//! [`Slots`]: the state of each key, and [`List`], a linked list of keys.
 //!
-//! A key has a slot from the moment it is added until it is neither queued, nor with a worker, nor delayed. Everything
-//! else speaks of it by the number of its slot, so a key is hashed once, when it is added, and compared only then. A
-//! slot is in one list at most, and can leave it from the middle.
+//! A key has a slot while it is queued, with a worker, or delayed. All other code refers to the key
+//! by its slot number, so a key is hashed and compared only when it is added. A slot is in at most
+//! one list, and can be removed from its middle.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
@@ -11,56 +11,56 @@ use tokio::time::Instant;
 
 use crate::Priority;
 
-/// Free slots beyond this many are given back when no key is left.
+/// The number of slots above which their memory is freed when no key is left.
 const KEEP: usize = 1_024;
 
-/// Stands for no slot in a list.
+/// No slot, in a list.
 const NONE: u32 = u32::MAX;
 
-/// A key with what is made of it outside the lock.
+/// A key with its hash and group, which are computed outside the lock.
 pub(crate) struct Entrant<T> {
     pub(crate) key: T,
     pub(crate) hash: u64,
-    /// Whom it shares its turns with, where there are groups.
+    /// The hash of its group; 0 without groups.
     pub(crate) group: u64,
 }
 
-/// Where a key is.
+/// The state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Neither queued nor with a worker.
     Idle,
     Queued,
-    /// With a worker; and to be queued when that is done, if there is a priority to do so.
+    /// With a worker. `again` is the priority with which the key is queued when its item ends.
     Running {
         again: Option<Priority>,
     },
 }
 
-/// An add that is not due yet.
+/// A delayed add.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delay {
     pub(crate) at: Instant,
-    /// Tells it from others that are due at the same time.
+    /// Distinguishes delays with the same due time.
     pub(crate) number: u64,
     pub(crate) priority: Priority,
 }
 
 #[derive(Debug)]
 pub(crate) struct Slot<T> {
-    /// Nothing in a free slot.
+    /// `None` in a free slot.
     key: Option<T>,
     hash: u64,
     pub(crate) group: u64,
     before: u32,
     after: u32,
     pub(crate) place: Place,
-    /// Of what is queued or with a worker.
+    /// The priority of a key that is queued or with a worker.
     pub(crate) priority: Priority,
     pub(crate) delay: Option<Delay>,
-    /// Since when it is pending, if times are taken.
+    /// The time since which the key is pending, if times are recorded.
     pub(crate) pending_since: Option<Instant>,
-    /// Since when a worker has it, if times are taken.
+    /// The time since which a worker has the key, if times are recorded.
     pub(crate) running_since: Option<Instant>,
 }
 
@@ -85,12 +85,12 @@ impl<T> Slots<T> {
         &mut self.slots[id as usize]
     }
 
-    /// The key of a slot that has one.
+    /// Returns the key of a slot in use.
     pub(crate) fn key(&self, id: u32) -> Option<&T> {
         self.get(id).key.as_ref()
     }
 
-    /// Returns a slot back if nothing is left to know of its key. Returns the key, to be dropped outside the lock.
+    /// Frees a slot that is idle and not delayed. Returns the key, to be dropped outside the lock.
     pub(crate) fn release(&mut self, id: u32) -> Option<T> {
         let slot = &mut self.slots[id as usize];
         if slot.place != Place::Idle || slot.delay.is_some() {
@@ -109,7 +109,7 @@ impl<T> Slots<T> {
 }
 
 impl<T: Eq> Slots<T> {
-    /// Finds the slot of a key, or gives it one. Returns the key, too, where it has one already.
+    /// Finds or creates the slot of a key. Returns the key, too, if its slot existed.
     pub(crate) fn find_or_insert(&mut self, entrant: Entrant<T>) -> (u32, Option<T>) {
         let Entrant { key, hash, group } = entrant;
         let slots = &self.slots;
@@ -147,7 +147,7 @@ impl<T: Eq> Slots<T> {
     }
 }
 
-/// Slots one after the other, chained through themselves.
+/// A linked list of slots; the links are in the slots.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List {
     first: u32,
@@ -169,7 +169,7 @@ impl List {
         (self.first != NONE).then_some(self.first)
     }
 
-    /// Adds a slot that is in no list.
+    /// Appends a slot that is in no list.
     pub(crate) fn push<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let slot = slots.get_mut(id);
         slot.before = self.last;
@@ -181,7 +181,7 @@ impl List {
         self.last = id;
     }
 
-    /// Takes out a slot that is in this list.
+    /// Removes a slot that is in this list.
     pub(crate) fn remove<T>(&mut self, slots: &mut Slots<T>, id: u32) {
         let Slot { before, after, .. } = *slots.get(id);
         match before {
@@ -204,5 +204,5 @@ impl List {
     }
 }
 
-/// Hashes keys, and groups of keys.
+/// The hasher of keys and groups.
 pub(crate) type Hashing = RandomState;

@@ -1,7 +1,7 @@
-//! The lock and the clock of this crate, in one place, so that loom can put its own in their stead.
+//! The lock and the clock of this crate, which loom's replace in models.
 //!
-//! Ordinarily they are `parking_lot`'s and tokio's. Under `--cfg informer_loom` the lock is loom's, and time stands still
-//! until a model moves it on; `tests/loom.rs` tries every order in which threads can meet at them.
+//! They are `parking_lot`'s and tokio's. Under `--cfg informer_loom` the lock is loom's, and the
+//! clock moves only when a model advances it; see `tests/loom.rs`.
 
 #[cfg(not(informer_loom))]
 mod real {
@@ -27,12 +27,12 @@ mod real {
         }
     }
 
-    /// Waits for a time, again and again; costs nothing until it is used.
+    /// A reusable timer, which allocates on first use.
     #[derive(Debug, Default)]
     pub(crate) struct Timer(Option<Pin<Box<Sleep>>>);
 
     impl Timer {
-        /// Is ready when this time has come.
+        /// Returns `Ready` at the time `at`.
         pub(crate) fn poll(&mut self, _: &Clock, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
             let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(at)));
             if sleep.deadline() != at {
@@ -43,7 +43,7 @@ mod real {
     }
 }
 
-/// Models of what `real` has: the same promises, kept with loom's primitives in the simplest way.
+/// Models of the types in `real`, built on loom's primitives.
 #[cfg(informer_loom)]
 mod model {
     use std::task::{Context, Poll, Waker};
@@ -65,7 +65,7 @@ mod model {
         }
     }
 
-    /// A clock that stands still until it is moved on.
+    /// A clock that moves only when it is advanced.
     #[derive(Debug)]
     pub(crate) struct Clock(Mutex<Time>);
 
@@ -99,7 +99,7 @@ mod model {
         }
     }
 
-    /// Waits for a time of a model's clock.
+    /// A timer for a model's clock.
     #[derive(Debug, Default)]
     pub(crate) struct Timer;
 
