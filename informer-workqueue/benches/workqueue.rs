@@ -1,6 +1,5 @@
-//! What the work queue costs, next to the plainest queue there could be: the cases that client-go's `workqueue` is
-//! measured by, and what delays, priorities, groups and metrics cost where they are used. `cargo bench -p
-//! informer-workqueue`.
+//! Benchmarks of the work queue beside a minimal queue: the cases of client-go's `workqueue`, and
+//! the cost of delays, priorities, groups and metrics. `cargo bench -p informer-workqueue`.
 
 use std::collections::{HashSet, VecDeque};
 use std::hint::black_box;
@@ -11,13 +10,13 @@ use std::time::{Duration, Instant};
 use criterion::Criterion;
 use informer_workqueue::{ItemExponential, Metrics, Priority, Workqueue};
 
-/// As Go's strings: shared, and cheap to copy.
+/// Shared and cheap to copy, as Go's strings are.
 type Key = Arc<str>;
 
-/// The shortest delay there is: over when anybody looks.
+/// The shortest delay, which is over at the next look.
 const NOTHING: Duration = Duration::from_nanos(1);
 
-/// As many keys pass from thread to thread in one go.
+/// The number of keys that pass from thread to thread in one round.
 const ROUND: usize = 100_000;
 
 fn keys(count: usize) -> Vec<Key> {
@@ -34,7 +33,7 @@ async fn take_and_end(queue: &Workqueue<Key>) {
     item.done();
 }
 
-/// Measures what a task does over and over.
+/// Measures a step that a task repeats.
 fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     c.bench_function(name, |b| {
@@ -50,8 +49,8 @@ fn bench(c: &mut Criterion, name: &str, mut step: impl AsyncFnMut()) {
     });
 }
 
-/// Goes through the keys in turn, over and over, from this one on. In a queue that holds the `from` keys before it, the
-/// next is always one that is not queued.
+/// Repeats the keys in order, starting with index `from`. If the queue holds the `from` keys before
+/// it, the next key is never queued.
 fn in_turn(keys: &[Key], from: usize) -> impl FnMut() -> Key + '_ {
     let mut next = from;
     move || {
@@ -89,7 +88,7 @@ fn one_thread(c: &mut Criterion) {
     });
 }
 
-/// What is built in, in use.
+/// The features of the queue: metrics, delays, groups and priorities.
 fn in_use(c: &mut Criterion) {
     let keys = keys(1_001);
     let add_get_done = |c: &mut Criterion, name: &str, queue: &Workqueue<Key>| {
@@ -132,7 +131,7 @@ fn in_use(c: &mut Criterion) {
     });
 }
 
-/// Keeps 1,000 keys queued: what is taken and ended is added again next.
+/// Keeps 1,000 keys queued: each ended key is added again.
 fn take_and_add_back(
     c: &mut Criterion,
     name: &str,
@@ -152,12 +151,12 @@ fn take_and_add_back(
     });
 }
 
-/// Hears of everything and does nothing, so that what is measured is the looks at the clock.
+/// Ignores all reports, so that the benchmark measures the clock reads.
 struct Unheard;
 
 impl Metrics for Unheard {}
 
-/// One thread adds, another takes and ends; per key, in rounds in which each key is added once.
+/// One thread adds, another takes and ends. The time is per key; each round adds each key once.
 fn two_threads(c: &mut Criterion) {
     let keys = keys(ROUND);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime");
@@ -200,7 +199,7 @@ fn in_rounds(count: u64, mut round: impl FnMut(usize)) -> Duration {
     started.elapsed()
 }
 
-/// A queue as one would write it first: what waits, what is pending, and what workers have, under one lock.
+/// A minimal queue: queued, pending and processing keys under one lock.
 #[derive(Default)]
 struct Plain {
     state: Mutex<PlainState>,

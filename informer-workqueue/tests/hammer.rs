@@ -1,6 +1,6 @@
-//! Everything at once, on several threads: producers that add in all ways, workers that end items in all ways, some of
-//! which panic, are cancelled while they wait or with an item in hand. A key is never with two workers, and in the end
-//! each has been processed after it was last added.
+//! A stress test on several threads. Producers add keys in all ways. Workers end items in all ways;
+//! some panic, or are cancelled while they wait or have an item. A key is never with two workers,
+//! and at the end each was processed after its last add.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Default)]
 struct Key {
-    /// Counts what it is added for; goes up before the add.
+    /// Counts the adds; incremented before each add.
     wanted: AtomicU64,
-    /// What has been processed.
+    /// The last processed count.
     reached: AtomicU64,
     is_busy: AtomicBool,
 }
@@ -33,7 +33,7 @@ struct World {
     producing: AtomicUsize,
     taken: AtomicU64,
     failed: AtomicU64,
-    /// Somebody has processed something, or the last producer is done.
+    /// Notified when an item was processed or the last producer has ended.
     progress: Notify,
 }
 
@@ -43,7 +43,7 @@ impl World {
         self.producing.load(SeqCst) == 0 && self.keys.iter().all(is_reached)
     }
 
-    /// A thread without a runtime.
+    /// Runs in a thread without a runtime.
     fn produce(&self, producer: u64) {
         let mut random = Random(producer + 1);
         for _ in 0..ADDS {
@@ -64,7 +64,7 @@ impl World {
     async fn work(&self, worker: u64) {
         let mut random = Random(1_000 + worker);
         loop {
-            // Sometimes it doesn't wait for an item, and sometimes it stops waiting.
+            // Sometimes the worker does not wait for an item, and sometimes it cancels the wait.
             let item = match random.below(10) {
                 0 => self.queue.get().now_or_never(),
                 1 => {
@@ -103,7 +103,7 @@ impl World {
         match fails {
             0 => _ = item.retry(),
             1 => drop(item),
-            // Unwinds without the panic's message.
+            // Unwinds without printing a panic message.
             2 => std::panic::resume_unwind(Box::new(item)),
             _ => {
                 key.reached.store(wanted, SeqCst);
@@ -118,7 +118,7 @@ impl World {
     }
 }
 
-/// Numbers that look random, the same for the same seed.
+/// A pseudo-random generator with a seed.
 struct Random(u64);
 
 impl Random {
@@ -160,7 +160,7 @@ async fn hammer(queue: Workqueue<usize>) {
     assert!(world.queue.is_empty() && world.queue.delayed() == 0);
     let (taken, failed) = (world.taken.load(SeqCst), world.failed.load(SeqCst));
     assert!(taken >= KEYS as u64 && failed > 0);
-    // Two in three failures are not said, but shown.
+    // Two of three failures are drops and panics, not retries.
     assert!((1..=failed).contains(&world.queue.abandoned()));
 }
 

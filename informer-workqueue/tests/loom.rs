@@ -1,5 +1,6 @@
-//! Every order in which threads can meet at a queue's lock, tried one by one with loom: adding, taking, ending, shutting
-//! down, and who keeps the time of delayed keys. `cargo xtask loom` runs these; in an ordinary build this file is empty.
+//! Models of the queue's lock with loom, which tries every interleaving: add, take, end, shut down,
+//! and the timekeeper of delayed keys. `cargo xtask loom` runs these; in an ordinary build this
+//! file is empty.
 #![cfg(informer_loom)]
 
 use std::time::Duration;
@@ -15,8 +16,7 @@ type Queue = Workqueue<&'static str>;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Tries every order of the threads in `f` that takes up to three switches where a thread could have gone on; nearly all
-/// bugs show with two.
+/// Tries every interleaving of `f` with up to three forced switches; nearly all bugs need only two.
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
@@ -104,7 +104,7 @@ fn two_keys_reach_two_workers_that_take_one_each() {
         queue.add("b");
         let mut keys = workers.map(|worker| worker.join().expect("no panic"));
         keys.sort_unstable();
-        // Of the same key twice there can be no talk: it is added once.
+        // The keys differ, because a queued key is added only once.
         assert_eq!(keys, ["a", "b"]);
     });
 }
@@ -115,7 +115,7 @@ fn a_get_that_is_given_up_takes_nobodys_wake_up_with_it() {
         let queue = queue();
         let given_up = thread::spawn({
             let queue = queue.clone();
-            // Looks once, and is dropped where it would have to wait.
+            // Polls once, and drops a pending future.
             move || queue.get().now_or_never().flatten().map(|item| item.done()).is_some()
         });
         let worker = thread::spawn({
@@ -183,7 +183,7 @@ fn a_shutdown_ends_a_drain_that_would_never_end() {
             let queue = queue.clone();
             move || block_on(queue.shut_down_with_drain())
         });
-        // Until it drains, so that it is this shutdown that ends it.
+        // Waits for the drain to begin, so that this shutdown ends it.
         while !queue.is_shut_down() {
             thread::yield_now();
         }

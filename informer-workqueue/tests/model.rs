@@ -1,6 +1,6 @@
-//! The queue against a naive model: random histories of adds, delays, takes, all ways to end an item, time that passes,
-//! and a shutdown; with groups and without. What is handed out, with which priority, and what is left, must be the same
-//! after each step.
+//! The queue against a naive model, with groups and without. Random histories contain adds, delays,
+//! takes, all ends of an item, time and a shutdown. After each step, the taken keys, their
+//! priorities and the remaining keys must be equal.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,12 +11,12 @@ use informer_workqueue::{Item, ItemExponential, Priority, Workqueue};
 use proptest::prelude::*;
 use tokio::time::advance;
 
-/// The group is the first part.
+/// The first part is the group.
 type Key = (u8, u8);
 
 const PRIORITIES: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::High];
 
-/// As `PATIENCE` in `src/lanes.rs`.
+/// Equals `PATIENCE` in `src/lanes.rs`.
 const PATIENCE: usize = 10;
 
 /// The longest wait of a retry, in milliseconds.
@@ -29,7 +29,7 @@ enum Step {
     AddAfter(Key, u64, Priority),
     AddRateLimited(Key),
     Take,
-    /// Ends one of the items in hand, in one of the ways there are.
+    /// Ends one of the taken items.
     End(usize, End),
     Advance(u64),
     ShutDown,
@@ -44,7 +44,7 @@ enum End {
     Dropped,
 }
 
-/// Reads a step from a number, because a strategy per step would take longer than what it is for.
+/// Decodes a step from a number, because a strategy per step would be slower than the test itself.
 fn step(mut number: u64) -> Step {
     let mut pick = |among: u64| {
         let picked = number % among;
@@ -85,18 +85,18 @@ fn history() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// The queue, said in the plainest way: vectors that are searched from end to end.
+/// The queue in its simplest form: vectors with linear search.
 #[derive(Default)]
 struct Model {
     is_fair: bool,
     is_shut_down: bool,
     now: u64,
-    /// What waits, for each priority in the order of its groups' turns.
+    /// The queued keys of each priority, in the order of the groups' turns.
     waiting: [Vec<(u8, Vec<Key>)>; 3],
     passed: [usize; 3],
-    /// Keys with workers, and the priority to queue them with afterwards.
+    /// Keys with workers, and the priority with which they are queued afterwards.
     running: BTreeMap<Key, Option<usize>>,
-    /// When, in which order, what and how urgent.
+    /// Due time, sequence number, key and priority.
     delayed: Vec<(u64, usize, Key, usize)>,
     delays: usize,
     failures: BTreeMap<Key, u32>,
@@ -162,7 +162,7 @@ impl Model {
         (1 << (*failures - 1).min(20)).min(MAX_WAIT)
     }
 
-    /// Adds what is due.
+    /// Adds the keys that are due.
     fn catch_up(&mut self) {
         self.delayed.sort_unstable();
         while self.delayed.first().is_some_and(|delayed| delayed.0 <= self.now) {
@@ -212,7 +212,7 @@ impl Model {
     }
 }
 
-/// Both, and the items in hand.
+/// The queue, its model, and the taken items.
 struct World {
     queue: Workqueue<Key>,
     model: Model,
@@ -310,7 +310,7 @@ impl World {
         assert_eq!(self.queue.abandoned(), self.dropped);
     }
 
-    /// Asking for the length makes pending what is due, so it is not always done.
+    /// Reading the length makes due keys pending, so it is not done after each step.
     fn compare_lengths(&mut self) {
         self.model.catch_up();
         assert_eq!(self.queue.len(), self.model.len());
@@ -327,7 +327,7 @@ async fn follow(steps: Vec<Step>, is_fair: bool) {
             world.compare_lengths();
         }
     }
-    // All that is left comes out.
+    // Takes all remaining keys.
     while !world.items.is_empty() || !world.queue.is_empty() {
         world.take();
         let item = world.items.remove(0);
@@ -346,7 +346,7 @@ proptest! {
     }
 }
 
-/// How many histories to try: four thousand, or what `INFORMER_CASES` says.
+/// The number of histories: four thousand, or `INFORMER_CASES`.
 fn cases() -> u32 {
     std::env::var("INFORMER_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(4_000)
 }

@@ -33,7 +33,7 @@ pub use status::{ElectionProblem, ElectionStatus};
 use election::{Answer, Election, Next, Request};
 use status::Reporter;
 
-/// A candidate for leadership, which is whoever holds a `Lease`.
+/// A candidate for leadership. The holder of the `Lease` is the leader.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -75,25 +75,27 @@ pub struct LeaderElector {
 }
 
 /// How a [run](LeaderElector::run) has ended.
-// Complete: either it led to the end of its work, or not, or not at all.
+// Complete: no term, a completed term, or a lost one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeadershipEnd<T> {
     /// `shutdown` was cancelled before this candidate led.
     NeverLed,
-    /// The work has ended, of itself or because `shutdown` was cancelled, and the lease was held all the time.
+    /// The work has ended by itself or because `shutdown` was cancelled, and the lease was held all
+    /// the time.
     Finished(T),
-    /// The lease was lost. This is what the work returned, if it has ended in time; else it was dropped.
+    /// The lease was lost. Contains the output of the work, or `None` if the work was dropped.
     Lost(Option<T>),
 }
 
 impl LeaderElector {
     /// Returns a candidate. It does nothing until it is [run](Self::run).
     ///
-    /// Its requests have a limit of their own, half of the renewal's time. A client that tries again by itself may use that
-    /// up with the first: set `default_retry` of its config to `false`.
+    /// Each request has a timeout of half the renew deadline. Retries of the client count towards
+    /// that timeout: set `default_retry` of the client's config to `false`.
     ///
     /// # Errors
-    /// [`LeaderElectionError`] if the timing could let two lead, or something is empty; it says what to write.
+    /// [`LeaderElectionError`] if the timing allows two leaders, or a field is empty; the message
+    /// names a valid value.
     #[doc(alias = "NewLeaderElector")]
     pub fn new(client: Client, config: LeaderElectionConfig) -> Result<Self, LeaderElectionError> {
         config.check()?;
@@ -106,36 +108,40 @@ impl LeaderElector {
         })
     }
 
-    /// Returns who leads; it can be asked while the elector runs.
+    /// Returns a view of the election that is updated while the elector runs.
     #[must_use]
     pub fn status(&self) -> ElectionStatus {
         self.reporter.status()
     }
 
-    /// Contends for the lease, does the work while holding it, and releases it when the work is over, so that the next
-    /// candidate has it within a retry period, or 2.2 of them at most.
+    /// Contends for the lease, does the work while it holds the lease, and releases the lease when
+    /// the work has ended. The next candidate then has it within one retry period usually, and
+    /// within 2.2 at most.
     ///
-    /// The token that `work` gets is cancelled when the work has to stop: because `shutdown` was, or because the lease
-    /// could not be renewed in time. In the first case the lease is renewed until the work has ended, and there is no
-    /// limit. In the second, the work is dropped halfway between the renew deadline and the lease's end, with the
-    /// defaults 2.5 s later. If somebody else is seen to have the lease, or somebody has emptied it, the work is dropped
-    /// at once.
+    /// The token that `work` receives is cancelled when `shutdown` is cancelled, or when the lease
+    /// was not renewed in time. After `shutdown`, the elector renews the lease until the work has
+    /// ended, without a limit. After a failed renewal, the work is dropped halfway between the
+    /// renew deadline and the end of the lease, by default 2.5 s later. The work is dropped at once
+    /// if another candidate has the lease, or if the lease was cleared.
     ///
-    /// So that no two processes are at work, the work must be over when its future is. Tasks that it spawns have to end
-    /// with it, as those of a `JoinSet` do, and it must not block the thread. It is polled in the task that renews the
-    /// lease; what keeps the thread busy belongs into a task of its own.
+    /// The work must have ended when its future has. Otherwise two processes can work at the same
+    /// time. Tasks that it spawns must end with it, as those of a `JoinSet` do, and it must not
+    /// block the thread. It is polled in the task that renews the lease, so move long computations
+    /// to another task.
     ///
-    /// All of this holds as long as clocks go at [nearly the same speed](LeaderElectionConfig::renew_deadline). That of a
-    /// machine which is suspended stands still, so that its work goes on for some seconds when it wakes up, until the next
-    /// renewal shows that the lease is another's.
+    /// The guarantee requires clocks of
+    /// [nearly the same speed](LeaderElectionConfig::renew_deadline). The clock of a suspended
+    /// machine stands still. After the machine resumes, its work continues for some seconds, until
+    /// the next renewal shows that another candidate has the lease.
     ///
-    /// After a loss, run it again, or end the process, as programs with client-go do.
+    /// After a loss, run the elector again, or end the process, as programs with client-go do.
     ///
     /// # Panics
-    /// If the work does. The lease is not released then, and ends by itself.
+    /// If the work panics. The lease is then not released, and expires.
     ///
     /// # Cancel safety
-    /// If the future is dropped, so is the work. The lease is not released: others wait until it ends.
+    /// Dropping the future drops the work. The lease is not released: other candidates wait until
+    /// it expires.
     #[doc(alias = "RunOrDie")]
     #[doc(alias = "OnStartedLeading")]
     #[doc(alias = "OnStoppedLeading")]
@@ -148,7 +154,7 @@ impl LeaderElector {
     where
         F: Future<Output = T>,
     {
-        // If a run was dropped, so was its work.
+        // A run that was dropped has dropped its work.
         self.election.step_down();
         let end = match shutdown.run_until_cancelled(self.acquire()).await {
             Some(()) => {
@@ -164,14 +170,14 @@ impl LeaderElector {
         end
     }
 
-    /// Tries until it leads.
+    /// Repeats attempts until this candidate leads.
     async fn acquire(&mut self) {
         while self.attempt().await != Outcome::Leading {
             sleep(self.election.pause(fastrand::f64())).await;
         }
     }
 
-    /// Renews the lease while the work goes on. When this ends, the work is over.
+    /// Renews the lease while the work runs. The work has ended or is dropped when this returns.
     async fn lead<T>(&mut self, stop: &CancellationToken, work: impl Future<Output = T>) -> LeadershipEnd<T> {
         let mut work = pin!(work);
         loop {
@@ -200,7 +206,7 @@ impl LeaderElector {
         }
     }
 
-    /// Tries until the lease is renewed or lost, or the time is up.
+    /// Repeats attempts until the lease is renewed or lost, or the deadline has passed.
     async fn renew(&mut self, by: Instant) -> Outcome {
         let tries = async {
             loop {
@@ -214,7 +220,7 @@ impl LeaderElector {
         timeout_at(by, tries).await.unwrap_or(Outcome::NotLeading)
     }
 
-    /// Tries once to get the lease, or to keep it.
+    /// Makes one attempt to acquire or renew the lease.
     async fn attempt(&mut self) -> Outcome {
         let mut request = self.election.begin(Timestamp::now());
         loop {
@@ -235,7 +241,8 @@ impl LeaderElector {
         }
     }
 
-    /// Releases the lease if this candidate holds it, or may hold it for all it knows. If that fails, it ends by itself.
+    /// Releases the lease if this candidate holds it or possibly holds it. If that fails, the lease
+    /// expires.
     async fn release(&mut self) {
         let deadline = Instant::now() + self.request_timeout;
         let mut next = self.election.begin_release(Timestamp::now());
@@ -246,7 +253,7 @@ impl LeaderElector {
         }
     }
 
-    /// Asks the server. Returns also what was wrong, if something was.
+    /// Sends a request. Also returns the problem if it failed.
     async fn ask(&self, request: &Request) -> (Answer, Option<ElectionProblem>) {
         let params = PostParams::default();
         let response = async {
@@ -277,7 +284,7 @@ impl LeaderElector {
     }
 }
 
-/// What came of a try.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Leading,
@@ -285,7 +292,8 @@ enum Outcome {
     Lost,
 }
 
-/// Runs the work until a time; after it, the work is not polled once more, however late this task comes to its turn.
+/// Polls the work until `end`. After `end` the work is never polled again, even if this task is
+/// scheduled late.
 async fn before<T>(end: Instant, mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     let mut time_is_up = pin!(sleep_until(end));
     poll_fn(|cx| {

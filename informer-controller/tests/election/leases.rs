@@ -1,4 +1,4 @@
-//! Leases of others: when they are taken over, and when not.
+//! Leases of other candidates: when they are taken over, and when not.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{LONGEST_RETRY, elector, lease, simulator, within};
 use crate::network::Link;
 
-/// Writes the lease as some other program would, with whatever date it believes in.
+/// Writes the lease as another program does, with an arbitrary date.
 fn write(simulator: &Simulator, holder: &str, seconds: i32, date: &str) {
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -24,7 +24,7 @@ fn write(simulator: &Simulator, holder: &str, seconds: i32, date: &str) {
     simulator.apply(&lease).expect("a good lease");
 }
 
-/// Runs a candidate until it leads. Returns how long that took.
+/// Runs a candidate until it leads. Returns the time until then.
 async fn time_to_lead(simulator: &Simulator) -> Duration {
     let (mut elector, began) = (elector(&Link::to(simulator), "bob"), Instant::now());
     let end = within(elector.run(CancellationToken::new(), |_| async { Instant::now() })).await;

@@ -1,4 +1,4 @@
-//! Leader election against the API server simulator, on a paused clock: who leads when, and what becomes of the work.
+//! Leader election against the API server simulator, on a paused clock.
 
 mod leases;
 mod network;
@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use network::Link;
 
-/// Longer than anything takes here that is going to happen at all, in the paused clock's time.
+/// The timeout of each wait, in the paused clock's time.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long others wait at most between two looks at the lease: 2.2 retry periods.
+/// The maximum wait of other candidates between two reads of the lease: 2.2 retry periods.
 const LONGEST_RETRY: Duration = Duration::from_millis(4_400);
 
 fn simulator() -> Simulator {
@@ -36,7 +36,7 @@ fn elector(link: &Link, identity: &str) -> LeaderElector {
     LeaderElector::new(link.client(), config(identity)).expect("a good config")
 }
 
-/// What the server has.
+/// Returns the lease of the server.
 fn lease(simulator: &Simulator) -> LeaseSpec {
     simulator.get::<Lease>("shop/till").expect("there is one").spec.expect("it has a spec")
 }
@@ -45,7 +45,7 @@ fn holder(simulator: &Simulator) -> String {
     lease(simulator).holder_identity.unwrap_or_default()
 }
 
-/// What happens to a piece of work, in order.
+/// The events of a piece of work, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Happened {
     Began,
@@ -54,7 +54,7 @@ enum Happened {
     Over,
 }
 
-/// Work that tells what happens to it, and goes on until `ends`, whether it is told to stop or not.
+/// Work that reports its events and runs until `ends`, even if it is cancelled.
 struct Diary(mpsc::UnboundedSender<Happened>);
 
 impl Drop for Diary {

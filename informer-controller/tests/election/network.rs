@@ -1,4 +1,4 @@
-//! [`Link`]: a candidate's way to the server, which can fail for it alone.
+//! [`Link`]: a candidate's connection to the server, which can fail for this candidate alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use tower::Service as _;
 
-/// What becomes of requests.
+/// The treatment of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Open,
-    /// Nobody is there.
+    /// Each request fails at once.
     Refused,
-    /// Nothing gets there, and nothing comes back.
+    /// Requests do not arrive, and there are no responses.
     Silent,
-    /// The server does what is asked, but its answer to a write is lost.
+    /// The server applies a write, but its response is lost.
     AnswersLost,
-    /// Whatever becomes of it, at random.
+    /// A random treatment for each request.
     Troubled(u64),
 }
 
-/// A candidate's way to the server.
+/// A candidate's connection to the server.
 #[derive(Clone)]
 pub(crate) struct Link {
     simulator: informer_testing::Service,
@@ -56,14 +56,15 @@ impl Link {
             }
             Way::Open | Way::AnswersLost => self.simulator.call(request).await,
             Way::Troubled(random) => {
-                // No real time goes by: tests are `start_paused`. What is dropped meanwhile never gets there.
+                // The clock is paused (`start_paused`). A request that is dropped during this wait
+                // never arrives.
                 tokio::time::sleep(Duration::from_millis(random % 300)).await;
                 self.simulator.call(request).await
             }
         }
     }
 
-    /// Decides on the way of one request; in trouble, each has its own.
+    /// Returns the treatment of one request.
     fn take_way(&self) -> Way {
         let mut way = self.way.lock();
         let Way::Troubled(seed) = &mut *way else { return *way };

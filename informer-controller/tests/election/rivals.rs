@@ -1,4 +1,5 @@
-//! Several candidates, with trouble of all kinds: one at work at a time, and soon one again.
+//! Several candidates with faults of all kinds: at most one works at a time, and soon one works
+//! again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,7 +75,7 @@ async fn takeover_waits_for_the_end_of_the_leaders_work() {
     assert_eq!(holder(&simulator), "bob");
 }
 
-/// Counts itself among those at work, as long as it is there.
+/// Counts as working until it is dropped.
 struct AtWork(Arc<AtomicUsize>);
 
 impl AtWork {
@@ -90,8 +91,8 @@ impl Drop for AtWork {
     }
 }
 
-/// A candidate that contends again and again, works for a while or until it is dropped, and now and then is dropped as a
-/// whole.
+/// A candidate that contends repeatedly, and works for a while or until it is dropped. Sometimes
+/// its whole run is dropped.
 async fn contend(link: Link, name: String, seed: u64, at_work: Arc<AtomicUsize>, terms: Arc<AtomicUsize>) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut candidate = elector(&link, &name);
@@ -131,7 +132,7 @@ async fn faulty_requests_leave_one_leader_and_recover() {
                 link.set(if fastrand::bool() { Way::Silent } else { Way::Troubled(fastrand::u64(..)) });
             }
             links.iter().for_each(|link| link.set(Way::Open));
-            // From here on somebody leads soon again, also after one that was dropped as a whole.
+            // After this there is soon a leader again, even if a whole run was dropped.
             let mut idle_since = Instant::now();
             let quiet_until = idle_since + Duration::from_secs(300);
             while Instant::now() < quiet_until {

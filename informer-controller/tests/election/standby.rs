@@ -1,4 +1,4 @@
-//! A warm standby: what it needs to know it knows before it leads.
+//! A warm standby: its informers are synced before it leads.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 use super::{LONGEST_RETRY, elector, simulator, within};
 use crate::network::Link;
 
-/// A controller that works while it leads, and tells with which key and how many objects at hand.
+/// A controller that works while it leads, and reports each key with the number of objects in the
+/// store.
 struct Replica {
     factory: SharedInformerFactory,
     maps: SharedIndexInformer<ConfigMap>,
@@ -92,7 +93,7 @@ async fn standby_has_synced_informers_and_idle_workers() {
     let first =
         tokio::time::timeout(LONGEST_RETRY, standby.next_call()).await.expect("within a retry period");
     assert_eq!(first.1, 2, "it begins with what it has");
-    // What it was told of before it led is not lost.
+    // Events from before its term are not lost.
     let second = standby.next_call().await;
     let mut keys = [first.0, second.0];
     keys.sort_unstable();

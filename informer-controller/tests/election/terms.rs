@@ -1,4 +1,4 @@
-//! One candidate: it leads, renews, stops and releases.
+//! A single candidate leads, renews, stops and releases.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What becomes of a leader when the server is away, slow, or somebody else has the lease.
+//! A leader whose server is unreachable or slow, or whose lease is taken by another candidate.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Diary, Happened, elector, holder, lease, next, simulator, within};
 use crate::network::{Link, Way};
 
-/// Runs a candidate whose work goes on until it is dropped.
+/// Runs a candidate whose work runs until it is dropped.
 fn work_for_ever(
     mut elector: LeaderElector,
 ) -> (JoinHandle<LeadershipEnd<&'static str>>, tokio::sync::mpsc::UnboundedReceiver<Happened>) {
@@ -117,7 +117,7 @@ async fn work_that_comes_late_to_its_turn_is_not_polled_once_more() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let run = elector.run(CancellationToken::new(), |_| async {
-        // As a machine does that was suspended.
+        // Simulates a suspended machine.
         tokio::time::advance(Duration::from_secs(13)).await;
         unreachable!("its lease may be another's by now");
     });

@@ -1,4 +1,4 @@
-//! Controllers over informers whose namespaces come and go.
+//! Controllers over informers with a changing set of namespaces.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn queue() -> Workqueue<ObjectKey> {
     Workqueue::builder().name("parents").build()
 }
 
-/// A controller that passes on what it is called with.
+/// A controller that reports the keys of its calls.
 struct Controller {
     called: UnboundedReceiver<String>,
     monitor: RunnerMonitor,
@@ -31,7 +31,7 @@ struct Controller {
 }
 
 impl Controller {
-    /// Starts one that is told of `parents`, and also reads `children`.
+    /// Starts a controller that watches `parents` and also reads `children`.
     fn start(parents: &Running, children: &Running) -> Self {
         let runner = ControllerRunner::new(queue())
             .watches(&parents.informer, own_key)
@@ -39,7 +39,7 @@ impl Controller {
         Self::run(runner, |_| Reconciled::Done)
     }
 
-    /// Starts one whose calls end at once, as `reconcile` says.
+    /// Starts a controller whose calls end at once with the result of `reconcile`.
     fn run(
         runner: ControllerRunner<ObjectKey>,
         reconcile: impl Fn(&ReconcileRequest) -> Reconciled + Send + Sync + 'static,
@@ -59,7 +59,8 @@ impl Controller {
         called.expect("it should have been called by now").expect("it is at work")
     }
 
-    /// Waits until nothing happens any more without time going by, and returns what it was called with, sorted.
+    /// Waits until nothing more happens without an advance of time. Returns the keys of the calls,
+    /// sorted.
     async fn settled(&mut self) -> Vec<String> {
         sleep(Duration::from_millis(1)).await;
         let mut called: Vec<_> = std::iter::from_fn(|| self.called.try_recv().ok()).collect();
@@ -73,7 +74,8 @@ impl Controller {
     }
 }
 
-/// Parents and children, both followed in `a`. There is a parent in `c`, whose children can't be listed at first.
+/// Parents and children, both watched in `a`. There is a parent in `c`, whose children can't be
+/// listed at first.
 async fn with_children_refused_in_c() -> (Server, Running, Running) {
     let (of_parents, of_children) = (Server::new(), Server::new());
     of_parents.put("c", "late", "1");
@@ -134,7 +136,7 @@ async fn objects_that_are_released_queue_nothing() {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Parents, followed in `a` and `b`, of which each has one.
+/// Parents, watched in `a` and `b`, with one parent in each.
 async fn parents_in_a_and_b() -> (Server, Running) {
     let server = Server::new();
     server.put("a", "one", "1");
@@ -183,7 +185,7 @@ async fn delayed_key_of_namespace_added_again_is_reconciled() {
     parents.stop().await;
 }
 
-/// A key that is no [`ObjectKey`].
+/// A key of another type than [`ObjectKey`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Tenant {
     home: String,
@@ -246,7 +248,7 @@ async fn request_tells_released_object_from_deleted_object() {
     ));
     begun.notified().await;
     sleep(Duration::from_millis(1)).await;
-    // Both calls are under way: one object is deleted, the namespace of the other is removed.
+    // Both calls are in flight: one object is deleted, the namespace of the other is removed.
     server.delete("a", "one");
     sleep(Duration::from_millis(1)).await;
     remove(&parents, "b").await;
@@ -261,7 +263,7 @@ async fn request_tells_released_object_from_deleted_object() {
     parents.stop().await;
 }
 
-/// Parents and children, both watched and followed in `a` and `b`; a child's key is that of its parent.
+/// Parents and children, both watched in `a` and `b`; a child's key is that of its parent.
 async fn families() -> (Server, Running, Running, Controller) {
     let (server, parents) = parents_in_a_and_b().await;
     let children = Server::new().start(&["a", "b"]).synced().await;
@@ -322,7 +324,7 @@ fn refusal() -> informer_factory::ListWatchError {
     Box::new(kube::core::Status::failure("not for you", "Forbidden").with_code(403)).into()
 }
 
-/// A server with an object in each of `a` and `b`, of which `b` is refused so many times.
+/// A server with an object in each of `a` and `b`; it rejects the first `times` lists of `b`.
 fn refusing(times: usize) -> Server {
     let server = Server::new();
     server.put("a", "one", "1");
@@ -341,7 +343,8 @@ async fn controller_works_without_refused_namespace() {
     let mut controller = Controller::run(runner, |_| Reconciled::Done);
     assert_eq!(controller.next().await, "a/one");
 
-    // A key of the refused namespace would look deleted. It stays parked, and that is said once each two minutes.
+    // A key of the refused namespace would look deleted. It stays parked, with a log line every two
+    // minutes.
     queue.add("b/two".parse().expect("a key"));
     queue.add("b/three".parse().expect("a key"));
     sleep(3 * MINUTE).await;

@@ -1,4 +1,4 @@
-//! Which of one's own writes a cache has not seen yet.
+//! The write tracker: a key waits until the caches have its writes.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ async fn world() -> World {
 }
 
 impl World {
-    /// How long the key is held up, and whether the caches have everything then.
+    /// Returns how long the key waits, and whether the caches then have all its writes.
     async fn wait(&self) -> (Duration, bool) {
         let begun = Instant::now();
         let in_time = timeout(DEADLINE * 4, self.writes.ready()).await.expect("a deadline ends every wait");
@@ -51,7 +51,7 @@ fn unreachable() -> kube::Error {
 async fn i9_key_waits_until_the_store_has_its_write() {
     let world = world().await;
     assert_eq!(world.wait().await, (Duration::ZERO, true), "nothing was written");
-    // Nothing is awaited in between, so the informer has had no time.
+    // There is no await in between, so the informer cannot run.
     let written = create(&world.source, "child", "1");
     world.writes.wrote(&world.running.informer, &*written);
     assert!(!world.writes.is_ready());
@@ -115,7 +115,7 @@ async fn a_deletion_is_seen_when_the_object_of_that_uid_is_gone() {
     let deletion = world.writes.begin_deletion(informer, &child);
     assert!(!world.writes.is_ready());
     world.source.delete(child.key()).expect("it exists");
-    // Another of that name, before the informer has heard of anything.
+    // A new object with the same name, before the informer receives the deletion.
     create(&world.source, "child", "2");
     drop(deletion);
     assert!(!world.writes.is_ready());
@@ -199,7 +199,7 @@ async fn a_request_that_is_given_up_may_have_been_heard() {
     let request = world.writes.track(&world.running.informer, &child, answer);
     timeout(Duration::from_secs(4), request).await.expect_err("it doesn't end");
     assert_eq!(world.wait().await, (DEADLINE, false));
-    // One that was never begun has not.
+    // A request that was never polled was not sent.
     let answer = std::future::pending::<Result<ConfigMap, kube::Error>>();
     drop(world.writes.track(&world.running.informer, &child, answer));
     assert!(world.writes.is_ready());
@@ -237,7 +237,7 @@ async fn deletion_of_gone_object_waits_for_the_cache() {
     let answer = async { Err::<ConfigMap, _>(api_error(404)) };
     world.writes.track_deletion(informer, &child, answer).await.expect_err("it is gone");
     assert!(!world.writes.is_ready());
-    // A list tells what the watch has missed.
+    // A list brings the deletion, which the watch has missed.
     world.source.expire();
     world.source.disconnect();
     assert!(world.wait().await.1);
@@ -309,7 +309,7 @@ async fn late_failure_parks_the_key_again() {
             sleep(DEADLINE * 2).await;
             Err::<ConfigMap, _>(unreachable())
         };
-        // Somebody else looks meanwhile, and finds that it has had its time.
+        // Another check removes the write because its deadline is over.
         let look = async {
             sleep(DEADLINE + DEADLINE / 2).await;
             assert!(world.writes.is_ready());

@@ -1,5 +1,5 @@
-//! A controller whose cache is half a second late: what it does wrong by itself, and that it does not with a
-//! `WriteTracker`. Time is virtual.
+//! A controller with a cache that lags by half a second: its errors without a `WriteTracker`, and
+//! none with one. Time is virtual.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 const LATE: Duration = Duration::from_millis(500);
 const PARENTS: u32 = 20;
 
-/// Has a replica show, from now on, what was true half a second ago, or ten milliseconds before that.
+/// Makes a replica lag by half a second, plus up to ten milliseconds.
 async fn be_late(simulator: &Simulator, replica: &LaggingReplica) {
     let mut past = VecDeque::<(Instant, u64)>::new();
     let mut ticks = interval(Duration::from_millis(10));
@@ -38,7 +38,8 @@ async fn be_late(simulator: &Simulator, replica: &LaggingReplica) {
     }
 }
 
-/// The controller's side: one child for each parent, and how many there are in the parent's status.
+/// The controller: it creates one child for each parent, and writes the number of children into the
+/// parent's status.
 struct OneChildEach {
     is_tracking: bool,
     sets: SharedIndexInformer<ReplicaSet>,
@@ -116,7 +117,7 @@ fn parent(n: u32) -> serde_json::Value {
     })
 }
 
-/// Others' doings: children vanish and change, and settings that concern a parent do, too.
+/// Changes by other clients: children vanish and change, and so do settings that concern a parent.
 async fn churn(simulator: &Simulator, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     for step in 0..400 {
@@ -143,7 +144,7 @@ async fn churn(simulator: &Simulator, seed: u64) {
     }
 }
 
-/// What went wrong, in ten seconds of churn.
+/// The errors of a controller in ten seconds of churn.
 #[derive(Debug)]
 struct Account {
     writes: u32,

@@ -10,7 +10,7 @@ use informer_testing::Simulator;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-/// Longer than any step of these tests takes.
+/// The timeout of each step.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn simulator() -> Simulator {

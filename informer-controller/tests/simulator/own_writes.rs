@@ -1,4 +1,4 @@
-//! Reading one's own writes without waiting: a mutation cache over an informer's store.
+//! Reads of own writes without a wait: a mutation cache over an informer's store.
 
 use informer_controller::WriteTracker;
 use informer_factory::{Cached, ObjectKey, SharedInformerFactory, WaitOutcome};
@@ -57,7 +57,7 @@ async fn what_others_have_deleted_meanwhile_does_not_stay() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let pods = factory.informer::<Pod>();
-    // No handler: what the informer's store says is enough.
+    // No handler is needed: the cache compares its entries with the informer's store.
     let options = MutationCacheOptions::new().include_adds(true);
     let cache = MutationCache::with_options(pods.indexer().clone(), options);
     factory.start();

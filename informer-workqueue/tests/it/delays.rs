@@ -88,10 +88,10 @@ async fn shorter_delay_comes_first_for_a_waiting_worker() {
         }
     });
     queue.add_after("late", Duration::from_secs(3_600));
-    // The worker sleeps until then,
+    // The worker sleeps until the late key is due,
     tokio::task::yield_now().await;
     queue.add_after("early", ms(20));
-    // and is woken to sleep for less.
+    // and is woken to sleep for a shorter time.
     tokio::time::sleep(Duration::from_secs(3_601)).await;
     queue.shut_down();
     assert_eq!(soon(worker).await.expect("no panic"), [("early", 20), ("late", 3_600_000)]);
@@ -120,7 +120,7 @@ async fn delays_that_are_over_together_wake_as_many_workers() {
             let queue = queue.clone();
             tokio::spawn(async move {
                 let item = queue.get().await.expect("not shut down");
-                // Nobody is done before all have started.
+                // No worker ends its item before all have started.
                 Some((*item.key(), item))
             })
         })

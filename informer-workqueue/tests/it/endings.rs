@@ -1,4 +1,4 @@
-//! How an item ends, on purpose and otherwise.
+//! The ends of an item: explicit, and by drop, panic or cancellation.
 
 use futures::FutureExt;
 use informer_workqueue::{ItemExponential, Priority, Workqueue};

@@ -1,4 +1,4 @@
-//! User code that panics where it should not: no key gets lost.
+//! User code that panics: no key is lost.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Rate limiters, by themselves.
+//! Rate limiters without a queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +126,7 @@ async fn failures_that_nobody_forgets_are_forgotten_by_and_by() {
     advance(Duration::from_secs(1_900)).await;
     limiter.when(&0);
     advance(Duration::from_secs(101)).await;
-    // The table is full now, so these look for what is old.
+    // The table has reached its threshold, so these calls remove old keys.
     limiter.when(&5_000);
     limiter.when(&5_001);
     assert_eq!(limiter.num_requeues(&0), 2, "it has failed lately");

@@ -1,5 +1,5 @@
-//! What a work queue promises, one test per behaviour, the clock paused; most of it is what client-go's tests show of its
-//! queues (docs/scenarios.md).
+//! The work queue on a paused clock, one test per behaviour. Most behaviours are those of
+//! client-go's tests (docs/scenarios.md).
 
 mod delays;
 mod endings;
@@ -17,13 +17,13 @@ use std::time::Duration;
 use futures::FutureExt;
 use informer_workqueue::{Item, Workqueue};
 
-/// Takes what can be taken now.
+/// Takes an item that is ready now.
 fn take<T: Hash + Eq + Clone + Send + 'static>(queue: &Workqueue<T>) -> Option<Item<T>> {
-    // Otherwise tokio would make a test that takes much at once wait in between.
+    // Without this, tokio's cooperative scheduling would interrupt a test that takes many items.
     tokio::task::unconstrained(queue.get()).now_or_never().flatten()
 }
 
-/// Takes all that can be taken now, and ends it; returns the keys.
+/// Takes and ends all items that are ready now. Returns their keys.
 fn take_all<T: Hash + Eq + Clone + Send + 'static>(queue: &Workqueue<T>) -> Vec<T> {
     let items = std::iter::from_fn(|| take(queue));
     items
@@ -39,7 +39,7 @@ fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// Waits, but not for ever: a paused clock goes on by itself when there is nothing else to do.
+/// Waits with a timeout. A paused clock advances by itself when all tasks are idle.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(86_400), what).await.expect("it comes within a day")
 }

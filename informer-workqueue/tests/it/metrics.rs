@@ -1,4 +1,4 @@
-//! What a queue reports.
+//! The metrics of a queue.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use tokio::time::advance;
 
 use crate::{ms, soon, take};
 
-/// Writes down what it hears.
+/// Records the reported events.
 #[derive(Default)]
 struct Log(Mutex<Vec<String>>);
 

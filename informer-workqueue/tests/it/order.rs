@@ -57,7 +57,7 @@ fn low_priority_gets_one_of_eleven_turns() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::order::cases(), ..ProptestConfig::default() })]
-    /// Whatever is added when: from no priority with something waiting are there twelve takes in a row without one.
+    /// For any adds, a priority with queued keys is passed over fewer than twelve times in a row.
     #[test]
     fn no_priority_starves(adds in prop::collection::vec(prop::collection::vec(0..3_usize, 0..4), 1..200)) {
         let queue = Workqueue::new();

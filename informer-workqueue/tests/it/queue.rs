@@ -190,7 +190,7 @@ async fn fifty_producers_and_ten_workers_lose_no_key() {
             });
         }
         producers.join_all().await;
-        // Every key is to be seen for the first time before nothing is taken in any more.
+        // Each key must be processed once before the shutdown.
         let all_are_seen = async {
             while done.lock().expect("no panic").len() < 1_000 {
                 tokio::task::yield_now().await;
@@ -231,7 +231,7 @@ impl std::task::Wake for Wakes {
     }
 }
 
-/// Notes how many keys wait each time that it hears of an add.
+/// Records the queue's length at each reported add.
 #[derive(Default)]
 struct Lengths {
     queue: std::sync::OnceLock<Workqueue<&'static str>>,

@@ -46,7 +46,7 @@ async fn a_drain_ends_when_the_last_worker_is_done() {
     let mut drain = pin!(queue.shut_down_with_drain());
     assert!(poll!(&mut drain).is_pending());
     item.done();
-    // client-go waits only for what workers have: it would leave "b" behind.
+    // client-go waits only for items that workers have, and would not drain "b".
     assert!(poll!(&mut drain).is_pending());
     let item = take(&queue).expect("an item");
     assert!(poll!(&mut drain).is_pending());

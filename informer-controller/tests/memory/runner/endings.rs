@@ -1,4 +1,4 @@
-//! How calls end, and what follows.
+//! The outcomes of calls and their consequences.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +30,7 @@ impl Drop for HostilePayload {
     }
 }
 
-/// Says when and after how many failures it was called, and fails three times.
+/// Reports the time and the number of failures of each call, and fails three times.
 async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
     let (source, running, runner) = watched().await;
     let (tell, mut told) = unbounded_channel();
@@ -115,7 +115,7 @@ async fn as_many_keys_are_worked_on_as_there_are_workers() {
     let controller = Controller::start(runner.workers(3), move |_| {
         let (meeting, tell) = (Arc::clone(&meeting), tell.clone());
         async move {
-            // Nobody comes past here alone.
+            // The barrier opens when all workers have arrived.
             meeting.wait().await;
             _ = tell.send(());
             Ok::<_, String>(Reconciled::Done)
@@ -185,7 +185,7 @@ async fn what_is_under_way_is_told_and_for_how_long() {
     controller.stop().await;
 }
 
-/// An error that can't say what it is.
+/// An error whose `Display` panics.
 #[derive(Debug)]
 struct Unspeakable;
 

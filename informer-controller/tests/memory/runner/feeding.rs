@@ -1,4 +1,4 @@
-//! What is queued, in which order, and when workers begin.
+//! The queued keys, their order, and the start of the workers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -148,7 +148,7 @@ async fn a_resync_brings_every_object_to_the_workers_again() {
     running.stop().await;
 }
 
-/// The one that is named as the object's value.
+/// Returns the owner that is named in the object's value.
 fn named_by_value(object: &Cached<ConfigMap>) -> [ObjectKey; 1] {
     [ObjectKey::namespaced("shop", value_of(object))]
 }
@@ -257,21 +257,21 @@ async fn handlers_beside_the_controllers_hear_everything_as_ever() {
     source.create(config_map("a", "1")).expect("a new object");
     assert_eq!((called.next().await, heard.next().await), ("a".to_owned(), "+a=1".to_owned()));
     controller.stop().await;
-    // The handler of the controller is gone, and only that.
+    // Only the handler of the controller was removed.
     source.create(config_map("b", "1")).expect("a new object");
     assert_eq!(heard.next().await, "+b=1");
     let _: SharedIndexInformer<ConfigMap> = running.informer.clone();
     running.stop().await;
 }
 
-/// The handler says that it has been called, and is held up in its first call, until the sender is dropped.
+/// A handler that reports its first call, which then blocks until the sender is dropped.
 fn values_once_released(
     called: Sender<()>,
     release: Receiver<()>,
 ) -> impl Fn(&Cached<ConfigMap>) -> [ObjectKey; 1] + Send + Sync + 'static {
     let (called, release) = (Mutex::new(called), Mutex::new(release));
     move |map| {
-        // Nobody listens for long.
+        // The receiver is dropped after the first call.
         _ = called.lock().send(());
         _ = release.lock().recv();
         [crate::key(value_of(map))]
@@ -288,12 +288,13 @@ async fn every_change_is_queued_even_if_undone_later() {
     let runner = ControllerRunner::new(queue()).watches(&running.informer, values);
     let (reconcile, mut called) = done();
     let controller = Controller::start(runner, reconcile);
-    // What comes and goes before there is a handler, no handler hears of.
+    // The handler must be added before the short-lived objects exist, or it receives no events of
+    // them.
     is_called.recv().expect("it is called");
     create(&source, "changing", "before");
     update(&source, "changing", "between");
     update(&source, "changing", "after");
-    // More than a handler has pending before its events are merged.
+    // More events than a handler can have pending before they are coalesced.
     for n in 0..1_500 {
         let short_lived = create(&source, &format!("short-lived-{n}"), &format!("value-{n}"));
         source.delete(short_lived.key()).expect("it exists");

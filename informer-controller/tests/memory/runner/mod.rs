@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Running, source};
 
-/// Of virtual time, in which anything happens that is going to happen.
+/// The timeout of each wait, in virtual time.
 const LONG: Duration = Duration::from_secs(120);
 
 fn ms(millis: u64) -> Duration {
@@ -33,17 +33,17 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(LONG, future).await.expect("it should have happened by now")
 }
 
-/// Waits until nothing happens any more without time going by.
+/// Waits until nothing more happens without an advance of time.
 async fn settled() {
     sleep(ms(1)).await;
 }
 
-/// A queue whose failures come again after 100 ms, 200 ms and so on.
+/// A queue that retries failures after 100 ms, 200 ms and so on.
 fn queue() -> Workqueue<ObjectKey> {
     Workqueue::builder().name("maps").rate_limiter(ItemExponential::new(ms(100), LONG)).build()
 }
 
-/// A controller at work.
+/// A running controller.
 struct Controller {
     task: JoinHandle<Result<(), NotSynced>>,
     shutdown: CancellationToken,
@@ -68,7 +68,7 @@ impl Controller {
     }
 }
 
-/// A function that is done with everything, and who hears of the names that it was called with.
+/// A function that always succeeds, and a receiver for the names of its calls.
 fn done() -> (
     impl Fn(ReconcileRequest) -> std::future::Ready<Result<Reconciled, Infallible>> + Send + Sync + 'static,
     Names,
@@ -95,7 +95,7 @@ impl Names {
     }
 }
 
-/// A source, its informer, synced, and a controller that watches it and does not run yet.
+/// A source, its synced informer, and a controller that watches it and does not run yet.
 async fn watched() -> (MemorySource<ConfigMap>, Running, ControllerRunner<ObjectKey>) {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;

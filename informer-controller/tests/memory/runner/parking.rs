@@ -1,4 +1,4 @@
-//! Keys that wait for the caches to have what was written for them.
+//! Parked keys: they wait until the caches have the writes for them.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ async fn i9_key_waits_for_its_write_and_delays_no_other() {
     let children = crate::source();
     let of_children = Running::start(&children, InformerOptions::new()).synced().await;
     let (tell, mut told) = unbounded_channel();
-    // It has one worker only.
+    // There is only one worker.
     let controller = Controller::start(runner, {
         let (children, informer) = (children.clone(), of_children.informer.clone());
         move |request: ReconcileRequest| {
@@ -45,7 +45,7 @@ async fn i9_key_waits_for_its_write_and_delays_no_other() {
     settled().await;
     let stats = controller.monitor.stats();
     assert_eq!((stats.parked, stats.parked_now, stats.active), (1, 1, 0));
-    // The watch has missed it, so that only a list brings it.
+    // The watch has missed the write, so only a list brings it.
     children.expire();
     children.disconnect();
     assert_eq!(soon(told.recv()).await, Some(("a".to_owned(), true)));
@@ -187,7 +187,7 @@ async fn parked_key_returns_with_its_highest_priority() {
         settled().await;
         again.into_iter().for_each(|again| queue.add_with_priority(key("parked"), again));
         settled().await;
-        // The worker is busy while the others become ready.
+        // The worker is busy while the other keys become ready.
         queue.add(key("busy"));
         settled().await;
         queue.add(key("free"));
@@ -202,7 +202,7 @@ async fn parked_key_returns_with_its_highest_priority() {
     }
 }
 
-/// What somebody has changed, and what was seen of it.
+/// The changed keys, and the changes that calls have seen.
 #[derive(Default)]
 struct Ledger {
     changed: HashMap<ObjectKey, u32>,
@@ -210,7 +210,7 @@ struct Ledger {
     at_work: Vec<ObjectKey>,
 }
 
-/// A controller to which everything happens.
+/// A controller with random faults.
 struct Unlucky {
     source: MemorySource<ConfigMap>,
     informer: SharedIndexInformer<ConfigMap>,
@@ -251,7 +251,7 @@ impl Unlucky {
     }
 }
 
-/// Takes a key off the list of those that are worked on, however that ends.
+/// Removes a key from the list of calls in flight when dropped.
 struct AtWork<'a>(&'a Mutex<Ledger>, &'a ObjectKey);
 
 impl Drop for AtWork<'_> {
@@ -260,7 +260,7 @@ impl Drop for AtWork<'_> {
     }
 }
 
-/// Whatever comes of calls, and whether or not caches follow: each change leads to a call that succeeds after it.
+/// For any outcomes of calls and any lag of the caches, a successful call follows each change.
 async fn parks_fails_and_changes(seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let source = source();
@@ -286,7 +286,7 @@ async fn parks_fails_and_changes(seed: u64) {
         }
         sleep(ms(random.u64(0..80))).await;
     }
-    // Until the last failure has come again.
+    // Waits until the last failure was retried.
     sleep(Duration::from_secs(600)).await;
     let stats = controller.monitor.stats();
     controller.stop().await;
@@ -303,7 +303,7 @@ async fn each_change_is_followed_by_a_successful_call() {
     }
 }
 
-/// On several threads, with workers that have the same key in mind: those that take it, and the lot that gives it back.
+/// On several threads: workers take keys, and the parking lot returns them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn several_threads_call_for_each_change_once_at_a_time() {
     const KEYS: u32 = 20;

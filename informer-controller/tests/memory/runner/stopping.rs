@@ -1,4 +1,4 @@
-//! How a controller ends.
+//! The end of a controller.
 
 use std::convert::Infallible;
 use std::sync::Arc;
