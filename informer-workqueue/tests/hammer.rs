@@ -175,7 +175,7 @@ async fn hammered_keys_are_processed_after_their_last_add() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn after_the_hammer_so_has_every_key_of_a_queue_with_groups() {
+async fn hammered_keys_in_groups_are_processed_after_their_last_add() {
     let groups: Vec<usize> = (0..KEYS).map(|key| key % 7).collect();
     let groups: &'static [usize] = groups.leak();
     let queue = Workqueue::builder().rate_limiter(limiter()).fair_by(|key| &groups[*key]).build();

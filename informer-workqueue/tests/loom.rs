@@ -39,7 +39,7 @@ fn work(queue: &Queue) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_two_producers_add_is_taken_and_a_shutdown_ends_the_wait() {
+fn worker_takes_keys_of_two_producers_until_shutdown() {
     model(|| {
         let queue = queue();
         let producers = ["a", "b"].map(|key| {
@@ -110,7 +110,7 @@ fn two_keys_reach_two_workers_that_take_one_each() {
 }
 
 #[test]
-fn a_get_that_is_given_up_takes_nobodys_wake_up_with_it() {
+fn cancelled_get_loses_no_wake_up() {
     model(|| {
         let queue = queue();
         let given_up = thread::spawn({
@@ -156,7 +156,7 @@ fn drain_ends_for_all_waiters_when_all_is_processed() {
 }
 
 #[test]
-fn a_key_that_is_added_while_a_worker_has_it_is_drained_too() {
+fn key_added_during_processing_is_drained() {
     model(|| {
         let queue = queue();
         queue.add("a");
@@ -174,7 +174,7 @@ fn a_key_that_is_added_while_a_worker_has_it_is_drained_too() {
 }
 
 #[test]
-fn a_shutdown_ends_a_drain_that_would_never_end() {
+fn shutdown_ends_an_endless_drain() {
     model(|| {
         let queue = queue();
         queue.add("a");
@@ -214,7 +214,7 @@ fn shorter_delay_wakes_a_waiting_worker() {
 }
 
 #[test]
-fn one_of_two_waiting_workers_keeps_the_time() {
+fn one_of_two_waiting_workers_is_the_timekeeper() {
     model(|| {
         let queue = queue();
         queue.add_after("first", MINUTE);
@@ -233,7 +233,7 @@ fn one_of_two_waiting_workers_keeps_the_time() {
 }
 
 #[test]
-fn who_keeps_the_time_and_gives_up_is_replaced() {
+fn cancelled_timekeeper_is_replaced() {
     model(|| {
         let queue = queue();
         queue.add_after("a", MINUTE);

@@ -340,7 +340,7 @@ async fn follow(steps: Vec<Step>, is_fair: bool) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
     #[test]
-    fn a_queue_behaves_like_vectors_searched_from_end_to_end(steps in history(), is_fair in any::<bool>()) {
+    fn queue_behaves_like_the_naive_model(steps in history(), is_fair in any::<bool>()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a runtime").block_on(follow(steps, is_fair));
     }

@@ -67,7 +67,7 @@ async fn unrenewed_lease_is_taken_after_its_duration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_duration_that_counts_is_the_one_the_holder_has_written() {
+async fn takeover_waits_for_the_duration_in_the_lease() {
     let simulator = simulator();
     write(&simulator, "ann", 60, "2026-01-01T00:00:00.000000Z");
     let took = time_to_lead(&simulator).await;

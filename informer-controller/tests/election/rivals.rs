@@ -14,7 +14,7 @@ use super::{Diary, Happened, LONGEST_RETRY, elector, holder, next, simulator, wi
 use crate::network::{Link, Way};
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_stops_hands_over_within_a_retry_period() {
+async fn stopped_leader_is_replaced_within_longest_retry() {
     let simulator = simulator();
     let mut candidates = JoinSet::new();
     let shutdowns = ["ann", "bob", "cid"].map(|name| {

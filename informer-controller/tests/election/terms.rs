@@ -96,7 +96,7 @@ async fn lease_labelled_by_others_is_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_candidate_that_is_shut_down_before_it_leads_has_not_led() {
+async fn candidate_shut_down_before_leading_returns_never_led() {
     let simulator = simulator();
     let mut leader = elector(&Link::to(&simulator), "ann");
     let (diary, mut happened) = Diary::new();
@@ -117,7 +117,7 @@ async fn a_candidate_that_is_shut_down_before_it_leads_has_not_led() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_dropped_leaves_its_lease_to_end_by_itself() {
+async fn lease_of_dropped_run_is_not_released() {
     let simulator = simulator();
     let mut first = elector(&Link::to(&simulator), "ann");
     let (diary, mut happened) = Diary::new();
@@ -157,7 +157,7 @@ async fn dropped_or_panicked_run_is_not_leading() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_was_deleted_is_made_again_by_its_leader() {
+async fn leader_recreates_its_deleted_lease() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let (diary, mut happened) = Diary::new();

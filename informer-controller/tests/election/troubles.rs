@@ -42,7 +42,7 @@ async fn unreachable_server_stops_leader_before_lease_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_stops_when_it_is_told_has_its_output_returned() {
+async fn lost_leadership_returns_output_of_cancelled_work() {
     let simulator = simulator();
     let link = Link::to(&simulator);
     let mut elector = elector(&link, "ann");
@@ -55,7 +55,7 @@ async fn work_that_stops_when_it_is_told_has_its_output_returned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_whose_lease_is_anothers_stops_with_its_next_look() {
+async fn leader_stops_when_it_reads_a_foreign_lease() {
     let simulator = simulator();
     let (running, mut happened) = work_for_ever(elector(&Link::to(&simulator), "ann"));
     assert_eq!(next(&mut happened).await, Happened::Began);
@@ -87,7 +87,7 @@ async fn outage_below_renew_deadline_leaves_work_running() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_whose_answer_was_lost_is_recognised_as_ones_own() {
+async fn write_with_lost_answer_is_recognised_as_own_claim() {
     let simulator = simulator();
     let link = Link::to(&simulator);
     link.set(Way::AnswersLost);
@@ -101,7 +101,7 @@ async fn a_lease_whose_answer_was_lost_is_recognised_as_ones_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_whose_answer_is_lost_ends_the_run_within_a_request() {
+async fn release_without_answer_ends_within_one_request_timeout() {
     let simulator = simulator();
     let link = Link::to(&simulator);
     let mut elector = elector(&link, "ann");
@@ -113,7 +113,7 @@ async fn a_release_whose_answer_is_lost_ends_the_run_within_a_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_comes_late_to_its_turn_is_not_polled_once_more() {
+async fn work_is_not_polled_after_its_deadline() {
     let simulator = simulator();
     let mut elector = elector(&Link::to(&simulator), "ann");
     let run = elector.run(CancellationToken::new(), |_| async {

@@ -107,7 +107,7 @@ async fn a_deadline_ends_every_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_is_seen_when_the_object_of_that_uid_is_gone() {
+async fn deletion_ends_when_the_object_with_its_uid_is_gone() {
     let world = world().await;
     let informer = &world.running.informer;
     let child = create(&world.source, "child", "1");
@@ -141,7 +141,7 @@ async fn deletion_with_finalizers_is_seen_when_marked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_cache_has_not_heard_of_yet_is_not_taken_for_deleted() {
+async fn object_not_yet_in_the_cache_is_not_taken_for_deleted() {
     let world = world().await;
     let child = create(&world.source, "child", "1");
     let deletion = world.writes.begin_deletion(&world.running.informer, &child);
@@ -155,7 +155,7 @@ async fn what_the_cache_has_not_heard_of_yet_is_not_taken_for_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_has_refused_holds_nothing_up() {
+async fn rejected_write_delays_no_key() {
     let world = world().await;
     let informer = &world.running.informer;
     let child = create(&world.source, "child", "1");
@@ -192,7 +192,7 @@ async fn unknown_create_of_a_generated_name_waits_for_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_given_up_may_have_been_heard() {
+async fn cancelled_request_counts_as_possibly_applied() {
     let world = world().await;
     let child = config_map("child", "1");
     let answer = std::future::pending::<Result<ConfigMap, kube::Error>>();
@@ -246,7 +246,7 @@ async fn deletion_of_gone_object_waits_for_the_cache() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stopped_informer_holds_nothing_up() {
+async fn stopped_informer_delays_no_key() {
     let World { source, running, writes, .. } = world().await;
     let child = create(&source, "child", "1");
     running.reach(&child).await;
@@ -260,7 +260,7 @@ async fn a_stopped_informer_holds_nothing_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_no_order_is_not_waited_for() {
+async fn version_without_order_delays_no_key() {
     let world = world().await;
     for version in [None, Some("0"), Some("v2-abc")] {
         let mut written = config_map("child", "1");
@@ -282,7 +282,7 @@ async fn cleared_key_is_forgotten_with_its_writes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_that_nobody_asks_for_any_more_are_let_go_by_and_by() {
+async fn keys_without_checks_are_removed_after_their_deadline() {
     let world = world().await;
     let written: Cached<ConfigMap> = create(&world.source, "child", "1");
     let written = { update(&world.source, written.name(), "2") };
@@ -430,7 +430,7 @@ fn refusal() -> informer_factory::ListWatchError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_webhook_is_a_refusal_and_holds_nothing_up() {
+async fn failed_webhook_is_a_rejection_and_delays_no_key() {
     let world = world().await;
     let error = Status { code: 500, reason: "InternalError".to_owned(), ..Status::default() };
     let answer = async { Err::<ConfigMap, _>(kube::Error::Api(Box::new(error))) };

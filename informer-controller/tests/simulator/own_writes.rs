@@ -53,7 +53,7 @@ async fn mutation_cache_reads_writes_and_ends_empty() {
 }
 
 #[tokio::test]
-async fn what_others_have_deleted_meanwhile_does_not_stay() {
+async fn object_deleted_by_others_leaves_the_mutation_cache() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let pods = factory.informer::<Pod>();
@@ -76,7 +76,7 @@ async fn what_others_have_deleted_meanwhile_does_not_stay() {
 }
 
 #[tokio::test]
-async fn a_write_that_the_informer_never_hears_of_holds_nothing_up() {
+async fn write_outside_the_informer_delays_no_key() {
     let simulator = simulator().await;
     let client = simulator.client().expect("a client");
     let factory = SharedInformerFactory::builder(client.clone()).namespace("elsewhere").build();
@@ -100,7 +100,7 @@ async fn a_write_that_the_informer_never_hears_of_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn each_kind_of_write_is_read_after_the_wait_for_it() {
+async fn each_kind_of_write_is_in_the_store_after_the_wait() {
     let simulator = simulator().await;
     let factory = factory(&simulator);
     let pods = factory.informer::<Pod>();

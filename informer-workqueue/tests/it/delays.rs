@@ -10,7 +10,7 @@ use tokio::time::{Instant, advance};
 use crate::{ms, soon, take, take_all};
 
 #[tokio::test(start_paused = true)]
-async fn a_delayed_key_comes_when_its_time_has_come_and_not_before() {
+async fn delayed_key_is_queued_when_due_and_not_before() {
     let queue = Workqueue::new();
     let start = Instant::now();
     queue.add_after("a", ms(50));
@@ -24,7 +24,7 @@ async fn a_delayed_key_comes_when_its_time_has_come_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_due_counts_as_queued_even_if_nobody_has_looked() {
+async fn due_key_counts_as_queued_without_a_waiter() {
     let queue = Workqueue::new();
     queue.add_after("a", ms(50));
     advance(ms(50)).await;
@@ -32,7 +32,7 @@ async fn what_is_due_counts_as_queued_even_if_nobody_has_looked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_delays_of_a_key_the_earlier_counts() {
+async fn earlier_of_two_delays_counts() {
     for [first, second] in [[50, 30], [30, 50]] {
         let queue = Workqueue::new();
         queue.add_after("a", ms(first));
@@ -113,7 +113,7 @@ async fn many_delays_end_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delays_that_are_over_together_wake_as_many_workers() {
+async fn delays_due_together_wake_as_many_workers() {
     let queue = Workqueue::new();
     let workers: Vec<_> = (0..3)
         .map(|_| {
@@ -134,7 +134,7 @@ async fn delays_that_are_over_together_wake_as_many_workers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_keeps_the_time_is_replaced_when_it_leaves() {
+async fn cancelled_timekeeper_is_replaced() {
     let queue = Workqueue::new();
     queue.add_after("a", ms(50));
     let mut keeper = Box::pin(queue.get());
@@ -149,7 +149,7 @@ async fn who_keeps_the_time_is_replaced_when_it_leaves() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_keeps_the_time_is_replaced_when_it_takes_something() {
+async fn timekeeper_that_takes_an_item_is_replaced() {
     let queue = Workqueue::new();
     queue.add_after("first", ms(10));
     queue.add_after("second", ms(20));
@@ -169,7 +169,7 @@ async fn who_keeps_the_time_is_replaced_when_it_takes_something() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_delay_is_an_add_and_a_delay_without_end_does_no_harm() {
+async fn zero_delay_adds_at_once_and_maximum_delay_is_accepted() {
     let queue = Workqueue::new();
     queue.add_after("a", ms(0));
     queue.add_after("b", Duration::MAX);

@@ -11,7 +11,7 @@ fn queue() -> Workqueue<&'static str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_failed_comes_again_later_each_time_until_it_is_done() {
+async fn failed_key_is_retried_with_backoff_until_done() {
     let queue = queue();
     queue.add("a");
     for failures in 0..5 {
@@ -27,7 +27,7 @@ async fn what_has_failed_comes_again_later_each_time_until_it_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_rate_limited_without_an_item_and_forgotten_by_hand() {
+async fn key_is_rate_limited_and_forgotten_without_an_item() {
     let queue = queue();
     assert_eq!(queue.add_rate_limited("a"), ms(1));
     assert_eq!(queue.add_rate_limited("a"), ms(2));
@@ -68,7 +68,7 @@ async fn failed_key_added_meanwhile_comes_at_once_and_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retried_key_keeps_its_priority() {
+async fn retried_key_keeps_its_priority() {
     let queue = queue();
     queue.add_with_priority("a", Priority::High);
     let item = take(&queue).expect("an item");
@@ -132,7 +132,7 @@ async fn released_item_keeps_its_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_added_before_it_is_released_is_queued_then() {
+async fn key_added_during_processing_is_queued_on_release() {
     let queue = queue();
     queue.add_with_priority("a", Priority::Low);
     let item = take(&queue).expect("an item");

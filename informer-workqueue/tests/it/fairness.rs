@@ -30,7 +30,7 @@ fn busy_group_delays_another_group_by_one_turn() {
 }
 
 #[test]
-fn a_group_that_comes_back_queues_up_behind_the_others() {
+fn returning_group_goes_behind_the_others() {
     let queue = queue();
     queue.add(("a", 1));
     queue.add(("b", 1));

@@ -91,7 +91,7 @@ fn the_longest_of_several_waits_counts() {
 }
 
 #[test]
-fn a_maximum_cuts_waits_and_counts_on() {
+fn maximum_caps_waits_and_counts_all_failures() {
     let limiter = WithMaxWait::new(ItemExponential::new(ms(1), Duration::from_secs(1)), ms(5));
     assert_eq!(waits(&limiter, "one"), [1, 2, 4, 5, 5].map(ms));
     assert_eq!(limiter.num_requeues(&"one"), 5);
@@ -120,7 +120,7 @@ fn queues_can_share_a_limiter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_that_nobody_forgets_are_forgotten_by_and_by() {
+async fn old_failures_are_removed_without_forget() {
     let limiter = ItemExponential::new(ms(1), Duration::from_secs(1_000));
     (0..1_023_u32).for_each(|key| _ = limiter.when(&key));
     advance(Duration::from_secs(1_900)).await;

@@ -51,7 +51,7 @@ fn queue() -> (Workqueue<&'static str>, Arc<Log>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn adds_waits_and_work_are_told_as_client_go_counts_them() {
+async fn adds_waits_and_work_are_counted_like_client_go() {
     let (queue, log) = queue();
     queue.add("a");
     advance(ms(50)).await;
@@ -123,7 +123,7 @@ async fn without_metrics_no_times_are_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_that_is_dropped_leaves_nobody_with_its_metrics() {
+async fn dropped_queue_drops_its_metrics() {
     let (queue, log) = queue();
     queue.add_after("a", ms(10));
     queue.shut_down();
@@ -172,7 +172,7 @@ async fn prometheus_text_has_client_go_names() {
 }
 
 #[test]
-fn the_name_of_a_queue_may_have_any_characters() {
+fn queue_name_is_escaped_in_labels() {
     let metrics = QueueMetrics::new();
     metrics.added("a\"b\\c\nd");
     let text = metrics.to_string();

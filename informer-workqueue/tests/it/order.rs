@@ -8,7 +8,7 @@ use crate::{take, take_all};
 const PRIORITIES: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::High];
 
 #[test]
-fn what_is_more_urgent_goes_first() {
+fn higher_priority_goes_first() {
     let queue = Workqueue::new();
     queue.add_with_priority("initial", Priority::Low);
     queue.add("change");

@@ -18,7 +18,7 @@ fn keys_come_in_the_order_in_which_they_were_added() {
 }
 
 #[test]
-fn a_key_that_is_queued_is_not_queued_again() {
+fn queued_key_is_not_queued_twice() {
     let queue = Workqueue::new();
     queue.add("a");
     queue.add("b");
@@ -51,7 +51,7 @@ fn a_key_added_after_it_was_done_is_queued_again() {
 }
 
 #[test]
-fn the_length_is_what_waits_and_not_what_a_worker_has() {
+fn length_counts_queued_keys_only() {
     let queue = Workqueue::new();
     queue.add("a");
     queue.add("b");
@@ -64,7 +64,7 @@ fn the_length_is_what_waits_and_not_what_a_worker_has() {
 }
 
 #[test]
-fn a_key_that_is_done_is_held_by_nobody() {
+fn done_key_is_dropped() {
     let queue = Workqueue::new();
     let key = Arc::new("a");
     queue.add(Arc::clone(&key));
@@ -80,7 +80,7 @@ fn a_key_that_is_done_is_held_by_nobody() {
 }
 
 #[test]
-fn ten_thousand_keys_come_and_go_and_come_again() {
+fn ten_thousand_keys_are_processed_repeatedly() {
     let queue = Workqueue::new();
     for _ in 0..2 {
         (0..10_000).for_each(|key| queue.add(key));
@@ -127,7 +127,7 @@ fn dropped_get_passes_the_item_on() {
 }
 
 #[test]
-fn as_many_workers_are_woken_as_there_are_items() {
+fn each_item_wakes_one_worker() {
     let queue = Workqueue::new();
     let (waker, wakes) = counting_waker();
     let mut gets: Vec<_> = (0..3).map(|_| Box::pin(queue.get())).collect();
@@ -142,7 +142,7 @@ fn as_many_workers_are_woken_as_there_are_items() {
 }
 
 #[tokio::test]
-async fn a_worker_that_always_finds_something_lets_other_tasks_go_on() {
+async fn busy_worker_yields_to_other_tasks() {
     let queue = Workqueue::new();
     let other = tokio::spawn(async {});
     for n in 0..1_000_000 {

@@ -22,7 +22,7 @@ fn shutdown_refuses_adds_and_returns_queued_keys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_wakes_every_worker_that_waits() {
+async fn shutdown_wakes_every_waiting_worker() {
     let queue = Workqueue::<u8>::new();
     let workers: Vec<_> = (0..3)
         .map(|_| {
@@ -56,7 +56,7 @@ async fn a_drain_ends_when_the_last_worker_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_of_a_queue_with_nothing_in_it_ends_at_once() {
+async fn drain_of_empty_queue_ends_at_once() {
     assert!(Workqueue::<u8>::new().shut_down_with_drain().await);
 }
 
@@ -97,7 +97,7 @@ async fn shutdown_ends_a_drain_despite_returning_keys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_drain_workers_stay_for_a_key_that_is_to_come_back() {
+async fn draining_workers_wait_for_returning_keys() {
     let queue = Workqueue::new();
     queue.add("a");
     let item = take(&queue).expect("an item");
@@ -113,7 +113,7 @@ async fn in_a_drain_workers_stay_for_a_key_that_is_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everyone_who_waits_for_a_drain_hears_of_its_end() {
+async fn end_of_a_drain_wakes_all_waiters() {
     let queue = Workqueue::new();
     queue.add("a");
     let item = take(&queue).expect("an item");
@@ -130,7 +130,7 @@ async fn everyone_who_waits_for_a_drain_hears_of_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_drain_that_nobody_waits_for_any_more_is_still_a_shutdown() {
+async fn cancelled_drain_is_still_a_shutdown() {
     let queue = Workqueue::new();
     queue.add("a");
     assert!(queue.shut_down_with_drain().now_or_never().is_none());

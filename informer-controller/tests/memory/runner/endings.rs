@@ -81,7 +81,7 @@ async fn failed_or_panicked_call_is_retried_with_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_takes_too_long_is_dropped_and_comes_again_as_a_failure() {
+async fn call_that_times_out_is_dropped_and_retried() {
     let (stats, calls) = fails_three_times(How::Hang).await;
     let waits: Vec<_> = calls.iter().skip(1).map(|(wait, _)| wait.as_millis()).collect();
     assert_eq!(waits, [1_100, 1_200, 1_400]);
@@ -89,7 +89,7 @@ async fn what_takes_too_long_is_dropped_and_comes_again_as_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_done_for_now_comes_again_after_the_time_it_asked_for() {
+async fn requeued_key_returns_after_the_requested_delay() {
     let (source, running, runner) = watched().await;
     let (tell, mut told) = unbounded_channel();
     let controller = Controller::start(runner, move |_| {
@@ -108,7 +108,7 @@ async fn what_is_done_for_now_comes_again_after_the_time_it_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_many_keys_are_worked_on_as_there_are_workers() {
+async fn keys_are_processed_by_all_workers_in_parallel() {
     let (source, running, runner) = watched().await;
     let meeting = Arc::new(Barrier::new(3));
     let (tell, mut told) = unbounded_channel();
@@ -167,7 +167,7 @@ async fn changed_key_is_called_again_and_never_twice_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_under_way_is_told_and_for_how_long() {
+async fn stats_report_calls_in_flight_and_their_duration() {
     let queue = queue();
     let controller =
         Controller::start(ControllerRunner::new(queue.clone()).workers(2), |request| async move {

@@ -58,7 +58,7 @@ async fn unsynced_informer_is_named_with_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shutdown_before_the_informers_are_synced_ends_the_wait() {
+async fn shutdown_before_sync_ends_the_wait() {
     let source = source();
     let (informer, _task) = idle(&source);
     let (reconcile, mut called) = done();
@@ -72,7 +72,7 @@ async fn a_shutdown_before_the_informers_are_synced_ends_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_overtakes_what_existed_at_the_start() {
+async fn change_overtakes_initial_objects() {
     let source = source();
     for name in ["a", "b", "c", "d"] {
         create(&source, name, "1");
@@ -95,7 +95,7 @@ async fn a_change_overtakes_what_existed_at_the_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_overtakes_what_comes_again_by_a_resync() {
+async fn change_overtakes_resynced_objects() {
     let source = source();
     for name in ["a", "b", "c"] {
         create(&source, name, "1");
@@ -133,7 +133,7 @@ async fn a_change_overtakes_what_comes_again_by_a_resync() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_brings_every_object_to_the_workers_again() {
+async fn resync_queues_every_object_again() {
     let source = source();
     create(&source, "a", "1");
     let running =
@@ -173,7 +173,7 @@ async fn owner_change_or_deletion_queues_all_owners() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_informers_feed_one_queue_in_which_a_key_is_once() {
+async fn key_from_several_informers_is_queued_once() {
     let (parents, children) = (source(), source());
     let of_parents = Running::start(&parents, InformerOptions::new()).synced().await;
     let of_children = Running::start(&children, InformerOptions::new()).synced().await;
@@ -194,7 +194,7 @@ async fn several_informers_feed_one_queue_in_which_a_key_is_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_brings_what_is_found_for_it_in_an_index() {
+async fn change_queues_the_keys_found_in_an_index() {
     let (secrets, users) = (source(), source());
     create(&users, "one", "token");
     create(&users, "two", "token");
@@ -248,7 +248,7 @@ fn controller_key_matches_kind_and_group_in_any_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handlers_beside_the_controllers_hear_everything_as_ever() {
+async fn other_handlers_receive_all_events() {
     let (source, running, runner) = watched().await;
     let options = HandlerOptions::new().resync(Resync::Never);
     let (_registration, mut heard) = crate::listen(&running.informer, &options);

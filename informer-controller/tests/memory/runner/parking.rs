@@ -120,7 +120,7 @@ async fn write_of_dropped_call_parks_key_until_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_parked_at_shutdown_stays_undone_and_delays_nobody() {
+async fn parked_key_does_not_delay_shutdown() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let (queue, tracker) = (queue(), WriteTracker::new());
@@ -140,7 +140,7 @@ async fn what_is_parked_at_shutdown_stays_undone_and_delays_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_failures_of_a_key_that_is_parked_are_remembered() {
+async fn parked_key_keeps_its_failures() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let queue = queue();
@@ -305,7 +305,7 @@ async fn each_change_is_followed_by_a_successful_call() {
 
 /// On several threads: workers take keys, and the parking lot returns them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn several_threads_call_for_each_change_once_at_a_time() {
+async fn parallel_workers_never_share_a_key_and_miss_no_change() {
     const KEYS: u32 = 20;
     const CHANGES: u32 = 4_000;
     let source = source();

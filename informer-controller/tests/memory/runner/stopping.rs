@@ -65,7 +65,7 @@ async fn i12_endless_call_is_dropped_after_drain_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_a_controller_that_is_dropped_leaves_nothing_behind() {
+async fn i12_dropped_controller_leaves_no_task() {
     let (source, running, _) = watched().await;
     let queue = queue();
     let runner = ControllerRunner::new(queue.clone()).workers(3).watches(&running.informer, own_key);
