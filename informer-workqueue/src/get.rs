@@ -55,7 +55,7 @@ impl<T> Drop for Get<'_, T> {
     fn drop(&mut self) {
         // It was possibly woken for an item, or is the timekeeper: then another waiter must take over.
         if let Some(ticket) = self.ticket.take() {
-            self.shared.getter_gives_up(ticket);
+            self.shared.cancel_getter(ticket);
         }
     }
 }
@@ -84,7 +84,7 @@ impl<T> Future for Drain<'_, T> {
 impl<T> Drop for Drain<'_, T> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
-            self.shared.drainer_gives_up(ticket);
+            self.shared.cancel_drainer(ticket);
         }
     }
 }

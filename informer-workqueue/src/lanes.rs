@@ -3,8 +3,8 @@
 //! Each priority has a lane. In a lane, keys are in the order of arrival. In a fair queue, the
 //! groups of a lane take turns, and each group's keys are in order.
 //!
-//! The highest lane is served first. A lane that was passed over [`PATIENCE`] times in a row is
-//! served before all others. So a lane that is not empty gets at least one of `PATIENCE + 2` items
+//! The highest lane is served first. A lane that was passed over [`MAX_PASSED`] times in a row is
+//! served before all others. So a lane that is not empty gets at least one of `MAX_PASSED + 2` items
 //! (not `+ 1`, because two lanes can reach the limit together).
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::Priority;
 use crate::slots::{Hashing, List, Slots};
 
 /// The number of times a lane is passed over before it is served first.
-pub(crate) const PATIENCE: u32 = 10;
+pub(crate) const MAX_PASSED: u32 = 10;
 
 #[derive(Debug)]
 pub(crate) struct Lanes {
@@ -82,9 +82,9 @@ impl Lanes {
             return None;
         }
         let waiting = |level: &usize| !self.lanes[*level].is_empty();
-        let impatient = |level: &usize| waiting(level) && self.passed[*level] >= PATIENCE;
+        let starving = |level: &usize| waiting(level) && self.passed[*level] >= MAX_PASSED;
         let levels = 0..Priority::COUNT;
-        levels.clone().find(impatient).or_else(|| levels.rev().find(waiting))
+        levels.clone().find(starving).or_else(|| levels.rev().find(waiting))
     }
 }
 

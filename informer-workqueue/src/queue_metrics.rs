@@ -244,12 +244,10 @@ impl fmt::Display for QueueMetrics {
         let gauges = [
             (
                 "unfinished_work",
-                "Seconds that workers have had what they have not ended.",
+                "Seconds that workers have spent on unfinished items.",
                 (|it| it.total) as fn(&UnfinishedWork) -> Duration,
             ),
-            ("longest_running_processor", "Seconds of the worker that has had a key for longest.", |it| {
-                it.longest
-            }),
+            ("longest_running_processor", "Seconds of the longest unfinished item.", |it| it.longest),
         ];
         for (metric, help, time) in gauges {
             let metric = format!("workqueue_{metric}_seconds");

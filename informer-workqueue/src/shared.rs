@@ -58,7 +58,7 @@ impl<T> Shared<T> {
     fn change<R>(&self, change: impl FnOnce(&mut State<T>) -> R) -> R {
         let mut state = self.state.lock();
         let result = change(&mut state);
-        let wakers = state.choose_whom_to_wake();
+        let wakers = state.choose_wakers();
         let added = state.take_added();
         drop(state);
         if let Some(wakers) = wakers {
@@ -161,18 +161,18 @@ impl<T> Shared<T> {
     /// Checks whether the drain has ended, or waits.
     pub(crate) fn look_drained(&self, ticket: &mut Option<Ticket>, waker: &Waker) -> Option<bool> {
         let (drained, _garbage) = self.change(|state| {
-            let garbage = ticket.take().and_then(|ticket| state.drainer_comes_back(ticket));
+            let garbage = ticket.take().and_then(|ticket| state.unregister_drainer(ticket));
             (state.look_drained(ticket, waker), garbage)
         });
         drained
     }
 
-    pub(crate) fn drainer_gives_up(&self, ticket: Ticket) {
-        drop(self.change(|state| state.drainer_comes_back(ticket)));
+    pub(crate) fn cancel_drainer(&self, ticket: Ticket) {
+        drop(self.change(|state| state.unregister_drainer(ticket)));
     }
 
-    pub(crate) fn getter_gives_up(&self, ticket: Ticket) {
-        drop(self.change(|state| state.come_back(ticket)));
+    pub(crate) fn cancel_getter(&self, ticket: Ticket) {
+        drop(self.change(|state| state.unregister_getter(ticket)));
     }
 }
 
@@ -222,7 +222,7 @@ impl<T: Clone> Shared<T> {
     pub(crate) fn look(self: &Arc<Self>, ticket: &mut Option<Ticket>, waker: &Waker) -> Found<T> {
         let (mut waited, mut garbage) = (None, None);
         let found = self.change_now(|state, now| {
-            garbage = ticket.take().and_then(|ticket| state.come_back(ticket));
+            garbage = ticket.take().and_then(|ticket| state.unregister_getter(ticket));
             match state.look(now) {
                 Look::Taken(taken) => {
                     waited = taken.waited;

@@ -251,9 +251,9 @@ impl<T> State<T> {
     }
 
     /// Removes a waiter for an item, which checks again or stops waiting.
-    pub(crate) fn come_back(&mut self, ticket: Ticket) -> Option<Waker> {
+    pub(crate) fn unregister_getter(&mut self, ticket: Ticket) -> Option<Waker> {
         self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
-        self.getters.come_back(ticket)
+        self.getters.unregister(ticket)
     }
 
     /// Registers a waiter that found no item. Returns its deadline if it is the timekeeper.
@@ -281,9 +281,9 @@ impl<T> State<T> {
         drained
     }
 
-    /// As [`come_back`](Self::come_back), for a waiter for the end of a drain.
-    pub(crate) fn drainer_comes_back(&mut self, ticket: Ticket) -> Option<Waker> {
-        self.drainers.come_back(ticket)
+    /// As [`unregister_getter`](Self::unregister_getter), for a waiter for the end of a drain.
+    pub(crate) fn unregister_drainer(&mut self, ticket: Ticket) -> Option<Waker> {
+        self.drainers.unregister(ticket)
     }
 
     /// Selects the waiters to wake after a change:
@@ -293,10 +293,10 @@ impl<T> State<T> {
     ///   item, which is the next change;
     /// - all waiters, at the end.
     #[inline]
-    pub(crate) fn choose_whom_to_wake(&mut self) -> Option<Wakers> {
+    pub(crate) fn choose_wakers(&mut self) -> Option<Wakers> {
         // Without waiters in an open queue, there is nothing to select.
-        let nobody_waits = self.is_open() && self.getters.nobody_waits();
-        (!nobody_waits).then(|| self.choose_among_waiters())
+        let is_idle = self.is_open() && self.getters.is_empty();
+        (!is_idle).then(|| self.choose_among_waiters())
     }
 
     fn choose_among_waiters(&mut self) -> Wakers {
@@ -312,14 +312,14 @@ impl<T> State<T> {
         }
         while self.getters.awake() < self.lanes.len() {
             let keeper = self.timekeeper.map(|keeper| keeper.ticket);
-            let Some((ticket, waker)) = self.getters.choose_but(keeper) else { break };
+            let Some((ticket, waker)) = self.getters.choose_except(keeper) else { break };
             self.timekeeper = self.timekeeper.filter(|keeper| keeper.ticket != ticket);
             wakers.push(waker);
         }
         if self.getters.awake() == 0 && self.unattended().is_some() {
             wakers.extend(match self.timekeeper.take() {
                 Some(keeper) => self.getters.choose(keeper.ticket),
-                None => self.getters.choose_but(None).map(|(_, waker)| waker),
+                None => self.getters.choose_except(None).map(|(_, waker)| waker),
             });
         }
         wakers

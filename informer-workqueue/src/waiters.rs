@@ -21,7 +21,7 @@ pub(crate) struct Ticket(u64);
 impl Waiters {
     /// Returns whether there is no waiter to wake.
     #[inline]
-    pub(crate) fn nobody_waits(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
@@ -36,7 +36,7 @@ impl Waiters {
     }
 
     /// Removes a waiter, woken or not. Returns its unused waker.
-    pub(crate) fn come_back(&mut self, ticket: Ticket) -> Option<Waker> {
+    pub(crate) fn unregister(&mut self, ticket: Ticket) -> Option<Waker> {
         let position = self.waiting.iter().position(|(other, _)| *other == ticket);
         if position.is_none() {
             self.awake -= 1;
@@ -45,7 +45,7 @@ impl Waiters {
     }
 
     /// Selects the oldest waiter, but this one only if there is no other.
-    pub(crate) fn choose_but(&mut self, unless: Option<Ticket>) -> Option<(Ticket, Waker)> {
+    pub(crate) fn choose_except(&mut self, unless: Option<Ticket>) -> Option<(Ticket, Waker)> {
         let other = self.waiting.iter().position(|(ticket, _)| Some(*ticket) != unless);
         let chosen = self.waiting.remove(other.unwrap_or(0))?;
         self.awake += 1;

@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 struct Key {
     /// Counts the adds; incremented before each add.
     wanted: AtomicU64,
-    /// The last processed count.
+    /// The value of `wanted` when the last successful item was taken.
     reached: AtomicU64,
     is_busy: AtomicBool,
 }

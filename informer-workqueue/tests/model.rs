@@ -16,8 +16,8 @@ type Key = (u8, u8);
 
 const PRIORITIES: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::High];
 
-/// Equals `PATIENCE` in `src/lanes.rs`.
-const PATIENCE: usize = 10;
+/// Equals `MAX_PASSED` in `src/lanes.rs`.
+const MAX_PASSED: usize = 10;
 
 /// The longest wait of a retry, in milliseconds.
 const MAX_WAIT: u64 = 40;
@@ -173,8 +173,8 @@ impl Model {
 
     fn take(&mut self) -> Option<(Key, usize)> {
         let waiting = |level: &usize| !self.waiting[*level].is_empty();
-        let impatient = (0..3).find(|level| waiting(level) && self.passed[*level] >= PATIENCE);
-        let level = impatient.or_else(|| (0..3).rev().find(waiting))?;
+        let starving = (0..3).find(|level| waiting(level) && self.passed[*level] >= MAX_PASSED);
+        let level = starving.or_else(|| (0..3).rev().find(waiting))?;
         let lane = &mut self.waiting[level];
         let (group, mut keys) = lane.remove(0);
         let key = keys.remove(0);

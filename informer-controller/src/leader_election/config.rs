@@ -128,7 +128,7 @@ pub enum LeaderElectionError {
     /// The lease duration is not a positive number of whole seconds, or it is too long for a lease.
     #[error("a lease_duration of {lease_duration:?} can't be written: make it whole seconds, at least one")]
     LeaseDuration {
-        /// What it was set to.
+        /// The configured value.
         lease_duration: Duration,
     },
     /// The renew deadline is not shorter than the lease duration.
@@ -137,7 +137,7 @@ pub enum LeaderElectionError {
          {lease_duration:?}, by as much as the work needs to stop, and again as much for clocks that differ"
     )]
     RenewDeadline {
-        /// What it was set to.
+        /// The configured value.
         renew_deadline: Duration,
         /// The lease duration, which must be longer.
         lease_duration: Duration,
@@ -148,7 +148,7 @@ pub enum LeaderElectionError {
          the renew_deadline, {renew_deadline:?}"
     )]
     RetryPeriod {
-        /// What it was set to.
+        /// The configured value.
         retry_period: Duration,
         /// The renew deadline, which must be more than 1.2 retry periods.
         renew_deadline: Duration,

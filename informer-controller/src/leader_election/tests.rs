@@ -263,7 +263,7 @@ fn run(seed: u64, rates: &[f64]) -> Result<u32, Duration> {
     }
     while world.at_work() != 1 {
         world.step();
-        assert!(world.now < UNREST + RECOVERY, "seed {seed}: nobody leads");
+        assert!(world.now < UNREST + RECOVERY, "seed {seed}: no candidate leads");
         assert!(world.at_work() < 2, "seed {seed}: two are at work");
     }
     Ok(world.terms.values().sum())

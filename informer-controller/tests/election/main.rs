@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use network::Link;
 
 /// The timeout of each wait, in the paused clock's time.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The maximum wait of other candidates between two reads of the lease: 2.2 retry periods.
 const LONGEST_RETRY: Duration = Duration::from_millis(4_400);
@@ -90,5 +90,5 @@ async fn next(diary: &mut mpsc::UnboundedReceiver<Happened>) -> Happened {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.expect("it should have happened by now")
+    timeout(TIMEOUT, future).await.expect("it should have happened by now")
 }

@@ -80,7 +80,7 @@ struct AtWork(Arc<AtomicUsize>);
 
 impl AtWork {
     fn begin(count: &Arc<AtomicUsize>) -> Self {
-        assert_eq!(count.fetch_add(1, Ordering::SeqCst), 0, "somebody else is at work");
+        assert_eq!(count.fetch_add(1, Ordering::SeqCst), 0, "another candidate is at work");
         Self(count.clone())
     }
 }
@@ -97,12 +97,12 @@ async fn contend(link: Link, name: String, seed: u64, at_work: Arc<AtomicUsize>,
     let mut random = fastrand::Rng::with_seed(seed);
     let mut candidate = elector(&link, &name);
     loop {
-        let (length, obeys) = (Duration::from_millis(random.u64(..60_000)), random.bool());
+        let (length, ends_when_cancelled) = (Duration::from_millis(random.u64(..60_000)), random.bool());
         let work = |stop: CancellationToken| async {
             let _at_work = AtWork::begin(&at_work);
             terms.fetch_add(1, Ordering::SeqCst);
             let length = tokio::time::sleep(length);
-            if obeys { _ = stop.run_until_cancelled_owned(length).await } else { length.await }
+            if ends_when_cancelled { _ = stop.run_until_cancelled_owned(length).await } else { length.await }
         };
         let shutdown = CancellationToken::new();
         let life = Duration::from_millis(random.u64(..120_000));
@@ -140,7 +140,10 @@ async fn faulty_requests_leave_one_leader_and_recover() {
                 if at_work.load(Ordering::SeqCst) > 0 {
                     idle_since = Instant::now();
                 }
-                assert!(idle_since.elapsed() < Duration::from_secs(30), "seed {seed}: nobody is at work");
+                assert!(
+                    idle_since.elapsed() < Duration::from_secs(30),
+                    "seed {seed}: no candidate is at work"
+                );
             }
         };
         tokio::select! {

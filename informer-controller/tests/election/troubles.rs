@@ -37,7 +37,7 @@ async fn unreachable_server_stops_leader_before_lease_ends() {
         assert_eq!(next(&mut happened).await, Happened::Over);
         assert_eq!(renewed.elapsed(), Duration::from_millis(12_500), "{way:?}");
         assert_eq!(within(running).await.expect("no panic"), LeadershipEnd::Lost(None));
-        assert_eq!(holder(&simulator), "ann", "nobody could be told");
+        assert_eq!(holder(&simulator), "ann", "the lease was not released");
     }
 }
 

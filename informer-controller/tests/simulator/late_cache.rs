@@ -227,6 +227,6 @@ async fn i9_late_cache_causes_no_duplicates_and_no_conflicts() {
     println!("with a tracker {with:?}\nwithout {without:?}");
     assert_eq!((with.duplicates, with.conflicts, with.stats.failed), (0, 0, 0), "{with:?}");
     assert_eq!(with.stats.parked_timed_out, 0, "{with:?}");
-    assert!(with.writes > 100 && with.stats.parked > 50, "it has shown nothing: {with:?}");
+    assert!(with.writes > 100 && with.stats.parked > 50, "too few writes or parked keys: {with:?}");
     assert!(without.duplicates > 20 && without.conflicts > 20, "the cache was not late: {without:?}");
 }

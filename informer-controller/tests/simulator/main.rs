@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 /// The timeout of each step.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn simulator() -> Simulator {
     Simulator::builder().built_in_kinds().start().await.expect("a free port")
@@ -34,5 +34,5 @@ fn node_of(pod: &Pod) -> Option<String> {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it should have happened by now")
+    tokio::time::timeout(TIMEOUT, future).await.expect("it should have happened by now")
 }

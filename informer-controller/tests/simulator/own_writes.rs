@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::{PATIENCE, factory, node_of, pod, simulator, within};
+use super::{TIMEOUT, factory, node_of, pod, simulator, within};
 
 fn cached(pod: Pod) -> Cached<Pod> {
     Cached::new(pod).expect("the server has given it a name")
@@ -46,7 +46,7 @@ async fn mutation_cache_reads_writes_and_ends_empty() {
         last = Some(patched);
     }
     let last = last.expect("there were some");
-    assert_eq!(pods.wait_until(last.resource_version(), PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(pods.wait_until(last.resource_version(), TIMEOUT).await, WaitOutcome::Reached);
     assert_eq!(cache.by_index(&by_node, "node-1").len(), 30);
     assert!(cache.is_empty(), "{cache:?}");
     factory.shutdown().await;
@@ -69,7 +69,7 @@ async fn object_deleted_by_others_leaves_the_mutation_cache() {
     cache.record(created.clone());
     api.delete("brief", &DeleteParams::default().grace_period(0)).await.expect("deleted");
     let deletion = simulator.resource_version().into();
-    assert_eq!(pods.wait_until(&deletion, PATIENCE).await, WaitOutcome::Reached);
+    assert_eq!(pods.wait_until(&deletion, TIMEOUT).await, WaitOutcome::Reached);
     assert!(cache.get(created.key()).is_none());
     assert!(!cache.record(created), "nor is it believed when it is told late");
     factory.shutdown().await;
@@ -144,7 +144,7 @@ async fn failed_write_is_settled_by_a_read_of_its_object() {
     let pods = factory.informer::<Pod>();
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("it syncs");
-    let tracker = WriteTracker::with_deadline(PATIENCE * 10);
+    let tracker = WriteTracker::with_deadline(TIMEOUT * 10);
     let writes = tracker.of(&ObjectKey::namespaced("shop", "parent"));
     let api = Api::<Pod>::namespaced(simulator.client().expect("a client"), "shop");
     let (new, params): (Pod, _) =

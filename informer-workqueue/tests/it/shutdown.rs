@@ -105,7 +105,7 @@ async fn draining_workers_wait_for_returning_keys() {
     let mut drain = pin!(queue.shut_down_with_drain());
     assert!(poll!(&mut drain).is_pending());
     let mut worker = pin!(queue.get());
-    assert!(poll!(&mut worker).is_pending(), "not sent home");
+    assert!(poll!(&mut worker).is_pending(), "a worker waits for the returning key");
     item.done();
     assert!(poll!(&mut drain).is_pending());
     soon(worker).await.expect("it comes back").done();

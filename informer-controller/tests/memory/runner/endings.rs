@@ -141,7 +141,7 @@ async fn changed_key_is_called_again_and_never_twice_at_once() {
         move |_| {
             let (at_work, go_on, tell) = (Arc::clone(&at_work), Arc::clone(&go_on), tell.clone());
             async move {
-                assert_eq!(at_work.fetch_add(1, Ordering::SeqCst), 0, "it is with somebody else");
+                assert_eq!(at_work.fetch_add(1, Ordering::SeqCst), 0, "it is with another worker");
                 _ = tell.send(());
                 go_on.notified().await;
                 at_work.fetch_sub(1, Ordering::SeqCst);

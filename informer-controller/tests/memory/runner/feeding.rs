@@ -68,7 +68,7 @@ async fn shutdown_before_sync_ends_the_wait() {
     settled().await;
     controller.stop().await;
     assert!(called.rest().is_empty());
-    assert!(queue.is_shut_down(), "nobody is going to take anything");
+    assert!(queue.is_shut_down(), "no worker will take a key");
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,7 +167,7 @@ async fn owner_change_or_deletion_queues_all_owners() {
     source.delete(&ObjectKey::namespaced("shop", "child")).expect("it exists");
     assert_eq!(called.next().await, "father");
     settled().await;
-    assert!(called.rest().is_empty(), "and nobody else");
+    assert!(called.rest().is_empty(), "and no other owner");
     controller.stop().await;
     running.stop().await;
 }
@@ -264,14 +264,14 @@ async fn other_handlers_receive_all_events() {
     running.stop().await;
 }
 
-/// A handler that reports its first call, which then blocks until the sender is dropped.
+/// A key function that reports each call and blocks until the sender is dropped.
 fn values_once_released(
     called: Sender<()>,
     release: Receiver<()>,
 ) -> impl Fn(&Cached<ConfigMap>) -> [ObjectKey; 1] + Send + Sync + 'static {
     let (called, release) = (Mutex::new(called), Mutex::new(release));
     move |map| {
-        // The receiver is dropped after the first call.
+        // Only the first message is received; a send error is ignored.
         _ = called.lock().send(());
         _ = release.lock().recv();
         [crate::key(value_of(map))]
@@ -288,8 +288,7 @@ async fn every_change_is_queued_even_if_undone_later() {
     let runner = ControllerRunner::new(queue()).watches(&running.informer, values);
     let (reconcile, mut called) = done();
     let controller = Controller::start(runner, reconcile);
-    // The handler must be added before the short-lived objects exist, or it receives no events of
-    // them.
+    // Waits for the handler, which receives no events of objects that are deleted before.
     is_called.recv().expect("it is called");
     create(&source, "changing", "before");
     update(&source, "changing", "between");

@@ -202,7 +202,7 @@ async fn parked_key_returns_with_its_highest_priority() {
     }
 }
 
-/// The changed keys, and the changes that calls have seen.
+/// The changes of each key, the changes that successful calls cover, and the calls in flight.
 #[derive(Default)]
 struct Ledger {
     changed: HashMap<ObjectKey, u32>,
@@ -361,7 +361,7 @@ async fn parallel_workers_never_share_a_key_and_miss_no_change() {
     .await;
     let stats = controller.monitor.stats();
     assert_eq!((stats.panicked, stats.parked_timed_out), (0, 0), "{stats:?}");
-    assert!(stats.parked > 0, "it has shown nothing: {stats:?}");
+    assert!(stats.parked > 0, "no key was parked: {stats:?}");
     controller.stop().await;
     running.stop().await;
 }
