@@ -41,11 +41,12 @@ impl<T: Hash + Eq + Clone + Send + 'static> WorkqueueBuilder<T> {
         self
     }
 
-    /// Lets groups of keys take turns, within each priority. The function returns the part of a key that identifies its group, such as the
-    /// namespace. Default: one group, in which keys keep their order.
+    /// Lets groups of keys take turns, within each priority. The function returns the part of a key
+    /// that identifies its group, such as the namespace. Default: one group, in which keys keep
+    /// their order.
     ///
-    /// The function is called, and the group is hashed, each time a key is added, outside the lock. A group is stored only while it has waiting
-    /// keys.
+    /// The function is called, and the group is hashed, each time a key is added, outside the lock.
+    /// A group is stored only while it has waiting keys.
     pub fn fair_by<G: Hash + ?Sized>(mut self, group: impl Fn(&T) -> &G + Send + Sync + 'static) -> Self {
         let hashing = Hashing::default();
         self.grouping = Some(Box::new(move |key| hashing.hash_one(group(key))));

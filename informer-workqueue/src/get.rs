@@ -1,7 +1,9 @@
-//! The futures of a queue: [`Get`], which waits for an item, and [`Drain`], which waits until all are processed.
+//! The futures of a queue: [`Get`], which waits for an item, and [`Drain`], which waits until all
+//! are processed.
 //!
-//! Only tasks that wait for an item drive the timer of delayed keys: one of them, the timekeeper, sleeps until the earliest delay is over.
-//! Without a waiting task no timer is needed, because the next `get` finds due keys.
+//! Only tasks that wait for an item drive the timer of delayed keys: one of them, the timekeeper,
+//! sleeps until the earliest delay is over. Without a waiting task no timer is needed, because the
+//! next `get` finds due keys.
 
 use std::fmt;
 use std::pin::Pin;
@@ -53,7 +55,8 @@ impl<T: Clone> Future for Get<'_, T> {
 
 impl<T> Drop for Get<'_, T> {
     fn drop(&mut self) {
-        // It was possibly woken for an item, or is the timekeeper: then another waiter must take over.
+        // It was possibly woken for an item, or is the timekeeper: then another waiter must take
+        // over.
         if let Some(ticket) = self.ticket.take() {
             self.shared.cancel_getter(ticket);
         }

@@ -1,8 +1,9 @@
 //! [`Item`]: a key that a worker has taken.
 //!
-//! In client-go, workers get keys and must call `Done`, and `Forget` or `AddRateLimited` before it. Here, methods of the item end it, each of
-//! which consumes it. Note: a dropped item is not done. A worker that panics, is cancelled, or returns early with `?` has not finished, so
-//! the key is retried.
+//! In client-go, workers get keys and must call `Done`, and `Forget` or `AddRateLimited` before it.
+//! Here, methods of the item end it, each of which consumes it. Note: a dropped item is not done. A
+//! worker that panics, is cancelled, or returns early with `?` has not finished, so the key is
+//! retried.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,13 +13,17 @@ use crate::Priority;
 use crate::shared::Shared;
 use crate::state::Taken;
 
-/// A key that a worker has taken from a [`Workqueue`](crate::Workqueue). No other worker gets the same key meanwhile.
+/// A key that a worker has taken from a [`Workqueue`](crate::Workqueue). No other worker gets the
+/// same key meanwhile.
 ///
-/// End it with [`done`](Self::done), [`done_after`](Self::done_after) or [`retry`](Self::retry), or with [`release`](Self::release) if it was
-/// not processed. **A dropped item is retried**, and counted as [abandoned](crate::Workqueue::abandoned), so a panic, a cancelled task or an
-/// early return loses no key. If the key was added while the worker had it, it is queued again when the item ends.
+/// End it with [`done`](Self::done), [`done_after`](Self::done_after) or [`retry`](Self::retry), or
+/// with [`release`](Self::release) if it was not processed. **A dropped item is retried**, and
+/// counted as [abandoned](crate::Workqueue::abandoned), so a panic, a cancelled task or an early
+/// return loses no key. If the key was added while the worker had it, it is queued again when the
+/// item ends.
 ///
-/// A leaked item (`std::mem::forget`) never ends: its key is never returned again, and a drain never ends.
+/// A leaked item (`std::mem::forget`) never ends: its key is never returned again, and a drain
+/// never ends.
 #[must_use = "an item that is dropped is retried; say how the work went"]
 pub struct Item<T> {
     shared: Arc<Shared<T>>,
@@ -42,15 +47,16 @@ impl<T> Item<T> {
         self.shared.done(self.id, &self.key, None);
     }
 
-    /// Ends the item like [`done`](Self::done), and adds its key again after a delay, for periodic checks and known deadlines.
+    /// Ends the item like [`done`](Self::done), and adds its key again after a delay, for periodic
+    /// checks and known deadlines.
     #[doc(alias = "RequeueAfter")]
     pub fn done_after(mut self, delay: Duration) {
         self.is_ended = true;
         self.shared.done(self.id, &self.key, Some(delay));
     }
 
-    /// Ends the item as failed. The key is added again, with the same priority, after the time that the queue's
-    /// [rate limiter](crate::RateLimiter) returns; this returns that time.
+    /// Ends the item as failed. The key is added again, with the same priority, after the time that
+    /// the queue's [rate limiter](crate::RateLimiter) returns; this returns that time.
     ///
     /// If the queue is shut down, the key is not added.
     #[doc(alias = "AddRateLimited")]
@@ -59,8 +65,8 @@ impl<T> Item<T> {
         self.shared.retry(self.id, &self.key, false)
     }
 
-    /// Ends the item without a result, if it can't be processed yet. Its key is not added again, and its failures are kept. The caller adds the
-    /// key later.
+    /// Ends the item without a result, if it can't be processed yet. Its key is not added again,
+    /// and its failures are kept. The caller adds the key later.
     pub fn release(mut self) {
         self.is_ended = true;
         self.shared.release(self.id);

@@ -4,8 +4,8 @@
 //! groups of a lane take turns, and each group's keys are in order.
 //!
 //! The highest lane is served first. A lane that was passed over [`MAX_PASSED`] times in a row is
-//! served before all others. So a lane that is not empty gets at least one of `MAX_PASSED + 2` items
-//! (not `+ 1`, because two lanes can reach the limit together).
+//! served before all others. So a lane that is not empty gets at least one of `MAX_PASSED + 2`
+//! items (not `+ 1`, because two lanes can reach the limit together).
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,11 @@
-//! A work queue for controllers: the part of client-go's `util/workqueue` that every controller needs, in Rust.
+//! A work queue for controllers: the part of client-go's `util/workqueue` that every controller
+//! needs, in Rust.
 //!
-//! Callbacks [add](Workqueue::add) the keys of changed objects, at any rate and from any thread; workers [take](Workqueue::get) keys and
-//! reconcile their objects. A key is queued once, however often it is added, and is never with two workers at a time. If it is added while
-//! a worker has it, it is queued again afterwards. So no change is missed, and no two workers process one object.
+//! Callbacks [add](Workqueue::add) the keys of changed objects, at any rate and from any thread;
+//! workers [take](Workqueue::get) keys and reconcile their objects. A key is queued once, however
+//! often it is added, and is never with two workers at a time. If it is added while a worker has
+//! it, it is queued again afterwards. So no change is missed, and no two workers process one
+//! object.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -43,14 +46,16 @@
 //!
 //! # Failures
 //!
-//! A worker ends an [`Item`] as [`done`](Item::done), as done [for now](Item::done_after), or as to be [retried](Item::retry). A dropped item
-//! is retried, too: a worker that panics, is cancelled or returns early loses nothing. A [`RateLimiter`] determines the time of retries.
+//! A worker ends an [`Item`] as [`done`](Item::done), as done [for now](Item::done_after), or as to
+//! be [retried](Item::retry). A dropped item is retried, too: a worker that panics, is cancelled or
+//! returns early loses nothing. A [`RateLimiter`] determines the time of retries.
 //!
 //! # Priorities
 //!
-//! After a restart, all existing objects are queued, and urgent changes should not wait behind them. So add initial objects and resyncs with
-//! [`Priority::Low`]. Other keys overtake them, but they do not starve: a priority that has waiting keys and was skipped ten times in a row
-//! goes first. So at least one item in twelve is taken from it, whatever the number of keys above it.
+//! After a restart, all existing objects are queued, and urgent changes should not wait behind
+//! them. So add initial objects and resyncs with [`Priority::Low`]. Other keys overtake them, but
+//! they do not starve: a priority that has waiting keys and was skipped ten times in a row goes
+//! first. So at least one item in twelve is taken from it, whatever the number of keys above it.
 //!
 //! ```
 //! use informer_workqueue::{Priority, Workqueue};
@@ -64,23 +69,25 @@
 //!
 //! # Fairness
 //!
-//! With [`fair_by`](WorkqueueBuilder::fair_by), groups of keys take turns, for example namespaces: a namespace with ten thousand queued keys
-//! delays each key of the others by one turn only. This applies within each priority.
+//! With [`fair_by`](WorkqueueBuilder::fair_by), groups of keys take turns, for example namespaces:
+//! a namespace with ten thousand queued keys delays each key of the others by one turn only. This
+//! applies within each priority.
 //!
 //! # Time
 //!
-//! Time is tokio's, so tests can pause it. Delayed keys have no task: one of the workers that wait in [`Workqueue::get`] sleeps until the
-//! earliest delay is over. Adding, with a delay or without, needs no runtime.
+//! Time is tokio's, so tests can pause it. Delayed keys have no task: one of the workers that wait
+//! in [`Workqueue::get`] sleeps until the earliest delay is over. Adding, with a delay or without,
+//! needs no runtime.
 //!
 //! # Differences from client-go
 //!
-//! - A drain ends for all waiters when nothing is queued and no worker has an item. `get` does not return `None` before, while an item of a
-//!   worker can still be queued again.
+//! - A drain ends for all waiters when nothing is queued and no worker has an item. `get` does not
+//!   return `None` before, while an item of a worker can still be queued again.
 //! - An item ends exactly once, which its type ensures. An item that is not ended is retried.
 //! - Priorities and fairness.
 //! - Adding with a delay never waits, and shutting down leaves no background work.
-//! - As in client-go, the queue is unbounded: adding never waits, and keys without a worker stay queued. Its size is limited by the number of
-//!   different keys.
+//! - As in client-go, the queue is unbounded: adding never waits, and keys without a worker stay
+//!   queued. Its size is limited by the number of different keys.
 //! - A rate limiter drops keys some time after their last failure, even if their workers do not.
 
 mod builder;

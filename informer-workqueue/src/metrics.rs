@@ -1,15 +1,17 @@
 //! [`Metrics`]: receives the events of a queue, for any metrics library.
 //!
-//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. There, a task sets the two gauges of unfinished work every half second; here,
-//! they are computed when they are read, without a task.
+//! client-go: `MetricsProvider` of `util/workqueue/metrics.go`. There, a task sets the two gauges
+//! of unfinished work every half second; here, they are computed when they are read, without a
+//! task.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Receives the events of a queue. By default, the methods do nothing.
 ///
-/// The methods are called without the queue's lock, by the thread that added, took or ended an item, possibly by several threads at once. They
-/// should be quick, and must not panic. Together with the gauges of the [queue](crate::Workqueue), they are client-go's metrics:
+/// The methods are called without the queue's lock, by the thread that added, took or ended an
+/// item, possibly by several threads at once. They should be quick, and must not panic. Together
+/// with the gauges of the [queue](crate::Workqueue), they are client-go's metrics:
 ///
 /// | client-go's name | where it comes from |
 /// |---|---|
@@ -21,10 +23,11 @@ use std::time::Duration;
 /// | `workqueue_unfinished_work_seconds` | [`UnfinishedWork::total`] |
 /// | `workqueue_longest_running_processor_seconds` | [`UnfinishedWork::longest`] |
 ///
-/// Reports of several threads can arrive in any order: a key can be taken before its `added` arrives. So use these methods for counters, and
-/// read gauges from the queue.
+/// Reports of several threads can arrive in any order: a key can be taken before its `added`
+/// arrives. So use these methods for counters, and read gauges from the queue.
 ///
-/// [`QueueMetrics`](crate::QueueMetrics) keeps them under these names; implement the trait for another library.
+/// [`QueueMetrics`](crate::QueueMetrics) keeps them under these names; implement the trait for
+/// another library.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! [`Priority`]: the priority of a key.
 
-/// The priority of a key. Higher priorities are taken first, but not exclusively; see the [crate's documentation](crate#priorities).
+/// The priority of a key. Higher priorities are taken first, but not exclusively; see the
+/// [crate's documentation](crate#priorities).
 ///
 /// A waiting key that is added again gets the higher of both priorities.
 // Exhaustive: controllers need three levels, and each level costs every queue a lane.

@@ -1,7 +1,8 @@
-//! [`Shared`]: the state with its lock, and the parts that are used without the lock: clock, rate limiter, metrics, hashes and groups.
+//! [`Shared`]: the state with its lock, and the parts that are used without the lock: clock, rate
+//! limiter, metrics, hashes and groups.
 //!
-//! Locks: only the state's. Under it, only `Eq` and `Clone` of keys are called. Keys are hashed before; rate limiters, metrics, wakers and
-//! destructors of keys are called after it is released.
+//! Locks: only the state's. Under it, only `Eq` and `Clone` of keys are called. Keys are hashed
+//! before; rate limiters, metrics, wakers and destructors of keys are called after it is released.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -18,7 +19,8 @@ use crate::sync::{Clock, Mutex};
 use crate::waiters::Ticket;
 use crate::{Item, Metrics, Priority, RateLimiter, UnfinishedWork};
 
-/// Returns the hash of a key's group. Two groups with the same hash share their turns, which is harmless.
+/// Returns the hash of a key's group. Two groups with the same hash share their turns, which is
+/// harmless.
 pub(crate) type Grouping<T> = Box<dyn Fn(&T) -> u64 + Send + Sync>;
 
 /// The maximum delay: thirty years.
@@ -82,7 +84,8 @@ impl<T> Shared<T> {
         })
     }
 
-    /// Returns the time, if there are metrics. Reading the clock costs about as much as adding a key.
+    /// Returns the time, if there are metrics. Reading the clock costs about as much as adding a
+    /// key.
     fn is_timed(&self) -> bool {
         self.metrics.is_some()
     }

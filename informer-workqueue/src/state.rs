@@ -1,10 +1,10 @@
 //! [`State`]: the state of a queue and its rules, without lock and clock.
 //!
-//! client-go: `Typed` of `util/workqueue/queue.go`, whose sets `dirty` and `processing` are the [`Place`] of a key here,
-//! and `delayingType` of `delaying_queue.go`.
+//! client-go: `Typed` of `util/workqueue/queue.go`, whose sets `dirty` and `processing` are the
+//! [`Place`] of a key here, and `delayingType` of `delaying_queue.go`.
 //!
-//! A key can be queued or with a worker, and delayed at the same time. When the delay is over, the key is added, even if it was processed
-//! meanwhile.
+//! A key can be queued or with a worker, and delayed at the same time. When the delay is over, the
+//! key is added, even if it was processed meanwhile.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -238,7 +238,8 @@ impl<T> State<T> {
         keys
     }
 
-    /// Returns whether no further item will be returned. During a drain, items of workers can be queued again.
+    /// Returns whether no further item will be returned. During a drain, items of workers can be
+    /// queued again.
     fn is_over(&self) -> bool {
         let may_come_back = self.mode == Mode::Draining && self.returning > 0;
         !self.is_open() && self.lanes.is_empty() && !may_come_back
@@ -289,8 +290,8 @@ impl<T> State<T> {
     /// Selects the waiters to wake after a change:
     ///
     /// - as many getters as there are items, minus those that are awake already;
-    /// - a timekeeper, if there are delays and no waiter will wake up at the earliest. A getter that is awake becomes the timekeeper, or takes an
-    ///   item, which is the next change;
+    /// - a timekeeper, if there are delays and no waiter will wake up at the earliest. A getter
+    ///   that is awake becomes the timekeeper, or takes an item, which is the next change;
     /// - all waiters, at the end.
     #[inline]
     pub(crate) fn choose_wakers(&mut self) -> Option<Wakers> {

@@ -1,7 +1,8 @@
-//! [`Waiters`]: the waiting tasks in order, and the number of those that were woken and have not come back.
+//! [`Waiters`]: the waiting tasks in order, and the number of those that were woken and have not
+//! come back.
 //!
-//! It is part of the locked state, so that a wake-up and its reason are consistent. A woken waiter is removed from the list. It comes back with
-//! its ticket, to check again or to stop waiting.
+//! It is part of the locked state, so that a wake-up and its reason are consistent. A woken waiter
+//! is removed from the list. It comes back with its ticket, to check again or to stop waiting.
 
 use std::collections::VecDeque;
 use std::task::Waker;

@@ -1,7 +1,7 @@
 //! [`Workqueue`]: the handle to a queue.
 //!
-//! client-go: `Typed`, `TypedDelayingInterface` and `TypedRateLimitingInterface` of `util/workqueue`: three layers there, one queue here. A
-//! delayed key needs no task and no timer.
+//! client-go: `Typed`, `TypedDelayingInterface` and `TypedRateLimitingInterface` of
+//! `util/workqueue`: three layers there, one queue here. A delayed key needs no task and no timer.
 
 use std::fmt;
 use std::hash::Hash;
@@ -15,11 +15,13 @@ use crate::{Item, Priority, UnfinishedWork, WorkqueueBuilder};
 
 /// A queue of keys to process. A clone is another handle to the same queue.
 ///
-/// Any number of threads and tasks can add keys, and any number of workers take them. A key is queued once, however often
-/// it is added, and is never with two workers. Adding never waits and needs no runtime, so a callback can do it.
+/// Any number of threads and tasks can add keys, and any number of workers take them. A key is
+/// queued once, however often it is added, and is never with two workers. Adding never waits and
+/// needs no runtime, so a callback can do it.
 ///
-/// Keys are hashed, compared and cloned often, so they should be cheap to clone: numbers, an `Arc`, or an interned key
-/// such as informers have. `Eq` and `Clone` are called under the queue's lock, and must not use the queue.
+/// Keys are hashed, compared and cloned often, so they should be cheap to clone: numbers, an `Arc`,
+/// or an interned key such as informers have. `Eq` and `Clone` are called under the queue's lock,
+/// and must not use the queue.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -55,8 +57,9 @@ pub struct Workqueue<T> {
 }
 
 impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
-    /// Returns an empty queue with the [default rate limiter](crate::default_controller_rate_limiter), without a name,
-    /// metrics or groups.
+    /// Returns an empty queue with the
+    /// [default rate limiter](crate::default_controller_rate_limiter), without a name, metrics or
+    /// groups.
     #[must_use]
     #[doc(alias = "NewTypedRateLimitingQueue")]
     pub fn new() -> Self {
@@ -73,20 +76,22 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Adds a key, unless it is queued already. If a worker has it, it is queued when that worker's item ends.
+    /// Adds a key, unless it is queued already. If a worker has it, it is queued when that worker's
+    /// item ends.
     ///
     /// Like all other methods that add keys, it does nothing once the queue is shut down.
     pub fn add(&self, key: T) {
         self.shared.add(key, Priority::Normal);
     }
 
-    /// As [`add`](Self::add), with a priority. A key that is queued with a lower one moves to the end of the higher lane.
+    /// As [`add`](Self::add), with a priority. A key that is queued with a lower one moves to the
+    /// end of the higher lane.
     pub fn add_with_priority(&self, key: T, priority: Priority) {
         self.shared.add(key, priority);
     }
 
-    /// Adds several keys in one step, with one priority: no worker can take the first before the last is queued. A key that occurs twice is added
-    /// once.
+    /// Adds several keys in one step, with one priority: no worker can take the first before the
+    /// last is queued. A key that occurs twice is added once.
     ///
     /// ```
     /// use informer_workqueue::{Priority, Workqueue};
@@ -99,9 +104,11 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add_all(keys.into_iter(), priority);
     }
 
-    /// Adds a key after a delay; at once if that is zero. If the key is delayed already, the earlier time counts.
+    /// Adds a key after a delay; at once if that is zero. If the key is delayed already, the
+    /// earlier time counts.
     ///
-    /// A delayed key can be added, taken and processed meanwhile; it is still added when its time comes. A shutdown drops delayed keys.
+    /// A delayed key can be added, taken and processed meanwhile; it is still added when its time
+    /// comes. A shutdown drops delayed keys.
     pub fn add_after(&self, key: T, delay: Duration) {
         self.shared.add_after(key, delay, Priority::Normal);
     }
@@ -111,8 +118,8 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.add_after(key, delay, priority);
     }
 
-    /// Adds a key after the time that the rate limiter returns, and returns that time. For failed work, use [`Item::retry`], which also ends the
-    /// item.
+    /// Adds a key after the time that the rate limiter returns, and returns that time. For failed
+    /// work, use [`Item::retry`], which also ends the item.
     pub fn add_rate_limited(&self, key: T) -> Duration {
         let delay = self.shared.limiter.when(&key);
         self.shared.add_after(key, delay, Priority::Normal);
@@ -132,15 +139,15 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
 
     /// Waits for an item; `None` once the queue is shut down and empty.
     ///
-    /// It needs a tokio runtime with time enabled if keys are delayed or retried. It takes part in cooperative scheduling: a task that takes many
-    /// items yields to other tasks.
+    /// It needs a tokio runtime with time enabled if keys are delayed or retried. It takes part in
+    /// cooperative scheduling: a task that takes many items yields to other tasks.
     ///
     /// # Panics
     /// If it has to wait for a delayed key outside of such a runtime.
     ///
     /// # Cancel safety
-    /// Dropping the future loses no key. A future that was polled and is then neither polled nor dropped can block others, because it can be the
-    /// one that is woken.
+    /// Dropping the future loses no key. A future that was polled and is then neither polled nor
+    /// dropped can block others, because it can be the one that is woken.
     pub async fn get(&self) -> Option<Item<T>> {
         Get::new(&self.shared).await
     }
@@ -163,17 +170,18 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         self.shared.delayed()
     }
 
-    /// Stops accepting keys, and drops delayed ones. Queued keys can still be taken; then every `get` returns `None`. Waits in
-    /// [`shut_down_with_drain`](Self::shut_down_with_drain) end.
+    /// Stops accepting keys, and drops delayed ones. Queued keys can still be taken; then every
+    /// `get` returns `None`. Waits in [`shut_down_with_drain`](Self::shut_down_with_drain) end.
     pub fn shut_down(&self) {
         self.shared.shut_down(Mode::Down);
     }
 
-    /// Stops accepting keys, drops delayed ones, and waits until workers have ended all queued items and all that they have, including keys that
-    /// are queued again. Workers must continue until `get` returns `None`.
+    /// Stops accepting keys, drops delayed ones, and waits until workers have ended all queued
+    /// items and all that they have, including keys that are queued again. Workers must continue
+    /// until `get` returns `None`.
     ///
-    /// Returns `true` then, and `false` if [`shut_down`](Self::shut_down) is called before. An item that is [retried](Item::retry) meanwhile ends and
-    /// is not added again.
+    /// Returns `true` then, and `false` if [`shut_down`](Self::shut_down) is called before. An item
+    /// that is [retried](Item::retry) meanwhile ends and is not added again.
     ///
     /// # Cancel safety
     /// The first poll shuts the queue down. Dropping the future afterwards only ends the wait.
@@ -189,14 +197,15 @@ impl<T: Hash + Eq + Clone + Send + 'static> Workqueue<T> {
         !self.shared.is_open()
     }
 
-    /// Returns the number of items that were dropped without an end, because their workers panicked, were cancelled, or returned early.
+    /// Returns the number of items that were dropped without an end, because their workers
+    /// panicked, were cancelled, or returned early.
     #[must_use]
     pub fn abandoned(&self) -> u64 {
         self.shared.abandoned()
     }
 
-    /// Returns the number and the durations of the workers' items; `None` without [metrics](WorkqueueBuilder::metrics), because then the clock is
-    /// not read.
+    /// Returns the number and the durations of the workers' items; `None` without
+    /// [metrics](WorkqueueBuilder::metrics), because then the clock is not read.
     #[must_use]
     pub fn unfinished_work(&self) -> Option<UnfinishedWork> {
         self.shared.unfinished()

@@ -1,11 +1,13 @@
 //! [`Election`]: the rules for one candidate; no clock, no I/O.
 //!
-//! client-go: `tryAcquireOrRenew` and `tryRelease` of tools/leaderelection/leaderelection.go. Two candidates never lead at once, because others
-//! count the duration of a lease from the time at which they first saw its state, which is after the write, and the leader counts from the
-//! start of its write. Note: dates in leases are not compared, because each machine has its own clock.
+//! client-go: `tryAcquireOrRenew` and `tryRelease` of tools/leaderelection/leaderelection.go. Two
+//! candidates never lead at once, because others count the duration of a lease from the time at
+//! which they first saw its state, which is after the write, and the leader counts from the start
+//! of its write. Note: dates in leases are not compared, because each machine has its own clock.
 //!
-//! It is stricter than client-go: a leader that sees another holder has lost at once, and not only at its renew deadline. And a claim with the
-//! same identity that this candidate has not made belongs to another one.
+//! It is stricter than client-go: a leader that sees another holder has lost at once, and not only
+//! at its renew deadline. And a claim with the same identity that this candidate has not made
+//! belongs to another one.
 
 use std::time::Duration;
 
@@ -170,8 +172,8 @@ impl Election {
         since
     }
 
-    /// Returns the claim to acquire a lease. After an attempt with an unknown outcome it is the same claim, so that it is recognized if that
-    /// attempt was applied.
+    /// Returns the claim to acquire a lease. After an attempt with an unknown outcome it is the
+    /// same claim, so that it is recognized if that attempt was applied.
     fn claim(&mut self, lease: Option<&Lease>, date: Timestamp) -> Claim {
         let transitions = lease.and_then(|lease| lease.spec.as_ref()?.lease_transitions);
         let transitions = lease.map_or(0, |_| transitions.unwrap_or(0).saturating_add(1));

@@ -1,12 +1,16 @@
 //! [`LeaderElector`]: lets one of several processes do some work.
 //!
-//! client-go: tools/leaderelection, with `Lease`s only. It uses client-go's timing of 15 s, 10 s and 2 s, and both can contend for one lease.
-//! client-go guarantees one leader as long as clocks run at nearly the same speed; here, the guarantee includes the work, which ends in time.
-//! Existing crates do not keep it: they compare the dates in leases with their own clocks, or do not support this version of kube.
+//! client-go: tools/leaderelection, with `Lease`s only. It uses client-go's timing of 15 s, 10 s
+//! and 2 s, and both can contend for one lease. client-go guarantees one leader as long as clocks
+//! run at nearly the same speed; here, the guarantee includes the work, which ends in time.
+//! Existing crates do not keep it: they compare the dates in leases with their own clocks, or do
+//! not support this version of kube.
 //!
-//! Only a fence could prevent this: a process that is suspended after its lease has ended can complete the request that it was about to send.
-//! Writes with an outdated resource version fail then, and the work is not polled again after its time. On a suspended machine, the clock
-//! stops, too (`Instant` of Linux); there, the work continues until the next renewal detects it, within a retry period and a request's time.
+//! Only a fence could prevent this: a process that is suspended after its lease has ended can
+//! complete the request that it was about to send. Writes with an outdated resource version fail
+//! then, and the work is not polled again after its time. On a suspended machine, the clock stops,
+//! too (`Instant` of Linux); there, the work continues until the next renewal detects it, within a
+//! retry period and a request's time.
 
 mod config;
 mod election;

@@ -1,7 +1,7 @@
 //! [`Claim`]: a term of leadership, and the conversion from and to leases.
 //!
-//! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. Its dates are for people; clocks of different machines are never
-//! compared.
+//! client-go: `LeaderElectionRecord` of tools/leaderelection/resourcelock. Its dates are for
+//! people; clocks of different machines are never compared.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-/// One term of leadership: the holder and the start. The start identifies the writer of a lease, also among processes with the same identity.
+/// One term of leadership: the holder and the start. The start identifies the writer of a lease,
+/// also among processes with the same identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) identity: String,
@@ -50,7 +51,8 @@ impl Claim {
     }
 }
 
-/// Removes the holder from the lease. As in client-go, it then lasts a second, for readers that ignore the holder.
+/// Removes the holder from the lease. As in client-go, it then lasts a second, for readers that
+/// ignore the holder.
 pub(super) fn release(mut lease: Lease, date: Timestamp) -> Lease {
     let spec = lease.spec.get_or_insert_default();
     let released = another_date_than(spec.renew_time.as_ref(), date);
@@ -73,7 +75,8 @@ pub(super) fn duration(lease: &Lease) -> Option<Duration> {
     Some(Duration::from_secs(seconds)).filter(|duration| !duration.is_zero())
 }
 
-/// Returns the identity of a state of the lease, which also differs after the lease was deleted and created again.
+/// Returns the identity of a state of the lease, which also differs after the lease was deleted and
+/// created again.
 pub(super) fn version(lease: &Lease) -> (Option<&str>, Option<&str>) {
     (lease.metadata.uid.as_deref(), lease.metadata.resource_version.as_deref())
 }
@@ -83,8 +86,8 @@ pub(super) fn micro_time(date: Timestamp) -> MicroTime {
     MicroTime(Timestamp::from_microsecond(date.as_microsecond()).unwrap_or(date))
 }
 
-/// Returns a changed renew time. The server skips writes without a change, and others would see no renewal; so the date always changes, even
-/// if the clock stands still.
+/// Returns a changed renew time. The server skips writes without a change, and others would see no
+/// renewal; so the date always changes, even if the clock stands still.
 fn another_date_than(last: Option<&MicroTime>, date: Timestamp) -> MicroTime {
     let date = micro_time(date);
     if last != Some(&date) {

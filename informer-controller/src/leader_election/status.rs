@@ -42,15 +42,17 @@ pub struct ElectionStatus {
 }
 
 impl ElectionStatus {
-    /// Returns the holder of the lease at the last check; the lease can have ended since. `None` if there was no holder, or no check yet.
+    /// Returns the holder of the lease at the last check; the lease can have ended since. `None` if
+    /// there was no holder, or no check yet.
     #[must_use]
     #[doc(alias = "GetLeader")]
     pub fn leader(&self) -> Option<String> {
         self.standing.borrow().leader.clone()
     }
 
-    /// Returns whether this candidate holds the lease for its work. At shutdown it does so until the work has ended. When the lease is lost, this is
-    /// `false` at once, although the work still has a moment to end.
+    /// Returns whether this candidate holds the lease for its work. At shutdown it does so until
+    /// the work has ended. When the lease is lost, this is `false` at once, although the work still
+    /// has a moment to end.
     #[must_use]
     #[doc(alias = "IsLeader")]
     pub fn is_leading(&self) -> bool {
@@ -63,7 +65,8 @@ impl ElectionStatus {
         self.standing.borrow().problem.clone()
     }
 
-    /// Waits until any of these has changed since the last call. Returns `false` at once when the elector has been dropped.
+    /// Waits until any of these has changed since the last call. Returns `false` at once when the
+    /// elector has been dropped.
     ///
     /// Of several changes between two calls, only the last is returned.
     ///

@@ -11,7 +11,8 @@ use kube::Resource;
 
 use informer_factory::InformerScope;
 
-/// Returns the object's own key, for [`ControllerRunner::watches`](crate::ControllerRunner::watches).
+/// Returns the object's own key, for
+/// [`ControllerRunner::watches`](crate::ControllerRunner::watches).
 // `watches` requires an iterable; a key alone is none.
 #[allow(clippy::unnecessary_wraps, reason = "`watches` takes any number of keys")]
 #[must_use]
@@ -23,8 +24,8 @@ pub fn own_key<K>(object: &Cached<K>) -> Option<ObjectKey> {
 /// Returns the key of the `O` that controls the object: `controller_key::<ReplicaSet, Pod>`, for
 /// [`ControllerRunner::watches`](crate::ControllerRunner::watches).
 ///
-/// It uses the owner reference with `controller: true`, if its kind and group are those of `O`; its version is ignored. A namespaced owner is
-/// in the namespace of the object.
+/// It uses the owner reference with `controller: true`, if its kind and group are those of `O`; its
+/// version is ignored. A namespaced owner is in the namespace of the object.
 #[must_use]
 #[doc(alias = "EnqueueRequestForOwner")]
 #[doc(alias = "GetControllerOf")]
@@ -40,10 +41,12 @@ where
     is_of_kind.then(|| ObjectKey::new(O::Scope::namespace(object.namespace()), &owner.name))
 }
 
-/// Returns a function for [`ControllerRunner::watches`](crate::ControllerRunner::watches) that returns the keys of the objects that have, in
-/// `index`, any of the values that `values` returns for the changed object.
+/// Returns a function for [`ControllerRunner::watches`](crate::ControllerRunner::watches) that
+/// returns the keys of the objects that have, in `index`, any of the values that `values` returns
+/// for the changed object.
 ///
-/// For example, a change of a Secret queues the Pods that use it, if pods are indexed by their secrets.
+/// For example, a change of a Secret queues the Pods that use it, if pods are indexed by their
+/// secrets.
 pub fn keys_in_index<K, R, V, Q, I>(
     index: &Index<R, V>,
     values: impl Fn(&Cached<K>) -> I + Send + Sync + 'static,

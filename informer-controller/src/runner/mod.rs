@@ -1,11 +1,12 @@
 //! [`ControllerRunner`]: workers that reconcile keys.
 //!
-//! Informers queue the keys of changed objects in a [`Workqueue`], and workers call one function with each key. controller-runtime:
-//! `Controller` of `pkg/internal/controller`; in client-go, every controller implements this loop. (client-go's `Controller` corresponds to
+//! Informers queue the keys of changed objects in a [`Workqueue`], and workers call one function
+//! with each key. controller-runtime: `Controller` of `pkg/internal/controller`; in client-go,
+//! every controller implements this loop. (client-go's `Controller` corresponds to
 //! [`CacheController`](informer_factory::cache_controller::CacheController).)
 //!
-//! Note: the function is called with a key and not with a change. It reads the current state from the stores and decides what to do, so it
-//! does not matter if several changes lead to one call.
+//! Note: the function is called with a key and not with a change. It reads the current state from
+//! the stores and decides what to do, so it does not matter if several changes lead to one call.
 
 mod keys;
 mod overdue;
@@ -33,7 +34,8 @@ pub use keys::{controller_key, keys_in_index, own_key};
 pub use request::{ReconcileRequest, Reconciled};
 pub use stats::{RunnerMonitor, RunnerStats};
 
-/// Runs a controller: informers feed a queue with keys, and workers call an async function with each.
+/// Runs a controller: informers feed a queue with keys, and workers call an async function with
+/// each.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -69,19 +71,23 @@ pub use stats::{RunnerMonitor, RunnerStats};
 /// # What it promises
 ///
 /// - A key is never with two workers, and is reconciled after the last change that concerns it.
-/// - Workers start when all informers are synced. A key with a namespace also waits for informers that have
-///   [added it](SharedIndexInformer::add_namespace) later, or are refused there, until they have listed it. A warning names a namespace
-///   that takes longer than the [sync timeout](Self::sync_timeout).
-/// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched informers is dropped without
-///   a call: its object would look deleted. While only some of them have removed the namespace, the key is parked.
-///   [`ReconcileRequest::is_followed`] has the same for a call that is under way.
-/// - A failure, a panic or a timeout concerns one key, which the queue's rate limiter returns later.
-/// - A key [with pending writes](ReconcileRequest::writes) is parked, without a worker, until the caches have the writes or the deadline is
-///   over.
+/// - Workers start when all informers are synced. A key with a namespace also waits for informers
+///   that have [added it](SharedIndexInformer::add_namespace) later, or are refused there, until
+///   they have listed it. A warning names a namespace that takes longer than the
+///   [sync timeout](Self::sync_timeout).
+/// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched
+///   informers is dropped without a call: its object would look deleted. While only some of them
+///   have removed the namespace, the key is parked. [`ReconcileRequest::is_followed`] has the same
+///   for a call that is under way.
+/// - A failure, a panic or a timeout concerns one key, which the queue's rate limiter returns
+///   later.
+/// - A key [with pending writes](ReconcileRequest::writes) is parked, without a worker, until the
+///   caches have the writes or the deadline is over.
 /// - Objects that existed at the start, and resyncs, have a low priority; changes overtake them.
 ///
-/// Nothing is queued before [`run`](Self::run). So a standby can create the controller at once and run it when it is elected: its informers
-/// are synced by then. As after a restart, it does not receive earlier deletions.
+/// Nothing is queued before [`run`](Self::run). So a standby can create the controller at once and
+/// run it when it is elected: its informers are synced by then. As after a restart, it does not
+/// receive earlier deletions.
 #[must_use = "a controller does nothing until it is run"]
 pub struct ControllerRunner<T> {
     queue: Workqueue<T>,
@@ -98,8 +104,9 @@ pub struct ControllerRunner<T> {
 }
 
 impl ControllerRunner<ObjectKey> {
-    /// Returns a controller with one worker and this queue; the name of the queue is also that of the controller. The queue has the rate
-    /// limiter, the fairness groups and the metrics. Other code can add keys, too.
+    /// Returns a controller with one worker and this queue; the name of the queue is also that of
+    /// the controller. The queue has the rate limiter, the fairness groups and the metrics. Other
+    /// code can add keys, too.
     ///
     /// For keys of another type, see [`with_keys`](Self::with_keys).
     #[doc(alias = "NewControllerManagedBy")]
@@ -109,8 +116,9 @@ impl ControllerRunner<ObjectKey> {
 }
 
 impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner<T> {
-    /// Returns a controller for keys of any type; otherwise the same as [`new`](Self::new). `namespace_of` returns the namespace of a key, or
-    /// `None`: the namespace of its object and of the objects that belong to it. It must not block.
+    /// Returns a controller for keys of any type; otherwise the same as [`new`](Self::new).
+    /// `namespace_of` returns the namespace of a key, or `None`: the namespace of its object and of
+    /// the objects that belong to it. It must not block.
     ///
     /// ```
     /// use informer_controller::{ControllerRunner, Workqueue};
@@ -142,51 +150,57 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         }
     }
 
-    /// Sets the number of keys that are reconciled at the same time. Default: 1; zero counts as one.
+    /// Sets the number of keys that are reconciled at the same time. Default: 1; zero counts as
+    /// one.
     #[doc(alias = "MaxConcurrentReconciles")]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN);
         self
     }
 
-    /// Sets the timeout of a call. After it, the future is dropped at its await, which counts as a failure. Work that must complete belongs in
-    /// a task of its own. Default: none.
+    /// Sets the timeout of a call. After it, the future is dropped at its await, which counts as a
+    /// failure. Work that must complete belongs in a task of its own. Default: none.
     #[doc(alias = "ReconciliationTimeout")]
     pub fn reconcile_timeout(mut self, limit: Duration) -> Self {
         self.reconcile_timeout = Some(limit);
         self
     }
 
-    /// Sets the timeout of [`run`](Self::run) for synced informers, and the time after which a warning names a namespace for which keys are
-    /// parked. Default: two minutes, as in controller-runtime.
+    /// Sets the timeout of [`run`](Self::run) for synced informers, and the time after which a
+    /// warning names a namespace for which keys are parked. Default: two minutes, as in
+    /// controller-runtime.
     #[doc(alias = "CacheSyncTimeout")]
     pub fn sync_timeout(mut self, limit: Duration) -> Self {
         self.sync_timeout = limit;
         self
     }
 
-    /// Sets the time that running calls have to end at shutdown. Default: 30 seconds, as in controller-runtime.
+    /// Sets the time that running calls have to end at shutdown. Default: 30 seconds, as in
+    /// controller-runtime.
     #[doc(alias = "GracefulShutdownTimeout")]
     pub fn drain_timeout(mut self, limit: Duration) -> Self {
         self.drain_timeout = limit;
         self
     }
 
-    /// Sets the tracker of writes, for example a shared one or one with another deadline. Default: a new one.
+    /// Sets the tracker of writes, for example a shared one or one with another deadline. Default:
+    /// a new one.
     pub fn write_tracker(mut self, tracker: WriteTracker<T>) -> Self {
         self.tracker = tracker;
         self
     }
 
-    /// Queues the keys that `keys` returns for each existing object of `informer`, and for each object that is added, updated or deleted later. No
-    /// change is skipped.
+    /// Queues the keys that `keys` returns for each existing object of `informer`, and for each
+    /// object that is added, updated or deleted later. No change is skipped.
     ///
-    /// [`own_key`], [`controller_key`] and [`keys_in_index`] are such functions; so is any closure that returns keys. For an update, it is also
-    /// called with the old object, so that a change of the owner queues both owners, in one step. For a deletion, it is called with the last
-    /// known state and the one before. It runs as a handler: it must be quick and must not block. If it panics, the event is lost and the panic
-    /// is logged.
+    /// [`own_key`], [`controller_key`] and [`keys_in_index`] are such functions; so is any closure
+    /// that returns keys. For an update, it is also called with the old object, so that a change of
+    /// the owner queues both owners, in one step. For a deletion, it is called with the last known
+    /// state and the one before. It runs as a handler: it must be quick and must not block. If it
+    /// panics, the event is lost and the panic is logged.
     ///
-    /// Existing objects and resyncs are queued with [`Priority::Low`], changes with [`Priority::Normal`]. Nothing is queued for an object that is
+    /// Existing objects and resyncs are queued with [`Priority::Low`], changes with
+    /// [`Priority::Normal`]. Nothing is queued for an object that is
     /// [released](informer_core::Event::Released), because it would look deleted and is not.
     #[doc(alias = "Watches")]
     #[doc(alias = "Owns")]
@@ -210,7 +224,8 @@ impl<T: Hash + Eq + Clone + fmt::Debug + Send + Sync + 'static> ControllerRunner
         self
     }
 
-    /// Adds a cache that the function reads. Workers wait until it is synced; its changes queue nothing.
+    /// Adds a cache that the function reads. Workers wait until it is synced; its changes queue
+    /// nothing.
     pub fn waits_for(mut self, cache: impl CacheSync + 'static) -> Self {
         self.caches.push(ReadCache { cache: Box::new(cache), is_watched: false });
         self
@@ -233,8 +248,8 @@ where
     K: Send + Sync + 'static,
     I: IntoIterator<Item = T>,
 {
-    // In one step. Otherwise a free worker could take a key of the old state before the keys of the new one are queued, and one change would
-    // lead to two calls.
+    // In one step. Otherwise a free worker could take a key of the old state before the keys of the
+    // new one are queued, and one change would lead to two calls.
     let add = Arc::new(move |states: &[&Cached<K>], priority| {
         queue.add_all(states.iter().flat_map(|state| keys(state)), priority);
     });

@@ -1,8 +1,10 @@
-//! [`Readiness`]: decides whether the caches are ready for a key, and whether they watch its namespace.
+//! [`Readiness`]: decides whether the caches are ready for a key, and whether they watch its
+//! namespace.
 //!
-//! A key is not ready while a cache lacks a write for the key, or has not listed its namespace. All caches are synced when workers start, so
-//! an unlisted namespace was added later, or is refused. A reconcile function would take unlisted objects for missing ones, and released
-//! objects for deleted ones.
+//! A key is not ready while a cache lacks a write for the key, or has not listed its namespace. All
+//! caches are synced when workers start, so an unlisted namespace was added later, or is refused. A
+//! reconcile function would take unlisted objects for missing ones, and released objects for
+//! deleted ones.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -112,7 +114,8 @@ impl<T: Hash + Eq + Clone + Send + Sync + 'static> Readiness<T> {
         view
     }
 
-    /// Waits until there is no reason to park the key; `false` if the deadline of a write has passed.
+    /// Waits until there is no reason to park the key; `false` if the deadline of a write has
+    /// passed.
     pub(super) async fn ready(&self, key: &T) -> bool {
         loop {
             match self.coverage(key) {

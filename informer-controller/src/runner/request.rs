@@ -31,12 +31,14 @@ impl<T> ReconcileRequest<T> {
         self.failures
     }
 
-    /// Returns whether the controller's caches watch the key's namespace, and have done so since the call began.
+    /// Returns whether the controller's caches watch the key's namespace, and have done so since
+    /// the call began.
     ///
     /// `false` means that an object that a cache lacks can exist: its namespace was
-    /// [removed](informer_factory::SharedIndexInformer::remove_namespace), and the object was released, not deleted. Call this after each lookup
-    /// without a result and before a cleanup, because a namespace can be removed during the call. Caches that have never watched the namespace
-    /// do not count.
+    /// [removed](informer_factory::SharedIndexInformer::remove_namespace), and the object was
+    /// released, not deleted. Call this after each lookup without a result and before a cleanup,
+    /// because a namespace can be removed during the call. Caches that have never watched the
+    /// namespace do not count.
     ///
     /// ```no_run
     /// # use informer_controller::{ReconcileRequest, Reconciled};
@@ -55,7 +57,8 @@ impl<T> ReconcileRequest<T> {
         self.view.is_followed()
     }
 
-    /// Returns the writes of the key. The key is reconciled again only after the caches have the recorded writes.
+    /// Returns the writes of the key. The key is reconciled again only after the caches have the
+    /// recorded writes.
     ///
     /// ```no_run
     /// # use informer_controller::{ReconcileRequest, Reconciled};

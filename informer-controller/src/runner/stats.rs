@@ -1,6 +1,7 @@
 //! [`RunnerMonitor`]: the statistics of a controller.
 //!
-//! controller-runtime: `pkg/internal/controller/metrics`. The queue has its own [`Metrics`](informer_workqueue::Metrics).
+//! controller-runtime: `pkg/internal/controller/metrics`. The queue has its own
+//! [`Metrics`](informer_workqueue::Metrics).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The statistics of a [`ControllerRunner`](crate::ControllerRunner). A clone is another handle to the same.
+/// The statistics of a [`ControllerRunner`](crate::ControllerRunner). A clone is another handle to
+/// the same.
 #[derive(Debug, Clone, Default)]
 pub struct RunnerMonitor {
     book: Arc<Mutex<Book>>,
@@ -38,7 +40,8 @@ pub struct RunnerStats {
     /// Keys that were dropped without a call, because their namespace was
     /// [removed](informer_factory::SharedIndexInformer::remove_namespace).
     pub dropped: u64,
-    /// Times at which a key was parked, because the caches lacked a write for it, or had not listed its namespace.
+    /// Times at which a key was parked, because the caches lacked a write for it, or had not listed
+    /// its namespace.
     pub parked: u64,
     /// Parked keys that a deadline released, so that the caches were possibly outdated.
     pub parked_timed_out: u64,

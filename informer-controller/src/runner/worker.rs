@@ -64,7 +64,8 @@ where
                     self.work(item, ReconcileRequest { key, failures, writes, view }).await;
                 }
                 readiness::Verdict::Park => {
-                    // In this order, so that the key is never lost. Without a receiver, the runner has stopped.
+                    // In this order, so that the key is never lost. Without a receiver, the runner
+                    // has stopped.
                     _ = self.park.send((item.key().clone(), item.priority()));
                     item.release();
                 }
@@ -103,7 +104,8 @@ where
     }
 
     async fn call(&self, request: ReconcileRequest<T>) -> Verdict {
-        // All inside, so that panics of creating or dropping the future, and of formatting the error, are caught.
+        // All inside, so that panics of creating or dropping the future, and of formatting the
+        // error, are caught.
         let call = async {
             let reconcile = (self.reconcile)(request);
             let result = match self.limit {

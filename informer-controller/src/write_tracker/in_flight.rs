@@ -13,13 +13,14 @@ use informer_factory::SharedIndexInformer;
 
 /// A write in flight. Report its outcome; dropping the guard means that the outcome is unknown.
 ///
-/// Then the write was possibly applied, or still will be: the key waits until the deadline, which starts at the drop. So drop the guard
-/// after an error without a response, and after a successful deletion, whose object must leave the store.
+/// Then the write was possibly applied, or still will be: the key waits until the deadline, which
+/// starts at the drop. So drop the guard after an error without a response, and after a successful
+/// deletion, whose object must leave the store.
 #[must_use = "a write that is dropped counts as one that may have happened"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
-    /// The identity of the write and its condition. `None` if the informer will never receive the write, or after the outcome was
-    /// reported.
+    /// The identity of the write and its condition. `None` if the informer will never receive the
+    /// write, or after the outcome was reported.
     awaited: Option<(u64, Awaited)>,
     answered: CancellationToken,
 }
@@ -33,7 +34,8 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         Self { writes, awaited, answered }
     }
 
-    /// Reports that the write was applied and the server returned this object; see [`KeyWrites::wrote`].
+    /// Reports that the write was applied and the server returned this object; see
+    /// [`KeyWrites::wrote`].
     pub fn wrote<K: Send + Sync + 'static>(
         mut self,
         informer: &SharedIndexInformer<K>,
@@ -49,8 +51,8 @@ impl<T: Hash + Eq + Clone> WriteInFlight<T> {
         self.end();
     }
 
-    /// Reports that the request failed with an unknown outcome. `settlement` determines the outcome; without one, the key waits until the
-    /// deadline.
+    /// Reports that the request failed with an unknown outcome. `settlement` determines the
+    /// outcome; without one, the key waits until the deadline.
     pub(super) fn unknown(mut self, settlement: Option<Settlement>) {
         let Some(settlement) = settlement else { return };
         if let Some((id, _)) = self.awaited.take() {

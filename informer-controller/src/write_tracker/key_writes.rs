@@ -17,8 +17,9 @@ use informer_factory::SharedIndexInformer;
 
 /// The writes for one key of a [`WriteTracker`]. A clone is another handle to the same writes.
 ///
-/// Send requests through [`track`](Self::track) and [`track_deletion`](Self::track_deletion), which do all that is needed. In other
-/// cases, call [`begin`](Self::begin) before the request and report its outcome afterwards.
+/// Send requests through [`track`](Self::track) and [`track_deletion`](Self::track_deletion), which
+/// do all that is needed. In other cases, call [`begin`](Self::begin) before the request and report
+/// its outcome afterwards.
 pub struct KeyWrites<T> {
     tracker: WriteTracker<T>,
     key: T,
@@ -35,18 +36,19 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         &self.key
     }
 
-    /// Sends a create, update, patch or apply of `object`, and records the outcome. `informer` is the one through which the
-    /// object is read. Its type may be another, such as a slim view; only metadata counts. Of `object`, only the namespace and
-    /// the name count.
+    /// Sends a create, update, patch or apply of `object`, and records the outcome. `informer` is
+    /// the one through which the object is read. Its type may be another, such as a slim view; only
+    /// metadata counts. Of `object`, only the namespace and the name count.
     ///
     /// - After a response with an object, the key waits until the informer has that version.
-    /// - After a rejection, nothing was written and the key does not wait: a 4xx status, and an `InternalError`, with which webhooks and
-    ///   admission plugins fail before the write.
-    /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome is unknown. The task that waits for the
-    ///   key reads the object's metadata from the server, and the key waits until the informer has that state. So a failed write delays its
-    ///   key for as long as a read takes, and not until the deadline.
-    /// - An object whose name the server generates cannot be read before its name is known. After an unknown outcome, the key waits until
-    ///   the deadline.
+    /// - After a rejection, nothing was written and the key does not wait: a 4xx status, and an
+    ///   `InternalError`, with which webhooks and admission plugins fail before the write.
+    /// - After any other error, such as a lost connection, a timeout or a 5xx status, the outcome
+    ///   is unknown. The task that waits for the key reads the object's metadata from the server,
+    ///   and the key waits until the informer has that state. So a failed write delays its key for
+    ///   as long as a read takes, and not until the deadline.
+    /// - An object whose name the server generates cannot be read before its name is known. After
+    ///   an unknown outcome, the key waits until the deadline.
     ///
     /// ```no_run
     /// # use informer_controller::KeyWrites;
@@ -68,8 +70,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
     /// Those of the request, unchanged.
     ///
     /// # Cancel safety
-    /// Dropping the future after its first poll drops the request. The key is then held up until the deadline, because the
-    /// server may have applied the write.
+    /// Dropping the future after its first poll drops the request. The key is then held up until
+    /// the deadline, because the server may have applied the write.
     pub async fn track<K, W>(
         &self,
         informer: &SharedIndexInformer<K>,
@@ -93,12 +95,13 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         answer
     }
 
-    /// Sends a deletion or eviction of `object`. The key waits until the object with this UID has left the store, or has a deletion
-    /// timestamp there.
+    /// Sends a deletion or eviction of `object`. The key waits until the object with this UID has
+    /// left the store, or has a deletion timestamp there.
     ///
-    /// The content of the response does not matter; it can be an object or a `Status`. "Not found" means that the object was deleted,
-    /// possibly before the informer has received that. Any other rejection has deleted nothing. After an error with an unknown outcome, the
-    /// object is read, as [`track`](Self::track) does.
+    /// The content of the response does not matter; it can be an object or a `Status`. "Not found"
+    /// means that the object was deleted, possibly before the informer has received that. Any other
+    /// rejection has deleted nothing. After an error with an unknown outcome, the object is read,
+    /// as [`track`](Self::track) does.
     ///
     /// # Errors
     /// Those of the request, unchanged.
@@ -125,11 +128,13 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         answer
     }
 
-    /// Records an applied write: the key waits until `informer` has the version that the server returned, or has removed the object because it
-    /// is outside the selector. Nothing is recorded if the informer will never receive the object, or if the version has no order, as that
-    /// of a dry run.
+    /// Records an applied write: the key waits until `informer` has the version that the server
+    /// returned, or has removed the object because it is outside the selector. Nothing is recorded
+    /// if the informer will never receive the object, or if the version has no order, as that of a
+    /// dry run.
     ///
-    /// Some requests return a `Status` and not the object; do not record it, because it has no version.
+    /// Some requests return a `Status` and not the object; do not record it, because it has no
+    /// version.
     #[doc(alias = "WroteAt")]
     pub fn wrote<K: Send + Sync + 'static>(
         &self,
@@ -145,15 +150,16 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         }
     }
 
-    /// Records a request before it is sent. The key waits until the outcome is reported, or until the deadline.
+    /// Records a request before it is sent. The key waits until the outcome is reported, or until
+    /// the deadline.
     pub fn begin(&self) -> WriteInFlight<T> {
         let answered = CancellationToken::new();
         let awaited = self.tracker.add(&self.key, Awaited::Answer(answered.clone()));
         WriteInFlight::new(self.clone(), Some(awaited), answered)
     }
 
-    /// Records a deletion of `object` before it is sent. It is identified by the UID; after the request, the informer can already have another
-    /// object with this name.
+    /// Records a deletion of `object` before it is sent. It is identified by the UID; after the
+    /// request, the informer can already have another object with this name.
     pub fn begin_deletion<K: Resource + Send + Sync + 'static>(
         &self,
         informer: &SharedIndexInformer<K>,
@@ -180,8 +186,8 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
         self.tracker.look(&self.key).0.is_none()
     }
 
-    /// Waits until the caches have all writes for the key, including those of the meantime. Returns `false` if a deadline ended the wait: then
-    /// a cache can be older than the writes.
+    /// Waits until the caches have all writes for the key, including those of the meantime. Returns
+    /// `false` if a deadline ended the wait: then a cache can be older than the writes.
     ///
     /// # Cancel safety
     /// Cancel safe: dropping the future has no effect.
@@ -233,8 +239,9 @@ impl<T: Hash + Eq + Clone> KeyWrites<T> {
 /// Returns whether the write was certainly not applied.
 fn is_refusal(error: &kube::Error) -> bool {
     match error {
-        // A slow or overloaded server can still apply the write: 5xx and 408. An etcd error is a 500 without a reason; a 500 with this reason
-        // comes from a step before the write, such as a webhook that can't be called.
+        // A slow or overloaded server can still apply the write: 5xx and 408. An etcd error is a
+        // 500 without a reason; a 500 with this reason comes from a step before the write, such as
+        // a webhook that can't be called.
         kube::Error::Api(status) if status.code == 500 => status.reason == "InternalError",
         kube::Error::Api(status) => (400..500).contains(&status.code) && status.code != 408,
         kube::Error::BuildRequest(_) => true,

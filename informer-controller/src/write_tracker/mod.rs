@@ -1,12 +1,13 @@
 //! [`WriteTracker`]: the writes of a controller that its caches have not received yet, by key.
 //!
-//! A cache is always a little late. A controller that is called before the cache has its new child creates another one; a controller that
-//! writes a status based on an old version gets a conflict. KEP-5647 solves this inside Kubernetes: before a key is reconciled again, the
-//! cache must have the last write for it. client-go has no counterpart; the expectations of the `ReplicaSet` controller count events and
-//! don't compare versions.
+//! A cache is always a little late. A controller that is called before the cache has its new child
+//! creates another one; a controller that writes a status based on an old version gets a conflict.
+//! KEP-5647 solves this inside Kubernetes: before a key is reconciled again, the cache must have
+//! the last write for it. client-go has no counterpart; the expectations of the `ReplicaSet`
+//! controller count events and don't compare versions.
 //!
-//! A write without a response was possibly applied. A read of its object settles that, if the object is known. Otherwise the write counts
-//! as applied until its deadline.
+//! A write without a response was possibly applied. A read of its object settles that, if the
+//! object is known. Otherwise the write counts as applied until its deadline.
 //!
 //! Locks: only the tracker's. Under it, only `Hash`, `Eq` and `Clone` of keys are called.
 
@@ -31,11 +32,13 @@ use pending::{Awaited, Pending, Watermarks};
 pub use in_flight::WriteInFlight;
 pub use key_writes::KeyWrites;
 
-/// The writes of a controller that its caches have not received yet, by key. A clone is another handle to the same tracker.
+/// The writes of a controller that its caches have not received yet, by key. A clone is another
+/// handle to the same tracker.
 ///
 /// A write that is recorded [for a key](Self::of) delays that key until the cache has the write. A
-/// [`ControllerRunner`](crate::ControllerRunner) has a tracker and [passes it](crate::ReconcileRequest::writes) to each call. It also
-/// serves other code that reads a cache after a write:
+/// [`ControllerRunner`](crate::ControllerRunner) has a tracker and
+/// [passes it](crate::ReconcileRequest::writes) to each call. It also serves other code that reads
+/// a cache after a write:
 ///
 /// ```no_run
 /// use informer_controller::WriteTracker;
@@ -60,17 +63,19 @@ pub use key_writes::KeyWrites;
 /// A write stops delaying its key
 ///
 /// - when the store has the written version or a later one (I9);
-/// - when a deleted object, identified by its UID, has left the store or has a deletion timestamp there;
-/// - at once, if the informer will never receive it: the object is in another namespace or has other labels, the version has no order,
-///   or the informer has stopped;
+/// - when a deleted object, identified by its UID, has left the store or has a deletion timestamp
+///   there;
+/// - at once, if the informer will never receive it: the object is in another namespace or has
+///   other labels, the version has no order, or the informer has stopped;
 /// - when the server has rejected it;
-/// - when the store has the state that a [read of the object](KeyWrites::track) returned, after a request with an unknown outcome, such
-///   as a lost connection, a timeout, or a 5xx status;
-/// - at the [deadline](Self::with_deadline) in all other cases: among others for a write with an unknown outcome whose object is not known,
-///   and for one that only a field selector keeps out of the informer.
+/// - when the store has the state that a [read of the object](KeyWrites::track) returned, after a
+///   request with an unknown outcome, such as a lost connection, a timeout, or a 5xx status;
+/// - at the [deadline](Self::with_deadline) in all other cases: among others for a write with an
+///   unknown outcome whose object is not known, and for one that only a field selector keeps out of
+///   the informer.
 ///
-/// A write delays only the key for which it is recorded. Record a write that concerns several keys for each of them. A deletion of a
-/// collection can't be tracked: delete the objects one by one.
+/// A write delays only the key for which it is recorded. Record a write that concerns several keys
+/// for each of them. A deletion of a collection can't be tracked: delete the objects one by one.
 #[doc(alias = "ConsistencyStore")]
 #[doc(alias = "expectations")]
 pub struct WriteTracker<T> {
@@ -110,10 +115,11 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         Self::with_deadline(Self::DEADLINE)
     }
 
-    /// Returns a tracker whose writes delay their keys for `deadline` at most. The time counts from the response, or from the failure of
-    /// the request.
+    /// Returns a tracker whose writes delay their keys for `deadline` at most. The time counts from
+    /// the response, or from the failure of the request.
     ///
-    /// It should be longer than the lag of the caches when the server is busy. It is also the wait of a key after a cancelled request.
+    /// It should be longer than the lag of the caches when the server is busy. It is also the wait
+    /// of a key after a cancelled request.
     #[must_use]
     pub fn with_deadline(deadline: Duration) -> Self {
         let keys = Keys { pending: HashMap::new(), next_id: 0, sweep_at: FEW };
@@ -157,7 +163,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         (id, awaited)
     }
 
-    /// Adds a version that a store must reach. Of several versions in one store, only the latest is kept.
+    /// Adds a version that a store must reach. Of several versions in one store, only the latest is
+    /// kept.
     fn add_version(&self, key: &T, watermarks: Watermarks, version: ResourceVersion) {
         let until = self.until();
         let mut keys = self.shared.keys.lock();
@@ -205,7 +212,8 @@ impl<T: Hash + Eq + Clone> WriteTracker<T> {
         drop(self.remove(key, id));
     }
 
-    /// Removes writes that the caches have or whose deadline is over. Returns one of the others, and the number of expired ones.
+    /// Removes writes that the caches have or whose deadline is over. Returns one of the others,
+    /// and the number of expired ones.
     fn look(&self, key: &T) -> (Option<Arc<Pending>>, u64) {
         let Some(all) = self.shared.keys.lock().pending.get(key).cloned() else { return (None, 0) };
         // I8: stores are read without a lock.

@@ -29,12 +29,13 @@ pub(super) struct Pending {
 pub(super) enum Awaited {
     /// It has reached this version.
     Version { watermarks: Watermarks, version: ResourceVersion },
-    /// It has reached this version, or lacks the object: an informer receives nothing more about an object that an earlier write has removed
-    /// from the selector.
+    /// It has reached this version, or lacks the object: an informer receives nothing more about an
+    /// object that an earlier write has removed from the selector.
     Leaving { watermarks: Watermarks, version: ResourceVersion, has_gone: Look },
     /// It has received the deletion of an object, after the version in which the object was known.
     Deletion { watermarks: Watermarks, version: ResourceVersion, is_known: Look },
-    /// Unknown: the request is in flight, or its outcome is unknown. Cancelled when it becomes known.
+    /// Unknown: the request is in flight, or its outcome is unknown. Cancelled when it becomes
+    /// known.
     Answer(CancellationToken),
     /// The request has failed with an unknown outcome, which a read settles.
     Outcome(Settlement),
@@ -44,7 +45,8 @@ pub(super) enum Awaited {
 pub(super) type Look = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl Awaited {
-    /// Returns the condition for an object that the server has; `None` if the informer will not have it.
+    /// Returns the condition for an object that the server has; `None` if the informer will not
+    /// have it.
     pub(super) fn write<K: Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         written: &ObjectMeta,
@@ -64,7 +66,8 @@ impl Awaited {
         }
     }
 
-    /// Returns the condition for an object that the server lacks at this version; `None` if the store lacks it, too.
+    /// Returns the condition for an object that the server lacks at this version; `None` if the
+    /// store lacks it, too.
     pub(super) fn absence<K: Resource + Send + Sync + 'static>(
         informer: &SharedIndexInformer<K>,
         object: &ObjectKey,

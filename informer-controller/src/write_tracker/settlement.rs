@@ -1,7 +1,8 @@
 //! [`Settlement`]: reads the object of a write with an unknown outcome.
 //!
-//! The cache must reach the state that the server has after the failed request, whether or not the write was applied. The task that waits
-//! for the key makes the read, so that no worker waits for an overloaded server.
+//! The cache must reach the state that the server has after the failed request, whether or not the
+//! write was applied. The task that waits for the key makes the read, so that no worker waits for
+//! an overloaded server.
 
 use std::sync::Arc;
 use std::time::Duration;

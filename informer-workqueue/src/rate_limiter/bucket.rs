@@ -7,10 +7,12 @@ use tokio::time::Instant;
 
 use super::RateLimiter;
 
-/// Delays the failures of all keys together: after a burst without a wait, one at a time in steady intervals.
+/// Delays the failures of all keys together: after a burst without a wait, one at a time in steady
+/// intervals.
 ///
-/// Each failure reserves its place, as `Reserve` of Go's `golang.org/x/time/rate` does, which client-go uses: the first failure after the burst
-/// waits for one interval, the next for two. It stores a single time, whatever the number of keys.
+/// Each failure reserves its place, as `Reserve` of Go's `golang.org/x/time/rate` does, which
+/// client-go uses: the first failure after the burst waits for one interval, the next for two. It
+/// stores a single time, whatever the number of keys.
 #[derive(Debug)]
 #[doc(alias = "TypedBucketRateLimiter")]
 pub struct Bucket {
@@ -21,8 +23,8 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Returns a limiter with the interval between two failures, and the number of failures without a wait. With a burst of 0, every failure
-    /// waits.
+    /// Returns a limiter with the interval between two failures, and the number of failures without
+    /// a wait. With a burst of 0, every failure waits.
     #[must_use]
     pub fn new(every: Duration, burst: u32) -> Self {
         Self { every, burst: every.saturating_mul(burst), full_at: Mutex::new(None) }

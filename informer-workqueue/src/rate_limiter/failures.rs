@@ -1,7 +1,8 @@
 //! [`Failures`]: the number of failures of each key, in bounded memory.
 //!
-//! A key is dropped on request, or some time after its last failure: whenever the table has doubled, it is searched for such keys. So it has
-//! at most twice as many keys as have failed recently.
+//! A key is dropped on request, or some time after its last failure: whenever the table has
+//! doubled, it is searched for such keys. So it has at most twice as many keys as have failed
+//! recently.
 
 use std::fmt;
 use std::hash::Hash;
@@ -22,8 +23,8 @@ const AT_LEAST: Duration = Duration::from_secs(600);
 
 pub(super) struct Failures<T> {
     table: Mutex<Table<T>>,
-    /// Whether the table has keys, so that a reset costs nothing without failures. A count and a reset of the same key synchronize through a
-    /// queue's lock, or have no order.
+    /// Whether the table has keys, so that a reset costs nothing without failures. A count and a
+    /// reset of the same key synchronize through a queue's lock, or have no order.
     is_empty: AtomicBool,
     /// The minimum time for which a key is kept.
     keep: Duration,
@@ -41,7 +42,8 @@ struct Failed {
 }
 
 impl<T> Failures<T> {
-    /// A key is kept for twice the longest delay, so that it is still counted if it fails again after that delay.
+    /// A key is kept for twice the longest delay, so that it is still counted if it fails again
+    /// after that delay.
     pub(super) fn new(longest_delay: Duration) -> Self {
         let table = Table { failures: HashMap::default(), search_at: SMALL };
         Self {

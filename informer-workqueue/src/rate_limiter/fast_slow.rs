@@ -8,7 +8,8 @@ use super::failures::Failures;
 
 /// Returns a short wait for the first failures of a key, and a long one for further failures.
 ///
-/// The failures of a key are kept until they are reset, or else for at least twice the longer wait, or ten minutes if that is longer.
+/// The failures of a key are kept until they are reset, or else for at least twice the longer wait,
+/// or ten minutes if that is longer.
 #[derive(Debug)]
 #[doc(alias = "TypedItemFastSlowRateLimiter")]
 pub struct ItemFastSlow<T> {
@@ -19,7 +20,8 @@ pub struct ItemFastSlow<T> {
 }
 
 impl<T: Hash + Eq + Clone + Send> ItemFastSlow<T> {
-    /// Returns a limiter with the short wait, the long wait, and the number of failures with the short wait.
+    /// Returns a limiter with the short wait, the long wait, and the number of failures with the
+    /// short wait.
     #[must_use]
     pub fn new(fast: Duration, slow: Duration, fast_tries: u32) -> Self {
         Self { fast, slow, fast_tries, failures: Failures::new(fast.max(slow)) }

@@ -1,7 +1,8 @@
 //! [`RateLimiter`]: determines the time of retries; and client-go's limiters.
 //!
-//! client-go: `util/workqueue/default_rate_limiters.go`. There, a limiter keeps the failures of a key forever if the worker does not reset them.
-//! Here, `Item::done` resets them, and keys without recent failures are dropped.
+//! client-go: `util/workqueue/default_rate_limiters.go`. There, a limiter keeps the failures of a
+//! key forever if the worker does not reset them. Here, `Item::done` resets them, and keys without
+//! recent failures are dropped.
 
 mod bucket;
 mod combined;
@@ -20,8 +21,8 @@ pub use fast_slow::ItemFastSlow;
 
 /// Determines the wait of a failed key.
 ///
-/// It is called by several threads at once, never under a queue's lock. It must not panic: items also call it while a worker's panic unwinds, and
-/// a second panic would abort the program.
+/// It is called by several threads at once, never under a queue's lock. It must not panic: items
+/// also call it while a worker's panic unwinds, and a second panic would abort the program.
 #[doc(alias = "TypedRateLimiter")]
 pub trait RateLimiter<T>: Send + Sync {
     /// Counts a failure of a key, and returns its wait.
@@ -48,8 +49,8 @@ impl<T, R: RateLimiter<T> + ?Sized> RateLimiter<T> for Arc<R> {
     }
 }
 
-/// Returns client-go's limiter for controllers: 5 ms after the first failure of a key, doubled up to 1,000 s; and for all keys together, after a
-/// burst of 100, ten a second.
+/// Returns client-go's limiter for controllers: 5 ms after the first failure of a key, doubled up
+/// to 1,000 s; and for all keys together, after a burst of 100, ten a second.
 #[must_use]
 #[doc(alias = "DefaultTypedControllerRateLimiter")]
 pub fn default_controller_rate_limiter<T: Hash + Eq + Clone + Send + 'static>() -> MaxOf<T> {
