@@ -227,7 +227,8 @@ impl<T> State<T> {
         self.abandoned += 1;
     }
 
-    /// Stops accepting keys. Returns the delayed keys, to be dropped without the lock.
+    /// Stops accepting keys. Returns the keys that were only delayed, to be dropped without the
+    /// lock.
     pub(crate) fn shut_down(&mut self, mode: Mode) -> Vec<T> {
         self.mode = mode;
         let mut keys = Vec::new();

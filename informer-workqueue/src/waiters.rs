@@ -1,8 +1,8 @@
-//! [`Waiters`]: the waiting tasks in order, and the number of those that were woken and have not
-//! come back.
+//! [`Waiters`]: the waiting tasks in order, and the number of woken tasks that are still
+//! registered.
 //!
 //! It is part of the locked state, so that a wake-up and its reason are consistent. A woken waiter
-//! is removed from the list. It comes back with its ticket, to check again or to stop waiting.
+//! is removed from the list. Its next call has the ticket, and checks again or stops waiting.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -11,7 +11,7 @@ use std::task::Waker;
 pub(crate) struct Waiters {
     waiting: VecDeque<(Ticket, Waker)>,
     last: u64,
-    /// The number of woken waiters that have not come back.
+    /// The number of woken waiters that have not unregistered.
     awake: usize,
 }
 

@@ -278,7 +278,7 @@ fn model_never_has_two_leaders_and_recovers() {
             Err(at) => panic!("seed {seed}: two are at work after {at:?}"),
         }
     }
-    assert!(terms > 150 * 3, "with {terms} terms there were not enough changes to say much");
+    assert!(terms > 150 * 3, "too few terms: {terms}");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn late_answer_does_not_make_a_leader() {
     assert_eq!(election.begin(date), Request::Get);
     let answer = server.answer(&Request::Get);
     let Next::Ask(renew) = election.answered(&Request::Get, answer, late, late, date) else {
-        panic!("it is its own");
+        panic!("the claim is recognised");
     };
     let answer = server.answer(&renew);
     let answered = late + Duration::from_secs(4);

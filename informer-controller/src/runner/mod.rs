@@ -68,7 +68,7 @@ pub use stats::{RunnerMonitor, RunnerStats};
 /// # }
 /// ```
 ///
-/// # What it promises
+/// # Guarantees
 ///
 /// - A key is never with two workers, and is reconciled after the last change that concerns it.
 /// - Workers start when all informers are synced. A key with a namespace also waits for informers

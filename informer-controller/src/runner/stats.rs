@@ -40,8 +40,8 @@ pub struct RunnerStats {
     /// Keys that were dropped without a call, because their namespace was
     /// [removed](informer_factory::SharedIndexInformer::remove_namespace).
     pub dropped: u64,
-    /// Times at which a key was parked, because the caches lacked a write for it, or had not listed
-    /// its namespace.
+    /// The number of times that a key was parked, because the caches lacked a write for it, or had
+    /// not listed its namespace.
     pub parked: u64,
     /// Parked keys that a deadline released, so that the caches were possibly outdated.
     pub parked_timed_out: u64,
@@ -55,7 +55,7 @@ pub struct RunnerStats {
     pub longest: Duration,
 }
 
-/// How a call has ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     Succeeded { is_requeued: bool },

@@ -30,7 +30,7 @@ pub(super) struct Worker<T, F> {
     pub(super) reconcile: Arc<F>,
 }
 
-/// How a call has ended.
+/// The outcome of a call.
 enum Verdict {
     Reconciled(Reconciled),
     /// Contains the text of the error.

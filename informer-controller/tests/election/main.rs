@@ -49,7 +49,7 @@ fn holder(simulator: &Simulator) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Happened {
     Began,
-    ToldToStop,
+    Cancelled,
     /// It was dropped, or has ended.
     Over,
 }
@@ -59,7 +59,7 @@ struct Diary(mpsc::UnboundedSender<Happened>);
 
 impl Drop for Diary {
     fn drop(&mut self) {
-        self.tell(Happened::Over);
+        self.record(Happened::Over);
     }
 }
 
@@ -69,26 +69,26 @@ impl Diary {
         (Self(sender), receiver)
     }
 
-    fn tell(&self, what: Happened) {
+    fn record(&self, what: Happened) {
         _ = self.0.send(what);
     }
 
     async fn work(self, stop: CancellationToken, ends: CancellationToken) -> &'static str {
-        self.tell(Happened::Began);
-        let told = async {
+        self.record(Happened::Began);
+        let cancelled_work = async {
             stop.cancelled().await;
-            self.tell(Happened::ToldToStop);
+            self.record(Happened::Cancelled);
             std::future::pending::<()>().await;
         };
-        _ = ends.run_until_cancelled(told).await;
+        _ = ends.run_until_cancelled(cancelled_work).await;
         "done"
     }
 }
 
 async fn next(diary: &mut mpsc::UnboundedReceiver<Happened>) -> Happened {
-    within(diary.recv()).await.expect("the work tells when it is over")
+    within(diary.recv()).await.expect("the work reports its end")
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    timeout(TIMEOUT, future).await.expect("it should have happened by now")
+    timeout(TIMEOUT, future).await.expect("no result before the timeout")
 }

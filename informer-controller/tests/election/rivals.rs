@@ -68,7 +68,7 @@ async fn takeover_waits_for_the_end_of_the_leaders_work() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(of_second.try_recv().is_err(), "ann leads");
     cut.set(Way::Silent);
-    assert_eq!(next(&mut of_first).await, Happened::ToldToStop);
+    assert_eq!(next(&mut of_first).await, Happened::Cancelled);
     assert_eq!(next(&mut of_first).await, Happened::Over);
     assert!(of_second.try_recv().is_err(), "not yet");
     assert_eq!(next(&mut of_second).await, Happened::Began);
@@ -150,6 +150,6 @@ async fn faulty_requests_leave_one_leader_and_recover() {
             () = all => {}
             Some(ended) = candidates.join_next() => panic!("seed {seed}: {ended:?}"),
         }
-        assert!(terms.load(Ordering::SeqCst) > 10, "seed {seed}: there were not enough changes to say much");
+        assert!(terms.load(Ordering::SeqCst) > 10, "seed {seed}: too few changes of the leader");
     }
 }

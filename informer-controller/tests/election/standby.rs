@@ -38,11 +38,11 @@ impl Replica {
         let monitor = runner.monitor();
         factory.start();
         within(factory.wait_for_cache_sync()).await.expect("nothing stops it");
-        let (tell, calls) = mpsc::unbounded_channel();
+        let (sender, calls) = mpsc::unbounded_channel();
         let reconcile = {
             let maps = maps.clone();
             move |request: ReconcileRequest| {
-                _ = tell.send((request.key().clone(), maps.indexer().len()));
+                _ = sender.send((request.key().clone(), maps.indexer().len()));
                 async { Ok::<_, Infallible>(Reconciled::Done) }
             }
         };
@@ -92,7 +92,7 @@ async fn standby_has_synced_informers_and_idle_workers() {
     leader.stop().await;
     let first =
         tokio::time::timeout(LONGEST_RETRY, standby.next_call()).await.expect("within a retry period");
-    assert_eq!(first.1, 2, "it begins with what it has");
+    assert_eq!(first.1, 2, "the store has both objects");
     // Events from before its term are not lost.
     let second = standby.next_call().await;
     let mut keys = [first.0, second.0];

@@ -33,7 +33,11 @@ async fn leader_renews_with_one_request_per_retry_period() {
     tokio::time::sleep(Duration::from_millis(20_500)).await;
     let later = lease(&simulator);
     assert_eq!(simulator.resource_version(), version + 10);
-    assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::Get)), 1, "it knows what it has written");
+    assert_eq!(
+        simulator.request_count(&RequestFilter::verb(Verb::Get)),
+        1,
+        "renewals use the last written state"
+    );
     assert_eq!(simulator.request_count(&RequestFilter::verb(Verb::Update)), 10);
     assert_eq!(later.acquire_time, first.acquire_time, "it is the same term");
     assert_ne!(later.renew_time, first.renew_time);
@@ -54,11 +58,11 @@ async fn shutdown_renews_until_work_ends_then_releases() {
     });
     assert_eq!(next(&mut happened).await, Happened::Began);
     shutdown.cancel();
-    assert_eq!(next(&mut happened).await, Happened::ToldToStop);
-    let told = lease(&simulator).renew_time;
+    assert_eq!(next(&mut happened).await, Happened::Cancelled);
+    let renewed = lease(&simulator).renew_time;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(holder(&simulator), "ann", "it takes its time");
-    assert_ne!(lease(&simulator).renew_time, told);
+    assert_eq!(holder(&simulator), "ann", "the work is still running");
+    assert_ne!(lease(&simulator).renew_time, renewed);
 
     ends.cancel();
     assert_eq!(within(running).await.expect("no panic"), LeadershipEnd::Finished("done"));

@@ -32,7 +32,7 @@ async fn unreachable_server_stops_leader_before_lease_ends() {
         assert_eq!(next(&mut happened).await, Happened::Began);
         let renewed = Instant::now();
         link.set(way);
-        assert_eq!(next(&mut happened).await, Happened::ToldToStop);
+        assert_eq!(next(&mut happened).await, Happened::Cancelled);
         assert_eq!(renewed.elapsed(), Duration::from_secs(10), "{way:?}");
         assert_eq!(next(&mut happened).await, Happened::Over);
         assert_eq!(renewed.elapsed(), Duration::from_millis(12_500), "{way:?}");

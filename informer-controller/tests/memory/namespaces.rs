@@ -44,9 +44,9 @@ impl Controller {
         runner: ControllerRunner<ObjectKey>,
         reconcile: impl Fn(&ReconcileRequest) -> Reconciled + Send + Sync + 'static,
     ) -> Self {
-        let (tell, called) = unbounded_channel();
+        let (sender, called) = unbounded_channel();
         let reconcile = move |request: ReconcileRequest| {
-            _ = tell.send(request.key().to_string());
+            _ = sender.send(request.key().to_string());
             std::future::ready(Ok::<_, Infallible>(reconcile(&request)))
         };
         let (monitor, shutdown) = (runner.monitor(), CancellationToken::new());
@@ -128,7 +128,7 @@ async fn objects_that_are_released_queue_nothing() {
     assert_eq!(controller.next().await, "b/one");
     parents.informer.remove_namespace("b").expect("a name").wait().await.expect("it is gone");
     assert!(parents.informer.get(&"b/one".parse().expect("a key")).is_none());
-    assert!(controller.settled().await.is_empty(), "it would look deleted, and is not");
+    assert!(controller.settled().await.is_empty(), "a released object would look deleted");
     controller.stop().await;
     parents.stop().await;
     children.stop().await;
@@ -177,7 +177,7 @@ async fn delayed_key_of_namespace_added_again_is_reconciled() {
     assert_eq!(controller.settled().await, ["a/one", "b/two"]);
     remove(&parents, "b").await;
     add(&parents, "b").await;
-    assert_eq!(controller.settled().await, ["b/two"], "it is an object of the new following");
+    assert_eq!(controller.settled().await, ["b/two"], "the namespace is watched again");
     sleep(MINUTE).await;
     assert_eq!(controller.settled().await, ["a/one", "b/two"]);
     assert_eq!(controller.monitor.stats().dropped, 0);
@@ -203,10 +203,10 @@ async fn custom_key_of_removed_namespace_is_dropped() {
             Some(Tenant { home, name: object.name().to_owned() })
         },
     );
-    let (tell, mut called) = unbounded_channel();
+    let (sender, mut called) = unbounded_channel();
     let (monitor, shutdown) = (runner.monitor(), CancellationToken::new());
     let reconcile = move |request: ReconcileRequest<Tenant>| {
-        _ = tell.send(request.key().name.clone());
+        _ = sender.send(request.key().name.clone());
         std::future::ready(Ok::<_, Infallible>(Reconciled::Done))
     };
     let task = tokio::spawn(runner.run(reconcile, shutdown.clone()));
@@ -225,21 +225,21 @@ async fn request_tells_released_object_from_deleted_object() {
     let (server, parents) = parents_in_a_and_b().await;
     let queue = queue();
     let runner = ControllerRunner::new(queue.clone()).watches(&parents.informer, own_key).workers(2);
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let shutdown = CancellationToken::new();
     let task = tokio::spawn(runner.run(
         {
             let (informer, begun, go_on) = (parents.informer.clone(), Arc::clone(&begun), Arc::clone(&go_on));
             move |request: ReconcileRequest| {
-                let (tell, informer) = (tell.clone(), informer.clone());
+                let (sender, informer) = (sender.clone(), informer.clone());
                 let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
                 async move {
                     assert!(request.is_followed());
                     begun.notify_one();
                     go_on.notified().await;
                     let exists = informer.get(request.key()).is_some();
-                    _ = tell.send((request.key().to_string(), exists, request.is_followed()));
+                    _ = sender.send((request.key().to_string(), exists, request.is_followed()));
                     Ok::<_, Infallible>(Reconciled::Done)
                 }
             }
@@ -253,7 +253,7 @@ async fn request_tells_released_object_from_deleted_object() {
     sleep(Duration::from_millis(1)).await;
     remove(&parents, "b").await;
     go_on.notify_waiters();
-    let mut both = [told.recv().await, told.recv().await];
+    let mut both = [receiver.recv().await, receiver.recv().await];
     both.sort();
     let expected = [("a/one", false, true), ("b/two", false, false)];
     assert_eq!(both, expected.map(|(key, exists, is_followed)| Some((key.to_owned(), exists, is_followed))));

@@ -58,7 +58,7 @@ async fn i9_key_waits_until_the_store_has_its_write() {
     assert!(world.tracker.of(&key("another")).is_ready(), "only that key");
     assert_eq!(world.wait().await, (Duration::ZERO, true));
     assert!(world.running.informer.get(written.key()).is_some());
-    assert_eq!(world.tracker.keys(), 0, "what has been seen is forgotten");
+    assert_eq!(world.tracker.keys(), 0, "visible writes are removed");
     world.running.stop().await;
 }
 
@@ -145,7 +145,7 @@ async fn object_not_yet_in_the_cache_is_not_taken_for_deleted() {
     let world = world().await;
     let child = create(&world.source, "child", "1");
     let deletion = world.writes.begin_deletion(&world.running.informer, &child);
-    assert!(!world.writes.is_ready(), "it is not there, but will be");
+    assert!(!world.writes.is_ready(), "the object is not in the store yet");
     world.running.reach(&child).await;
     assert!(!world.writes.is_ready());
     world.source.delete(child.key()).expect("it exists");
@@ -322,7 +322,7 @@ async fn late_failure_parks_the_key_again() {
             }
         };
         let (answer, ()) = tokio::join!(answer, look);
-        assert!(answer.is_err() && !world.writes.is_ready(), "it may have happened, or may yet");
+        assert!(answer.is_err() && !world.writes.is_ready(), "the outcome is unknown");
         // The object of a deletion is known, and can be read.
         assert_eq!(world.wait().await, if is_deletion { (Duration::ZERO, true) } else { (DEADLINE, false) });
     }

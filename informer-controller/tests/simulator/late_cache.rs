@@ -59,9 +59,9 @@ impl OneChildEach {
         if children == 0 {
             self.create_child(&request, &set).await?;
         }
-        let told = set.status.as_ref().map_or(0, |status| status.replicas);
-        if told != i32::try_from(children).expect("a few") {
-            self.tell(&request, &set, children).await?;
+        let reported = set.status.as_ref().map_or(0, |status| status.replicas);
+        if reported != i32::try_from(children).expect("a few") {
+            self.write_status(&request, &set, children).await?;
         }
         Ok(Reconciled::Done)
     }
@@ -86,7 +86,7 @@ impl OneChildEach {
         Ok(())
     }
 
-    async fn tell(
+    async fn write_status(
         &self,
         request: &ReconcileRequest,
         set: &Cached<ReplicaSet>,

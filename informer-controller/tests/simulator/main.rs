@@ -34,5 +34,5 @@ fn node_of(pod: &Pod) -> Option<String> {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TIMEOUT, future).await.expect("it should have happened by now")
+    tokio::time::timeout(TIMEOUT, future).await.expect("no result before the timeout")
 }

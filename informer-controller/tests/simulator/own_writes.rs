@@ -71,7 +71,7 @@ async fn object_deleted_by_others_leaves_the_mutation_cache() {
     let deletion = simulator.resource_version().into();
     assert_eq!(pods.wait_until(&deletion, TIMEOUT).await, WaitOutcome::Reached);
     assert!(cache.get(created.key()).is_none());
-    assert!(!cache.record(created), "nor is it believed when it is told late");
+    assert!(!cache.record(created), "a late record of a deleted object is rejected");
     factory.shutdown().await;
 }
 

@@ -67,7 +67,7 @@ async fn a_bucket_lets_a_burst_through_and_then_one_at_a_time() {
     advance(ms(350)).await;
     assert_eq!(bucket.when(&"any"), ms(50));
     advance(Duration::from_secs(3_600)).await;
-    assert_eq!(waits(&bucket, "any"), [0, 0, 0, 100].map(ms), "it is full, and not fuller");
+    assert_eq!(waits(&bucket, "any"), [0, 0, 0, 100].map(ms), "the bucket refills up to its burst");
     RateLimiter::<&str>::forget(&bucket, &"any");
     assert_eq!(bucket.num_requeues(&"any"), 0);
     assert_eq!(waits(&Bucket::new(ms(100), 0), "any"), [100, 200].map(ms));
@@ -129,7 +129,7 @@ async fn old_failures_are_removed_without_forget() {
     // The table has reached its threshold, so these calls remove old keys.
     limiter.when(&5_000);
     limiter.when(&5_001);
-    assert_eq!(limiter.num_requeues(&0), 2, "it has failed lately");
+    assert_eq!(limiter.num_requeues(&0), 2, "the key has failed recently");
     assert_eq!(limiter.num_requeues(&1), 0);
     assert!(format!("{limiter:?}").contains("keys: 3"), "{limiter:?}");
 }

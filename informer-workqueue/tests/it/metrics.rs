@@ -61,7 +61,7 @@ async fn adds_waits_and_work_are_counted_like_client_go() {
     assert_eq!(log.take(), ["taken after 50ms"]);
     advance(ms(25)).await;
     queue.add("a");
-    assert_eq!(log.take(), ["added"], "it is pending from here on, although a worker has it");
+    assert_eq!(log.take(), ["added"], "the key is pending, although a worker has it");
     advance(ms(25)).await;
     item.done();
     assert_eq!(log.take(), ["finished after 50ms"]);
@@ -80,7 +80,7 @@ async fn metrics_count_retries_and_adds_of_delayed_keys() {
     assert_eq!(log.take(), ["added"]);
     advance(ms(1)).await;
     let item = take(&queue).expect("an item");
-    assert_eq!(log.take(), ["taken after 1ms"], "it has been pending since somebody looked");
+    assert_eq!(log.take(), ["taken after 1ms"], "pending since the call that found the key due");
     item.retry();
     assert_eq!(log.take(), ["finished after 0ns", "retried"]);
     soon(queue.get()).await.expect("not shut down").done_after(ms(0));
@@ -168,7 +168,7 @@ async fn prometheus_text_has_client_go_names() {
     }
     in_hand.done();
     drop(queue);
-    assert!(!metrics.to_string().contains("unfinished_work_seconds{"), "it is gone");
+    assert!(!metrics.to_string().contains("unfinished_work_seconds{"), "the queue was dropped");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn done_key_is_dropped() {
     queue.add(Arc::clone(&key));
     queue.add_after(Arc::clone(&key), crate::ms(1));
     take(&queue).expect("an item").done();
-    assert_eq!(Arc::strong_count(&key), 2, "it is delayed still");
+    assert_eq!(Arc::strong_count(&key), 2, "the queue holds the delayed key");
     queue.shut_down();
     assert_eq!(Arc::strong_count(&key), 1);
 }
@@ -122,7 +122,7 @@ fn dropped_get_passes_the_item_on() {
     queue.add("a");
     assert_eq!(wakes.get(), 0, "the first is woken");
     drop(given_up);
-    assert_eq!(wakes.get(), 1, "and hands on what it was woken for");
+    assert_eq!(wakes.get(), 1, "the dropped future wakes the second");
     assert!(matches!(next.as_mut().poll(&mut cx), Poll::Ready(Some(_))));
 }
 

@@ -33,11 +33,11 @@ impl Drop for HostilePayload {
 /// Reports the time and the number of failures of each call, and fails three times.
 async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
     let (source, running, runner) = watched().await;
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let runner = runner.reconcile_timeout(Duration::from_secs(1));
     let controller = Controller::start(runner, move |request: ReconcileRequest| {
         let failures = request.failures();
-        tell.send((Instant::now(), failures)).expect("it is heard");
+        sender.send((Instant::now(), failures)).expect("the receiver exists");
         assert!(failures == 3 || !matches!(how, How::Panic), "before there is a future");
         async move {
             match how {
@@ -54,14 +54,14 @@ async fn fails_three_times(how: How) -> (RunnerStats, Vec<(Duration, u32)>) {
     let mut calls = Vec::new();
     let mut last = Instant::now();
     for _ in 0..4 {
-        let (at, failures) = soon(told.recv()).await.expect("it goes on");
+        let (at, failures) = soon(receiver.recv()).await.expect("the controller runs");
         calls.push((at - last, failures));
         last = at;
     }
     settled().await;
     let stats = controller.monitor.stats();
     crate::update(&source, "a", "2");
-    let again = soon(told.recv()).await.map(|(_, failures)| failures);
+    let again = soon(receiver.recv()).await.map(|(_, failures)| failures);
     assert_eq!(again, Some(0), "{how:?}: its earlier failures are forgotten");
     controller.stop().await;
     running.stop().await;
@@ -91,14 +91,14 @@ async fn call_that_times_out_is_dropped_and_retried() {
 #[tokio::test(start_paused = true)]
 async fn requeued_key_returns_after_the_requested_delay() {
     let (source, running, runner) = watched().await;
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let controller = Controller::start(runner, move |_| {
-        _ = tell.send(Instant::now());
+        _ = sender.send(Instant::now());
         std::future::ready(Ok::<_, String>(Reconciled::RequeueAfter(Duration::from_secs(60))))
     });
     create(&source, "a", "1");
-    let first = soon(told.recv()).await.expect("it goes on");
-    let second = soon(told.recv()).await.expect("it goes on");
+    let first = soon(receiver.recv()).await.expect("the controller runs");
+    let second = soon(receiver.recv()).await.expect("the controller runs");
     assert_eq!(second - first, Duration::from_secs(60));
     settled().await;
     let stats = controller.monitor.stats();
@@ -111,13 +111,13 @@ async fn requeued_key_returns_after_the_requested_delay() {
 async fn keys_are_processed_by_all_workers_in_parallel() {
     let (source, running, runner) = watched().await;
     let meeting = Arc::new(Barrier::new(3));
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let controller = Controller::start(runner.workers(3), move |_| {
-        let (meeting, tell) = (Arc::clone(&meeting), tell.clone());
+        let (meeting, sender) = (Arc::clone(&meeting), sender.clone());
         async move {
             // The barrier opens when all workers have arrived.
             meeting.wait().await;
-            _ = tell.send(());
+            _ = sender.send(());
             Ok::<_, String>(Reconciled::Done)
         }
     });
@@ -125,7 +125,7 @@ async fn keys_are_processed_by_all_workers_in_parallel() {
         create(&source, name, "1");
     }
     for _ in 0..3 {
-        soon(told.recv()).await.expect("it goes on");
+        soon(receiver.recv()).await.expect("the controller runs");
     }
     controller.stop().await;
     running.stop().await;
@@ -135,14 +135,14 @@ async fn keys_are_processed_by_all_workers_in_parallel() {
 async fn changed_key_is_called_again_and_never_twice_at_once() {
     let (source, running, runner) = watched().await;
     let (at_work, go_on) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let controller = Controller::start(runner.workers(4), {
         let go_on = Arc::clone(&go_on);
         move |_| {
-            let (at_work, go_on, tell) = (Arc::clone(&at_work), Arc::clone(&go_on), tell.clone());
+            let (at_work, go_on, sender) = (Arc::clone(&at_work), Arc::clone(&go_on), sender.clone());
             async move {
                 assert_eq!(at_work.fetch_add(1, Ordering::SeqCst), 0, "it is with another worker");
-                _ = tell.send(());
+                _ = sender.send(());
                 go_on.notified().await;
                 at_work.fetch_sub(1, Ordering::SeqCst);
                 Ok::<_, String>(Reconciled::Done)
@@ -150,17 +150,17 @@ async fn changed_key_is_called_again_and_never_twice_at_once() {
         }
     });
     create(&source, "a", "1");
-    soon(told.recv()).await.expect("it goes on");
+    soon(receiver.recv()).await.expect("the controller runs");
     for value in ["2", "3"] {
         running.reach(&crate::update(&source, "a", value)).await;
     }
     settled().await;
-    assert!(told.try_recv().is_err());
+    assert!(receiver.try_recv().is_err());
     go_on.notify_one();
-    soon(told.recv()).await.expect("it goes on");
+    soon(receiver.recv()).await.expect("the controller runs");
     go_on.notify_one();
     settled().await;
-    assert!(told.try_recv().is_err(), "once for all changes that were made meanwhile");
+    assert!(receiver.try_recv().is_err(), "once for all changes that were made meanwhile");
     assert_eq!((controller.monitor.stats().panicked, controller.monitor.stats().succeeded), (0, 2));
     controller.stop().await;
     running.stop().await;
@@ -200,13 +200,13 @@ impl std::error::Error for Unspeakable {}
 #[tokio::test(start_paused = true)]
 async fn error_that_panics_in_display_counts_as_panic() {
     let (source, running, runner) = watched().await;
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let controller = Controller::start(runner, move |request: ReconcileRequest| {
-        _ = tell.send(request.failures());
+        _ = sender.send(request.failures());
         std::future::ready(if request.failures() == 0 { Err(Unspeakable) } else { Ok(Reconciled::Done) })
     });
     create(&source, "a", "1");
-    assert_eq!((soon(told.recv()).await, soon(told.recv()).await), (Some(0), Some(1)));
+    assert_eq!((soon(receiver.recv()).await, soon(receiver.recv()).await), (Some(0), Some(1)));
     settled().await;
     assert_eq!((controller.monitor.stats().panicked, controller.monitor.stats().succeeded), (1, 1));
     controller.stop().await;

@@ -31,7 +31,7 @@ async fn workers_begin_when_all_informers_are_synced_and_not_before() {
     let runner = ControllerRunner::new(queue()).watches(&ready.informer, own_key).waits_for(late.0.clone());
     let controller = Controller::start(runner, reconcile);
     settled().await;
-    assert!(called.rest().is_empty(), "it may read what is not there yet");
+    assert!(called.rest().is_empty(), "its function could read incomplete caches");
     let late = Running::run(late);
     assert_eq!(called.next().await, "a");
     controller.stop().await;
@@ -319,9 +319,9 @@ async fn keys_of_both_states_are_queued_in_one_step() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let queue = queue();
-    let (tell, mut lengths) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut lengths) = tokio::sync::mpsc::unbounded_channel();
     let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, move |map| {
-        _ = tell.send(queue.len());
+        _ = sender.send(queue.len());
         own_key(map)
     });
     let (reconcile, mut called) = done();

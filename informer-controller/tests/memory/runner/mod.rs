@@ -30,7 +30,7 @@ fn ms(millis: u64) -> Duration {
 }
 
 async fn soon<T>(future: impl Future<Output = T>) -> T {
-    timeout(LONG, future).await.expect("it should have happened by now")
+    timeout(LONG, future).await.expect("no result before the timeout")
 }
 
 /// Waits until nothing more happens without an advance of time.
@@ -73,9 +73,9 @@ fn done() -> (
     impl Fn(ReconcileRequest) -> std::future::Ready<Result<Reconciled, Infallible>> + Send + Sync + 'static,
     Names,
 ) {
-    let (tell, names) = unbounded_channel();
+    let (sender, names) = unbounded_channel();
     let reconcile = move |request: ReconcileRequest| {
-        _ = tell.send(request.key().name().to_owned());
+        _ = sender.send(request.key().name().to_owned());
         std::future::ready(Ok(Reconciled::Done))
     };
     (reconcile, Names(names))

@@ -22,13 +22,13 @@ async fn i9_key_waits_for_its_write_and_delays_no_other() {
     let (source, running, runner) = watched().await;
     let children = crate::source();
     let of_children = Running::start(&children, InformerOptions::new()).synced().await;
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     // There is only one worker.
     let controller = Controller::start(runner, {
         let (children, informer) = (children.clone(), of_children.informer.clone());
         move |request: ReconcileRequest| {
             let (name, child) = (request.key().name(), request.key());
-            _ = tell.send((name.to_owned(), informer.get(child).is_some()));
+            _ = sender.send((name.to_owned(), informer.get(child).is_some()));
             if name == "a" && children.get(child).is_none() {
                 let written = children.create_unseen(config_map(name, "")).expect("a new object");
                 request.writes().wrote(&informer, &*written);
@@ -37,18 +37,18 @@ async fn i9_key_waits_for_its_write_and_delays_no_other() {
         }
     });
     create(&source, "a", "1");
-    assert_eq!(soon(told.recv()).await, Some(("a".to_owned(), false)));
+    assert_eq!(soon(receiver.recv()).await, Some(("a".to_owned(), false)));
     settled().await;
     crate::update(&source, "a", "2");
     create(&source, "b", "1");
-    assert_eq!(soon(told.recv()).await, Some(("b".to_owned(), false)));
+    assert_eq!(soon(receiver.recv()).await, Some(("b".to_owned(), false)));
     settled().await;
     let stats = controller.monitor.stats();
     assert_eq!((stats.parked, stats.parked_now, stats.active), (1, 1, 0));
     // The watch has missed the write, so only a list brings it.
     children.expire();
     children.disconnect();
-    assert_eq!(soon(told.recv()).await, Some(("a".to_owned(), true)));
+    assert_eq!(soon(receiver.recv()).await, Some(("a".to_owned(), true)));
     settled().await;
     let stats = controller.monitor.stats();
     assert_eq!((stats.parked_now, stats.parked_timed_out, stats.succeeded), (0, 0, 3));
@@ -64,11 +64,11 @@ async fn a_deadline_ends_the_wait_and_is_counted() {
     let queue = queue();
     let tracker = WriteTracker::with_deadline(Duration::from_secs(5));
     let runner = ControllerRunner::new(queue.clone()).write_tracker(tracker.clone());
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let controller = Controller::start(runner, {
         let (source, informer) = (source.clone(), running.informer.clone());
         move |request: ReconcileRequest| {
-            _ = tell.send(Instant::now());
+            _ = sender.send(Instant::now());
             let name = format!("new-{}", source.resource_version());
             let written = source.create_unseen(config_map(&name, "")).expect("a new object");
             request.writes().wrote(&informer, &*written);
@@ -76,9 +76,9 @@ async fn a_deadline_ends_the_wait_and_is_counted() {
         }
     });
     queue.add(key("a"));
-    let first = soon(told.recv()).await.expect("it is called");
+    let first = soon(receiver.recv()).await.expect("it is called");
     queue.add(key("a"));
-    let second = soon(told.recv()).await.expect("it is called");
+    let second = soon(receiver.recv()).await.expect("it is called");
     assert!(second - first >= Duration::from_secs(5) && second - first < Duration::from_secs(6));
     assert_eq!((controller.monitor.stats().parked_timed_out, tracker.timed_out()), (1, 1));
     controller.stop().await;
@@ -93,13 +93,13 @@ async fn write_of_dropped_call_parks_key_until_deadline() {
     let runner = ControllerRunner::new(queue.clone())
         .reconcile_timeout(ms(300))
         .write_tracker(WriteTracker::with_deadline(Duration::from_secs(8)));
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let controller = Controller::start(runner, {
         let informer = running.informer.clone();
         move |request: ReconcileRequest| {
-            let (tell, informer) = (tell.clone(), informer.clone());
+            let (sender, informer) = (sender.clone(), informer.clone());
             async move {
-                _ = tell.send(Instant::now());
+                _ = sender.send(Instant::now());
                 let answer =
                     std::future::pending::<Result<k8s_openapi::api::core::v1::ConfigMap, kube::Error>>();
                 request
@@ -111,8 +111,8 @@ async fn write_of_dropped_call_parks_key_until_deadline() {
         }
     });
     queue.add(key("a"));
-    let first = soon(told.recv()).await.expect("it is called");
-    let second = soon(told.recv()).await.expect("it is called");
+    let first = soon(receiver.recv()).await.expect("it is called");
+    let second = soon(receiver.recv()).await.expect("it is called");
     let wait = second - first;
     assert!(wait >= ms(8_300) && wait < ms(8_400), "{wait:?}");
     controller.stop().await;
@@ -144,11 +144,11 @@ async fn parked_key_keeps_its_failures() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let queue = queue();
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let controller = Controller::start(ControllerRunner::new(queue.clone()), {
         let (source, informer) = (source.clone(), running.informer.clone());
         move |request: ReconcileRequest| {
-            _ = tell.send(request.failures());
+            _ = sender.send(request.failures());
             let new = config_map(&format!("w-{}", request.failures()), "");
             let written = source.create_unseen(new).expect("a new object");
             request.writes().wrote(&informer, &*written);
@@ -157,7 +157,7 @@ async fn parked_key_keeps_its_failures() {
     });
     queue.add(key("a"));
     for failures in 0..3 {
-        assert_eq!(soon(told.recv()).await, Some(failures));
+        assert_eq!(soon(receiver.recv()).await, Some(failures));
         sleep(Duration::from_secs(1)).await;
         assert_eq!(controller.monitor.stats().parked_now, 1);
         source.bookmark();
@@ -174,10 +174,10 @@ async fn parked_key_returns_with_its_highest_priority() {
         let (queue, tracker) = (queue(), WriteTracker::new());
         let written = source.create_unseen(config_map("new", "")).expect("a new object");
         tracker.of(&key("parked")).wrote(&running.informer, &*written);
-        let (tell, mut told) = unbounded_channel();
+        let (sender, mut receiver) = unbounded_channel();
         let runner = ControllerRunner::new(queue.clone()).write_tracker(tracker);
         let controller = Controller::start(runner, move |request: ReconcileRequest| {
-            _ = tell.send(request.key().name().to_owned());
+            _ = sender.send(request.key().name().to_owned());
             async {
                 sleep(Duration::from_secs(2)).await;
                 Ok::<_, Infallible>(Reconciled::Done)
@@ -195,7 +195,7 @@ async fn parked_key_returns_with_its_highest_priority() {
         settled().await;
         assert_eq!(controller.monitor.stats().parked_now, 0);
         for name in ["busy", order[0], order[1]] {
-            assert_eq!(soon(told.recv()).await.as_deref(), Some(name), "{again:?}");
+            assert_eq!(soon(receiver.recv()).await.as_deref(), Some(name), "{again:?}");
         }
         controller.stop().await;
         running.stop().await;
@@ -372,13 +372,13 @@ async fn key_of_write_answered_500_is_retried_without_the_deadline() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let queue = queue();
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let controller = Controller::start(ControllerRunner::new(queue.clone()), {
         let informer = running.informer.clone();
         move |request: ReconcileRequest| {
-            let (tell, informer) = (tell.clone(), informer.clone());
+            let (sender, informer) = (sender.clone(), informer.clone());
             async move {
-                _ = tell.send(Instant::now());
+                _ = sender.send(Instant::now());
                 let status = kube::core::Status { code: 500, ..Default::default() };
                 let answer = async { Err::<ConfigMap, _>(kube::Error::Api(Box::new(status))) };
                 let written = request.writes().track(&informer, &config_map("child", "1"), answer).await;
@@ -387,8 +387,8 @@ async fn key_of_write_answered_500_is_retried_without_the_deadline() {
         }
     });
     queue.add(key("a"));
-    let first = soon(told.recv()).await.expect("it is called");
-    let second = soon(told.recv()).await.expect("it is called");
+    let first = soon(receiver.recv()).await.expect("it is called");
+    let second = soon(receiver.recv()).await.expect("it is called");
     assert_eq!(second - first, ms(100), "as the rate limiter says");
     let line = warnings.with("call failed").remove(0);
     assert!(line.contains("retry_in=100ms") && line.contains("its object is read"), "{line}");

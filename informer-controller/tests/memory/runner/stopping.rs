@@ -18,21 +18,21 @@ async fn i12_shutdown_ends_calls_and_begins_none() {
     let queue = queue();
     let runner = ControllerRunner::new(queue.clone()).watches(&running.informer, own_key);
     let go_on = Arc::new(Notify::new());
-    let (tell, mut told) = unbounded_channel();
+    let (sender, mut receiver) = unbounded_channel();
     let mut controller = Controller::start(runner, {
         let go_on = Arc::clone(&go_on);
         move |request: informer_controller::ReconcileRequest| {
-            let (go_on, tell) = (Arc::clone(&go_on), tell.clone());
+            let (go_on, sender) = (Arc::clone(&go_on), sender.clone());
             async move {
-                _ = tell.send(format!("begins {}", request.key().name()));
+                _ = sender.send(format!("begins {}", request.key().name()));
                 go_on.notified().await;
-                _ = tell.send(format!("ends {}", request.key().name()));
+                _ = sender.send(format!("ends {}", request.key().name()));
                 Ok::<_, Infallible>(Reconciled::Done)
             }
         }
     });
     create(&source, "a", "1");
-    assert_eq!(soon(told.recv()).await.as_deref(), Some("begins a"));
+    assert_eq!(soon(receiver.recv()).await.as_deref(), Some("begins a"));
     create(&source, "b", "1");
     settled().await;
     controller.shutdown.cancel();
@@ -40,11 +40,11 @@ async fn i12_shutdown_ends_calls_and_begins_none() {
     assert!(!controller.task.is_finished());
     create(&source, "c", "1");
     settled().await;
-    assert_eq!(queue.len(), 1, "that is b");
+    assert_eq!(queue.len(), 1, "b stays queued");
     go_on.notify_one();
     soon(&mut controller.task).await.expect("no panic").expect("it was synced");
-    assert_eq!(told.recv().await.as_deref(), Some("ends a"));
-    assert_eq!(told.recv().await, None, "the function is gone, too");
+    assert_eq!(receiver.recv().await.as_deref(), Some("ends a"));
+    assert_eq!(receiver.recv().await, None, "the function was dropped");
     assert_eq!(controller.monitor.stats().succeeded, 1);
     running.stop().await;
 }
@@ -69,19 +69,19 @@ async fn i12_dropped_controller_leaves_no_task() {
     let (source, running, _) = watched().await;
     let queue = queue();
     let runner = ControllerRunner::new(queue.clone()).workers(3).watches(&running.informer, own_key);
-    let (tell, mut told) = unbounded_channel::<()>();
+    let (sender, mut receiver) = unbounded_channel::<()>();
     let controller = Controller::start(runner, move |_| {
-        let tell = tell.clone();
+        let sender = sender.clone();
         async move {
-            _ = tell.send(());
+            _ = sender.send(());
             std::future::pending::<Result<Reconciled, Infallible>>().await
         }
     });
     create(&source, "a", "1");
-    soon(told.recv()).await.expect("it is called");
+    soon(receiver.recv()).await.expect("it is called");
     controller.task.abort();
     assert!(soon(controller.task).await.expect_err("it was dropped").is_cancelled());
-    assert_eq!(soon(told.recv()).await, None, "its workers and their calls are gone");
+    assert_eq!(soon(receiver.recv()).await, None, "workers and calls were dropped");
     create(&source, "b", "1");
     settled().await;
     assert!(queue.is_shut_down() && queue.is_empty());
@@ -110,7 +110,7 @@ async fn standby_controller_begins_with_existing_objects() {
     running.reach(&create(&source, "b", "1")).await;
     settled().await;
     let (reconcile, mut called) = done();
-    assert!(queue.is_empty(), "it would grow for as long as it stands by");
+    assert!(queue.is_empty(), "a standby queues no keys");
     let controller = Controller::start(runner, reconcile);
     settled().await;
     assert_eq!(called.rest(), ["b"]);
