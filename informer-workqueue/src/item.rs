@@ -24,7 +24,7 @@ use crate::state::Taken;
 ///
 /// A leaked item (`std::mem::forget`) never ends: its key is never returned again, and a drain
 /// never ends.
-#[must_use = "an item that is dropped is retried; say how the work went"]
+#[must_use = "a dropped item is retried; end it with `done`, `done_after`, `retry` or `release`"]
 pub struct Item<T> {
     shared: Arc<Shared<T>>,
     key: T,

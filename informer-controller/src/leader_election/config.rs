@@ -126,7 +126,7 @@ pub enum LeaderElectionError {
         field: &'static str,
     },
     /// The lease duration is not a positive number of whole seconds, or it is too long for a lease.
-    #[error("a lease_duration of {lease_duration:?} can't be written: make it whole seconds, at least one")]
+    #[error("a lease_duration of {lease_duration:?} is invalid: make it whole seconds, at least one")]
     LeaseDuration {
         /// The configured value.
         lease_duration: Duration,

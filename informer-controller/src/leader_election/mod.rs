@@ -198,7 +198,7 @@ impl LeaderElector {
                         return LeadershipEnd::Lost(before(until, work).await);
                     }
                     Outcome::Lost => {
-                        self.reporter.stopped_leading("the lease is not ours any more");
+                        self.reporter.stopped_leading("another candidate has the lease, or it was cleared");
                         stop.cancel();
                         return LeadershipEnd::Lost(None);
                     }

@@ -78,7 +78,7 @@ pub use stats::{RunnerMonitor, RunnerStats};
 /// - A key whose namespace was [removed](SharedIndexInformer::remove_namespace) from the watched
 ///   informers is dropped without a call: its object would look deleted. While only some of them
 ///   have removed the namespace, the key is parked. [`ReconcileRequest::is_followed`] has the same
-///   for a call that is under way.
+///   for a call in flight.
 /// - A failure, a panic or a timeout concerns one key, which the queue's rate limiter returns
 ///   later.
 /// - A key [with pending writes](ReconcileRequest::writes) is parked, without a worker, until the

@@ -79,7 +79,7 @@ where
         tracing::debug!(
             controller = self.queue.name(),
             key = ?item.key(),
-            "key dropped without a call: its namespace is not followed any more"
+            "key dropped without a call: its namespace is no longer watched"
         );
         self.monitor.count_dropped();
         item.done();
@@ -93,7 +93,7 @@ where
             Verdict::Reconciled(Reconciled::Done) => return item.done(),
             Verdict::Reconciled(Reconciled::RequeueAfter(delay)) => return item.done_after(delay),
             Verdict::Failed(error) => format!("failed: {error}"),
-            Verdict::TimedOut(limit) => format!("was given up after {limit:?}"),
+            Verdict::TimedOut(limit) => format!("timed out after {limit:?}"),
             Verdict::Panicked(message) => format!("panicked: {message}"),
         };
         let key = item.key().clone();

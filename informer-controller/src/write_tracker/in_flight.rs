@@ -16,7 +16,7 @@ use informer_factory::SharedIndexInformer;
 /// Then the write was possibly applied, or still will be: the key waits until the deadline, which
 /// starts at the drop. So drop the guard after an error without a response, and after a successful
 /// deletion, whose object must leave the store.
-#[must_use = "a write that is dropped counts as one that may have happened"]
+#[must_use = "a dropped write counts as possibly applied; report its outcome"]
 pub struct WriteInFlight<T: Hash + Eq + Clone> {
     writes: KeyWrites<T>,
     /// The identity of the write and its condition. `None` if the informer will never receive the
