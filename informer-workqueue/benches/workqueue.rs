@@ -152,7 +152,7 @@ fn take_and_add_back(
     });
 }
 
-/// Hears of everything and does nothing, so that what is measured is the looks at the clock.
+/// Receives all events and does nothing, so that the bench measures the readings of the clock.
 struct Unheard;
 
 impl Metrics for Unheard {}

@@ -1,5 +1,5 @@
 //! The queue against a naive model: random histories of adds, delays, takes, all ways to end an item, time that passes,
-//! and a shutdown; with groups and without. What is handed out, with which priority, and what is left, must be the same
+//! and a shutdown; with groups and without. The returned keys, their priorities, and the remaining keys must be the same
 //! after each step.
 
 use std::collections::BTreeMap;

@@ -33,7 +33,7 @@ pub use status::{ElectionProblem, ElectionStatus};
 use election::{Answer, Election, Next, Request};
 use status::Reporter;
 
-/// A candidate for leadership, which is whoever holds a `Lease`.
+/// A candidate for leadership. The leader is the holder of a `Lease`.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {

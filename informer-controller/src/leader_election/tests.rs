@@ -235,7 +235,7 @@ impl World {
                 candidate.at_work = false;
                 candidate.election.step_down();
                 candidate.next_try = local + length;
-                // Just the first request of a release; nobody waits for its answer.
+                // Only the first request of a release, whose response is ignored.
                 if let Some(request) = candidate.election.begin_release(date) {
                     self.send(who, request);
                 }

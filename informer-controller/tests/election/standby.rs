@@ -92,7 +92,7 @@ async fn standby_has_synced_informers_and_idle_workers() {
     let first =
         tokio::time::timeout(LONGEST_RETRY, standby.next_call()).await.expect("within a retry period");
     assert_eq!(first.1, 2, "it begins with what it has");
-    // What it was told of before it led is not lost.
+    // Events from before its leadership are not lost.
     let second = standby.next_call().await;
     let mut keys = [first.0, second.0];
     keys.sort_unstable();

@@ -31,7 +31,7 @@ struct Controller {
 }
 
 impl Controller {
-    /// Starts one that is told of `parents`, and also reads `children`.
+    /// Starts a controller that watches `parents` and also reads `children`.
     fn start(parents: &Running, children: &Running) -> Self {
         let runner = ControllerRunner::new(queue())
             .watches(&parents.informer, own_key)

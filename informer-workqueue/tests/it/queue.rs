@@ -231,7 +231,7 @@ impl std::task::Wake for Wakes {
     }
 }
 
-/// Notes how many keys wait each time that it hears of an add.
+/// Records the number of waiting keys at each add.
 #[derive(Default)]
 struct Lengths {
     queue: std::sync::OnceLock<Workqueue<&'static str>>,

@@ -288,7 +288,7 @@ async fn every_change_is_queued_even_if_undone_later() {
     let runner = ControllerRunner::new(queue()).watches(&running.informer, values);
     let (reconcile, mut called) = done();
     let controller = Controller::start(runner, reconcile);
-    // What comes and goes before there is a handler, no handler hears of.
+    // Objects that are added and deleted before the handler exists are not delivered.
     is_called.recv().expect("it is called");
     create(&source, "changing", "before");
     update(&source, "changing", "between");

@@ -68,7 +68,7 @@ impl Controller {
     }
 }
 
-/// A function that is done with everything, and who hears of the names that it was called with.
+/// A function that always succeeds, and the receiver of its names.
 fn done() -> (
     impl Fn(ReconcileRequest) -> std::future::Ready<Result<Reconciled, Infallible>> + Send + Sync + 'static,
     Names,
