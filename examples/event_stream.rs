@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     while let Some(event) = events.next().await {
         match event {
             Event::Added { object, is_in_initial_list } => {
-                println!("+ {} {is_in_initial_list}", object.key())
+                println!("+ {} {is_in_initial_list}", object.key());
             }
             Event::Updated { old, new } => println!("~ {} since {}", new.key(), old.resource_version()),
             Event::Deleted(deleted) => println!("- {}", deleted.key()),

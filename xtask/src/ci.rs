@@ -117,7 +117,7 @@ impl Step {
                 let args = ["doc", "--workspace", "--no-deps"];
                 cargo(&args, &[("RUSTDOCFLAGS", "-D warnings")], signals)?
             }
-            Self::Tidy => tidy::run()?,
+            Self::Tidy => tidy::run(&tidy::TidyArgs::default())?,
             Self::Simulate(args) => simulate::run(args, signals)?,
             Self::Fuzz => fuzz::run(&fuzz::Args::LONG, signals)?,
             Self::Codegen => codegen::run(&codegen::Args::CHECK, signals)?,

@@ -53,7 +53,7 @@ enum Command {
     /// Measure this workspace and, if Go is installed, client-go, and print a table
     Bench(bench::Args),
     /// Check the rules of this workspace that no compiler or linter checks
-    Tidy,
+    Tidy(tidy::TidyArgs),
     /// Run all steps of CI, up to the first failure
     Ci(ci::Args),
 }
@@ -83,7 +83,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Loom => loom::run(&Signals::install()?),
         Command::Simulate(args) => simulate::run(&args, &Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),
-        Command::Tidy => tidy::run(),
+        Command::Tidy(args) => tidy::run(&args),
         Command::Ci(args) => ci::run(&args, &Signals::install()?),
     }
 }

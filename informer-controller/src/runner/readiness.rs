@@ -162,13 +162,13 @@ async fn change(complete: &Completion, removed: &[CancellationToken]) {
     let mut removals: FuturesUnordered<_> = removed.iter().map(CancellationToken::cancelled).collect();
     tokio::select! {
         biased;
-        // A completion is given up when the namespace is no longer watched.
+        // A completion is abandoned when the namespace is no longer watched.
         _ = complete.wait() => {}
         Some(()) = removals.next() => {}
     }
 }
 
-/// Returns whether a completion is neither set nor given up.
+/// Returns whether a completion is neither set nor abandoned.
 fn is_open(promise: &Completion) -> bool {
     !promise.has_synced() && promise.wait().now_or_never().is_none()
 }

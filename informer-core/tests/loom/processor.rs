@@ -120,7 +120,7 @@ fn i12_stream_can_be_dropped_during_a_publication() {
         });
         let synced = stream.registration().synced();
         drop(stream);
-        assert!(block_on(synced.wait()).is_err(), "nobody waits for it in vain");
+        assert!(block_on(synced.wait()).is_err(), "the wait ends");
         publisher.join().expect("no panic");
         assert_eq!(format!("{processor:?}"), "SharedProcessor { handlers: 0, stopped: false, .. }");
         assert_eq!(Arc::strong_count(&held), 1);

@@ -88,10 +88,10 @@ impl Scope {
     }
 }
 
-/// Other scopes than the factory's own. Each of these returns another handle on the same factory, with the same
-/// informers, which differs in nothing but what it asks for; so every accessor works on it. What
-/// [starts](SharedInformerFactory::start), [stops](SharedInformerFactory::shutdown) and
-/// [waits](SharedInformerFactory::wait_for_cache_sync) is about all informers of the factory, whatever the handle.
+/// Other scopes than the factory's own. Each method returns another handle to the same factory and its informers, on which
+/// every accessor works; only the scope of the requested informers differs. Starting
+/// ([`start`](SharedInformerFactory::start)), stopping ([`shutdown`](SharedInformerFactory::shutdown)) and waiting
+/// ([`wait_for_cache_sync`](SharedInformerFactory::wait_for_cache_sync)) concern all informers of the factory.
 ///
 /// ```no_run
 /// # async fn run(client: kube::Client) -> Result<(), informer_factory::NotSynced> {

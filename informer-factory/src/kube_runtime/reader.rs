@@ -13,8 +13,8 @@ use crate::SharedIndexInformer;
 /// Reads an informer's store with the methods of `kube_runtime::reflector::Store`. It returns [`Cached<K>`]
 /// instead of `Arc<K>`: both are immutable counted references that dereference to `K`.
 ///
-/// What it finds by going over all objects, the informer's [indices](SharedIndexInformer::add_index) and its
-/// [`Lister`](crate::Lister) find without.
+/// Its searches read all objects. The informer's [indexes](SharedIndexInformer::add_index) and its
+/// [`Lister`](crate::Lister) are faster.
 pub struct StoreReader<K: 'static> {
     informer: SharedIndexInformer<K>,
 }

@@ -3,7 +3,9 @@
 
 mod architecture;
 mod invariants;
+mod language;
 mod layering;
+mod sample;
 mod scenarios;
 mod sources;
 mod style;
@@ -11,6 +13,8 @@ mod style;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use clap::Args;
 
 use self::sources::Source;
 use crate::workspace;
@@ -36,8 +40,20 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Prints every finding. Fails if there is one.
-pub(crate) fn run() -> anyhow::Result<ExitCode> {
+/// The options of `cargo xtask tidy`.
+#[derive(Debug, Default, Args)]
+pub(crate) struct TidyArgs {
+    /// Print doc comments and messages drawn at random with this seed, instead of checking
+    #[arg(long, value_name = "SEED")]
+    sample: Option<u64>,
+}
+
+/// Prints every finding; fails if there is one.
+pub(crate) fn run(args: &TidyArgs) -> anyhow::Result<ExitCode> {
+    if let Some(seed) = args.sample {
+        sample::print(&Source::tracked(&workspace::root(), "*.rs")?, seed);
+        return Ok(ExitCode::SUCCESS);
+    }
     let findings = check(&workspace::root())?;
     for finding in &findings {
         eprintln!("{finding}");
@@ -50,8 +66,10 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 }
 
 fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
-    let sources = Source::tracked(root)?;
+    let sources = Source::tracked(root, "*.rs")?;
+    let documents = Source::tracked(root, "*.md")?;
     let mut findings: Vec<Finding> = sources.iter().flat_map(style::check).collect();
+    findings.extend(sources.iter().chain(&documents).flat_map(language::check));
     findings.extend(invariants::check(&sources));
     findings.extend(architecture::check(root)?);
     findings.extend(layering::check(root)?);

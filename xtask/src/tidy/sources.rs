@@ -8,6 +8,9 @@ use anyhow::{Context, bail};
 /// Folders without a library, which the rules for library interfaces exclude.
 const NOT_LIBRARY: [&str; 2] = ["xtask", "examples"];
 
+/// The mark in the first lines of a generated file.
+const GENERATED: &str = "@generated";
+
 /// One Rust file.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -19,11 +22,11 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Returns every Rust file that git tracks.
-    pub(crate) fn tracked(root: &Path) -> anyhow::Result<Vec<Self>> {
+    /// Returns every file that git tracks and that matches the pattern.
+    pub(crate) fn tracked(root: &Path, pattern: &str) -> anyhow::Result<Vec<Self>> {
         let output = Command::new("git")
             .current_dir(root)
-            .args(["ls-files", "-z", "--", "*.rs"])
+            .args(["ls-files", "-z", "--", pattern])
             .output()
             .context("cannot start `git`, which lists the files to check; install git")?;
         if !output.status.success() {
@@ -35,7 +38,7 @@ impl Source {
         let names = String::from_utf8(output.stdout).context("a file's name is not UTF-8")?;
         if names.is_empty() {
             // Without files all checks would pass.
-            bail!("git tracks no Rust file here; run this in a clone of the repository");
+            bail!("git tracks no {pattern} here; run this in a clone of the repository");
         }
         names
             .split_terminator('\0')
@@ -77,6 +80,11 @@ impl Source {
     /// Returns whether the whole file is test code.
     pub(crate) fn is_test_file(&self) -> bool {
         self.tests_from == 0
+    }
+
+    /// Returns whether a program wrote the file.
+    pub(crate) fn is_generated(&self) -> bool {
+        self.text.lines().take(5).any(|line| line.contains(GENERATED))
     }
 
     /// Returns whether the file is part of a library.

@@ -9,9 +9,6 @@ const MAX_LINES: usize = 400;
 /// Maximum length of a test's name.
 const MAX_TEST_NAME: usize = 60;
 
-/// The mark of generated files, in one of their first lines.
-const GENERATED: &str = "@generated";
-
 /// Forbidden text in code, and the remedy. The texts are assembled here, so that this file does not contain them.
 const FORBIDDEN: [(&str, &str); 4] = [
     (concat!("thread", "::sleep"), "wait for an event (a channel, a condition), and not for time to pass"),
@@ -30,7 +27,7 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
         found(1, "begin the file with a `//!` line that describes its content");
     }
     let count = source.text.lines().count();
-    if count > MAX_LINES && !source.is_test_file() && !is_generated(source) {
+    if count > MAX_LINES && !source.is_test_file() && !source.is_generated() {
         let remedy = format!("split the file: it has {count} lines, more than {MAX_LINES}");
         found(MAX_LINES + 1, &remedy);
     }
@@ -49,10 +46,6 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
     findings.extend(sleeping_tests(source));
     findings.extend(unsafe_to_cancel(source));
     findings
-}
-
-fn is_generated(source: &Source) -> bool {
-    source.text.lines().take(5).any(|line| line.contains(GENERATED))
 }
 
 /// Finds names of tests that are too long for reports. The form is `<subject>_<condition>_<outcome>`.

@@ -1,0 +1,145 @@
+//! `cargo xtask tidy --sample SEED`: draws doc comments and messages at random, for a reader to judge.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::sources::Source;
+
+const DOC_COMMENTS: usize = 100;
+const MESSAGES: usize = 50;
+
+/// The beginnings of code whose string literals a user can read.
+const SPEAKERS: [&str; 13] = [
+    "error!(",
+    "warn!(",
+    "info!(",
+    "debug!(",
+    "trace!(",
+    "bail!(",
+    "anyhow!(",
+    "ensure!(",
+    "panic!(",
+    "#[error(",
+    ".context(",
+    "Error::new(",
+    "eprintln!(",
+];
+
+/// Shorter literals are field names and formats.
+const MIN_MESSAGE: usize = 12;
+
+/// A text and its place.
+#[derive(Hash)]
+struct Text {
+    place: String,
+    text: String,
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}\n", self.place, self.text)
+    }
+}
+
+/// Prints the texts that `seed` selects.
+pub(crate) fn print(sources: &[Source], seed: u64) {
+    let sources = || sources.iter().filter(|source| !source.is_test_file() && !source.is_generated());
+    println!("# {DOC_COMMENTS} doc comments\n");
+    draw(sources().flat_map(doc_comments).collect(), DOC_COMMENTS, seed);
+    println!("# {MESSAGES} messages\n");
+    draw(sources().flat_map(messages).collect(), MESSAGES, seed);
+}
+
+fn draw(mut texts: Vec<Text>, count: usize, seed: u64) {
+    texts.sort_by_cached_key(|text| {
+        let mut hasher = DefaultHasher::new();
+        (seed, text).hash(&mut hasher);
+        hasher.finish()
+    });
+    texts.iter().take(count).for_each(|text| println!("{text}"));
+}
+
+/// Each block of doc comments, with the line that it documents.
+fn doc_comments(source: &Source) -> Vec<Text> {
+    let mut texts = Vec::new();
+    let mut block: Vec<&str> = Vec::new();
+    for (number, line) in source.lines().filter(|(number, _)| !source.is_test(*number)) {
+        let line = line.trim();
+        if line.starts_with("///") || line.starts_with("//!") {
+            block.push(line);
+        } else if !block.is_empty() && !line.starts_with("#[") {
+            block.push(line);
+            texts.push(Text { place: format!("{}:{number}", source.path.display()), text: block.join("\n") });
+            block.clear();
+        }
+    }
+    texts
+}
+
+/// The string literals of log lines, errors and program output.
+fn messages(source: &Source) -> Vec<Text> {
+    let lines: Vec<_> = source.lines().filter(|(number, _)| !source.is_test(*number)).collect();
+    let mut texts = Vec::new();
+    for (index, (number, line)) in lines.iter().enumerate() {
+        let Some(start) = SPEAKERS.iter().filter_map(|speaker| line.find(speaker)).min() else { continue };
+        if line.trim_start().starts_with("//") {
+            continue;
+        }
+        let call: Vec<_> = std::iter::once(&line[start..])
+            .chain(
+                lines[index + 1..]
+                    .iter()
+                    .map(|(_, line)| *line)
+                    .take_while(|line| !line.trim_end().ends_with(';')),
+            )
+            .take(6)
+            .collect();
+        let literals = literals(&call.join("\n"));
+        if let Some(text) = literals.into_iter().find(|literal| literal.len() >= MIN_MESSAGE) {
+            texts.push(Text { place: format!("{}:{number}", source.path.display()), text });
+        }
+    }
+    texts
+}
+
+/// The contents of the string literals in a piece of code.
+fn literals(code: &str) -> Vec<String> {
+    let mut literals = Vec::new();
+    let mut letters = code.chars();
+    while letters.by_ref().any(|letter| letter == '"') {
+        let mut literal = String::new();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '"' => break,
+                '\\' => match letters.next() {
+                    // The indentation of a continued line is no part of the text.
+                    Some('\n') => {
+                        let rest = letters.as_str().trim_start();
+                        letters = rest.chars();
+                    }
+                    Some(escaped) => literal.push(escaped),
+                    None => {}
+                },
+                letter => literal.push(letter),
+            }
+        }
+        literals.push(literal);
+    }
+    literals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doc_comments_and_messages_are_drawn_with_their_places() {
+        let text = "//! A file.\n\n/// B.\n/// More.\n#[must_use]\nfn b() {\n    bail!(\n        \"cannot read {x}: \\\n         \
+                    try again\"\n    );\n}\n";
+        let source = Source::new("a/src/lib.rs", text);
+        let docs: Vec<_> = doc_comments(&source).into_iter().map(|text| (text.place, text.text)).collect();
+        assert_eq!(docs[1], ("a/src/lib.rs:6".into(), "/// B.\n/// More.\nfn b() {".into()));
+        let messages: Vec<_> = messages(&source).into_iter().map(|text| (text.place, text.text)).collect();
+        assert_eq!(messages, [("a/src/lib.rs:7".into(), "cannot read {x}: try again".into())]);
+    }
+}
