@@ -99,7 +99,7 @@ impl LeaderElector {
     ///
     /// # Errors
     /// [`LeaderElectionError`] if the timing allows two leaders, or a field is empty; the message
-    /// names a valid value.
+    /// names the remedy.
     #[doc(alias = "NewLeaderElector")]
     pub fn new(client: Client, config: LeaderElectionConfig) -> Result<Self, LeaderElectionError> {
         config.check()?;
