@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_output_never_shows_what_is_in_the_object() {
+    fn debug_output_never_shows_object_content() {
         let mut secret = Secret::default();
         secret.metadata.name = Some("token".into());
         secret.string_data = Some([("password".to_owned(), "hunter2".to_owned())].into());

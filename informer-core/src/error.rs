@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_made_to_wait_for_more_than_an_hour() {
+    fn retry_after_is_at_most_an_hour() {
         for (asked, kept) in [(0, None), (90, Some(90)), (u32::MAX, Some(3600))] {
             let status = serde_json::json!({ "code": 429, "details": { "retryAfterSeconds": asked } });
             let status: Box<Status> = serde_json::from_value(status).expect("a status");

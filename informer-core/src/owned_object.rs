@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_out_is_what_was_put_in() {
+    fn owned_object_returns_its_object() {
         let mut fresh = OwnedObject::from("a".to_owned());
         fresh.push('b');
         assert_eq!(fresh.into_inner(), "ab");

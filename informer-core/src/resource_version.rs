@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_comes_back_as_it_was_given() {
+    fn every_version_text_is_returned_unchanged() {
         for text in ["", "0", "007", "+1", "42", "18446744073709551616", "abc"] {
             assert_eq!(ResourceVersion::from(text).to_string(), text);
         }

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selector_is_refused_with_what_was_expected() {
+    fn invalid_selector_error_has_the_expected_token() {
         for text in [
             "x=a||y=b",
             "x==a==b",

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_uid_comes_back_as_it_was_given() {
+    fn every_uid_text_is_returned_unchanged() {
         let uuid = "0f7e3c1a-9b2d-4c5e-8f60-1a2b3c4d5e6f";
         for text in ["", uuid, "0F7E3C1A-9b2d-4c5e-8f60-1a2b3c4d5e6f", "mirror-pod-hash", &uuid[..35]] {
             assert_eq!(Uid::from(text).to_string(), text);

@@ -319,7 +319,7 @@ impl Reader {
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
     #[test]
-    fn i1_every_reader_hears_a_true_story_that_ends_with_the_truth(steps in prop::collection::vec(step(), 1..100)) {
+    fn i1_every_reader_ends_with_the_true_state(steps in prop::collection::vec(step(), 1..100)) {
         let clock = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         clock.expect("a runtime").block_on(async {
             let mut world = World::new();

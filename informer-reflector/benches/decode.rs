@@ -1,7 +1,7 @@
-//! What decoding costs, against `serde_json` alone and against what kube does.
+//! The cost of decoding, compared with `serde_json` alone and with kube.
 //!
 //! Most lists and watches are of 1,000 pods of 8.4 KB, half of it managedFields, so milliseconds read as microseconds
-//! per pod. The fact people get wrong: the machine's noise is larger than most gains, so read ratios within one run.
+//! per pod. Note: the machine's noise is larger than most gains, so compare ratios within one run.
 
 use std::hint::black_box;
 use std::io::Write;

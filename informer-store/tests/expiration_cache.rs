@@ -73,7 +73,7 @@ fn an_expired_object_can_be_put_in_again() {
 
 // client-go: TestTTLList.
 #[test]
-fn a_list_has_what_has_not_expired_and_removes_the_rest() {
+fn list_returns_valid_objects_and_removes_expired_ones() {
     let (cache, immortals) = with_immortals();
     for name in ["foo", "foo1", "foo2"] {
         cache.put(object(name, 1));
@@ -176,7 +176,7 @@ fn a_replacement_is_the_whole_content_and_young() {
 }
 
 #[test]
-fn what_is_put_in_while_its_predecessor_expires_stays() {
+fn object_added_while_the_old_one_expires_stays() {
     // The policy is in the midst of a decision on the old object when the new one comes.
     let (asked, answer) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
     let (policy_asked, policy_answer) = (Arc::clone(&asked), Arc::clone(&answer));

@@ -43,7 +43,7 @@ fn equal(key: &str, value: &str) -> Expression {
 }
 
 #[test]
-fn a_selector_finds_what_matches_in_all_namespaces_and_in_one() {
+fn selector_finds_objects_in_all_namespaces_and_in_one() {
     let (_writer, pods) = pods();
     let web = selector([equal("app", "web")]);
     assert_eq!(keys(&pods.list(&web)), ["bank/web-1", "shop/web-1", "shop/web-2"]);

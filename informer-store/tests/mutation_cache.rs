@@ -415,7 +415,7 @@ fn i8_an_index_function_may_ask_the_cache() {
 }
 
 #[test]
-fn what_is_released_is_not_shown_any_more_whatever_was_written() {
+fn release_drops_recorded_writes() {
     let mut setup = Setup::with_adds();
     setup.put(object("a", "1", "x"));
     setup.cache.record(object("a", "9", "y"));

@@ -63,7 +63,7 @@ fn i9_after_each_call_the_store_has_the_state_of_its_watermark() {
 }
 
 #[test]
-fn what_a_list_sets_aside_stays_as_it_was_known_last() {
+fn quarantined_object_of_a_list_keeps_its_last_state() {
     let (store, indexer, _) = reflected();
     store.replace(list(&[("a", 1), ("b", 2), ("c", 3)], 5));
     let quarantined = vec![ObjectKey::cluster_scoped("unknown"), ObjectKey::cluster_scoped("b")];
@@ -72,7 +72,7 @@ fn what_a_list_sets_aside_stays_as_it_was_known_last() {
 }
 
 #[test]
-fn a_list_with_an_object_that_nobody_can_name_removes_nothing() {
+fn list_with_a_nameless_object_removes_nothing() {
     let (store, indexer, _) = reflected();
     store.replace(list(&[("a", 1), ("b", 2)], 5));
     store.replace(Replacement { complete: false, ..list(&[("a", 6)], 9) });
@@ -91,7 +91,7 @@ fn a_resync_changes_nothing() {
 }
 
 #[test]
-fn i10_what_an_index_can_t_place_is_listed_and_comes_back() {
+fn i10_index_failures_are_listed_until_they_succeed() {
     let (store, indexer, _) = reflected();
     let odd = indexer
         .try_add_index("odd", |version: &u64| if version % 2 == 1 { Ok(Some(*version)) } else { Err("even") })

@@ -59,7 +59,7 @@ fn object_is_found_in_every_way_until_removed() {
 }
 
 #[test]
-fn i7_a_snapshot_and_what_it_found_stay_as_they_were() {
+fn i7_snapshot_and_its_results_do_not_change() {
     let (mut writer, indexer) = store::<Item>();
     let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
     put(&mut writer, "a", 1, &[1]);
@@ -120,7 +120,7 @@ fn replace_keeps_unchanged_and_removes_unlisted_objects() {
 }
 
 #[test]
-fn an_index_added_later_covers_what_is_there_and_what_comes() {
+fn late_index_covers_existing_and_new_objects() {
     let (mut writer, indexer) = store::<Item>();
     (0..5_000).for_each(|n| put(&mut writer, &n.to_string(), n + 1, &[(n % 10) as u8]));
     let by_tag = indexer.add_index("tag", |item: &Item| item.tags.clone()).expect("a free name");
@@ -130,7 +130,7 @@ fn an_index_added_later_covers_what_is_there_and_what_comes() {
 }
 
 #[test]
-fn an_index_can_be_added_while_the_writer_goes_on() {
+fn index_can_be_added_while_the_writer_runs() {
     let (mut writer, indexer) = store::<Item>();
     (0..3_000).for_each(|n| put(&mut writer, &n.to_string(), n + 1, &[0]));
     let stop = Arc::new(AtomicBool::new(false));

@@ -160,7 +160,7 @@ fn list_of_known_versions_queues_nothing() {
 }
 
 #[test]
-fn replace_deletes_what_is_only_queued() {
+fn replace_deletes_queued_objects() {
     let queue = DeltaFifo::new();
     queue.add(object("added", 1, "x"));
     queue.delete(Deleted::exact(object("gone", 1, "x")));
@@ -197,7 +197,7 @@ fn add_then_delete_keeps_both_deltas() {
 }
 
 #[test]
-fn a_deletion_of_an_object_that_nobody_knows_is_handed_on() {
+fn deletion_of_an_unknown_object_is_queued() {
     let queue = DeltaFifo::with_known_objects(Store::with(vec![]));
     queue.delete(Deleted::missed(ObjectKey::cluster_scoped("a"), None));
     assert_eq!(drain(&queue), ["a d:?"]);
@@ -242,7 +242,7 @@ fn replace_deletes_in_flight_objects_with_newest_state() {
 }
 
 #[test]
-fn i10_replace_leaves_alone_what_exists_but_was_quarantined() {
+fn i10_replace_keeps_quarantined_objects() {
     let store = Store::with(vec![object("broken", 1, "last good")]);
     let queue = DeltaFifo::with_known_objects(store);
     queue.add(object("queued", 2, "x"));
@@ -516,7 +516,7 @@ fn any_first_change_syncs_a_queue_without_a_list() {
 }
 
 #[test]
-fn i6_what_a_second_list_lacks_still_counts_for_the_first() {
+fn i6_object_missing_in_a_relist_counts_for_the_initial_list() {
     let queue = DeltaFifo::new();
     queue.replace(replacement(vec![object("a", 1, "x"), object("b", 1, "x")], 1));
     queue.replace(replacement(vec![object("b", 1, "x")], 2));
@@ -598,7 +598,7 @@ fn i6_initial_list_waits_for_requeued_objects() {
 }
 
 #[test]
-fn i6_what_is_put_back_twice_is_counted_once() {
+fn i6_item_requeued_twice_is_counted_once() {
     let queue = DeltaFifo::new();
     queue.replace(replacement(vec![object("a", 1, "a"), object("b", 1, "b")], 7));
     let mut batch = pop_now(&queue);
@@ -860,7 +860,7 @@ fn i12_closed_or_dropped_queue_ends_waits_for_sync() {
 }
 
 #[tokio::test]
-async fn a_consumer_can_wait_for_more_than_what_it_has_put_back() {
+async fn wait_for_more_ignores_requeued_items() {
     let queue = DeltaFifo::new();
     queue.add(object("a", 1, "a"));
     let mut batch = pop_now(&queue);
@@ -895,7 +895,7 @@ fn an_empty_queue_has_room_whatever_was_merged_in_it() {
 }
 
 #[test]
-fn what_is_put_back_takes_no_room_from_what_is_new() {
+fn requeued_items_do_not_block_producers() {
     let queue = DeltaFifo::new();
     let objects = (0..10_000).map(|name| object(&name.to_string(), 1, "o")).collect();
     queue.replace(replacement(objects, 1));
@@ -968,7 +968,7 @@ fn replace_leaves_the_queue_unlocked_while_it_compares() {
 }
 
 #[test]
-fn resync_skips_what_changes_while_it_looks_at_the_store() {
+fn resync_skips_objects_that_change_meanwhile() {
     let names = ["changed", "gone", "quiet"];
     let store = Store::with(names.map(|name| object(name, 1, "1")).to_vec());
     let meanwhile = {
@@ -1035,7 +1035,7 @@ async fn i9_every_watermark_of_long_lists_names_the_whole_state() {
 }
 
 #[test]
-fn a_batch_that_a_panicking_consumer_drops_is_handed_out_again() {
+fn batch_dropped_by_a_panic_is_requeued() {
     let store = Arc::new(Store::default());
     let queue = DeltaFifo::with_known_objects(Arc::clone(&store) as Arc<dyn KnownObjects<Object>>);
     queue.replace(replacement(vec![object("a", 1, "a1"), object("b", 1, "b1")], 1));

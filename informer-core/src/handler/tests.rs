@@ -40,7 +40,7 @@ fn all_kinds() -> [Event<u64>; 6] {
 }
 
 #[test]
-fn each_closure_hears_of_its_kind_of_event() {
+fn each_closure_receives_its_kind_of_event() {
     let (handlers, heard) = closures();
     all_kinds().iter().for_each(|event| dispatch(&handlers, event));
     assert_eq!(*heard.lock(), ["+1 true", "1>2", "2>2", "-ns/a Some(3) true", "-ns/a None false", "^4"]);

@@ -64,7 +64,7 @@ struct Config {
 }
 
 #[tokio::test]
-async fn a_resource_written_by_hand_has_an_accessor_and_its_indices() {
+async fn handwritten_resource_has_an_accessor_and_indexes() {
     let (simulator, factory) = start(Simulator::builder().resource_of::<Widget>()).await;
     for (name, size) in [("a", 1), ("b", 2), ("c", 2)] {
         let widget = json!({

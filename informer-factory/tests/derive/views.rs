@@ -143,7 +143,7 @@ fn a_view_is_the_resource_that_its_attributes_say() {
 }
 
 #[tokio::test]
-async fn an_accessor_can_be_written_by_hand_beside_the_generated_ones() {
+async fn handwritten_accessor_coexists_with_generated_ones() {
     trait ByHand {
         fn placements(&self) -> SharedIndexInformer<PodPlacement>;
     }

@@ -137,7 +137,7 @@ async fn a_candidate_of_client_go_and_ours_contend_for_one_lease() {
 
 #[tokio::test]
 #[ignore = "needs a real API server: `cargo xtask e2e`"]
-async fn a_candidate_without_rights_says_what_to_grant() {
+async fn candidate_without_permissions_names_the_verbs_to_grant() {
     let cluster = Cluster::connect("election").await;
     let client = Client::try_from(config("nobody").await).expect("a well-formed config");
     let election = LeaderElectionConfig::new(&cluster.namespace, "till");

@@ -96,7 +96,7 @@ async fn custom_resource_is_watched_dynamic_and_as_metadata() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn i9_after_churn_a_store_is_what_the_server_says_it_was() {
+async fn i9_store_after_churn_equals_the_server() {
     let cluster = Cluster::connect("verify").await;
     let server: Api<ConfigMap> = cluster.api();
     for n in 0..30 {

@@ -95,7 +95,7 @@ async fn broken_watch_resumes_without_loss() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn what_an_expired_watch_missed_comes_out_of_a_list() {
+async fn relist_after_expiry_finds_missed_changes() {
     for how in [Expired::AtOnce, Expired::InStream] {
         let mut fixture = fixture().await;
         let lists = fixture.interruptions.streams();

@@ -64,7 +64,7 @@ async fn streaming_list_equals_pages_and_continues_as_watch() {
 
 #[tokio::test]
 #[ignore = "needs a kube-apiserver: cargo xtask e2e"]
-async fn what_the_server_has_no_memory_of_can_be_streamed_too() {
+async fn streaming_list_works_without_a_watch_cache() {
     let cluster = Cluster::connect("uncached").await;
     let interruptions = Interruptions::default();
     let events = KubeListWatch::<Event>::namespaced(interruptions.client().await, &cluster.namespace);

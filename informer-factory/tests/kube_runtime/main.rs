@@ -97,7 +97,7 @@ async fn later_informer_delivers_its_list_as_init() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_goes_before_the_beginning_is_over_is_deleted_after_it() {
+async fn object_deleted_during_the_initial_list_is_deleted_after_it() {
     let source = MemorySource::new("configmaps");
     for name in ["a", "b", "c"] {
         create(&source, name, "1");

@@ -98,7 +98,7 @@ async fn failed_key_is_retried_before_the_controller_syncs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_retries_what_fails_is_left_until_it_changes() {
+async fn failed_item_without_retries_waits_for_its_next_change() {
     let source = source();
     create(&source, "a", "1");
     let (calls, mut called) = recorder();
@@ -182,7 +182,7 @@ async fn i12_items_at_the_stop_are_processed_despite_failures() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_a_panic_of_the_function_leaves_run_and_nobody_waits_on() {
+async fn i12_panic_of_the_function_ends_run_and_all_waits() {
     let source = source();
     create(&source, "a", "1");
     let controller = CacheController::new(
@@ -197,7 +197,7 @@ async fn i12_a_panic_of_the_function_leaves_run_and_nobody_waits_on() {
 }
 
 #[tokio::test]
-async fn i12_nobody_waits_for_a_controller_that_was_never_run() {
+async fn i12_controller_that_never_ran_ends_all_waits() {
     let config = CacheControllerConfig::new(Arc::new(source()));
     let controller = CacheController::new(config, |_| Ok::<_, Infallible>(()));
     let synced = controller.synced();
@@ -247,7 +247,7 @@ async fn controller_with_store_takes_backlogs_and_resyncs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_queued_when_the_controller_stops_is_still_processed() {
+async fn queued_changes_are_processed_when_the_controller_stops() {
     let source = source();
     let (calls, mut called) = recorder();
     let shutdown = CancellationToken::new();

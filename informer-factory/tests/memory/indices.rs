@@ -65,7 +65,7 @@ async fn index_added_after_the_stop_finds_the_last_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i3_a_handler_finds_what_it_is_told_of_by_index() {
+async fn i3_handler_finds_its_object_by_index() {
     let source = source();
     let running = Running::start(&source, InformerOptions::new()).synced().await;
     let by_word = running.informer.add_index("word", words).expect("a new name");

@@ -54,7 +54,7 @@ async fn i12_dropped_task_ends_all_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_an_informer_whose_task_panicked_says_so() {
+async fn i12_informer_whose_task_panicked_reports_it() {
     /// Panics when it is asked to list.
     struct Broken;
 

@@ -31,7 +31,7 @@ async fn streaming_informer_sends_one_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_a_streaming_relist_touches_only_what_has_changed() {
+async fn i9_streaming_relist_queues_only_changes() {
     let source = source().streaming_lists();
     ["kept", "changed", "gone"].into_iter().for_each(|name| _ = create(&source, name, "1"));
     let running = Running::start(&source, InformerOptions::new()).synced().await;

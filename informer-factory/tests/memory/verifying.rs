@@ -23,7 +23,7 @@ fn said(verification: &Verification) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_what_a_watch_has_missed_is_found_out_and_put_right() {
+async fn i9_verify_finds_and_corrects_missed_events() {
     let source = source();
     for name in ["stays", "changes", "goes"] {
         create(&source, name, "1");

@@ -70,7 +70,7 @@ async fn waiting_for_informers_and_handlers_ends_when_all_are_synced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_in_vain_names_what_is_not_synced_and_why() {
+async fn failed_wait_names_unsynced_caches_and_reasons() {
     let refusing = source();
     let status = Status::failure("pods are not for you", "Forbidden").with_code(403);
     for _ in 0..20 {
@@ -134,6 +134,6 @@ impl CacheSync for LastMoment {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_syncs_in_the_last_moment_is_synced() {
+async fn cache_that_syncs_at_the_last_moment_is_synced() {
     wait_for_cache_sync(&[&LastMoment::default()], SOON).await.expect("there is nothing left to name");
 }

@@ -116,7 +116,7 @@ async fn invalid_selector_shows_only_in_its_informers_health() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_index_of_a_name_is_refused_and_the_first_goes_on() {
+async fn second_index_with_the_same_name_is_an_error() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();

@@ -53,7 +53,7 @@ async fn each_form_of_a_resource_is_an_informer_of_its_own_and_shared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resources_of_one_form_are_told_apart() {
+async fn resources_of_one_form_have_separate_informers() {
     let simulator = with_pods();
     let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } });
     simulator.create(&node).expect("a new node");

@@ -30,7 +30,7 @@ async fn all_stopped(factory: &SharedInformerFactory) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_nobody_uses_is_stopped_after_a_while() {
+async fn unused_informer_is_stopped_after_the_idle_period() {
     let simulator = with_pods();
     let before = Instant::now();
     let factory = with_idle_pods(&simulator).await;
@@ -105,7 +105,7 @@ async fn request_after_idle_stop_starts_a_new_informer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_being_told_to_a_factory_stops_nothing() {
+async fn factory_without_an_idle_period_stops_nothing() {
     let simulator = with_pods();
     let factory = builder(&simulator).build();
     drop(factory.core().v1().pods());
@@ -116,7 +116,7 @@ async fn without_being_told_to_a_factory_stops_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i12_looking_for_what_is_idle_does_not_keep_the_factory() {
+async fn i12_idle_check_does_not_keep_the_factory_alive() {
     let simulator = with_pods();
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let client = simulator.client().expect("a client");

@@ -98,7 +98,7 @@ async fn a_handle_of_another_scope_is_not_affected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_leaves_with_its_namespace_is_told_as_released() {
+async fn objects_of_a_removed_namespace_are_released() {
     let simulator = with_pods();
     let factory = of_namespaces(&simulator, &["else"]);
     let pods = factory.core().v1().pods();

@@ -352,7 +352,7 @@ struct CountedPod {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_packed_is_read_when_somebody_looks_and_not_before() {
+async fn packed_object_is_decoded_on_first_read() {
     let simulator = with_pods();
     let factory = builder(&simulator).configure::<CountedPod>(|it| it.storage(|_| Storage::Packed)).build();
     let pods = factory.core().v1().counted_pods();

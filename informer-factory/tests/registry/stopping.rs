@@ -92,7 +92,7 @@ async fn an_informer_of_another_factory_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_goes_on_if_nobody_waits_for_it() {
+async fn stop_completes_without_a_waiter() {
     let simulator = with_pods();
     let factory = factory(&simulator);
     let pods = factory.core().v1().pods();

@@ -164,7 +164,7 @@ async fn i12_last_factory_handle_stops_its_informers() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_too_long_names_what_has_not_synced_and_why() {
+async fn wait_timeout_names_unsynced_informers_and_reasons() {
     let simulator = simulator().await;
     let refused = informer_testing::CannedResponse::failure(
         http::StatusCode::FORBIDDEN,

@@ -49,7 +49,7 @@ async fn goaway_loses_no_event() {
 }
 
 #[tokio::test]
-async fn a_watch_goes_on_over_a_connection_that_is_left() {
+async fn watch_continues_on_a_draining_connection() {
     let simulator = crate::simulator().await;
     let factory = SharedInformerFactory::new(client(&simulator));
     let pods = factory.core().v1().pods();

@@ -97,7 +97,7 @@ async fn an_informer_of_dynamic_objects_follows_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_factory_has_its_informers_ask_for_what_its_user_wants() {
+async fn factory_list_options_apply_to_its_requests() {
     let simulator = simulator().await;
     simulator.create(&labelled("web", "web")).expect("a new pod");
     simulator.create(&labelled("db", "db")).expect("a new pod");

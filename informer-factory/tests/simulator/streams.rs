@@ -42,7 +42,7 @@ fn asked(simulator: &Simulator) -> (usize, usize) {
 }
 
 #[tokio::test]
-async fn what_exists_comes_in_the_stream_that_is_the_watch() {
+async fn streaming_list_and_watch_are_one_request() {
     let simulator = with_pods(700).await;
     let (factory, pods) = synced(&simulator).await;
     assert_eq!(versions(&pods), versions_of_pods(&simulator));

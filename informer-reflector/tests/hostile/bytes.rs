@@ -1,4 +1,4 @@
-//! Bodies that are no JSON, or not to the end.
+//! Bodies that are invalid or incomplete JSON.
 
 use crate::meter::Meter;
 use crate::server::*;

@@ -1,4 +1,4 @@
-//! Bodies that are not compressed as they claim.
+//! Bodies with invalid compression.
 
 use std::io::Write;
 

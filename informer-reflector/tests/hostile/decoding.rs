@@ -1,4 +1,4 @@
-//! Memory that the decoders need for what they refuse.
+//! The memory of decoders for rejected objects.
 
 use informer_core::WatchEvent;
 use informer_reflector::{PrunePaths, WatchDecoder};

@@ -1,4 +1,4 @@
-//! Answers without pause: events, bookmarks, refusals, ends.
+//! Responses without a pause: events, bookmarks, errors, ends.
 
 use crate::meter::Meter;
 use crate::server::*;

@@ -1,4 +1,4 @@
-//! HTTP/1.1 that is broken: lengths, chunks, heads, and connections that end or fall silent.
+//! Broken HTTP/1.1: lengths, chunks, heads, and connections that end or become silent.
 
 use crate::meter::Meter;
 use crate::server::*;

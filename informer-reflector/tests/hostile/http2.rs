@@ -1,4 +1,4 @@
-//! HTTP/2 connections and streams that end when they should not.
+//! HTTP/2 connections and streams that end early.
 
 use bytes::Bytes;
 use futures::FutureExt;

@@ -1,4 +1,4 @@
-//! Counts the memory that a test brings into use.
+//! Counts the memory that a test allocates.
 
 use std::cell::Cell;
 

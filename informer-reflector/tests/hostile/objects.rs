@@ -1,4 +1,4 @@
-//! JSON of the wrong types: lists, items and events that are something else.
+//! JSON of wrong types: invalid lists, items and events.
 
 use serde_json::json;
 
@@ -58,7 +58,7 @@ fn list_of_something_else_is_refused() {
 }
 
 #[test]
-fn item_of_the_wrong_type_is_quarantined_and_the_list_goes_on() {
+fn item_of_the_wrong_type_is_quarantined() {
     let meter = Meter::start();
     survive(
         &meter,

@@ -1,4 +1,4 @@
-//! Random sequences of answers: requests, log lines and memory stay bounded, and the reflector recovers.
+//! Random sequences of responses: requests, log lines and memory stay bounded, and the reflector recovers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

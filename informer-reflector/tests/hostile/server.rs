@@ -1,4 +1,4 @@
-//! The server, and what every case has to hold.
+//! The hostile server, and the checks of every case.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

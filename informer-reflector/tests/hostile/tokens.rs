@@ -1,4 +1,4 @@
-//! Continue tokens that lead nowhere.
+//! Invalid continue tokens.
 
 use crate::meter::Meter;
 use crate::server::*;

@@ -1,4 +1,4 @@
-//! Resource versions that are none, or lie.
+//! Invalid and wrong resource versions.
 
 use crate::meter::Meter;
 use crate::server::*;

@@ -1,4 +1,4 @@
-//! What comes of the bodies of lists and watches.
+//! The bodies of lists and watches.
 
 use std::io;
 
@@ -105,7 +105,7 @@ async fn body_in_pieces_shows_each_piece_as_progress() -> Result<(), ListWatchEr
 }
 
 #[tokio::test]
-async fn a_watch_that_breaks_off_says_so_after_what_came() -> Result<(), ListWatchError> {
+async fn interrupted_watch_is_an_error_after_its_events() -> Result<(), ListWatchError> {
     let event = "{\"type\":\"ADDED\",\"object\":{}}\n";
     let reset = || Err(io::Error::new(io::ErrorKind::ConnectionReset, "the peer went away"));
     for chunks in [vec![Ok(event), reset()], vec![Ok(event), Ok("{\"type\":\"ADDED\""), reset()]] {

@@ -59,7 +59,7 @@ async fn events(answer: Answer) -> Result<Vec<String>, ListWatchError> {
 }
 
 #[tokio::test]
-async fn lists_and_watches_accept_gzip_unless_told_otherwise() -> Result<(), ListWatchError> {
+async fn lists_and_watches_accept_gzip_by_default() -> Result<(), ListWatchError> {
     let server = Server::answering((0..2).flat_map(|_| [answer(200, EMPTY_LIST), answer(200, "")]));
     let pods = KubeListWatch::<Pod>::all(server.client());
     for pods in [pods.clone(), pods.disable_compression()] {
@@ -101,7 +101,7 @@ async fn gzip_members_are_joined_at_every_split() -> Result<(), ListWatchError> 
 }
 
 #[tokio::test]
-async fn what_has_been_flushed_is_told_before_more_arrives() -> Result<(), ListWatchError> {
+async fn flushed_events_are_returned_before_more_arrive() -> Result<(), ListWatchError> {
     let members: Vec<_> = EVENTS.iter().map(|event| gzip(event)).collect();
     // The same without ending a member.
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -146,7 +146,7 @@ async fn a_compressed_body_cut_anywhere_is_interrupted() {
 }
 
 #[tokio::test]
-async fn what_calls_itself_gzip_and_is_not_is_named_so() {
+async fn body_that_is_no_gzip_is_an_error_with_the_encoding() {
     let mut flipped = gzip(LIST);
     let checksum = flipped.len() - 6;
     flipped[checksum] ^= 1;
@@ -192,7 +192,7 @@ async fn few_bytes_that_stand_for_a_line_too_long_are_refused_as_such() {
 }
 
 #[tokio::test]
-async fn a_client_that_decompresses_by_itself_may_do_so_with_lists() -> Result<(), ListWatchError> {
+async fn decompressing_client_receives_compressed_lists() -> Result<(), ListWatchError> {
     let server = Server::answering([gzipped(chunked(200, vec![Ok(gzip(LIST))]))]);
     let pods = KubeListWatch::<Pod>::all(server.decompressing_client());
     assert_eq!(list(&pods, ListOptions::default()).await?.len(), 2);

@@ -1,4 +1,4 @@
-//! Clients that [`connect`] makes.
+//! Clients of [`connect`].
 
 use http::Request;
 use informer_reflector::connect;

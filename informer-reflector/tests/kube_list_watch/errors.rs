@@ -1,4 +1,4 @@
-//! What comes of answers that mean no.
+//! Error responses.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Secret;
 use super::server::{Server, answer, list_error, watch, watch_options, with_header};
 
 #[tokio::test]
-async fn a_status_keeps_what_the_server_said() {
+async fn status_error_keeps_the_server_status() {
     let expired = r#"{"kind":"Status","status":"Failure","message":"too old","reason":"Expired","code":410}"#;
     let error = list_error(answer(410, expired)).await;
     assert!(error.is_expired() && error.to_string().contains("too old"), "{error}");
@@ -53,7 +53,7 @@ async fn a_failure_within_a_success_is_found() {
 }
 
 #[tokio::test]
-async fn what_is_no_kubernetes_answer_is_named_and_not_quoted() {
+async fn foreign_response_is_described_and_not_quoted() {
     let page = || with_header(answer(200, "<html>hunter2</html>"), "content-type", "text/html");
     let error = list_error(page()).await;
     assert!(matches!(error, ListWatchError::Protocol(_)));
@@ -66,7 +66,7 @@ async fn what_is_no_kubernetes_answer_is_named_and_not_quoted() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_reached_is_told_with_the_cause() {
+async fn unreachable_server_error_has_its_cause() {
     let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
     let error = list_error(Err(refused.into())).await;
     assert!(matches!(error, ListWatchError::Unreachable(_)), "{error}");

@@ -1,4 +1,4 @@
-//! `KubeListWatch` against a server in the same process: what it asks for, and what it makes of the answers.
+//! `KubeListWatch` with a server in the same process: its requests, and the effect of responses.
 
 mod bodies;
 mod compression;

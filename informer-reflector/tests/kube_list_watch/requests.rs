@@ -1,4 +1,4 @@
-//! What is asked for.
+//! The requests of lists and watches.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use super::server::{EMPTY_LIST, Server, answer, list, watch, watch_options};
 
 #[tokio::test]
-async fn a_list_asks_for_what_the_options_say() -> Result<(), ListWatchError> {
+async fn list_request_has_the_options() -> Result<(), ListWatchError> {
     let server = Server::answering((0..4).map(|_| answer(200, EMPTY_LIST)));
     let pods = KubeListWatch::<Pod>::all(server.client());
     list(&pods, ListOptions::default()).await?;
@@ -43,7 +43,7 @@ async fn a_list_asks_for_what_the_options_say() -> Result<(), ListWatchError> {
 }
 
 #[tokio::test]
-async fn a_watch_asks_for_what_the_options_say() -> Result<(), ListWatchError> {
+async fn watch_request_has_the_options() -> Result<(), ListWatchError> {
     let server = Server::answering((0..3).map(|_| answer(200, "")));
     let deployments = KubeListWatch::<Deployment>::namespaced(server.client(), "shop")
         .label_selector("app in (web,api)")
@@ -130,7 +130,7 @@ async fn a_namespace_cannot_change_the_path() -> Result<(), ListWatchError> {
 }
 
 #[tokio::test]
-async fn what_a_user_adds_goes_with_every_page_and_watch() -> Result<(), ListWatchError> {
+async fn user_parameters_are_in_every_page_and_watch() -> Result<(), ListWatchError> {
     let server = Server::answering((0..2).map(|_| answer(200, EMPTY_LIST)).chain([answer(200, "")]));
     let pods =
         KubeListWatch::<Pod>::all(server.client()).label_selector("app=web").tweak_list_options(|options| {

@@ -1,4 +1,4 @@
-//! A server in the same process, and how to ask it.
+//! A server in the same process.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,4 @@
-//! Objects of all kinds through the same door: typed, dynamic, metadata-only; and those that were not asked for.
+//! Typed, dynamic and metadata-only objects, and objects of other types.
 
 use informer_core::{ListOptions, ListPart, ListWatchError, OwnedObject, RejectedObject, WatchEvent};
 use informer_reflector::KubeListWatch;
@@ -52,7 +52,7 @@ async fn refusals(list_answer: &'static str, watch_answer: &str) -> [String; 2] 
 }
 
 #[tokio::test]
-async fn a_table_is_refused_with_what_was_asked_for() {
+async fn table_response_is_an_error() {
     let [list, watch] = refusals(TABLE, TABLE).await;
     assert!(list.contains("it is a Table"), "{list}");
     assert!(watch.contains("kind Table (meta.k8s.io/v1), and Pod (v1) was asked for"), "{watch}");
@@ -86,7 +86,7 @@ async fn objects_of_another_kind_or_version_are_refused() {
 }
 
 #[tokio::test]
-async fn a_dynamic_type_with_a_wrong_plural_is_told_so() {
+async fn dynamic_type_with_a_wrong_plural_is_an_error() {
     let pods = r#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"a"}}]}"#;
     let mixed = r#"{"apiVersion":"example.com/v1","items":[{"apiVersion":"example.com/v1","kind":"Widget",
         "metadata":{"name":"a"}},{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"b"}}]}"#;
@@ -112,7 +112,7 @@ async fn list_kind_of_custom_resources_is_free() -> Result<(), ListWatchError> {
 }
 
 #[tokio::test]
-async fn dynamic_objects_say_what_they_are_however_they_came() -> Result<(), ListWatchError> {
+async fn dynamic_objects_have_their_type_in_lists_and_watches() -> Result<(), ListWatchError> {
     let list =
         r#"{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"},"spec":{"nodeName":"n"}}]}"#;
     let event = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","managedFields":[{}]},"spec":{"nodeName":"n"}}"#;

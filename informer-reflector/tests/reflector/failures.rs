@@ -29,7 +29,7 @@ fn listening() -> (ReflectorConfig, Heard) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_failed_list_and_watch_is_told_with_what_follows() {
+async fn failure_callback_gets_each_failure_and_the_next_request() {
     use NextRequest::{List, Watch};
     let (open, open_line) = watch();
     let lines = vec![
@@ -83,7 +83,7 @@ async fn i12_panic_of_the_failure_callback_is_ignored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i8_what_is_called_on_failures_may_look_at_the_status() {
+async fn i8_failure_callback_can_read_the_status() {
     let status: Arc<Mutex<Option<informer_reflector::ReflectorStatus>>> = Arc::default();
     let looks = Arc::clone(&status);
     let config = ReflectorConfig::new().on_failure(move |_| {

@@ -105,7 +105,7 @@ async fn initial_list_is_delivered_in_parts_and_syncs_at_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_of_the_first_list_are_handed_on_one_by_one() {
+async fn pages_of_the_initial_list_are_applied_one_by_one() {
     let lines = vec![Line::Page(vec![item("a", "1")], "7", Some("t")), Line::Silence];
     let mut pipeline = Pipeline::new(lines);
     pipeline.expect_requests(&["list 0 500", "list newest 500 from t"]).await;

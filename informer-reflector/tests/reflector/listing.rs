@@ -1,4 +1,4 @@
-//! Which lists are asked for, and what is made of their pages.
+//! Paged lists: their requests and their pages.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -167,7 +167,7 @@ async fn repeated_token_ends_the_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_that_lead_in_a_circle_are_not_followed_for_ever() {
+async fn cyclic_pages_are_an_error() {
     let to = |token| Line::Page(vec![item("a", "1")], "7", Some(token));
     let round = || ["t1", "t2", "t3", "t2"].map(to);
     let lines = round().into_iter().chain(round()).chain([page(vec![item("a", "1")], "7")]).collect();
@@ -251,7 +251,7 @@ impl ReflectorStore<ConfigMap> for Watermarks {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i9_nothing_counts_as_handed_on_before_the_store_has_it() {
+async fn i9_status_version_follows_the_store() {
     let (script, mut requests) =
         Script::new(vec![page(vec![], "7"), brief_watch(vec![added("a", "8")]), watch().1]);
     let store = Arc::new(Watermarks::default());

@@ -1,4 +1,4 @@
-//! What the reflector logs, one line per event.
+//! Collects the log lines of the reflector.
 
 use std::sync::{Arc, Once};
 

@@ -1,4 +1,4 @@
-//! What the reflector asks for, and what it makes of each answer.
+//! The requests of the reflector, and the effect of each response.
 
 mod failures;
 mod first_list;

@@ -1,4 +1,4 @@
-//! A server that is away: how often the reflectors of one client ask together, and how soon they are back.
+//! An unavailable server: the requests of all reflectors of a client, and their recovery.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

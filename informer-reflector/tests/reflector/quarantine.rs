@@ -1,4 +1,4 @@
-//! What becomes of objects that cannot be taken in.
+//! Quarantined objects.
 
 use informer_core::{RejectedKind, WatchEvent};
 use informer_reflector::Health;
@@ -127,7 +127,7 @@ async fn i10_items_of_a_list_that_failed_are_not_counted_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i10_what_a_list_cannot_take_in_shows_before_its_end() {
+async fn i10_quarantined_object_is_in_the_status_before_the_list_ends() {
     let mut run = Run::new(vec![Line::HalfPage(vec![item("a", "1"), Err(malformed(Some("b"), "2"))])]);
     run.expect_requests(&["list 0 500"]).await;
     run.health(|health| matches!(health, Health::Syncing { received: 2, .. })).await;

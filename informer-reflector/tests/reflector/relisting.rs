@@ -1,4 +1,4 @@
-//! Lists that somebody asks for, at whatever the reflector is.
+//! Requested relists, in every state of the reflector.
 
 use informer_reflector::Health;
 

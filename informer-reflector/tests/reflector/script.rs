@@ -1,5 +1,5 @@
-//! The server, which is a script: each request is met by the next line of it, and noted down. And the store, which
-//! notes down what it is given. Time is paused, so waits cost nothing and their order is certain.
+//! A scripted server, which records each request and answers it with the next line of its script, and a store that records
+//! its calls. Time is paused, so waits cost nothing and their order is fixed.
 
 use std::collections::VecDeque;
 use std::ops::Range;

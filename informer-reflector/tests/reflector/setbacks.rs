@@ -1,4 +1,4 @@
-//! How long it waits after a failure, and when it lists again.
+//! Failures: the waits after them, and relists.
 
 use std::time::Duration;
 
@@ -160,7 +160,7 @@ async fn bad_request_of_a_watch_leads_to_a_list_of_the_newest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn three_failures_in_a_row_without_news_lead_to_a_list() {
+async fn three_failures_without_events_lead_to_a_list() {
     let failures: [fn() -> Line; 5] = [
         || brief_watch(vec![error(500, "StorageReadError")]),
         || Line::WatchFails(failure(500, "InternalError")),

@@ -1,4 +1,4 @@
-//! Half-open connections: what tells them from quiet ones, and what follows.
+//! Half-open connections, and how they differ from quiet ones.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the status and the log tell, and how a stop comes about.
+//! The status, the log, and stops.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Streaming lists: what is made of them, and what follows where they are of no use.
+//! Streaming lists, and the fallback to paged lists.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::script::*;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[tokio::test(start_paused = true)]
-async fn what_exists_comes_in_one_stream_with_what_happens_next() {
+async fn streaming_list_continues_as_the_watch() {
     let (events, line) = stream_of(vec![
         vec![added("b", "90"), added("a", "3")],
         vec![added("c", "5"), end("100"), added("d", "101")],
@@ -129,7 +129,7 @@ async fn refused_streams_are_remembered_per_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_found_out_about_streams_holds_for_that_server_alone() {
+async fn stream_support_is_remembered_per_server() {
     let (one, another) = (SharedServer::new(), SharedServer::new());
     let config = |server: &SharedServer| ReflectorConfig::new().server(server.clone());
     let refused = Line::StreamFails(failure(422, "Invalid"));
@@ -144,7 +144,7 @@ async fn what_is_found_out_about_streams_holds_for_that_server_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_wants_no_streams_gets_none() {
+async fn streaming_lists_can_be_disabled() {
     let config = ReflectorConfig::new().streaming_lists(false);
     Run::streaming_with(vec![page(vec![], "7")], config).expect_requests(&["list 0 500", "watch 7"]).await;
 }
@@ -348,7 +348,7 @@ async fn stream_ended_by_its_timeout_leads_to_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_list_but_not_watch_gets_a_list_and_the_refusal_shows() {
+async fn user_without_watch_permission_gets_a_list_and_an_error() {
     let forbidden = || Line::StreamFails(failure(403, "Forbidden"));
     let lines =
         vec![forbidden(), page(vec![item("a", "3")], "7"), Line::WatchFails(failure(403, "Forbidden"))];

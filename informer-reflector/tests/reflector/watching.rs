@@ -1,4 +1,4 @@
-//! What is handed on from a watch, and where the next one starts.
+//! Watches: the changes that reach the store, and the version of the next watch.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use informer_reflector::ReflectorConfig;
 use super::script::*;
 
 #[tokio::test(start_paused = true)]
-async fn it_lists_what_is_at_hand_and_watches_from_there() {
+async fn initial_list_is_from_the_cache_and_the_watch_continues_it() {
     let (events, line) = watch();
     let mut run = Run::new(vec![page(vec![item("a", "3"), item("b", "4")], "7"), line]);
     run.expect_requests(&["list 0 500", "watch 7"]).await;
@@ -183,7 +183,7 @@ async fn available_events_are_delivered_together_up_to_100() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_just_before_a_watch_failed_is_handed_on() {
+async fn events_before_a_watch_failure_are_applied() {
     for how in ["breaks off", "is closed", "has expired"] {
         let (first, first_line) = watch();
         send(&first, vec![added("a", "8")]);
@@ -206,7 +206,7 @@ async fn what_came_just_before_a_watch_failed_is_handed_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_of_events_lets_those_who_work_them_off_have_a_turn() {
+async fn reflector_yields_within_a_burst_of_events() {
     const BATCH: usize = 250;
     let (events, line) = watch();
     for batch in 0..20 {

@@ -1,4 +1,4 @@
-//! The facts about Kubernetes' kinds, as `xtask/groups.json` holds them.
+//! The facts about Kubernetes' kinds in `xtask/groups.json`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 /// The file with the facts, relative to the workspace's root.
 pub(crate) const FILE: &str = "xtask/groups.json";
 
-/// All of the file.
+/// The whole file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Data {
-    /// For readers: JSON has no comments.
+    /// A comment for readers, because JSON has none.
     pub(crate) about: Vec<String>,
     /// The version features of k8s-openapi, in order.
     pub(crate) features: Vec<String>,
-    /// What can be listed and not watched.
+    /// The kinds that can be listed and not watched.
     pub(crate) not_watched: Vec<NotWatched>,
     pub(crate) groups: Vec<Group>,
 }
@@ -59,12 +59,12 @@ pub(crate) struct Kind {
     /// The name of the resource, as in URLs.
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
-    /// What kubectl calls it, too.
+    /// kubectl's short names.
     #[serde(default)]
     pub(crate) short: Vec<String>,
-    /// What it is for, in a few words.
+    /// A short description.
     pub(crate) what: String,
-    /// The features of k8s-openapi with the kind; empty where all of them have it.
+    /// The features of k8s-openapi that have the kind; empty if all have it.
     #[serde(default)]
     pub(crate) features: Vec<String>,
 }
@@ -74,7 +74,7 @@ pub(crate) fn read(root: &Path) -> anyhow::Result<Data> {
     parse(&read_text(root)?)
 }
 
-/// Reads the file as it is.
+/// Reads the text of the file.
 pub(crate) fn read_text(root: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(root.join(FILE))
         .with_context(|| format!("cannot read {FILE}; restore it from git"))
@@ -85,7 +85,7 @@ fn parse(text: &str) -> anyhow::Result<Data> {
 }
 
 impl Data {
-    /// The text of the file: one kind a line, so that a change of Kubernetes is easy to read.
+    /// Returns the text of the file, with one kind per line, so that diffs are easy to read.
     pub(crate) fn text(&self) -> anyhow::Result<String> {
         let lines = self.about.iter().map(|line| Ok(format!("    {}", json(line)?)));
         let excepted = self.not_watched.iter().map(|NotWatched { group, kind }| {

@@ -1,4 +1,4 @@
-//! From names to Rust code: what the accessors look like, and nothing else.
+//! Turns names into the Rust code of the accessors.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -6,31 +6,31 @@ use quote::quote;
 use super::gate::Gate;
 use super::lower::{Group, Kind, Version};
 
-/// How wide documentation is, without its indentation and slashes.
+/// The width of documentation, without indentation and slashes.
 const WIDTH: usize = 104;
 
 /// The content of a file.
 #[derive(Debug)]
 pub(crate) struct Module {
-    /// The documentation that opens it.
+    /// The documentation at its start.
     pub(crate) docs: Vec<String>,
     pub(crate) parts: Vec<Part>,
 }
 
-/// What is apart from the rest by a blank line.
+/// Parts that blank lines separate.
 #[derive(Debug)]
 pub(crate) enum Part {
     Items(TokenStream),
-    /// What only some versions of Kubernetes have.
+    /// Content of some Kubernetes versions only.
     Gated(Gate, Vec<Part>),
 }
 
-/// Puts the parts into the gate, if there is one.
+/// Wraps the parts in the gate, if there is one.
 fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
     if gate.macros.is_empty() { parts } else { vec![Part::Gated(gate.clone(), parts)] }
 }
 
-/// The module of the groups.
+/// Returns the module of the groups.
 pub(crate) fn root(groups: &[Group], docs: &str) -> Module {
     let files = groups.iter().map(|Group { accessor, .. }| quote!(mod #accessor;));
     let mut parts = vec![Part::Items(quote!(#(#files)*))];
@@ -38,7 +38,7 @@ pub(crate) fn root(groups: &[Group], docs: &str) -> Module {
     Module { docs: docs.lines().map(str::to_owned).collect(), parts }
 }
 
-/// What users can name of a group.
+/// Returns the public names of a group.
 fn exports(group: &Group) -> Vec<Part> {
     let Group { accessor, type_name, versions, .. } = group;
     let export = |names: &[&proc_macro2::Ident]| Part::Items(quote!(pub use self::#accessor::{#(#names),*};));
@@ -52,7 +52,7 @@ fn exports(group: &Group) -> Vec<Part> {
     gated(&group.gate, parts)
 }
 
-/// The module of a built-in group.
+/// Returns the module of a built-in group.
 pub(crate) fn built_in(group: &Group) -> Module {
     let on_factory = on_factory(group, &quote!(pub));
     let mut parts = vec![Part::Items(quote!(impl crate::SharedInformerFactory { #on_factory }))];
@@ -61,8 +61,8 @@ pub(crate) fn built_in(group: &Group) -> Module {
     Module { docs: vec![docs], parts: gated(&group.gate, parts) }
 }
 
-/// The list of all accessors, for the derive. What only some versions of Kubernetes have is in it, too: a name that is
-/// free in one version shouldn't be taken in the next.
+/// Returns the list of all accessors, for the derive. It includes those of some Kubernetes versions only, because a name must be free in
+/// all versions.
 pub(crate) fn list(groups: &[Group]) -> Module {
     let versions: Vec<&Version> = groups.iter().flat_map(|group| &group.versions).collect();
     let count = Literal::usize_unsuffixed(versions.len());
@@ -76,7 +76,7 @@ pub(crate) fn list(groups: &[Group]) -> Module {
     Module { docs: vec![docs.to_owned()], parts: vec![Part::Items(list)] }
 }
 
-/// The accessor of a group on the factory.
+/// Returns the accessor of a group on the factory.
 pub(crate) fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream {
     let Group { accessor, type_name, title, versions, .. } = group;
     let versions: Vec<String> = versions.iter().map(|version| format!("`{}`", version.accessor)).collect();
@@ -90,7 +90,7 @@ pub(crate) fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream
     }
 }
 
-/// The type of the group and those of its versions. `front` is the path of informer-factory.
+/// Returns the types of the group and of its versions. `front` is the path of informer-factory.
 pub(crate) fn accessors(group: &Group, front: &TokenStream) -> Vec<Part> {
     let Group { type_name, title, versions, .. } = group;
     let doc = doc(&[format!("The informers of {title}, by version.")]);
@@ -162,7 +162,7 @@ fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
     parts
 }
 
-/// One `impl` for what is always there, and one in each other gate.
+/// Returns one `impl` for ungated items, and one for each gate.
 fn by_gate<T>(
     items: &[T],
     gate: impl Fn(&T) -> &Gate,
@@ -203,7 +203,7 @@ fn on_version(version: &Version, kind: &Kind, front: &TokenStream) -> TokenStrea
         true => quote!(informer_with(#path::new_informer)),
         false => quote!(informer()),
     };
-    // Inlined, so that what an informer of the type needs is compiled where the accessor is used, and only then.
+    // Inlined, so that the code of an informer is compiled only where the accessor is used.
     quote! {
         #doc
         #(#[doc(alias = #short)])*
@@ -215,7 +215,7 @@ fn on_version(version: &Version, kind: &Kind, front: &TokenStream) -> TokenStrea
     }
 }
 
-/// Documentation in paragraphs.
+/// Returns documentation in paragraphs.
 pub(crate) fn doc(paragraphs: &[String]) -> TokenStream {
     let mut lines: Vec<String> = Vec::new();
     for paragraph in paragraphs {
@@ -227,7 +227,7 @@ pub(crate) fn doc(paragraphs: &[String]) -> TokenStream {
     quote!(#(#[doc = #lines])*)
 }
 
-/// The paragraph in lines.
+/// Wraps a paragraph into lines.
 pub(crate) fn wrapped(paragraph: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in paragraph.split_whitespace() {

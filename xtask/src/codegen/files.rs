@@ -1,4 +1,4 @@
-//! Generated files on disk: which of them are stale, and bringing them up to date.
+//! Compares generated files with those on disk, and updates them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// The texts of all files, by their paths in the folder, whose parts are separated by `/`.
+/// The texts of all files by path in the folder, with `/` as separator.
 pub(crate) type Files = BTreeMap<String, String>;
 
-/// Why a file is stale.
+/// The reason for which a file is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stale {
     Missing,
     Different,
-    /// It was generated once, and is not any longer.
+    /// It is not generated any more.
     Left,
 }
 
@@ -30,8 +30,7 @@ impl fmt::Display for Stale {
     }
 }
 
-/// The files in the folder that are not what they should be, by path. `mark` tells a generated file from one that
-/// somebody put next to it.
+/// Returns the stale files of the folder by path. `mark` identifies generated files.
 pub(crate) fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let mut stale = BTreeMap::new();
     for (name, text) in files {
@@ -50,8 +49,7 @@ pub(crate) fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<
     Ok(stale)
 }
 
-/// Brings the folder up to date, and returns what was stale. A file that is as it should be is not
-/// touched: cargo would build again.
+/// Updates the folder and returns the stale files. Unchanged files are not written, so that cargo does not rebuild them.
 pub(crate) fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let stale = stale(folder, files, mark)?;
     for name in stale.keys() {
@@ -65,7 +63,7 @@ pub(crate) fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result
             None => fs::remove_file(&path),
         }
         .with_context(|| format!("cannot bring {} up to date; is it writable?", path.display()))?;
-        // A folder goes with the last file in it; where there are others, this fails, as it should.
+        // Removes an empty folder; it fails if there are other files.
         if let Some(parent) = path.parent().filter(|parent| *parent != folder) {
             fs::remove_dir(parent).ok();
         }
@@ -73,7 +71,7 @@ pub(crate) fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result
     Ok(stale)
 }
 
-/// The files that would be written over though nobody generated them.
+/// Returns files without the mark that would be overwritten.
 pub(crate) fn foreign(folder: &Path, names: &[String], mark: &str) -> anyhow::Result<Vec<PathBuf>> {
     let mut foreign = Vec::new();
     for path in names.iter().map(|name| folder.join(name)) {
@@ -84,12 +82,12 @@ pub(crate) fn foreign(folder: &Path, names: &[String], mark: &str) -> anyhow::Re
     Ok(foreign)
 }
 
-/// Git may check files out with the line ends of the platform.
+/// Ignores line ends, because git can check files out with those of the platform.
 fn unix(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
-/// Whether codegen wrote the text, as readers and tools see it: in the comments that open it.
+/// Returns whether the first comments of a text have the mark of codegen.
 pub(crate) fn is_marked(text: &str, mark: &str) -> bool {
     let head = text.lines().take_while(|line| line.starts_with("//"));
     head.into_iter().any(|line| line.contains(mark))
@@ -103,7 +101,7 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// The paths of the files in the folder and in those below; nothing, where there is no folder.
+/// Returns the paths of all files in the folder and its subfolders; none if there is no folder.
 fn names(folder: &Path) -> anyhow::Result<Vec<String>> {
     let context = || format!("cannot list the folder {}", folder.display());
     let entries = match fs::read_dir(folder) {

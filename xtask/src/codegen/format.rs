@@ -1,4 +1,4 @@
-//! Code as text, laid out as `cargo fmt` would.
+//! Formats code as `cargo fmt` does.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,10 +9,10 @@ use proc_macro2::TokenStream;
 use super::expand::{Module, Part};
 use super::pipe;
 
-/// The edition of the workspace, which decides on the style too.
+/// The edition of the workspace, which also determines the style.
 const EDITION: &str = "2024";
 
-/// The text of a file in `folder`, whose settings of rustfmt count. `origin` says what it was made from.
+/// Returns the text of a file in `folder`, whose rustfmt settings apply. `origin` names the source of the file.
 pub(crate) fn source(folder: &Path, origin: &str, module: &Module) -> anyhow::Result<String> {
     let mut text = String::new();
     for line in &module.docs {
@@ -33,7 +33,7 @@ fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
         Part::Gated(gate, parts) => (gate, parts),
     };
     let texts = parts.iter().map(|part| part_text(folder, part)).collect::<anyhow::Result<Vec<_>>>()?;
-    // rustfmt leaves alone what is in a macro, so it gets it before.
+    // rustfmt does not format the content of macros, so it is formatted before.
     let inner = rustfmt(folder, texts.join("\n"))?;
     Ok(gate.macros.iter().rev().fold(inner, |inner, name| {
         let lines =
@@ -42,15 +42,14 @@ fn part_text(folder: &Path, part: &Part) -> anyhow::Result<String> {
     }))
 }
 
-/// The items as text. In tokens documentation is attributes, which rustfmt leaves alone;
-/// prettyplease makes comments of them.
+/// Returns the items as text. In tokens, documentation is attributes, which rustfmt ignores; prettyplease turns them into comments.
 fn items(tokens: &TokenStream) -> anyhow::Result<String> {
     let file = syn::parse2(tokens.clone())
         .with_context(|| format!("`codegen::expand` generated invalid Rust; fix it: {tokens}"))?;
     Ok(spaced(&prettyplease::unparse(&file)))
 }
 
-/// Puts a blank line after each item in an `impl` or a `trait`, where prettyplease has none.
+/// Inserts a blank line after each item of an `impl` or a `trait`, which prettyplease does not.
 fn spaced(text: &str) -> String {
     let mut spaced = String::new();
     let mut before = "";
@@ -67,7 +66,7 @@ fn spaced(text: &str) -> String {
     spaced
 }
 
-/// Passes the text through the rustfmt that `cargo fmt` runs, with the settings that count in the folder.
+/// Formats the text with the rustfmt of `cargo fmt` and the settings of the folder.
 pub(crate) fn rustfmt(folder: &Path, text: String) -> anyhow::Result<String> {
     let program = std::env::var_os("RUSTFMT").unwrap_or_else(|| "rustfmt".into());
     let mut command = Command::new(program);

@@ -1,5 +1,5 @@
-//! Which versions of Kubernetes have something, as conditions in the generated code: the `k8s_if_*` macros of
-//! k8s-openapi, which expand to what is in them, or to nothing, by the version that the final binary has chosen.
+//! Conditions on Kubernetes versions in the generated code: the `k8s_if_*` macros of k8s-openapi, which expand to their content or to
+//! nothing, depending on the version that the final binary selects.
 
 use anyhow::bail;
 use proc_macro2::Ident;
@@ -7,16 +7,16 @@ use proc_macro2::Ident;
 use super::data;
 use super::names::ident;
 
-/// The macros to put something in, the outermost first; none where all versions have it.
+/// The macros around the content, the outermost first; none if all versions have it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gate {
     pub(crate) macros: Vec<Ident>,
-    /// In words, with backticks, as for 1.34 and later.
+    /// The condition in words.
     pub(crate) title: Option<String>,
 }
 
 impl Gate {
-    /// The gate of what `present` have of `all`, which is in order. None given means all.
+    /// Returns the gate of content that exists in the versions `present` of the ordered versions `all`. An empty `present` means all.
     pub(crate) fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
         let at = |feature: &String| all.iter().position(|other| other == feature);
         let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {

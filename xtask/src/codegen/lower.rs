@@ -1,4 +1,4 @@
-//! From facts about Kubernetes to what the Rust code needs: every name made, checked and in order.
+//! Turns facts about Kubernetes into the names of the Rust code, checked and in order.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(crate) struct Group {
     pub(crate) accessor: Ident,
     /// `Core`.
     pub(crate) type_name: Ident,
-    /// What documentation calls it.
+    /// The name in documentation.
     pub(crate) title: String,
     pub(crate) gate: Gate,
     pub(crate) versions: Vec<Version>,
@@ -30,7 +30,7 @@ pub(crate) struct Version {
     pub(crate) accessor: Ident,
     /// `CoreV1`.
     pub(crate) type_name: Ident,
-    /// As in an object's `apiVersion`: `v1`, `apps/v1`.
+    /// The `apiVersion`: `v1`, `apps/v1`.
     pub(crate) api_version: String,
     pub(crate) gate: Gate,
     pub(crate) kinds: Vec<Kind>,
@@ -46,16 +46,16 @@ pub(crate) struct Kind {
     /// `ConfigMap`.
     pub(crate) name: String,
     pub(crate) namespaced: bool,
-    /// Other names to search the documentation for.
+    /// Aliases for searches in the documentation.
     pub(crate) short: Vec<String>,
-    /// What it is for, in a few words.
+    /// A short description.
     pub(crate) what: Option<String>,
     /// Whether its type derives `Informer`.
     pub(crate) derived: bool,
     pub(crate) gate: Gate,
 }
 
-/// Names everything. The order of the data does not matter: what comes out is sorted by name.
+/// Assigns all names. The result is sorted by name, whatever the order of the data.
 pub(crate) fn lower(data: &Data) -> anyhow::Result<Vec<Group>> {
     let groups = data.groups.iter().map(|other| group(other, &data.features));
     let mut groups = groups.collect::<anyhow::Result<Vec<_>>>()?;
@@ -126,7 +126,7 @@ fn kind(kind: &data::Kind, module: &syn::Path, features: &[String]) -> anyhow::R
     })
 }
 
-/// The gate of what has any of the kinds in it.
+/// Returns the gate of a version or group with these kinds.
 fn union<'a>(kinds: impl Iterator<Item = &'a data::Kind>, all: &[String]) -> anyhow::Result<Gate> {
     let mut present = BTreeSet::new();
     for kind in kinds {
@@ -138,7 +138,7 @@ fn union<'a>(kinds: impl Iterator<Item = &'a data::Kind>, all: &[String]) -> any
     Gate::new(&Vec::from_iter(present), all)
 }
 
-/// Sorts by name, and finds what is there twice or not at all.
+/// Sorts by name, and fails for duplicates and missing entries.
 pub(crate) fn sort<T>(items: &mut [T], what: &str, name: impl Fn(&T) -> &Ident) -> anyhow::Result<()> {
     if items.is_empty() {
         bail!("there is no {what}; add one, or remove the empty entry");

@@ -1,8 +1,8 @@
-//! `cargo xtask codegen`: typed accessors of informers, made from facts about kinds. Facts are read, named and checked,
-//! expanded to code and laid out, one step per module.
+//! `cargo xtask codegen`: generates typed accessors of informers from facts about kinds. Facts are read, named and checked, expanded to
+//! code and formatted, one step per module.
 //!
-//! Without arguments it is for Kubernetes' own kinds (`built_in`); with `--crd`, for those of the user (`crd`).
-//! The unit test `codegen` runs the same check as `--check`, so that `cargo test` finds what CI would.
+//! Without arguments it generates Kubernetes' own kinds (`built_in`); with `--crd`, those of the user (`crd`). The unit test `codegen` runs
+//! the same check as `--check`, so that `cargo test` finds what CI would.
 
 mod built_in;
 mod crd;
@@ -25,37 +25,37 @@ use crate::workspace;
 /// A program with generated groups, relative to the workspace's root.
 const EXAMPLE: &str = "examples/custom-groups";
 
-/// What to generate, and whether to write.
+/// Arguments of `cargo xtask codegen`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Write nothing; fail if a file is not what it should be.
+    /// Write nothing; fail if a file is stale
     #[arg(long)]
     check: bool,
 
-    /// First bring the data on Kubernetes' own kinds up to date, from the sources of k8s-openapi.
+    /// First update the data of Kubernetes' kinds from the sources of k8s-openapi
     #[arg(long, conflicts_with = "crd")]
     refresh: bool,
 
-    /// Generate for the definitions of custom resources in these files instead: types and accessors.
+    /// Generate types and accessors from the custom resource definitions in these files instead
     #[arg(long, value_name = "FILE.yaml", num_args = 1.., requires = "out")]
     crd: Vec<PathBuf>,
 
-    /// Where the types and accessors of `--crd` go. Everything generated there before is replaced.
+    /// The folder for the types and accessors of `--crd`; files that were generated before are replaced
     #[arg(long, value_name = "DIR", requires = "crd")]
     out: Option<PathBuf>,
 }
 
 impl Args {
-    /// As `--check` says.
+    /// The arguments of `--check`.
     pub(crate) const CHECK: Self = Self { check: true, refresh: false, crd: Vec::new(), out: None };
 }
 
-/// Generates for definitions, as `--crd` does.
+/// Generates from definitions, like `--crd`.
 pub(crate) fn for_definitions(definitions: &[PathBuf], out: &Path, signals: &Signals) -> anyhow::Result<()> {
     crd::run(definitions, out, false, signals)
 }
 
-/// Fails if what is generated from the example's definitions is stale, as `--crd` with `--check` does.
+/// Fails if the generated code of the example is stale, like `--crd` with `--check`.
 pub(crate) fn check_example(signals: &Signals) -> anyhow::Result<ExitCode> {
     let folder = workspace::root().join(EXAMPLE);
     let names = std::fs::read_dir(folder.join("crds"))?.map(|entry| Ok(entry?.path()));
@@ -65,7 +65,7 @@ pub(crate) fn check_example(signals: &Signals) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Brings the generated files up to date, or fails if they are not.
+/// Updates the generated files, or fails if they are stale.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
         crd::run(&args.crd, out, args.check, signals)?;

@@ -1,32 +1,31 @@
-//! How Kubernetes' names become Rust's.
+//! Turns Kubernetes' names into Rust names.
 
 use anyhow::{Context, bail};
 use heck::ToSnakeCase;
 use proc_macro2::Ident;
 
-/// A name as Rust code can have it.
+/// Returns a name as an identifier.
 pub(crate) fn ident(name: &str) -> anyhow::Result<Ident> {
     syn::parse_str(name).with_context(|| format!("`{name}` cannot be a name in Rust; choose another"))
 }
 
-/// Words in snake case as a type's name: `cert_manager` as `CertManager`.
+/// Returns a snake-case name as a type name: `cert_manager` as `CertManager`.
 pub(crate) fn camel(name: &str) -> String {
     name.split('_').map(capitalized).collect()
 }
 
-/// What documentation calls a group.
+/// Returns the name of a group in documentation.
 pub(crate) fn title(group: &str) -> String {
     if group.is_empty() { "the core group".to_owned() } else { format!("the group `{group}`") }
 }
 
-/// The name with its first letter in upper case: the group `core` has the type `Core`.
+/// Returns the name with its first letter in upper case: the group `core` has the type `Core`.
 pub(crate) fn capitalized(name: &str) -> String {
     let mut letters = name.chars();
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
 }
 
-/// The kind in snake case and as plural as the resource is: `NetworkPolicy` and `networkpolicies`
-/// make `network_policies`.
+/// Returns the kind in snake case, in the plural of the resource: `NetworkPolicy` and `networkpolicies` give `network_policies`.
 pub(crate) fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     let mut rest = plural;
     let mut name = String::new();
@@ -37,11 +36,11 @@ pub(crate) fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
             name.push(letter);
             rest = after;
         } else {
-            // Where the plural changes the end of the word, as in `policies`.
+            // The plural can change the end of the word, as in `policies`.
             break;
         }
     }
-    // English replaces no more than one letter. More means that the two do not belong together.
+    // English replaces at most one letter. More means that the two names do not belong together.
     let kept = plural.len() - rest.len();
     if kept + 1 < kind.len() || name.ends_with('_') {
         bail!("`{plural}` is not the plural of `{kind}`; take both from API discovery");
@@ -50,7 +49,7 @@ pub(crate) fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     Ok(name)
 }
 
-/// `CSIDriver` as `csi_driver`, and `K8SCluster` as `k8s_cluster`.
+/// Returns the name in snake case: `CSIDriver` as `csi_driver`, and `K8SCluster` as `k8s_cluster`.
 pub(crate) fn snake(name: &str) -> String {
     name.to_snake_case()
 }

@@ -1,17 +1,17 @@
-//! Passing text through a program: in by its standard input, out by its standard output.
+//! Passes text through a program, from its standard input to its standard output.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// What the program makes of the text; if it fails, what it says.
+/// Returns the output of the program, or its error.
 pub(crate) fn through(command: &mut Command, text: String) -> anyhow::Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().with_context(|| format!("cannot start `{name}`; is it installed?"))?;
     let stdin = child.stdin.take();
-    // On a thread of its own: neither of two full pipes would otherwise be emptied.
+    // On another thread, because two full pipes would block each other.
     let writer = std::thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let output = child.wait_with_output().with_context(|| format!("cannot read from `{name}`"))?;
     let written = writer.join();

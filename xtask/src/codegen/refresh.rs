@@ -1,5 +1,5 @@
-//! `--refresh`: the facts again, from the sources of k8s-openapi that cargo has unpacked. What the sources do not say
-//! (accessors of groups, short names, a few words on each kind, and what cannot be watched) is kept.
+//! `--refresh`: reads the facts from the sources of k8s-openapi that cargo has unpacked. Data that the sources lack (accessors of
+//! groups, short names, descriptions, and kinds without watches) is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use crate::workspace;
 /// The crate with the types.
 const CRATE: &str = "k8s-openapi";
 
-/// What the sources say of a type that can be listed.
+/// The facts of the sources about a type that can be listed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Fact {
     group: String,
@@ -25,7 +25,7 @@ struct Fact {
     namespaced: bool,
 }
 
-/// The data as the sources have it now.
+/// Returns the data of the sources.
 pub(crate) fn refresh(old: &Data) -> anyhow::Result<Data> {
     let (folder, features) = sources()?;
     let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();
@@ -44,7 +44,7 @@ pub(crate) fn refresh(old: &Data) -> anyhow::Result<Data> {
     Ok(assemble(old, features, facts))
 }
 
-/// Where cargo has the crate, and its version features.
+/// Returns the folder of the crate, and its version features.
 fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     let output = workspace::cargo().args(["metadata", "--format-version", "1", "--locked"]).output()?;
     if !output.status.success() {
@@ -65,7 +65,7 @@ fn sources() -> anyhow::Result<(PathBuf, Vec<String>)> {
     Ok((folder, features.into_iter().collect()))
 }
 
-/// All that can be listed in a folder and in those below.
+/// Returns all types that can be listed, in a folder and its subfolders.
 fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
     let context = || format!("cannot read {}", folder.display());
     let mut facts = Vec::new();
@@ -87,7 +87,7 @@ fn scan(folder: &Path, root: &Path) -> anyhow::Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// What a file says of the type in it, if that can be listed.
+/// Returns the facts about the type in a file, if it can be listed.
 fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     if !text.contains("impl crate::ListableResource for ") {
         return Ok(None);
@@ -113,7 +113,7 @@ fn fact(text: &str, module: String) -> anyhow::Result<Option<Fact>> {
     }))
 }
 
-/// Puts facts in groups and versions, which the order of facts makes, with what is kept of the old data.
+/// Groups ordered facts by group and version, and adds the kept parts of the old data.
 fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>>) -> Data {
     let mut groups: Vec<Group> = Vec::new();
     for (fact, present) in facts {
@@ -150,13 +150,13 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
     Data { about: old.about.clone(), features, not_watched: old.not_watched.clone(), groups }
 }
 
-/// The accessor of a group: what it was, or the first label.
+/// Returns the accessor of a group: the old one, or the first label.
 fn name(old: &Data, group: &str) -> String {
     let known = old.groups.iter().find(|known| known.group == group).map(|known| known.name.clone());
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))
 }
 
-/// The kind as it was, in this version or in another.
+/// Returns the old data of the kind, in this version or in another.
 fn known<'a>(old: &'a Data, fact: &Fact) -> Option<&'a Kind> {
     let groups = old.groups.iter().filter(|group| group.group == fact.group);
     let kinds = groups.flat_map(|group| &group.versions).flat_map(|version| &version.kinds);

@@ -94,7 +94,7 @@ fn i11_entry_without_old_states_holds_only_the_newest() {
 }
 
 #[test]
-fn i11_entries_that_come_to_nothing_take_no_room_for_ever() {
+fn i11_holes_do_not_grow_the_backlog() {
     let mut coalesced = Coalesced::new(true);
     for name in 0..10_000 {
         let key = ObjectKey::cluster_scoped(&name.to_string());

@@ -122,7 +122,7 @@ async fn i12_a_stop_drops_an_async_call_where_it_waits() {
 }
 
 #[tokio::test]
-async fn i11_what_comes_during_a_long_async_call_is_coalesced() {
+async fn i11_events_during_a_long_async_call_are_coalesced() {
     let running = Running::start();
     let (handler, mut heard, leave) = Waiting::new();
     let options = HandlerOptions::new().threshold(Some(1));

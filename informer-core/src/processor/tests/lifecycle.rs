@@ -27,7 +27,7 @@ fn add(processor: &SharedProcessor<Object>, handler: impl EventHandler<Object>) 
 }
 
 #[tokio::test]
-async fn i12_nobody_waits_for_a_handler_whose_informer_never_started() {
+async fn i12_handler_of_an_unstarted_informer_ends_all_waits() {
     // Lifecycles "never started".
     let processor = SharedProcessor::new(None);
     let (handler, mut end) = mortal();
@@ -227,7 +227,7 @@ async fn i12_panic_during_removal_ends_all_waits() {
 }
 
 #[tokio::test]
-async fn i12_a_handler_whose_drop_panics_keeps_nobody_waiting() {
+async fn i12_handler_whose_drop_panics_ends_all_waits() {
     struct Grim;
     impl EventHandler<Object> for Grim {}
     impl Drop for Grim {

@@ -85,7 +85,7 @@ impl Running {
 }
 
 #[tokio::test]
-async fn every_handler_hears_every_event_in_order() {
+async fn every_handler_receives_every_event_in_order() {
     let running = Running::start();
     let (first, mut heard_first) = recorder();
     let (second, mut heard_second) = recorder();
@@ -101,7 +101,7 @@ async fn every_handler_hears_every_event_in_order() {
 }
 
 #[tokio::test]
-async fn i3_the_store_changes_before_any_handler_hears_of_it() {
+async fn i3_store_changes_before_handlers_receive_the_event() {
     let running = Running::start();
     let store = Arc::new(Mutex::new(BTreeMap::new()));
     let (send, mut heard) = tokio::sync::mpsc::unbounded_channel();
@@ -118,7 +118,7 @@ async fn i3_the_store_changes_before_any_handler_hears_of_it() {
 }
 
 #[tokio::test]
-async fn i5_a_late_handler_gets_the_snapshot_and_then_what_follows() {
+async fn i5_late_handler_gets_the_snapshot_and_later_events() {
     let running = Running::start();
     running.processor.publish(complete(vec![added("a", 1)]), || {});
     let (handler, mut heard) = recorder();

@@ -114,7 +114,7 @@ async fn i12_a_handler_may_remove_another_and_wait_for_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn i5_a_handler_may_add_another_which_gets_what_exists() {
+async fn i5_handler_added_by_a_handler_gets_existing_objects() {
     let running = Running::start();
     let (inner, mut heard) = recorder();
     let (inner, added_inner) = (Mutex::new(Some(inner)), Slot::default());

@@ -5,7 +5,7 @@ use futures::{FutureExt, StreamExt};
 use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_registration_says_what_keeps_it_from_being_synced() {
+async fn unsynced_registration_returns_the_reason() {
     let processor = SharedProcessor::new(None);
     let (entered, mut inside) = tokio::sync::mpsc::unbounded_channel();
     let (release, released) = mpsc::channel::<()>();
@@ -43,7 +43,7 @@ async fn a_registration_says_what_keeps_it_from_being_synced() {
 }
 
 #[tokio::test]
-async fn a_registration_that_will_never_be_synced_says_so() {
+async fn registration_that_never_syncs_returns_the_reason() {
     let running = Running::start();
     let processor = running.processor.clone();
     let mut stream = processor.events(&HandlerOptions::default(), || [object("a", 1)].into_iter());

@@ -39,7 +39,7 @@ async fn stream_yields_the_events_of_a_handler_without_a_task() {
 }
 
 #[tokio::test]
-async fn a_reader_that_waits_is_woken_by_what_is_published() {
+async fn waiting_reader_is_woken_by_a_batch() {
     let processor = SharedProcessor::new(None);
     let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
     let reader = tokio::spawn(async move { stream.next().await.map(|event| shown(&event)) });
@@ -49,7 +49,7 @@ async fn a_reader_that_waits_is_woken_by_what_is_published() {
 }
 
 #[tokio::test]
-async fn i5_a_stream_that_joins_late_begins_with_what_exists() {
+async fn i5_late_stream_begins_with_existing_objects() {
     let processor = SharedProcessor::new(None);
     processor.publish(complete(vec![added("a", 1)]), || {});
     let mut stream = processor.events(&HandlerOptions::default(), || vec![object("a", 1)].into_iter());
@@ -135,7 +135,7 @@ async fn busy_reader_yields_to_other_tasks() {
 }
 
 #[tokio::test]
-async fn what_waits_behind_a_replay_is_counted_until_it_is_delivered() {
+async fn events_behind_a_replay_are_counted_as_pending() {
     let processor = SharedProcessor::new(None);
     processor.publish(complete(Vec::new()), || {});
     let existing = || ["a", "b", "c"].map(|name| object(name, 1)).into_iter();

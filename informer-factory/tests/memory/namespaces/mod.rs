@@ -152,7 +152,7 @@ async fn handlers_get_resyncs_of_all_listed_namespaces() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_done_is_refused_with_the_remedy() {
+async fn unsupported_operations_are_errors_with_remedies() {
     let (informer, _task) = crate::idle(&crate::source());
     let error = informer.add_namespace("a").expect_err("it has one scope");
     assert!(matches!(error, NamespaceError::Fixed { .. }));

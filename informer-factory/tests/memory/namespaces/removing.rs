@@ -131,7 +131,7 @@ async fn i11_slow_handler_keeps_release_and_later_deletion() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_lets_the_releases_of_what_matched_through() {
+async fn filter_passes_releases_of_matching_objects() {
     let server = Server::new();
     server.put("a", "matches", "yes");
     server.put("a", "other", "no");

@@ -1,4 +1,4 @@
-//! Reading the definitions of custom resources, and what can be wrong with them.
+//! Reads and checks the definitions of custom resources.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,10 +8,10 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What codegen needs of a definition.
+/// The parts of a definition that codegen needs.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// Where it was read, for messages.
+    /// The file, for messages.
     pub(crate) path: PathBuf,
     pub(crate) group: String,
     pub(crate) kind: String,
@@ -20,7 +20,7 @@ pub(crate) struct Definition {
     pub(crate) namespaced: bool,
     /// The versions that the server serves, each with a schema.
     pub(crate) versions: Vec<String>,
-    /// All of it.
+    /// The whole definition.
     pub(crate) value: Value,
 }
 
@@ -54,16 +54,16 @@ struct Schema {
     open_api: Option<Value>,
 }
 
-/// What was read.
+/// The definitions of the files.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
-    /// Those of which types can be made.
+    /// The usable definitions.
     pub(crate) usable: Vec<Definition>,
-    /// What is not generated, and why.
+    /// Descriptions of the skipped parts, with reasons.
     pub(crate) left_out: Vec<String>,
 }
 
-/// Reads all definitions in the files. What no types can be made of is left out, unless that is everything.
+/// Reads all definitions in the files. Unusable ones are skipped, unless all are unusable.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<Definitions> {
     let mut definitions = Definitions::default();
     for path in paths {
@@ -92,7 +92,7 @@ fn parse(path: &Path, text: &str, definitions: &mut Definitions) -> anyhow::Resu
     Ok(())
 }
 
-/// What is in a list, as `kubectl get crds -o yaml` prints it; or the document itself.
+/// Returns the items of a list, as `kubectl get crds -o yaml` prints it, or the document itself.
 fn items(mut document: Value) -> Vec<Value> {
     let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match document.get_mut("items").map(Value::take) {
@@ -156,7 +156,7 @@ fn definition(path: &Path, value: Value, left_out: &mut Vec<String>) -> anyhow::
     }))
 }
 
-/// Says which fields beside `spec` and `status` a version has, or why no types can be made of it.
+/// Returns the fields beside `spec` and `status` that a version has, or the reason for which it is unusable.
 fn usable(version: &Version) -> Result<Vec<String>, &'static str> {
     let schema = version.schema.as_ref().and_then(|schema| schema.open_api.as_ref());
     let Some(fields) = schema.and_then(|schema| schema["properties"].as_object()) else {
@@ -171,7 +171,7 @@ fn usable(version: &Version) -> Result<Vec<String>, &'static str> {
     Ok(fields.keys().filter(|field| !known.contains(&field.as_str())).cloned().collect())
 }
 
-/// Fails if two definitions are of one kind or of one resource.
+/// Fails if two definitions have the same kind or the same resource.
 fn unlike(definitions: &[Definition]) -> anyhow::Result<()> {
     let mut seen: BTreeMap<(&str, &str, &str), &Definition> = BTreeMap::new();
     for definition in definitions {

@@ -1,8 +1,8 @@
-//! What the accessors of custom groups are called.
+//! The names of accessors for custom groups.
 //!
-//! `factory.stable()` is for `stable.example.com`: the first label of the group. Where that is taken, or can't be a name
-//! in Rust, the next label is added: `networking.example.com` is `networking_example()`, since the factory's own
-//! `networking()` is found before any trait's.
+//! `factory.stable()` is for `stable.example.com`: the first label of the group. If that is taken, or is no name in Rust, the next
+//! label is added: `networking.example.com` is `networking_example()`, because the factory's own `networking()` would hide a trait's
+//! method.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use anyhow::bail;
 
 use crate::codegen::names::ident;
 
-/// The methods of the factory itself, which a trait's method of the same name would not be heard beside.
+/// The methods of the factory, which hide a trait's method of the same name.
 const METHODS: [&str; 22] = [
     "add_namespace",
     "builder",
@@ -36,7 +36,7 @@ const METHODS: [&str; 22] = [
     "with_labels",
 ];
 
-/// The accessor of each group. `taken` are those of Kubernetes' own groups.
+/// Returns the accessor of each group. `taken` are those of Kubernetes' own groups.
 pub(crate) fn accessors<'a>(
     groups: &BTreeSet<&'a str>,
     taken: &BTreeSet<String>,
@@ -60,11 +60,11 @@ pub(crate) fn accessors<'a>(
     bail!("no Rust names are left for the groups {groups:?}; generate fewer groups at a time")
 }
 
-/// The first labels of the group in snake case.
+/// Returns the first labels of the group in snake case.
 fn name(group: &str, labels: usize) -> String {
     let labels: Vec<String> = group.split('.').take(labels).map(|label| label.replace('-', "_")).collect();
     let name = labels.join("_");
-    // A label may begin with a digit, a name may not.
+    // A label can begin with a digit, a name cannot.
     if name.starts_with(|first: char| first.is_ascii_digit()) { format!("group_{name}") } else { name }
 }
 
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(names(&["a.b.c.example", "a.b.d.example", "a_b"]), ["a_b_c", "a_b_d", "a_b"]);
     }
 
-    /// The public methods of a type, by its sources.
+    /// Returns the public methods of a type from its sources.
     fn methods(of: &str, folder: &str) -> BTreeSet<String> {
         let files =
             std::fs::read_dir(workspace::root().join(folder)).unwrap().map(|file| file.unwrap().path());

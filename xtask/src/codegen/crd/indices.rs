@@ -1,8 +1,7 @@
-//! Indices for the fields that a definition calls selectable (KEP-4358): by what its author wants objects to be found on
-//! the server, they are found here, too.
+//! Indexes for the selectable fields of a definition (KEP-4358): the fields by which objects can be selected on the server.
 //!
-//! A path of JSON becomes one of Rust's fields by the types that kopium has made. Where it leads to what is no plain
-//! value, as to one of a few words, which are a type of their own, there is no index.
+//! A JSON path becomes a path of Rust fields, from the types of kopium. There is no index if the path ends at another type than a plain
+//! value, for example at an enum.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use syn::{Fields, File, Item, ItemStruct, PathArguments, Type};
 use super::definition::Definition;
 use crate::codegen::names::snake;
 
-/// What the values of an index can be, besides `String`.
+/// The possible types of values, besides `String`.
 const PLAIN: [&str; 3] = ["bool", "i32", "i64"];
 
 /// An index.
@@ -21,14 +20,14 @@ const PLAIN: [&str; 3] = ["bool", "i32", "i64"];
 pub(super) struct Index {
     /// `by_image`
     name: String,
-    /// `spec.image`, by the names of Rust.
+    /// `spec.image`, with Rust names.
     path: String,
     /// The type of the values, unless they are `String`s.
     value: Option<String>,
 }
 
 impl Index {
-    /// As an attribute of the derive has it.
+    /// Returns the index as an attribute of the derive.
     pub(super) fn attribute(&self) -> TokenStream {
         let Self { name, path, value } = self;
         let value = value.iter().map(|value| Ident::new(value, proc_macro2::Span::call_site()));
@@ -36,7 +35,7 @@ impl Index {
     }
 }
 
-/// The indices of a kind in a version, in the order of its definition.
+/// Returns the indexes of a kind in a version, in the order of its definition.
 pub(super) fn indices(definition: &Definition, version: &str, root: &str, types: &File) -> Vec<Index> {
     let versions = definition.value["spec"]["versions"].as_array();
     let version = versions.into_iter().flatten().find(|it| it["name"] == version);
@@ -54,7 +53,7 @@ pub(super) fn indices(definition: &Definition, version: &str, root: &str, types:
     for path in paths {
         let Some((fields, value)) = along(path, root, &structs) else { continue };
         let (last, all) = (fields.last().cloned().unwrap_or_default(), fields.join("_"));
-        // The last name says enough, unless two end alike.
+        // The last name is unique, unless two paths end alike.
         let is_taken = indices.iter().any(|index| index.name == format!("by_{last}"));
         let name = format!("by_{}", if is_taken { all } else { last });
         let value = Some(value).filter(|value| value != "String");
@@ -63,7 +62,7 @@ pub(super) fn indices(definition: &Definition, version: &str, root: &str, types:
     indices
 }
 
-/// The fields of Rust that a path of JSON leads through, and the type of the values there.
+/// Returns the Rust fields of a JSON path, and the type of its values.
 fn along(path: &str, root: &str, structs: &BTreeMap<String, &ItemStruct>) -> Option<(Vec<String>, String)> {
     let (first, rest) = path.strip_prefix('.')?.split_once('.')?;
     let mut at = match first {
@@ -80,7 +79,7 @@ fn along(path: &str, root: &str, structs: &BTreeMap<String, &ItemStruct>) -> Opt
     (at == "String" || PLAIN.contains(&at.as_str())).then_some((fields, at))
 }
 
-/// The field that is called so in JSON, and its type without `Option`.
+/// Returns the field with this JSON name, and its type without `Option`.
 fn field(item: &ItemStruct, name: &str) -> Option<(String, String)> {
     let Fields::Named(fields) = &item.fields else { return None };
     let of_json = |field: &&syn::Field| {
@@ -88,7 +87,7 @@ fn field(item: &ItemStruct, name: &str) -> Option<(String, String)> {
     };
     let field = fields.named.iter().find(of_json)?;
     let ident = field.ident.as_ref()?.to_string();
-    // A path of the derive has no place for `r#type`.
+    // Paths of the derive do not support `r#type`.
     let is_plain = !ident.starts_with("r#") && ident == snake(&ident);
     Some((ident, type_name(&field.ty)?)).filter(|_| is_plain)
 }

@@ -1,7 +1,6 @@
-//! kopium, the program that makes Rust types of schemas: finding it, or installing it, and running it.
+//! kopium, the program that generates Rust types from schemas: finds, installs and runs it.
 //!
-//! It is a program of its own and not a dependency: it brings an older kube with it. What it writes depends on its
-//! version, so that is pinned.
+//! It is a program and not a dependency, because it uses an older kube. Its output depends on its version, which is pinned.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,11 +15,11 @@ use crate::process;
 use crate::signals::Signals;
 use crate::workspace;
 
-/// The version whose code is checked in.
+/// The version of the checked-in code.
 const VERSION: &str = "0.24.1";
 
-/// What it is to make: documentation, and `Default` and `PartialEq` where a type can have them. No schema: who has the
-/// definitions as files doesn't install them from Rust.
+/// Its options: documentation, and `Default` and `PartialEq` if a type can have them. No schema, because users with definitions as
+/// files do not install them from Rust.
 const ARGUMENTS: [&str; 9] = [
     "--hide-prelude",
     "--docs",
@@ -40,7 +39,7 @@ pub(crate) struct Kopium {
 }
 
 impl Kopium {
-    /// Finds it: here, or on the PATH, if that is the right version; or installs it here.
+    /// Finds it here or on the PATH, in the right version, or installs it here.
     pub(crate) fn find(root: &Path, signals: &Signals) -> anyhow::Result<Self> {
         let folder = root.join("target/tools").join(format!("kopium-{VERSION}"));
         let here = folder.join("bin").join(format!("kopium{}", std::env::consts::EXE_SUFFIX));
@@ -57,8 +56,8 @@ impl Kopium {
         );
         let build = root.join("target/tools/build");
         let mut command = workspace::cargo();
-        // Without optimization, which would take longer than it gives. Not in the workspace's folder, whose settings
-        // are not meant for others.
+        // Without optimization, because compiling it would take longer than running it. Not in the workspace's folder, whose settings do not
+        // apply.
         command.args(["install", "kopium", "--locked", "--debug", "--version", VERSION, "--root"]);
         command.arg(&folder).env("CARGO_TARGET_DIR", &build).env_remove("K8S_OPENAPI_ENABLED_VERSION");
         fs::create_dir_all(&build).with_context(|| format!("cannot make the folder {}", build.display()))?;
@@ -70,7 +69,7 @@ impl Kopium {
         Ok(Self { program: here })
     }
 
-    /// The types of a definition in one version, as it writes them.
+    /// Returns the types of a definition in one version.
     pub(crate) fn types(&self, definition: &Definition, version: &str) -> anyhow::Result<String> {
         let mut value = definition.value.clone();
         plain(&mut value);
@@ -83,7 +82,7 @@ impl Kopium {
     }
 }
 
-/// Makes descriptions fit for rustdoc, which takes indented text for code to be tested.
+/// Adapts descriptions to rustdoc, which tests indented text as code.
 fn plain(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! From definitions to what the generated code needs: every name made, and in order.
+//! Turns definitions into the names of the generated code, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::codegen::lower::{Group, Kind, Version, sort};
 use crate::codegen::names::{camel, capitalized, ident, plural, snake, title};
 use crate::workspace;
 
-/// All that is to be generated.
+/// Everything to generate.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     pub(crate) groups: Vec<Group>,
@@ -37,12 +37,12 @@ pub(crate) struct TypesModule {
 pub(crate) struct TypesFile {
     /// `cron_tab`.
     pub(crate) file: Ident,
-    /// Where the definition is among the others.
+    /// The position of the definition.
     pub(crate) definition: usize,
 }
 
 impl Lowered {
-    /// The paths of all files.
+    /// Returns the paths of all files.
     pub(crate) fn files(&self) -> Vec<String> {
         let kinds = |module: &TypesModule| {
             let names: Vec<String> =
@@ -55,13 +55,13 @@ impl Lowered {
 }
 
 impl TypesModule {
-    /// The path of a file in it.
+    /// Returns the path of a file in it.
     pub(crate) fn path(&self, name: &str) -> String {
         format!("{}/{name}.rs", self.name)
     }
 }
 
-/// Names everything.
+/// Assigns all names.
 pub(crate) fn lower(definitions: &[Definition]) -> anyhow::Result<Lowered> {
     let taken = data::read(&workspace::root())?.groups.into_iter().map(|group| group.name).collect();
     let names: BTreeSet<&str> = definitions.iter().map(|definition| definition.group.as_str()).collect();
@@ -102,7 +102,7 @@ fn version(
     let (mut kinds, mut types) = (Vec::new(), Vec::new());
     for (index, definition) in definitions {
         kinds.push(kind(definition, &module)?);
-        // Not `mod.rs`, nor what Rust has a meaning for.
+        // Not `mod.rs`, and no keyword.
         let file = ident(&snake(&definition.kind))
             .or_else(|_| ident(&format!("{}_kind", snake(&definition.kind))))?;
         types.push(TypesFile { file, definition: *index });
@@ -122,7 +122,7 @@ fn version(
 
 fn kind(definition: &Definition, module: &Ident) -> anyhow::Result<Kind> {
     let Definition { kind: name, plural: resource, .. } = definition;
-    // A resource may be called otherwise than its kind.
+    // The name of a resource can differ from its kind.
     let accessor = plural(name, resource).unwrap_or_else(|_| resource.replace('-', "_"));
     let type_name = ident(&root_name(name))?;
     Ok(Kind {

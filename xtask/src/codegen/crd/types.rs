@@ -1,4 +1,4 @@
-//! The types of a kind: from what kopium writes to a file that compiles by itself.
+//! The types of a kind: turns the output of kopium into a file that compiles alone.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::definition::Definition;
 use super::indices::{self, Index};
 use crate::codegen::format;
 
-/// What code of kopium may name, by the module where it is.
+/// The names that code of kopium uses, by module.
 const NAMES: [(&str, &[&str]); 6] = [
     ("k8s_openapi::api::core::v1", &["ObjectReference"]),
     ("k8s_openapi::apimachinery::pkg::apis::meta::v1", &["Condition"]),
@@ -22,15 +22,15 @@ const NAMES: [(&str, &[&str]); 6] = [
     ("std::collections", &["BTreeMap"]),
 ];
 
-/// What kopium writes for times and dates, which takes chrono, and what stands there instead. A date without a time has
-/// no type among Kubernetes' own.
+/// The types of kopium for times and dates, which need chrono, and their replacements. Kubernetes has no type for a date without a
+/// time.
 const TIMES: [(&str, &str); 2] =
     [("DateTime<Utc>", "k8s_openapi::apimachinery::pkg::apis::meta::v1::Time"), ("NaiveDate", "String")];
 
-/// How kopium begins the type that is the spec, of which kube makes the type of the objects.
+/// The start of kopium's spec type, from which kube derives the type of the objects.
 const SPEC: &str = "#[derive(CustomResource, ";
 
-/// The type that kopium makes of a kind: `HTTPRoute` becomes `HttpRoute`, by the rules of the crate that it uses, too.
+/// Returns the name of kopium's type for a kind: `HTTPRoute` becomes `HttpRoute`. It uses the same crate as kopium.
 pub(crate) fn root_name(kind: &str) -> String {
     kind.to_upper_camel_case()
 }
@@ -41,17 +41,17 @@ pub(crate) struct Types {
     root: Ident,
     source: String,
     indices: Vec<Index>,
-    /// What is imported, in code.
+    /// The imports.
     uses: String,
 }
 
 impl Types {
-    /// Reads what kopium has written.
+    /// Parses the output of kopium.
     pub(crate) fn parse(definition: &Definition, version: &str, source: &str) -> anyhow::Result<Self> {
         let place = || format!("`{}` ({version}) of {}", definition.kind, definition.path.display());
-        // It opens with how it was called.
+        // It begins with the command line of kopium.
         let lines = source.lines().skip_while(|line| line.is_empty() || line.starts_with("// "));
-        // Its lines of documentation may end in a space, which rustfmt doesn't mend.
+        // Its lines of documentation can end with a space, which rustfmt keeps.
         let lines: Vec<&str> = lines.map(str::trim_end).collect();
         let source = TIMES.iter().fold(lines.join("\n"), |source, (from, to)| source.replace(from, to));
         let file: syn::File = syn::parse_str(&source)
@@ -87,14 +87,14 @@ impl Types {
         Ok(Self { root: Ident::new(&root, Span::call_site()), source, indices, uses })
     }
 
-    /// What others need of it: the type of the objects, and the trait with their indices, if they have any.
+    /// Returns the exported names: the type of the objects, and the trait with their indexes, if any.
     pub(crate) fn exports(&self) -> TokenStream {
         let root = &self.root;
         let indices = format_ident!("{root}Indices");
         if self.indices.is_empty() { quote!(#root) } else { quote!({#root, #indices}) }
     }
 
-    /// The text of the file, laid out.
+    /// Returns the formatted text of the file.
     pub(crate) fn text(
         &self,
         folder: &Path,
@@ -122,8 +122,7 @@ fn name(item: &syn::Item) -> Option<String> {
     }
 }
 
-/// Adds a variant for any other text to each type that is one of a few words. A newer definition may have more of them, and
-/// an object with one of those is valid.
+/// Adds a variant for other texts to each enum, because a newer definition can have more values, whose objects are valid.
 fn open_enums(source: &str, file: &syn::File) -> String {
     let mut opened = source.to_owned();
     for item in &file.items {
@@ -150,8 +149,7 @@ fn open_enums(source: &str, file: &syn::File) -> String {
     opened
 }
 
-/// Adds the types that fields have and that kopium has not made, as it does of objects whose fields the schema leaves open:
-/// they can be anything.
+/// Adds the field types that kopium omits, for objects whose fields the schema does not define: they can have any content.
 fn with_missing(source: &str, root: &str, file: &syn::File, defined: &BTreeSet<String>) -> String {
     let mut named = BTreeSet::new();
     for item in &file.items {
@@ -178,7 +176,7 @@ fn types_of(fields: &syn::Fields, named: &mut BTreeSet<String>) {
     }
 }
 
-/// All words in the code; what is in documentation is text, and not among them.
+/// Returns all words of the code, without documentation.
 fn collect(tokens: TokenStream, named: &mut BTreeSet<String>) {
     for token in tokens {
         match token {
