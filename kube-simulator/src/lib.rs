@@ -169,58 +169,23 @@
 //! - **The `kubernetes` service** and its endpoints, which contain the loopback address, are created only with
 //!   [`SimulatorBuilder::require_namespaces`].
 
-mod autoscaling;
-mod builder;
-mod built_in;
-mod catalogue;
-mod cbor;
-mod clock;
-mod cluster;
-mod controllers;
-mod credentials;
-mod custom;
-mod discovery;
-mod encoding;
-mod error;
+mod api;
 mod fault;
-mod first_objects;
-mod indent;
-mod lagging_replica;
-mod list;
-mod naming;
-mod numbers;
-mod object;
-mod openapi;
-mod ownership;
-mod protobuf;
+mod http;
+mod kinds;
 #[cfg(doctest)]
 mod readme;
-mod request;
-mod resource;
-mod schema;
-mod selector;
-mod serve;
-mod server;
-mod shape;
 mod simulator;
-mod status;
 mod storage;
-mod store;
-mod watch;
-mod writes;
 
-pub use builder::SimulatorBuilder;
-pub use cluster::{Change, Churn, Cluster, ClusterSpec};
-pub use error::Error;
 pub use fault::{
     CannedResponse, Disturbance, Fault, FaultPlan, FaultPlanOptions, Gate, PlannedTrouble, ShutdownAnswer,
-    Trouble,
+    Trouble, WatchInjection,
 };
-pub use lagging_replica::LaggingReplica;
-pub use request::{RecordedRequest, RequestFilter, Verb};
-pub use resource::ResourceKind;
-pub use serve::{ResponseBody, Service};
-pub use simulator::Simulator;
+pub use http::{RecordedRequest, RequestFilter, ResponseBody, Service, StreamingLists, Verb};
+pub use kinds::ResourceKind;
+pub use simulator::{
+    Change, Churn, Cluster, ClusterSpec, Error, LaggingReplica, ObjectStore, Simulator, SimulatorBuilder,
+    StoredObject,
+};
 pub use storage::Backup;
-pub use store::{ObjectStore, StoredObject};
-pub use watch::{StreamingLists, WatchInjection};

@@ -1,23 +1,27 @@
-//! The typed accessors against the server's discovery: which kinds there are, what they are called, and that they can be
-//! followed. To see every alpha and beta, too, turn on all APIs, as `xtask/groups.json` says.
+//! The typed accessors and the facts about built-in kinds, against the server: which kinds there are, their names,
+//! verbs, subresources, columns and selectable fields, and that they can be watched. To include every alpha and beta,
+//! start the server with `--runtime-config=api/all=true` and `--feature-gates=AllAlpha=true,AllBeta=true`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::Client;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::within;
 
-/// The facts that the accessors are generated from.
+/// The data from which the accessors are generated.
 const DATA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../xtask/groups.json"));
 
-/// The version feature of k8s-openapi that is that of the server.
-const FEATURE: &str = "v1_36";
+const ALL_VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 #[derive(Deserialize)]
 struct Data {
+    /// The version feature of k8s-openapi for the server's version.
+    kubernetes: String,
     groups: Vec<Group>,
 }
 
@@ -33,30 +37,34 @@ struct Version {
     kinds: Vec<Kind>,
 }
 
-#[derive(Deserialize)]
+/// The facts about a kind. Texts have the format of the data.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
 struct Kind {
     kind: String,
     plural: String,
     namespaced: bool,
-    #[serde(default)]
     short: BTreeSet<String>,
-    #[serde(default)]
     features: Vec<String>,
+    categories: BTreeSet<String>,
+    verbs: Vec<String>,
+    subresources: BTreeSet<String>,
+    columns: Vec<String>,
+    fields: Vec<String>,
 }
 
-/// Plural, whether it is in namespaces, short names; by kind.
-type Kinds = BTreeMap<String, (String, bool, BTreeSet<String>)>;
+/// By name of the kind.
+type Kinds = BTreeMap<String, Kind>;
 
-/// What the data has for the version of the server, by `apiVersion`.
+/// Returns the data for the version of the server, by `apiVersion`.
 fn expected() -> BTreeMap<String, Kinds> {
     let data: Data = serde_json::from_str(DATA).expect("xtask checks it");
     let mut expected = BTreeMap::new();
     for Group { group, versions } in data.groups {
         for Version { version, kinds } in versions {
-            let there =
-                |kind: &Kind| kind.features.is_empty() || kind.features.iter().any(|it| it == FEATURE);
-            let kinds = kinds.into_iter().filter(there);
-            let kinds: Kinds = kinds.map(|it| (it.kind, (it.plural, it.namespaced, it.short))).collect();
+            let kinds = kinds.into_iter();
+            let kinds = kinds.filter(|it| it.features.is_empty() || it.features.contains(&data.kubernetes));
+            let kinds: Kinds = kinds.map(|it| (it.kind.clone(), it)).collect();
             if !kinds.is_empty() {
                 let api_version = if group.is_empty() { version } else { format!("{group}/{version}") };
                 expected.insert(api_version, kinds);
@@ -66,20 +74,74 @@ fn expected() -> BTreeMap<String, Kinds> {
     expected
 }
 
-/// What the server lists and watches of a version.
-async fn served(client: &Client, api_version: &str) -> Kinds {
+/// Returns the kinds of a version that the server lists and watches. `features` and `fields`, which the server does
+/// not describe, are those of `known`.
+async fn served(client: &Client, api_version: &str, known: &Kinds) -> Kinds {
     let resources = match api_version.contains('/') {
         true => client.list_api_group_resources(api_version).await,
         false => client.list_core_api_resources(api_version).await,
     };
+    let resources = resources.expect("discovery").resources;
     let watched =
-        |it: &APIResource| ["list", "watch"].iter().all(|verb| it.verbs.iter().any(|had| had == verb));
-    let resources = resources.expect("what is served can be described").resources.into_iter();
-    let short = |it: &APIResource| it.short_names.iter().flatten().cloned().collect();
-    resources
-        .filter(watched)
-        .map(|it| (it.kind.clone(), (it.name.clone(), it.namespaced, short(&it))))
-        .collect()
+        |it: &&APIResource| ["list", "watch"].iter().all(|verb| it.verbs.iter().any(|had| had == verb));
+    let mut kinds = Kinds::new();
+    for it in resources.iter().filter(watched) {
+        let set = |names: &Option<Vec<String>>| names.iter().flatten().cloned().collect();
+        let known = known.get(&it.kind).cloned().unwrap_or_default();
+        let kind = Kind {
+            kind: it.kind.clone(),
+            plural: it.name.clone(),
+            namespaced: it.namespaced,
+            short: set(&it.short_names),
+            categories: set(&it.categories),
+            verbs: if it.verbs == ALL_VERBS { Vec::new() } else { it.verbs.clone() },
+            subresources: subresources(api_version, &it.name, &resources),
+            columns: columns(client, api_version, &it.name).await,
+            ..known
+        };
+        kinds.insert(it.kind.clone(), kind);
+    }
+    kinds
+}
+
+fn subresources(api_version: &str, plural: &str, resources: &[APIResource]) -> BTreeSet<String> {
+    let named = |it: &APIResource| {
+        let name = it.name.strip_prefix(plural)?.strip_prefix('/')?;
+        let version = match (&it.group, &it.version) {
+            (Some(group), Some(version)) => format!("{group}/{version}"),
+            _ => api_version.to_owned(),
+        };
+        Some(format!("{name} {version} {} {}", it.kind, it.verbs.join(" ")))
+    };
+    resources.iter().filter_map(named).collect()
+}
+
+fn path(api_version: &str, plural: &str) -> String {
+    let root = if api_version.contains('/') { "apis" } else { "api" };
+    format!("/{root}/{api_version}/{plural}?limit=1")
+}
+
+/// Returns the columns of the table of a kind; empty if these are the usual ones.
+async fn columns(client: &Client, api_version: &str, plural: &str) -> Vec<String> {
+    let request = http::Request::get(path(api_version, plural))
+        .header("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Vec::new())
+        .expect("a request");
+    let table: Value = client.request(request).await.expect("a table");
+    let columns = table["columnDefinitions"].as_array().into_iter().flatten().map(|column| {
+        let text = |field: &str| column[field].as_str().unwrap_or_default();
+        let wide = if column["priority"] == 0 { "" } else { "wide " };
+        format!("{wide}{} {}", text("type"), text("name"))
+    });
+    let columns: Vec<String> = columns.collect();
+    if columns == ["string Name", "date Created At"] { Vec::new() } else { columns }
+}
+
+/// Returns whether the server accepts a field in field selectors.
+async fn is_selectable(client: &Client, api_version: &str, plural: &str, field: &str) -> bool {
+    let path = format!("{}&fieldSelector={field}%3Dtrue", path(api_version, plural));
+    let request = http::Request::get(path).body(Vec::new()).expect("a request");
+    client.request::<Value>(request).await.is_ok()
 }
 
 #[tokio::test]
@@ -94,11 +156,14 @@ async fn accessors_equal_the_kinds_of_the_server() {
     let mut compared = 0;
     // Other groups are custom resources, of other tests.
     for api_version in on_server.iter().filter(|it| groups.contains(&it.split('/').next())) {
-        let served = served(&client, api_version).await;
         let none = Kinds::new();
         let expected = expected.get(api_version).unwrap_or(&none);
+        let served = served(&client, api_version, expected).await;
         for (kind, facts) in &served {
             assert_eq!(expected.get(kind), Some(facts), "{kind} of {api_version}");
+            for field in &facts.fields {
+                assert!(is_selectable(&client, api_version, &facts.plural, field).await, "{field} of {kind}");
+            }
             compared += 1;
         }
         // Of alphas and betas, a server may serve only some.

@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use tokio_util::sync::CancellationToken;
 
 use super::gate::Gate;
-use crate::serve::ResponseBody;
+use crate::http::ResponseBody;
 
 /// The continuation after the allowed bytes.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::body::{self, Then};
 use super::gate::Gate;
 use super::response::CannedResponse;
-use crate::serve::{ResponseBody, canned};
+use crate::http::{ResponseBody, canned};
 
 /// A fault of one request: a different answer, no answer, or an answer that is cut or stalled.
 ///

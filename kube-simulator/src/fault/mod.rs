@@ -1,10 +1,11 @@
 //! Faults that a test can request.
 //!
 //! [`Fault`] is a fault of one request, and `FaultQueue` assigns faults to requests. [`FaultPlan`] draws a whole
-//! sequence of faults from a seed. Faults of open watches are in `watch/injection.rs`.
+//! sequence of faults from a seed.
 
 mod body;
 mod gate;
+mod injection;
 mod kind;
 mod plan;
 mod queue;
@@ -13,6 +14,8 @@ mod shutdown;
 mod trouble;
 
 pub use gate::Gate;
+pub use injection::WatchInjection;
+pub(crate) use injection::{Content, Ending, PlacedInjection};
 pub use kind::Fault;
 pub use plan::{FaultPlan, FaultPlanOptions, PlannedTrouble};
 pub use queue::Disturbance;

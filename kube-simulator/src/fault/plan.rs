@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::shutdown::ShutdownAnswer;
 use super::trouble::{Ongoing, Trouble};
-use crate::request::RequestFilter;
+use crate::http::RequestFilter;
 use crate::simulator::Simulator;
 
 /// The options of a [`FaultPlan`].

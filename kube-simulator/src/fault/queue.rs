@@ -5,8 +5,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::kind::Fault;
-use crate::request::{RecordedRequest, RequestFilter};
-use crate::server::Server;
+use crate::http::Server;
+use crate::http::{RecordedRequest, RequestFilter};
 
 /// The faults that wait for requests, in the order of their addition. A request gets the first fault that matches. A
 /// fault for several requests therefore hides later faults until it is used up.

@@ -5,14 +5,14 @@ use std::fmt;
 use http::StatusCode;
 
 use super::gate::Gate;
+use super::injection::WatchInjection;
 use super::kind::Fault;
 use super::queue::Disturbance;
 use super::response::CannedResponse;
 use super::shutdown::ShutdownAnswer;
-use crate::request::RequestFilter;
+use crate::http::RequestFilter;
 use crate::simulator::Simulator;
 use crate::storage::Backup;
-use crate::watch::WatchInjection;
 
 /// A kind of server fault. Some kinds happen at once, the others last for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

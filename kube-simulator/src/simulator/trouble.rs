@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::Simulator;
 use crate::fault::{Disturbance, Fault, ShutdownAnswer};
-use crate::lagging_replica::LaggingReplica;
-use crate::request::RequestFilter;
+use crate::fault::{PlacedInjection, WatchInjection};
+use crate::http::RequestFilter;
+use crate::simulator::lagging_replica::LaggingReplica;
 use crate::storage::Backup;
-use crate::watch::{PlacedInjection, WatchInjection};
 
 /// Faults of requests.
 impl Simulator {
@@ -91,7 +91,7 @@ impl Simulator {
     /// `Expired`. Open watches continue. The automatic [compaction](crate::SimulatorBuilder::compaction_interval)
     /// affects only etcd.
     pub fn compact(&self) {
-        self.server.compact();
+        self.server.api.compact();
     }
 
     /// Restarts the server in no time: all watches end, and nothing else changes. A client that moves to another API
@@ -103,7 +103,7 @@ impl Simulator {
     /// Restarts the server without its history: watches and lists at earlier versions are answered with 410
     /// `Expired`.
     pub fn restart_without_history(&self) {
-        self.server.forget_history();
+        self.server.api.forget_history();
         self.server.restart();
     }
 
@@ -123,7 +123,7 @@ impl Simulator {
     /// This is `ResilientWatchCacheInitialization` (KEP-4568), which is always on since 1.34.
     #[doc(alias = "ResilientWatchCacheInitialization")]
     pub fn set_watch_cache_ready(&self, ready: bool) {
-        self.server.revision.watch_cache().set_ready(ready);
+        self.server.api.revision.watch_cache().set_ready(ready);
         if !ready {
             self.server.end_watches();
         }
@@ -152,7 +152,7 @@ impl Simulator {
     /// Copies all objects, like an etcd backup, for [`restore`](Self::restore).
     #[must_use]
     pub fn backup(&self) -> Backup {
-        self.server.backup()
+        self.server.api.backup()
     }
 
     /// Restarts the server with the objects and the resource version of a backup. Writes since the backup are lost,
@@ -162,7 +162,7 @@ impl Simulator {
     /// version is reached, and then continues with later writes. It misses the undone writes, and the new writes up
     /// to that version. This is why etcd can [move restored versions ahead](Self::restore_ahead).
     pub fn restore(&self, backup: &Backup) {
-        self.server.restore(backup, backup.resource_version());
+        self.server.api.restore(backup, backup.resource_version());
         self.server.restart();
     }
 
@@ -172,7 +172,7 @@ impl Simulator {
     /// Objects have the versions of the backup, so the versions of one object can decrease. The versions of lists do
     /// not. Watches from earlier versions are answered with 410 `Expired`.
     pub fn restore_ahead(&self, backup: &Backup, by: u64) {
-        self.server.restore(backup, self.resource_version() + by.max(1));
+        self.server.api.restore(backup, self.resource_version() + by.max(1));
         self.server.restart();
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::object::Object;
+use super::object::Object;
 
 /// All objects of a simulator at one moment, without history, like an etcd snapshot. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -5,10 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
 
+use super::object::Object;
 use super::slow_watch_limit::{Budget, SlowWatchLimit};
 use super::window::{Retention, Window};
-use crate::object::Object;
-use crate::resource::ResourceKind;
+use crate::kinds::ResourceKind;
 
 /// One write, with the object before and after it.
 #[derive(Debug)]

@@ -5,8 +5,10 @@
 
 mod backup;
 mod compaction;
+mod error;
 mod history;
 mod notifier;
+mod object;
 mod past;
 mod revision;
 mod slow_watch_limit;
@@ -16,8 +18,10 @@ mod watch_cache;
 mod window;
 
 pub use backup::Backup;
+pub(crate) use error::ReadError;
 pub(crate) use history::{Event, Lost, Reader};
 pub(crate) use notifier::Listener;
+pub(crate) use object::Object;
 pub(crate) use past::{At, PageRequest};
 pub(crate) use revision::Revision;
 pub(crate) use slow_watch_limit::SlowWatchLimit;

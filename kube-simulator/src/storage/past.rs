@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::error::ReadError;
+use super::object::Object;
 use super::revision::Revision;
 use super::table::State;
-use crate::object::Object;
-use crate::selector::Filter;
-use crate::status::{self, Refusal};
 
 /// The state of a page.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +24,11 @@ pub(crate) enum At {
 }
 
 /// The selection of objects for a page.
-#[derive(Debug)]
 pub(crate) struct PageRequest<'a> {
-    pub(crate) filter: &'a Filter,
+    /// The prefix of all storage keys in scope.
+    pub(crate) scope: &'a str,
+    /// Whether an object in scope is selected.
+    pub(crate) selects: &'a dyn Fn(&Object) -> bool,
     pub(crate) at: At,
     /// The first storage key to consider: a whole key, or the prefix of the namespace.
     pub(crate) start: &'a str,
@@ -48,14 +49,14 @@ pub(crate) struct Page {
 /// The earlier version of each changed key; `None` if the object did not exist.
 type Undone<'a> = BTreeMap<&'a str, Option<&'a Arc<Object>>>;
 
-pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision) -> Result<Page, Refusal> {
+pub(super) fn page(state: &State, request: &PageRequest<'_>, revision: &Revision) -> Result<Page, ReadError> {
     let (undone, resource_version) = undo(state, request.at, revision)?;
     let mut page = Page { objects: Vec::new(), resource_version, remaining: 0 };
-    let in_scope = |object: &&Arc<Object>| request.filter.in_namespace(object);
+    let in_scope = |object: &&Arc<Object>| object.key.starts_with(request.scope);
     for object in in_key_order(state, &undone, request.start).take_while(in_scope) {
         if request.limit > 0 && page.objects.len() == request.limit {
             page.remaining += 1;
-        } else if request.filter.matches(object) {
+        } else if (request.selects)(object) {
             page.objects.push(object.clone());
         }
     }
@@ -67,7 +68,7 @@ pub(super) fn everything(
     state: &State,
     at: At,
     revision: &Revision,
-) -> Result<(Vec<Arc<Object>>, u64), Refusal> {
+) -> Result<(Vec<Arc<Object>>, u64), ReadError> {
     let (undone, resource_version) = undo(state, at, revision)?;
     Ok((in_key_order(state, &undone, "").cloned().collect(), resource_version))
 }
@@ -78,18 +79,18 @@ pub(super) fn object(
     key: &str,
     at: At,
     revision: &Revision,
-) -> Result<Option<Arc<Object>>, Refusal> {
+) -> Result<Option<Arc<Object>>, ReadError> {
     let (undone, _) = undo(state, at, revision)?;
     let now = || state.objects.get(key);
     Ok(undone.get(key).copied().unwrap_or_else(now).cloned())
 }
 
 /// Returns the changes to undo for a state, and the resource version of the state.
-fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(Undone<'a>, u64), Refusal> {
+fn undo<'a>(state: &'a State, at: At, revision: &Revision) -> Result<(Undone<'a>, u64), ReadError> {
     let version = match at {
         At::Latest => return Ok((Undone::new(), revision.current())),
         At::Exactly(version) if version < state.history.stored(revision.compacted()) => {
-            return Err(status::expired("The resourceVersion for the provided list is too old."));
+            return Err(ReadError::Compacted);
         }
         At::Exactly(version) => version,
         At::Cached(version) => version.max(state.history.reachable()),

@@ -7,10 +7,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::compaction::Compaction;
+use super::error::ReadError;
 use super::notifier::{Listener, Notifier};
 use super::past::At;
 use super::watch_cache::WatchCache;
-use crate::status::{self, Refusal};
 
 /// Maximum time that a read waits for a future resource version, as in the real server.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -123,7 +123,7 @@ impl Revision {
     }
 
     /// Waits until the counter has reached `wanted`, and returns an error after 3 seconds.
-    pub(crate) async fn reach(&self, wanted: u64) -> Result<(), Refusal> {
+    pub(crate) async fn reach(&self, wanted: u64) -> Result<(), ReadError> {
         // Most reads need not wait. Without this check, listeners would accumulate on a server without writes.
         if self.current() >= wanted {
             return Ok(());
@@ -136,21 +136,14 @@ impl Revision {
         };
         match tokio::time::timeout(PATIENCE, reached).await {
             Ok(()) => Ok(()),
-            Err(_) => Err(status::too_large_resource_version(wanted, self.current())),
+            Err(_) => Err(ReadError::NotReached { wanted, current: self.current() }),
         }
     }
 
     /// Returns an error for a future revision, without a wait: etcd always has the newest revision.
-    pub(crate) fn check_stored(&self, wanted: u64) -> Result<(), Refusal> {
+    pub(crate) fn check_stored(&self, wanted: u64) -> Result<(), ReadError> {
         let stored = self.stored();
-        if wanted <= stored {
-            return Ok(());
-        }
-        let mut refusal = status::too_large_resource_version(wanted, stored);
-        if let Some(details) = &mut refusal.details {
-            details.retry_after_seconds = 0;
-        }
-        Err(refusal)
+        if wanted <= stored { Ok(()) } else { Err(ReadError::NotStored { wanted, stored }) }
     }
 
     /// Returns a listener for progress of a server that can lag. The first server has none, because its tables notify

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+use super::error::ReadError;
 use super::history::{Event, History, Lost, Reader};
 use super::notifier::{Listener, Notifier};
+use super::object::Object;
 use super::past::{self, At, Page, PageRequest};
 use super::revision::Revision;
 use super::slow_watch_limit::SlowWatchLimit;
 use super::transaction::Transaction;
 use super::window::Retention;
-use crate::object::Object;
-use crate::resource::ResourceKind;
-use crate::status::Refusal;
+use crate::kinds::ResourceKind;
 
 /// The storage of one resource.
 pub(crate) struct Table {
@@ -70,7 +70,7 @@ impl Table {
     }
 
     /// Returns an object from the state of an API server that can lag.
-    pub(crate) fn get_known(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, Refusal> {
+    pub(crate) fn get_known(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, ReadError> {
         let state = self.state.read();
         past::object(&state, key, at, &self.revision)
     }
@@ -86,16 +86,13 @@ impl Table {
     }
 
     /// Returns one page of objects, now or at a past resource version.
-    pub(crate) fn page(&self, request: &PageRequest<'_>) -> Result<Page, Refusal> {
+    pub(crate) fn page(&self, request: &PageRequest<'_>) -> Result<Page, ReadError> {
         let state = self.state.read();
         past::page(&state, request, &self.revision)
     }
 
     /// Runs a write. Watches are notified after the lock is released.
-    pub(crate) fn write<T>(
-        &self,
-        change: impl FnOnce(&mut Transaction<'_>) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
+    pub(crate) fn write<R>(&self, change: impl FnOnce(&mut Transaction<'_>) -> R) -> R {
         let outcome = {
             let mut state = self.state.write();
             change(&mut Transaction::new(&self.kind, &self.revision, &mut state))
@@ -163,7 +160,7 @@ impl Table {
         &self,
         known: &Revision,
         patience: SlowWatchLimit,
-    ) -> Result<(Vec<Arc<Object>>, u64, Reader), Refusal> {
+    ) -> Result<(Vec<Arc<Object>>, u64, Reader), ReadError> {
         let state = self.state.read();
         let (objects, version) = past::everything(&state, known.at_hand(), &self.revision)?;
         let (cursor, joined) = (state.history.cursor_after(version), state.history.end());

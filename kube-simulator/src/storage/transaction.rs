@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::history::Event;
+use super::object::Object;
 use super::revision::Revision;
 use super::table::State;
-use crate::object::Object;
-use crate::resource::ResourceKind;
+use crate::kinds::ResourceKind;
 
 /// A table locked for writing.
 pub(crate) struct Transaction<'a> {

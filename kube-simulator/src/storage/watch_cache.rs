@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::status::{self, Refusal};
+use super::error::ReadError;
 
 /// Maximum `Retry-After`, in seconds.
 const LONGEST: u32 = 30;
@@ -27,10 +27,10 @@ impl WatchCache {
     }
 
     /// Returns an error while the cache is not ready.
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
+    pub(crate) fn check(&self) -> Result<(), ReadError> {
         match *self.0.lock() {
             None => Ok(()),
-            Some(since) => Err(status::initializing(retry_after(since.elapsed()))),
+            Some(since) => Err(ReadError::Initializing { retry_after: retry_after(since.elapsed()) }),
         }
     }
 }

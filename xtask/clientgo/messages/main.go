@@ -1,7 +1,7 @@
 // Command messages prints the protobuf messages of Kubernetes' built-in kinds: the numbers, names and types of the fields,
 // from the tags of the Go types. With them, messages are read and written without generated code.
 //
-// kube-simulator/src/protobuf/messages.txt is its output; `kube-simulator/src/protobuf/messages.rs` explains the format.
+// kube-simulator/src/http/encoding/protobuf/messages.txt is its output; `kube-simulator/src/http/encoding/protobuf/messages.rs` explains the format.
 package main
 
 import (

@@ -17,6 +17,8 @@ pub(crate) struct Data {
     pub(crate) about: Vec<String>,
     /// The version features of k8s-openapi, in order.
     pub(crate) features: Vec<String>,
+    /// The version feature of the Kubernetes version from which the facts below the kinds' names are.
+    pub(crate) kubernetes: String,
     /// The kinds that can be listed and not watched.
     pub(crate) not_watched: Vec<NotWatched>,
     pub(crate) groups: Vec<Group>,
@@ -52,7 +54,7 @@ pub(crate) struct Version {
 }
 
 /// A kind that can be listed and watched.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Kind {
     pub(crate) kind: String,
@@ -67,6 +69,19 @@ pub(crate) struct Kind {
     /// The features of k8s-openapi that have the kind; empty if all have it.
     #[serde(default)]
     pub(crate) features: Vec<String>,
+    #[serde(default)]
+    pub(crate) categories: Vec<String>,
+    /// Empty for the usual verbs; see [`Facts`](super::kubernetes::Facts) for the form of these fields.
+    #[serde(default)]
+    pub(crate) verbs: Vec<String>,
+    #[serde(default)]
+    pub(crate) subresources: Vec<String>,
+    /// The fields of field selectors, besides name and namespace.
+    #[serde(default)]
+    pub(crate) fields: Vec<String>,
+    /// The columns of tables; empty for name and creation time.
+    #[serde(default)]
+    pub(crate) columns: Vec<String>,
 }
 
 /// Reads the file.
@@ -92,9 +107,10 @@ impl Data {
             Ok(format!(r#"{{ "group": {}, "kind": {} }}"#, json(group)?, json(kind)?))
         });
         Ok(format!(
-            "{{\n  \"about\": [\n{}\n  ],\n  \"features\": {},\n  \"not_watched\": [{}],\n  \"groups\": [\n{}\n  ]\n}}\n",
+            "{{\n  \"about\": [\n{}\n  ],\n  \"features\": {},\n  \"kubernetes\": {},\n  \"not_watched\": [{}],\n  \"groups\": [\n{}\n  ]\n}}\n",
             joined(lines, ",\n")?,
             list(&self.features)?,
+            json(&self.kubernetes)?,
             joined(excepted, ", ")?,
             joined(self.groups.iter().map(Group::text), ",\n")?,
         ))
@@ -121,6 +137,11 @@ impl Version {
 }
 
 impl Kind {
+    /// Returns whether a version feature of k8s-openapi has the kind.
+    pub(crate) fn is_in(&self, feature: &str) -> bool {
+        self.features.is_empty() || self.features.iter().any(|known| known == feature)
+    }
+
     fn text(&self) -> anyhow::Result<String> {
         let (kind, plural) = (json(&self.kind)?, json(&self.plural)?);
         let mut line = format!(r#"{{ "kind": {kind}, "plural": {plural}, "namespaced": {}"#, self.namespaced);
@@ -130,6 +151,16 @@ impl Kind {
         write!(line, r#", "what": {}"#, json(&self.what)?)?;
         if !self.features.is_empty() {
             write!(line, r#", "features": {}"#, list(&self.features)?)?;
+        }
+        let facts = [
+            ("categories", &self.categories),
+            ("verbs", &self.verbs),
+            ("subresources", &self.subresources),
+            ("fields", &self.fields),
+            ("columns", &self.columns),
+        ];
+        for (name, values) in facts.into_iter().filter(|(_, values)| !values.is_empty()) {
+            write!(line, ",\n              \"{name}\": {}", list(values)?)?;
         }
         Ok(format!("            {line} }}"))
     }

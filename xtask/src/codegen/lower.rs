@@ -162,7 +162,7 @@ mod tests {
         let kinds = kinds.join(",");
         let version = format!(r#"{{"version": "v1", "module": "{module}", "kinds": [{kinds}]}}"#);
         let group = format!(r#"{{"group": "", "name": "core", "versions": [{version}]}}"#);
-        let features = r#""features": ["v1_33", "v1_34", "v1_35"], "not_watched": []"#;
+        let features = r#""features": ["v1_33", "v1_34", "v1_35"], "kubernetes": "v1_34", "not_watched": []"#;
         let data = format!(r#"{{"about": [], {features}, "groups": [{group}]}}"#);
         lower(&serde_json::from_str(&data).unwrap())
     }

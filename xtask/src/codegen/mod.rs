@@ -8,9 +8,11 @@ mod built_in;
 mod crd;
 mod data;
 mod expand;
+mod facts;
 mod files;
 mod format;
 mod gate;
+mod kubernetes;
 mod lower;
 mod names;
 mod pipe;
@@ -28,11 +30,11 @@ const EXAMPLE: &str = "examples/custom-groups";
 /// Arguments of `cargo xtask codegen`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Write nothing; fail if a file is stale
+    /// Write nothing; fail if a file is stale, or if the data differs from the sources of Kubernetes
     #[arg(long)]
     check: bool,
 
-    /// First update the data of Kubernetes' kinds from the sources of k8s-openapi
+    /// First update the data of Kubernetes' kinds from the sources of k8s-openapi and of Kubernetes (which needs Go)
     #[arg(long, conflicts_with = "crd")]
     refresh: bool,
 
@@ -72,7 +74,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let root = workspace::root();
-    if args.refresh {
+    if args.refresh || args.check {
         built_in::refresh(&root, args.check)?;
     }
     if args.check {

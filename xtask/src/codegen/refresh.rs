@@ -1,5 +1,5 @@
-//! `--refresh`: reads the facts from the sources of k8s-openapi that cargo has unpacked. Data that the sources lack (accessors of
-//! groups, short names, descriptions, and kinds without watches) is kept.
+//! `--refresh`: reads the facts from the sources of k8s-openapi that cargo has unpacked, and from Kubernetes. Data
+//! that these lack (accessors of groups, descriptions, and kinds without watches) is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use super::data::{Data, Group, Kind, Version};
+use super::kubernetes::Kubernetes;
 use crate::workspace;
 
 /// The crate with the types.
@@ -25,8 +26,8 @@ struct Fact {
     namespaced: bool,
 }
 
-/// Returns the data of the sources.
-pub(crate) fn refresh(old: &Data) -> anyhow::Result<Data> {
+/// Returns the data of the sources. Without `kubernetes`, its facts are kept.
+pub(crate) fn refresh(old: &Data, kubernetes: Option<&Kubernetes>) -> anyhow::Result<Data> {
     let (folder, features) = sources()?;
     let mut facts: BTreeMap<Fact, Vec<String>> = BTreeMap::new();
     for feature in &features {
@@ -41,7 +42,11 @@ pub(crate) fn refresh(old: &Data) -> anyhow::Result<Data> {
             folder.display()
         );
     }
-    Ok(assemble(old, features, facts))
+    let mut data = assemble(old, features, facts);
+    if let Some(kubernetes) = kubernetes {
+        add_facts(&mut data, kubernetes);
+    }
+    Ok(data)
 }
 
 /// Returns the folder of the crate, and its version features.
@@ -137,17 +142,37 @@ fn assemble(old: &Data, features: Vec<String>, facts: BTreeMap<Fact, Vec<String>
             });
         }
         let Some(version) = group.versions.last_mut() else { continue };
-        let known = known(old, &fact);
+        let kept = known(old, &fact).cloned().unwrap_or_default();
         version.kinds.push(Kind {
-            short: known.map(|kind| kind.short.clone()).unwrap_or_default(),
-            what: known.map(|kind| kind.what.clone()).unwrap_or_default(),
             features: if present == features { Vec::new() } else { present },
             kind: fact.kind,
             plural: fact.plural,
             namespaced: fact.namespaced,
+            ..kept
         });
     }
-    Data { about: old.about.clone(), features, not_watched: old.not_watched.clone(), groups }
+    Data { features, groups, ..old.clone() }
+}
+
+/// Replaces the facts about all kinds that Kubernetes has, and removes those about others.
+fn add_facts(data: &mut Data, kubernetes: &Kubernetes) {
+    data.kubernetes.clone_from(&kubernetes.feature);
+    for group in &mut data.groups {
+        for version in &mut group.versions {
+            for kind in &mut version.kinds {
+                let facts = kubernetes.facts(&group.group, &version.version, &kind.kind);
+                if let Some(facts) = facts {
+                    kind.short.clone_from(&facts.short);
+                }
+                let facts = facts.cloned().unwrap_or_default();
+                kind.categories = facts.categories;
+                kind.verbs = facts.verbs;
+                kind.subresources = facts.subresources;
+                kind.fields = facts.fields;
+                kind.columns = facts.columns;
+            }
+        }
+    }
 }
 
 /// Returns the accessor of a group: the old one, or the first label.
@@ -156,12 +181,14 @@ fn name(old: &Data, group: &str) -> String {
     known.unwrap_or_else(|| group.split('.').next().unwrap_or_default().replace('-', "_"))
 }
 
-/// Returns the old data of the kind, in this version or in another.
+/// Returns the old data of the kind, in this version or else in another.
 fn known<'a>(old: &'a Data, fact: &Fact) -> Option<&'a Kind> {
     let groups = old.groups.iter().filter(|group| group.group == fact.group);
-    let kinds = groups.flat_map(|group| &group.versions).flat_map(|version| &version.kinds);
-    let mut kinds = kinds.filter(|kind| kind.kind == fact.kind);
-    kinds.next()
+    let versions = groups.flat_map(|group| &group.versions);
+    let kinds = versions.flat_map(|version| version.kinds.iter().map(move |kind| (version, kind)));
+    let mut kinds: Vec<_> = kinds.filter(|(_, kind)| kind.kind == fact.kind).collect();
+    kinds.sort_by_key(|(version, _)| version.version != fact.version);
+    kinds.first().map(|(_, kind)| *kind)
 }
 
 #[cfg(test)]
@@ -172,7 +199,7 @@ mod tests {
     #[test]
     fn the_data_is_what_the_sources_of_k8s_openapi_say() {
         let data = data::read(&workspace::root()).unwrap();
-        let refreshed = refresh(&data).unwrap().text().unwrap();
+        let refreshed = refresh(&data, None).unwrap().text().unwrap();
         assert!(
             refreshed == data.text().unwrap(),
             "run `cargo xtask codegen --refresh`, and look at the change"

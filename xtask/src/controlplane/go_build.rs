@@ -115,7 +115,14 @@ fn run(command: &mut Command, signals: &Signals) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn go(module: &Path) -> Command {
+/// Returns whether Go is installed.
+pub(crate) fn has_go() -> bool {
+    let version = Command::new("go").arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    version.is_ok_and(|status| status.success())
+}
+
+/// Returns the command `go` in the folder of a module.
+pub(crate) fn go(module: &Path) -> Command {
     let mut command = Command::new("go");
     command
         .current_dir(module)

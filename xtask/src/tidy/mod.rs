@@ -7,6 +7,7 @@ mod language;
 mod layering;
 mod sample;
 mod scenarios;
+mod simulator;
 mod sources;
 mod style;
 
@@ -70,6 +71,7 @@ fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let documents = Source::tracked(root, "*.md")?;
     let mut findings: Vec<Finding> = sources.iter().flat_map(style::check).collect();
     findings.extend(sources.iter().chain(&documents).flat_map(language::check));
+    findings.extend(sources.iter().flat_map(simulator::check));
     findings.extend(invariants::check(&sources));
     findings.extend(architecture::check(root)?);
     findings.extend(layering::check(root)?);

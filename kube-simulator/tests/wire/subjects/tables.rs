@@ -21,6 +21,11 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         scenario(a_watch_as_tables),
         scenario(the_columns_of_pods),
         scenario(the_columns_of_deployments),
+        scenario(the_columns_of_events_begin_with_the_time),
+        scenario(the_cells_of_workloads),
+        scenario(the_cells_of_services_and_ingresses),
+        scenario(the_cells_of_volumes_and_quotas),
+        scenario(the_cells_of_rights_and_budgets),
         scenario(a_refusal_is_no_table),
         scenario(a_table_of_an_unknown_version_is_not_acceptable),
     ]
@@ -159,6 +164,168 @@ async fn the_columns_of_deployments(server: Server) {
     let table = server.get_as(&path, TABLE).await.expect(200);
     assert!(columns(&table).starts_with("Name, Ready, Up-to-date, Available, Age | "), "{}", columns(&table));
     assert_eq!(rows(&table)[0]["cells"][1], "0/0");
+}
+
+async fn the_columns_of_events_begin_with_the_time(server: Server) {
+    let event = json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": { "name": "a" },
+        "involvedObject": { "kind": "Pod", "name": "web", "namespace": server.namespace },
+        "reason": "Tested",
+        "message": " it works ",
+        "type": "Normal",
+        "source": { "component": "tester", "host": "here" },
+    });
+    let path = server.core("events");
+    server.create(&path, &event).await;
+    let table = server.get_as(&path, TABLE).await.expect(200);
+    let wide = "Subobject, Source, First Seen, Count, Name";
+    assert_eq!(columns(&table), format!("Last Seen, Type, Reason, Object, Message | {wide}"));
+    let expected =
+        r#"["<unknown>","Normal","Tested","pod/web","","tester, here","it works","<unknown>","1","a"]"#;
+    assert_eq!(rows(&table)[0]["cells"].to_string(), expected);
+}
+
+/// Creates an object, and compares the cells of its table, without the age.
+async fn check_cells(server: &Server, path: &str, object: &Value, expected: &str) {
+    let created = server.create(path, object).await;
+    let name = created["metadata"]["name"].as_str().expect("a name");
+    let table = server.get_as(&format!("{path}/{name}"), TABLE).await.expect(200);
+    let definitions = table["columnDefinitions"].as_array().expect("columns");
+    let cells = rows(&table)[0]["cells"].as_array().expect("cells");
+    assert_eq!(definitions.len(), cells.len(), "{table}");
+    let shown = definitions.iter().zip(cells).filter(|(column, _)| column["name"] != "Age");
+    let shown: Vec<String> = shown.map(|(_, cell)| cell.to_string()).collect();
+    assert_eq!(shown.join(" "), expected, "{path}");
+}
+
+/// Returns an object of a kind, with these fields.
+fn object(api_version: &str, kind: &str, fields: Value) -> Value {
+    let mut object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } });
+    for (name, value) in fields.as_object().expect("fields").clone() {
+        object[name] = value;
+    }
+    object
+}
+
+async fn the_cells_of_workloads(server: Server) {
+    let template = &deployment("a")["spec"]["template"];
+    let mut of_job = template["spec"].clone();
+    of_job["restartPolicy"] = "Never".into();
+    let selector = json!({ "matchLabels": { "app": "a" } });
+    let set = object(
+        "apps/v1",
+        "StatefulSet",
+        json!({
+            "spec": { "replicas": 0, "serviceName": "a", "selector": selector, "template": template },
+        }),
+    );
+    let path = server.group("apps/v1", "statefulsets");
+    check_cells(&server, &path, &set, r#""a" "0/0" "main" "example.test/image""#).await;
+    let mut of_nowhere = template.clone();
+    of_nowhere["spec"]["nodeSelector"] = json!({ "nowhere": "yes" });
+    let daemons =
+        object("apps/v1", "DaemonSet", json!({ "spec": { "selector": selector, "template": of_nowhere } }));
+    let path = server.group("apps/v1", "daemonsets");
+    let expected = r#""a" 0 0 0 0 0 "nowhere=yes" "main" "example.test/image" "app=a""#;
+    check_cells(&server, &path, &daemons, expected).await;
+    let job_spec = json!({ "template": { "spec": of_job } });
+    let schedule = json!({ "schedule": "0 0 1 1 *", "suspend": true, "jobTemplate": { "spec": job_spec } });
+    let cron_job = object("batch/v1", "CronJob", json!({ "spec": schedule }));
+    let path = server.group("batch/v1", "cronjobs");
+    let expected = r#""a" "0 0 1 1 *" "<none>" "True" 0 "<none>" "main" "example.test/image" "<none>""#;
+    check_cells(&server, &path, &cron_job, expected).await;
+    let metric = json!({
+        "type": "Resource",
+        "resource": { "name": "cpu", "target": { "type": "Utilization", "averageUtilization": 50 } },
+    });
+    let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "nobody" });
+    let spec = json!({ "scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 3, "metrics": [metric] });
+    let scaler = object("autoscaling/v2", "HorizontalPodAutoscaler", json!({ "spec": spec }));
+    let path = server.group("autoscaling/v2", "horizontalpodautoscalers");
+    let expected = r#""a" "Deployment/nobody" "cpu: <unknown>/50%" "2" 3 0"#;
+    check_cells(&server, &path, &scaler, expected).await;
+}
+
+async fn the_cells_of_services_and_ingresses(server: Server) {
+    let rule = |host: &str| {
+        let backend = json!({ "service": { "name": "a", "port": { "number": 80 } } });
+        let path = json!({ "path": "/", "pathType": "Prefix", "backend": backend });
+        json!({ "host": host, "http": { "paths": [path] } })
+    };
+    let rules = ["a.test", "b.test", "c.test", "d.test"].map(rule);
+    let tls = json!([{ "hosts": ["a.test"], "secretName": "a" }]);
+    let ingress =
+        object("networking.k8s.io/v1", "Ingress", json!({ "spec": { "rules": rules, "tls": tls } }));
+    let path = server.group("networking.k8s.io/v1", "ingresses");
+    let expected = r#""a" "<none>" "a.test,b.test,c.test + 1 more..." "" "80, 443""#;
+    check_cells(&server, &path, &ingress, expected).await;
+    let selector = json!({
+        "matchLabels": { "app": "a" },
+        "matchExpressions": [
+            { "key": "tier", "operator": "In", "values": ["x", "b"] },
+            { "key": "old", "operator": "DoesNotExist" },
+        ],
+    });
+    let spec = json!({ "podSelector": selector, "policyTypes": ["Ingress"] });
+    let policy = object("networking.k8s.io/v1", "NetworkPolicy", json!({ "spec": spec }));
+    let path = server.group("networking.k8s.io/v1", "networkpolicies");
+    check_cells(&server, &path, &policy, r#""a" "app=a,!old,tier in (b,x)""#).await;
+    let addresses = ["10.1.2.1", "10.1.2.2", "10.1.2.3", "10.1.2.4"].map(|ip| json!({ "addresses": [ip] }));
+    let slice = json!({
+        "addressType": "IPv4",
+        "ports": [{ "name": "http", "port": 80, "protocol": "TCP" }],
+        "endpoints": addresses,
+    });
+    let slice = object("discovery.k8s.io/v1", "EndpointSlice", slice);
+    let path = server.group("discovery.k8s.io/v1", "endpointslices");
+    let expected = r#""a" "IPv4" "80" "10.1.2.1,10.1.2.2,10.1.2.3 + 1 more...""#;
+    check_cells(&server, &path, &slice, expected).await;
+}
+
+async fn the_cells_of_volumes_and_quotas(server: Server) {
+    let spec = json!({
+        "accessModes": ["ReadWriteMany", "ReadWriteOnce"],
+        "resources": { "requests": { "storage": "1Gi" } },
+        "storageClassName": "none",
+        "volumeMode": "Filesystem",
+    });
+    let claim = object("v1", "PersistentVolumeClaim", json!({ "spec": spec }));
+    let expected = r#""a" "Pending" "" "" "" "none" "<unset>" "Filesystem""#;
+    check_cells(&server, &server.core("persistentvolumeclaims"), &claim, expected).await;
+    let map =
+        object("v1", "ConfigMap", json!({ "data": { "a": "1", "b": "2" }, "binaryData": { "c": "Yw==" } }));
+    check_cells(&server, &server.core("configmaps"), &map, r#""a" 3"#).await;
+    let template = object("v1", "PodTemplate", json!({ "template": deployment("a")["spec"]["template"] }));
+    let expected = r#""a" "main" "example.test/image" "app=a""#;
+    check_cells(&server, &server.core("podtemplates"), &template, expected).await;
+    let revision = json!({ "revision": 7, "data": {} });
+    let revision = object("apps/v1", "ControllerRevision", revision);
+    let path = server.group("apps/v1", "controllerrevisions");
+    check_cells(&server, &path, &revision, r#""a" "<none>" 7"#).await;
+    let lease = object("coordination.k8s.io/v1", "Lease", json!({ "spec": { "holderIdentity": "me" } }));
+    check_cells(&server, &server.group("coordination.k8s.io/v1", "leases"), &lease, r#""a" "me""#).await;
+}
+
+async fn the_cells_of_rights_and_budgets(server: Server) {
+    let subjects = json!([
+        { "kind": "User", "name": "ada", "apiGroup": "rbac.authorization.k8s.io" },
+        { "kind": "Group", "name": "ops", "apiGroup": "rbac.authorization.k8s.io" },
+        { "kind": "ServiceAccount", "name": "robot", "namespace": "far" },
+    ]);
+    let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader" });
+    let fields = json!({ "roleRef": role, "subjects": subjects });
+    let binding = object("rbac.authorization.k8s.io/v1", "RoleBinding", fields);
+    let path = server.group("rbac.authorization.k8s.io/v1", "rolebindings");
+    check_cells(&server, &path, &binding, r#""a" "Role/reader" "ada" "ops" "far/robot""#).await;
+    let spec = json!({ "maxUnavailable": "25%", "selector": { "matchLabels": { "app": "nobody" } } });
+    let budget = object("policy/v1", "PodDisruptionBudget", json!({ "spec": spec }));
+    let path = server.group("policy/v1", "poddisruptionbudgets");
+    check_cells(&server, &path, &budget, r#""a" "N/A" "25%" 0"#).await;
+    let fields = json!({ "spec": { "hard": { "pods": "5" } } });
+    let quota = object("v1", "ResourceQuota", fields);
+    check_cells(&server, &server.core("resourcequotas"), &quota, r#""a" "" """#).await;
 }
 
 async fn a_refusal_is_no_table(server: Server) {

@@ -1,0 +1,85 @@
+//! The served resources, each in each of its versions, by collection path.
+
+use std::sync::Arc;
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use tokio_util::sync::CancellationToken;
+
+use crate::kinds::ResourceKind;
+use crate::storage::Table;
+
+/// A resource in one version. The versions of a resource share their objects.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    /// The resource in this version. The table has its own description: that of the stored version.
+    pub(crate) kind: Arc<ResourceKind>,
+    pub(crate) table: Arc<Table>,
+    /// Cancelled when the resource is removed, which ends its watches.
+    pub(crate) gone: CancellationToken,
+}
+
+impl Served {
+    pub(crate) fn new(kind: ResourceKind, table: Arc<Table>, gone: CancellationToken) -> Self {
+        Self { kind: Arc::new(kind), table, gone }
+    }
+
+    /// Returns whether objects are stored in this version, so that they need no conversion.
+    pub(crate) fn is_stored_version(&self) -> bool {
+        self.kind.version == self.table.kind.version
+    }
+}
+
+/// All served resources. Entries are independent of one another.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue(DashMap<String, Arc<Served>>);
+
+impl Catalogue {
+    /// Adds a resource unless its path is already served.
+    pub(crate) fn add(&self, path: String, served: impl FnOnce() -> Served) {
+        if let Entry::Vacant(vacant) = self.0.entry(path) {
+            vacant.insert(Arc::new(served()));
+        }
+    }
+
+    /// Adds a resource, and replaces the one at its path.
+    pub(crate) fn replace(&self, served: Served) {
+        self.0.insert(served.kind.collection_path(), Arc::new(served));
+    }
+
+    /// Removes the resource at a path, and ends its watches.
+    pub(crate) fn remove(&self, path: &str) {
+        if let Some((_, served)) = self.0.remove(path) {
+            served.gone.cancel();
+        }
+    }
+
+    pub(crate) fn at(&self, path: &str) -> Option<Arc<Served>> {
+        self.0.get(path).map(|served| served.clone())
+    }
+
+    /// Finds a resource by the `apiVersion` and `kind` of its objects.
+    pub(crate) fn of_type(&self, api_version: &str, kind: &str) -> Option<Arc<Served>> {
+        let is_it = |served: &Served| served.kind.kind == kind && served.kind.api_version() == api_version;
+        self.0.iter().find(|entry| is_it(entry.value())).map(|entry| entry.value().clone())
+    }
+
+    /// Returns all resources in all versions, in path order.
+    pub(crate) fn all(&self) -> Vec<Arc<Served>> {
+        let mut all: Vec<_> =
+            self.0.iter().map(|entry| (entry.key().clone(), entry.value().clone())).collect();
+        all.sort_by(|(left, _), (right, _)| left.cmp(right));
+        all.into_iter().map(|(_, served)| served).collect()
+    }
+
+    /// Returns each resource once, in one of its versions, in path order.
+    pub(crate) fn resources(&self) -> Vec<Arc<Served>> {
+        let mut resources: Vec<Arc<Served>> = Vec::new();
+        for served in self.all() {
+            if !resources.iter().any(|known| Arc::ptr_eq(&known.table, &served.table)) {
+                resources.push(served);
+            }
+        }
+        resources
+    }
+}

@@ -1,0 +1,127 @@
+//! Custom resource definitions: their resources are served while the definitions exist.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::api::catalogue::Served;
+use crate::api::custom::{self, Definition};
+use crate::api::writes::{self, Outcome, Propagation};
+use crate::storage::Object;
+
+/// Serves the resources of a definition, or stops serving them.
+pub(super) fn follow(api: &Api, definitions: &Served, outcome: &Outcome) {
+    let object = outcome.object();
+    let Ok(definition) = Definition::read(&Value::Object(object.decode())) else {
+        // A test can store a definition that a server would reject.
+        return;
+    };
+    match outcome {
+        Outcome::Removed(_) => stop_serving(api, &definition),
+        Outcome::Stored(_) if object.terminating => {
+            if let Some(resource) = known(api, &definition) {
+                for instance in resource.table.snapshot().0 {
+                    super::delete(api, &resource, &instance, Propagation::Background);
+                }
+            }
+            finish(api, definitions, object, &definition);
+        }
+        Outcome::Created(_) | Outcome::Stored(_) => {
+            serve(api, &definition);
+            let now = api.now();
+            super::edit(api, definitions, &object.key, |body| custom::accept(body, &definition, &now));
+        }
+    }
+}
+
+/// Serves the definitions of a backup, and stops serving the current other ones.
+pub(crate) fn restore(api: &Api, restored: Option<&BTreeMap<String, Arc<Object>>>) {
+    let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
+        return;
+    };
+    let read = |object: &Arc<Object>| Definition::read(&Value::Object(object.decode())).ok();
+    let now = definitions.table.snapshot().0;
+    let stays = |object: &&Arc<Object>| restored.is_some_and(|restored| restored.contains_key(&object.key));
+    for definition in now.iter().filter(|object| !stays(object)).filter_map(read) {
+        stop_serving(api, &definition);
+    }
+    for definition in restored.into_iter().flat_map(BTreeMap::values).filter_map(read) {
+        serve(api, &definition);
+    }
+}
+
+/// Continues the deletion of a definition after one of its objects was removed.
+pub(super) fn after_removal(api: &Api, served: &Served) {
+    if served.kind.is_built_in() {
+        return;
+    }
+    let Some(definitions) = api.catalogue.at(custom::DEFINITIONS) else {
+        return;
+    };
+    let Some(object) = definitions.table.get(&served.kind.qualified_plural()).filter(|it| it.terminating)
+    else {
+        return;
+    };
+    if let Ok(definition) = Definition::read(&Value::Object(object.decode())) {
+        finish(api, &definitions, &object, &definition);
+    }
+}
+
+/// Removes a definition that is being deleted, once none of its objects is left.
+fn finish(api: &Api, definitions: &Served, object: &Object, definition: &Definition) {
+    let left = known(api, definition).map_or(0, |resource| resource.table.len());
+    if left == 0 {
+        stop_serving(api, definition);
+        super::release(api, definitions, &object.key, writes::CUSTOM_RESOURCES);
+    }
+}
+
+/// Serves all versions of a definition on the same objects. Watches of unchanged versions continue; others end, so
+/// that their clients reconnect.
+fn serve(api: &Api, definition: &Definition) {
+    let table = match known(api, definition) {
+        Some(known) => known.table.clone(),
+        None => api.new_table(definition.stored.clone()),
+    };
+    for kind in &definition.served {
+        let path = kind.collection_path();
+        match api.catalogue.at(&path) {
+            Some(before) if *before.kind == *kind => {}
+            before => {
+                let served = Served::new(kind.clone(), table.clone(), api.stop.child_token());
+                api.catalogue.replace(served);
+                if let Some(before) = before {
+                    before.gone.cancel();
+                }
+            }
+        }
+    }
+    let is_served = |path: &String| definition.served.iter().any(|kind| kind.collection_path() == *path);
+    for path in paths(api, definition).iter().filter(|path| !is_served(path)) {
+        api.catalogue.remove(path);
+    }
+}
+
+/// Finds the resource in any version that is already served.
+fn known(api: &Api, definition: &Definition) -> Option<Arc<Served>> {
+    api.catalogue.resources().into_iter().find(|served| defines(definition, served))
+}
+
+fn stop_serving(api: &Api, definition: &Definition) {
+    for path in paths(api, definition) {
+        api.catalogue.remove(&path);
+    }
+}
+
+/// Returns the paths of all versions that are currently served.
+fn paths(api: &Api, definition: &Definition) -> Vec<String> {
+    let all = api.catalogue.all();
+    let versions = all.iter().filter(|served| defines(definition, served));
+    versions.map(|served| served.kind.collection_path()).collect()
+}
+
+fn defines(definition: &Definition, served: &Served) -> bool {
+    served.kind.group == definition.stored.group && served.kind.plural == definition.stored.plural
+}

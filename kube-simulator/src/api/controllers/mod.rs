@@ -1,0 +1,79 @@
+//! The consequences of a write: the actions of a real cluster's controllers, and of the server for custom resource
+//! definitions.
+//!
+//! All of them happen before the response, so that tests need not wait. Each step depends on the stored state and not
+//! on the event, so steps can be repeated and run in any order. No lock is held between steps.
+
+mod definitions;
+mod garbage;
+mod namespaces;
+
+pub(crate) use definitions::restore as restore_definitions;
+pub(crate) use garbage::Collecting;
+
+use crate::api::Api;
+use crate::api::catalogue::Served;
+use crate::api::writes::{Body, DeleteOptions, Outcome, Propagation, WriteOptions, Writer};
+use crate::storage::Object;
+
+/// Runs the controllers after a write.
+pub(crate) fn after_write(api: &Api, served: &Served, outcome: &Outcome) {
+    if served.kind.is_definition() {
+        definitions::follow(api, served, outcome);
+    }
+    let controllers = api.behavior.controllers;
+    match outcome {
+        Outcome::Removed(object) => {
+            definitions::after_removal(api, served);
+            if controllers {
+                garbage::after_removal(api, object);
+                namespaces::after_removal(api, object);
+            }
+        }
+        Outcome::Stored(object) if object.terminating && controllers => {
+            garbage::while_terminating(api, served, object);
+            namespaces::while_terminating(api, served, object);
+        }
+        Outcome::Created(_) | Outcome::Stored(_) => {}
+    }
+}
+
+fn writer<'a>(api: &'a Api, served: &'a Served, object: &'a Object) -> Writer<'a> {
+    Writer { api, served, namespace: object.namespace(), options: WriteOptions::default() }
+}
+
+/// Deletes an object that is not being deleted yet. Errors are ignored: a concurrent delete has the same effect.
+fn delete(api: &Api, served: &Served, object: &Object, policy: Propagation) {
+    if !object.terminating {
+        let options = DeleteOptions::propagating(policy);
+        let _ = writer(api, served, object).delete(object.name(), &options);
+    }
+}
+
+/// Changes an object, if it exists and `change` returns true.
+fn edit(api: &Api, served: &Served, key: &str, change: impl Fn(&mut Body) -> bool) {
+    while let Some(object) = served.table.get(key) {
+        let mut body = object.decode();
+        if !change(&mut body) {
+            return;
+        }
+        body.insert("apiVersion".to_owned(), served.kind.api_version().into());
+        match writer(api, served, &object).update_verbatim(body) {
+            // A concurrent write has changed the object.
+            Err(refusal) if refusal.is_conflict() => {}
+            _ => return,
+        }
+    }
+}
+
+/// Removes a finalizer from an object. Without finalizers, the object is removed.
+fn release(api: &Api, served: &Served, key: &str, finalizer: &str) {
+    edit(api, served, key, |body| {
+        let held = crate::api::writes::finalizers(body);
+        let left: Vec<String> =
+            held.iter().filter(|held| **held != finalizer).map(ToString::to_string).collect();
+        let changed = left.len() != held.len();
+        crate::api::writes::set_finalizers(body, left);
+        changed
+    });
+}

@@ -1,0 +1,52 @@
+//! The namespace controller: deletes the content of a namespace that is being deleted, and then removes its finalizer
+//! from the spec.
+
+use crate::api::Api;
+use crate::api::catalogue::Served;
+use crate::api::writes::{self, Outcome, Propagation};
+use crate::storage::Object;
+
+/// Deletes the content of a namespace that is being deleted.
+pub(super) fn while_terminating(api: &Api, served: &Served, object: &Object) {
+    if !served.kind.is_namespace() {
+        return;
+    }
+    for resource in api.catalogue.resources() {
+        for content in resource.table.in_namespace(object.name()) {
+            super::delete(api, &resource, &content, Propagation::Background);
+        }
+    }
+    finish(api, served, object.name());
+}
+
+/// Releases the namespace of a removed object, if the namespace is now empty.
+pub(super) fn after_removal(api: &Api, object: &Object) {
+    let (Some(name), Some(namespaces)) = (object.namespace(), api.catalogue.at("/api/v1/namespaces")) else {
+        return;
+    };
+    if namespaces.table.get(name).is_some_and(|namespace| namespace.terminating) {
+        finish(api, &namespaces, name);
+    }
+}
+
+fn finish(api: &Api, namespaces: &Served, name: &str) {
+    let resources = api.catalogue.resources();
+    if resources.iter().any(|resource| resource.table.is_in_use(name)) {
+        return;
+    }
+    let removed = namespaces.table.write(|transaction| {
+        let current = transaction.current(name).filter(|namespace| namespace.terminating)?;
+        let mut body = current.decode();
+        let released = writes::release_namespace(&mut body);
+        if writes::finalizers(&body).is_empty() && writes::spec_finalizers(&body).is_empty() {
+            return Some(transaction.remove(name, body));
+        }
+        if released {
+            transaction.put(name, body);
+        }
+        None
+    });
+    if let Some(removed) = removed {
+        super::after_write(api, namespaces, &Outcome::Removed(removed));
+    }
+}

@@ -1,0 +1,179 @@
+//! Parses and validates custom resource definitions.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::api::status::FieldError;
+use crate::kinds::{Column, ResourceKind, Scale};
+
+/// A parsed definition.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    /// The versions that are served.
+    pub(crate) served: Vec<ResourceKind>,
+    /// The version in which objects are stored, whether or not it is served.
+    pub(crate) stored: ResourceKind,
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    group: String,
+    names: Names,
+    scope: String,
+    versions: Vec<Version>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Names {
+    plural: String,
+    #[serde(default)]
+    singular: String,
+    kind: String,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    name: String,
+    served: bool,
+    storage: bool,
+    schema: Option<Schema>,
+    #[serde(default)]
+    subresources: Subresources,
+    #[serde(default)]
+    additional_printer_columns: Vec<PrinterColumn>,
+    #[serde(default)]
+    selectable_fields: Vec<SelectableField>,
+}
+
+#[derive(Deserialize)]
+struct Schema {
+    #[serde(rename = "openAPIV3Schema")]
+    open_api: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct Subresources {
+    status: Option<Value>,
+    scale: Option<ScalePaths>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ScalePaths {
+    spec_replicas_path: String,
+    status_replicas_path: String,
+    label_selector_path: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PrinterColumn {
+    name: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    #[serde(default)]
+    format: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    priority: i64,
+    json_path: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SelectableField {
+    json_path: String,
+}
+
+impl Definition {
+    /// Parses a definition, or returns its first error.
+    pub(crate) fn read(definition: &Value) -> Result<Self, FieldError> {
+        let spec = Spec::deserialize(&definition["spec"])
+            .map_err(|error| FieldError::invalid("spec", "\"\"", &error.to_string()))?;
+        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+        let expected = format!("{}.{}", spec.names.plural, spec.group);
+        if name != expected {
+            let why = "must be spec.names.plural+\".\"+spec.group";
+            return Err(FieldError::invalid("metadata.name", &format!("{name:?}"), why));
+        }
+        let [stored] = spec.versions.iter().filter(|version| version.storage).collect::<Vec<_>>()[..] else {
+            let why = "must have exactly one version marked as storage version";
+            return Err(FieldError::invalid("spec.versions", "\"\"", why));
+        };
+        if spec.versions.iter().any(|version| version.open_api().is_none()) {
+            let field = "spec.versions[0].schema.openAPIV3Schema";
+            return Err(FieldError::required(field, "schemas are required"));
+        }
+        let served = spec.versions.iter().filter(|version| version.served);
+        Ok(Self {
+            served: served.map(|version| spec.describe(version)).collect(),
+            stored: spec.describe(stored),
+        })
+    }
+}
+
+impl Spec {
+    fn describe(&self, version: &Version) -> ResourceKind {
+        let names = &self.names;
+        let mut kind = ResourceKind::namespaced(&self.group, &version.name, &names.kind, &names.plural);
+        kind.namespaced = self.scope == "Namespaced";
+        kind.status_subresource = version.subresources.status.is_some();
+        kind.short_names = names.short_names.clone();
+        kind.categories = names.categories.clone();
+        if !names.singular.is_empty() {
+            kind.singular.clone_from(&names.singular);
+        }
+        // Objects are indexed in their stored form, so each version has the selectable fields of all versions.
+        let fields = self.versions.iter().flat_map(|version| &version.selectable_fields);
+        kind.selectable_fields =
+            fields.map(|field| field.json_path.trim_start_matches('.').to_owned()).collect();
+        kind.selectable_fields.sort();
+        kind.selectable_fields.dedup();
+        kind.scale = version.subresources.scale.as_ref().map(ScalePaths::paths);
+        if !version.additional_printer_columns.is_empty() {
+            let columns = version.additional_printer_columns.iter().map(PrinterColumn::column);
+            kind.columns = std::iter::once(Column::new("Name", "string")).chain(columns).collect();
+        }
+        kind.schema = version.open_api().cloned().map(Arc::new);
+        kind
+    }
+}
+
+impl Version {
+    fn open_api(&self) -> Option<&Value> {
+        self.schema.as_ref()?.open_api.as_ref()
+    }
+}
+
+impl ScalePaths {
+    fn paths(&self) -> Scale {
+        let path = |text: &String| text.trim_start_matches('.').to_owned();
+        Scale {
+            spec_replicas: path(&self.spec_replicas_path),
+            status_replicas: path(&self.status_replicas_path),
+            selector: self.label_selector_path.as_ref().map(path),
+        }
+    }
+}
+
+impl PrinterColumn {
+    fn column(&self) -> Column {
+        Column {
+            name: self.name.clone(),
+            type_name: self.type_name.clone(),
+            format: self.format.clone(),
+            description: self.description.clone(),
+            priority: self.priority,
+            json_path: Some(self.json_path.clone()),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! LIST: selects the state, splits it into pages, and creates the continue tokens.
+
+mod continue_token;
+mod options;
+
+use std::sync::Arc;
+
+use crate::api::selector::Filter;
+use crate::api::status::{self, Refusal};
+use crate::kinds::ResourceKind;
+use crate::storage::Object;
+use crate::storage::{At, PageRequest, Revision, Table};
+use continue_token::ContinueToken;
+pub(crate) use options::{ListOptions, VersionMatch};
+
+const CONTINUE_TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. \
+    You can start a new list without the continue parameter, or use the continue token in this response to retrieve \
+    the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that \
+    were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// The reaction to a list of the newest state that the watch cache does not reach in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LateLists {
+    /// The list is taken from etcd.
+    FromStorage,
+    /// The list fails.
+    Refused,
+}
+
+/// One page of a list, with its continue token.
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) objects: Vec<Arc<Object>>,
+    pub(crate) resource_version: u64,
+    /// Empty on the last page.
+    pub(crate) continue_token: String,
+    /// The number of remaining objects; `None` with selectors.
+    pub(crate) remaining: Option<usize>,
+}
+
+/// The start and the state of a page.
+struct Start {
+    at: At,
+    /// A storage key.
+    key: String,
+    limit: usize,
+}
+
+/// The source of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) table: &'a Table,
+    /// The resource version that the server has reached.
+    pub(crate) revision: &'a Revision,
+    pub(crate) late: LateLists,
+}
+
+/// Answers a list. Waits up to 3 seconds for a future resource version.
+pub(crate) async fn list(
+    source: Source<'_>,
+    filter: &Filter,
+    options: &ListOptions,
+) -> Result<List, Refusal> {
+    let Source { table, revision, .. } = source;
+    options.validate_for_list()?;
+    let cached = comes_from_cache(&table.kind, revision, filter, options)?;
+    let start = start(source, cached, filter, options).await?;
+    let (scope, selects) = (filter.key_prefix(), |object: &Object| filter.selects_object(object));
+    let request =
+        PageRequest { scope: &scope, selects: &selects, at: start.at, start: &start.key, limit: start.limit };
+    let page = table
+        .page(&request)
+        .map_err(|error| offer_remainder(error.into(), cached, filter, &start, options))?;
+    let more = page.remaining > 0;
+    let last = page.objects.last().map_or(start.key.as_str(), |object| object.key.as_str());
+    Ok(List {
+        continue_token: if more {
+            ContinueToken::after(cached, filter, last, page.resource_version).encode()
+        } else {
+            String::new()
+        },
+        remaining: (more && !filter.selects()).then_some(page.remaining),
+        objects: page.objects,
+        resource_version: page.resource_version,
+    })
+}
+
+/// Returns whether the watch cache serves a list. If the cache is not ready, etcd serves paged lists and exact
+/// versions, and other lists fail.
+fn comes_from_cache(
+    kind: &ResourceKind,
+    revision: &Revision,
+    filter: &Filter,
+    options: &ListOptions,
+) -> Result<bool, Refusal> {
+    if !kind.is_cached() {
+        return Ok(false);
+    }
+    match revision.watch_cache().check() {
+        Ok(()) => Ok(true),
+        Err(_) if options.names_a_state() || (options.limit > 0 && !filter.selects()) => Ok(false),
+        Err(refusal) => options.parsed_resource_version().and(Err(refusal.into())),
+    }
+}
+
+async fn start(
+    source: Source<'_>,
+    cached: bool,
+    filter: &Filter,
+    options: &ListOptions,
+) -> Result<Start, Refusal> {
+    let (revision, limit) = (source.revision, options.limit);
+    let from_the_top = |at, limit| Start { at, key: filter.key_prefix(), limit };
+    if !options.continue_token.is_empty() {
+        return resume(source, cached, filter, options).await;
+    }
+    // Without a watch cache, etcd answers, which never lags.
+    let at_hand = || if cached { revision.at_hand() } else { At::Latest };
+    let Some(version) = options.parsed_resource_version()? else {
+        return Ok(from_the_top(newest(source, cached).await?, limit));
+    };
+    if version == 0 {
+        // The watch cache ignores the limit of a list that accepts any state; etcd does not.
+        return Ok(from_the_top(at_hand(), if cached { 0 } else { limit }));
+    }
+    reach(cached, revision, version).await?;
+    Ok(match options.version_match {
+        Some(VersionMatch::Exact) => from_the_top(At::Exactly(version), limit),
+        Some(VersionMatch::NotOlderThan) => from_the_top(at_hand(), limit),
+        // Without `resourceVersionMatch`, a limit means "exactly", for clients older than this parameter.
+        None if limit > 0 => from_the_top(At::Exactly(version), limit),
+        None => from_the_top(at_hand(), 0),
+    })
+}
+
+async fn resume(
+    source: Source<'_>,
+    cached: bool,
+    filter: &Filter,
+    options: &ListOptions,
+) -> Result<Start, Refusal> {
+    if !matches!(options.resource_version.as_str(), "" | "0") {
+        return Err(status::bad_request("specifying resource version is not allowed when using continue"));
+    }
+    let token = ContinueToken::decode(&options.continue_token)?;
+    let at = match u64::try_from(token.resource_version) {
+        Ok(version) => {
+            reach(cached, source.revision, version).await?;
+            At::Exactly(version)
+        }
+        Err(_) => newest(source, cached).await?,
+    };
+    Ok(Start { at, key: format!("{}{}", filter.key_prefix(), token.start()), limit: options.limit })
+}
+
+/// Returns the newest state: from the watch cache if it is reached in time, otherwise from etcd if the settings allow
+/// that.
+async fn newest(source: Source<'_>, cached: bool) -> Result<At, Refusal> {
+    let revision = source.revision;
+    if !cached {
+        return Ok(At::Latest);
+    }
+    match revision.reach(revision.stored()).await {
+        Ok(()) => Ok(revision.at_hand()),
+        Err(_) if source.late == LateLists::FromStorage => Ok(At::Latest),
+        Err(late) => Err(status::too_many_requests(Refusal::from(late).message, 1)),
+    }
+}
+
+/// Waits for a resource version. The watch cache can lag, so it gets time. etcd needs no wait.
+async fn reach(cached: bool, revision: &Revision, version: u64) -> Result<(), Refusal> {
+    let reached = if cached { revision.reach(version).await } else { revision.check_stored(version) };
+    Ok(reached?)
+}
+
+/// Adds a continue token for the latest state to the error if the state of a paged list has expired.
+fn offer_remainder(
+    mut refusal: Refusal,
+    cached: bool,
+    filter: &Filter,
+    start: &Start,
+    options: &ListOptions,
+) -> Refusal {
+    if !options.continue_token.is_empty() {
+        refusal.message = CONTINUE_TOO_OLD.to_owned();
+        let token = ContinueToken::inconsistent(cached, filter, &start.key);
+        refusal.metadata.get_or_insert_default().continue_ = Some(token.encode());
+    }
+    refusal
+}

@@ -1,0 +1,146 @@
+//! Server-side apply (KEP-555): a manager sets some fields of an object and leaves the others.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::ops::Bound::{Included, Unbounded};
+use std::sync::Arc;
+
+use super::Body;
+use super::leaves::{self, Path, leaves, to_fields_v1};
+use super::managers::{self, Entry, Manager};
+use super::merge::{is_key, merge, remove_all};
+use crate::kinds::ResourceKind;
+
+/// Maximum total length of the conflicts in an answer, in bytes. A real server lists all.
+const MAX_CONFLICTS: usize = 256 * 1024;
+
+/// Maximum number of duplicate elements in an answer. A real server lists all.
+const MAX_DUPLICATES: usize = 100;
+
+/// A field that has another value and another owner.
+#[derive(Debug)]
+pub(crate) struct Conflict {
+    /// The other manager, in the real server's format.
+    pub(crate) manager: String,
+    /// The field in readable form: `.spec.replicas`.
+    pub(crate) field: String,
+}
+
+/// Applies a configuration to an object, which can be empty.
+///
+/// Fields that the manager applied before, but not now, are removed unless they have other owners. Fields with
+/// another owner and another value are conflicts; with `force`, the manager becomes their owner.
+pub(crate) fn apply(
+    kind: &ResourceKind,
+    before: &Body,
+    applied: &Body,
+    manager: &Manager<'_>,
+    force: bool,
+) -> Result<Body, Vec<Conflict>> {
+    let mut entries = managers::read(before);
+    let wanted = leaves(kind, applied);
+    let there = leaves(kind, before);
+    let conflicting: BTreeSet<&Path> = wanted
+        .iter()
+        .filter(|(path, value)| there.get(*path) != Some(*value))
+        .map(|(path, _)| path)
+        .collect();
+    let conflicts = conflicts(&entries, manager, &conflicting);
+    if !force && !conflicts.is_empty() {
+        return Err(conflicts);
+    }
+    for entry in entries.iter_mut().filter(|entry| !entry.is_of(manager)) {
+        entry.fields.retain(|path| !conflicting.contains(path));
+    }
+    let own = entries.iter().position(|entry| entry.is_of(manager)).map(|at| entries.remove(at));
+
+    let mut after = before.clone();
+    merge(kind, &mut after, applied);
+    let no_longer_applied = own.iter().flat_map(|own| &own.fields).filter(|path| !wanted.contains_key(*path));
+    let removed = no_longer_applied.filter(|path| !owned(&entries, path) && !is_key(path));
+    remove_all(&mut after, &to_fields_v1(removed));
+    let fields: BTreeSet<Path> = wanted.into_keys().collect();
+    entries.push(match own {
+        // Keeps the time, so that a repeated apply changes nothing.
+        Some(own) if own.fields == fields => own,
+        _ => Entry::new(kind, manager, fields),
+    });
+    managers::write(&mut after, &entries);
+    Ok(after)
+}
+
+/// Returns the errors of duplicate list elements in a configuration, in the format of structured-merge-diff. A
+/// duplicate element cannot have an owner.
+pub(crate) fn duplicates(kind: &ResourceKind, applied: &Body) -> Vec<String> {
+    let found = leaves::duplicates(kind, applied);
+    let described = found.iter().filter_map(|path| {
+        let (element, list) = path.split_last()?;
+        Some(format!(
+            "{}: duplicate entries for key {}",
+            format_path(list),
+            format_path(std::slice::from_ref(element))
+        ))
+    });
+    described.take(MAX_DUPLICATES).collect()
+}
+
+/// Compares paths in the order of the real server's traversal: within one map, leaves are first.
+fn in_order_of_walk(left: &Path, right: &Path) -> Ordering {
+    let differ = left.iter().zip(right).position(|(left, right)| left != right);
+    let at = differ.unwrap_or(left.len().min(right.len()));
+    let inner = |path: &Path| path.len() > at + 1;
+    inner(left).cmp(&inner(right)).then_with(|| left[at..].cmp(&right[at..]))
+}
+
+fn conflicts(entries: &[Entry], manager: &Manager<'_>, paths: &BTreeSet<&Path>) -> Vec<Conflict> {
+    let others = entries.iter().filter(|entry| !entry.is_of(manager));
+    let all = others.flat_map(|entry| {
+        let mut fields: Vec<&Path> = entry.fields.iter().filter(|path| paths.contains(path)).collect();
+        fields.sort_by(|left, right| in_order_of_walk(left, right));
+        fields.into_iter().map(move |path| (entry, path))
+    });
+    let (mut found, mut length) = (Vec::new(), 0);
+    for (entry, path) in all {
+        if length > MAX_CONFLICTS {
+            break;
+        }
+        let conflict = Conflict { manager: entry.describe(), field: format_path(path) };
+        length += conflict.manager.len() + conflict.field.len();
+        found.push(conflict);
+    }
+    found
+}
+
+/// Returns whether a leaf, or a part of a list element, has an owner.
+fn owned(entries: &[Entry], path: &Path) -> bool {
+    let within = match path.as_slice() {
+        [within @ .., last] if **last == *"." => within,
+        whole => whole,
+    };
+    // Fields are sorted, so the paths that begin with `within` directly follow it.
+    entries.iter().any(|entry| {
+        let mut from_there = entry.fields.range::<[Arc<str>], _>((Included(within), Unbounded));
+        from_there.next().is_some_and(|owned| owned.starts_with(within))
+    })
+}
+
+/// Formats a path in readable form: `.spec.containers[name="main"].image`.
+fn format_path(path: &[Arc<str>]) -> String {
+    let mut formatted = String::new();
+    for step in path {
+        match step.split_once(':') {
+            Some(("f", field)) => {
+                formatted.push('.');
+                formatted.push_str(field);
+            }
+            Some(("k", keys)) => {
+                let keys: Body = serde_json::from_str(keys).unwrap_or_default();
+                let pairs: Vec<String> = keys.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                formatted.push_str(&format!("[{}]", pairs.join(",")));
+            }
+            Some((_, value)) => formatted.push_str(&format!("[={value}]")),
+            None => {}
+        }
+    }
+    formatted
+}

@@ -1,0 +1,206 @@
+//! The leaf paths of an object, in the steps of `FieldsV1`: `f:spec`, `k:{"name":"main"}`, `v:"x"`, `.`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::Body;
+use super::list_kind::ListKind;
+use crate::api::schema;
+use crate::kinds::ResourceKind;
+
+/// The steps from the root of an object to a leaf. Leaves share the steps of their parents.
+pub(super) type Path = Vec<Arc<str>>;
+
+/// The leaves of an object, with their values. A list element itself is the step `.`, without a value.
+pub(super) type Leaves<'v> = BTreeMap<Path, Option<&'v Value>>;
+
+/// Metadata without an owner.
+const UNOWNED: [&str; 10] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+];
+
+/// Atomic maps of built-in kinds, in Go tagged `structType=atomic` or `mapType=atomic`.
+const ATOMIC_MAPS: [&str; 9] = [
+    "selector",
+    "nodeSelector",
+    "fieldRef",
+    "secretKeyRef",
+    "configMapKeyRef",
+    "resourceFieldRef",
+    "targetRef",
+    "claimRef",
+    "secretRef",
+];
+
+/// How a value is merged and owned.
+pub(super) enum Form {
+    Scalar,
+    Map,
+    List(ListKind),
+}
+
+/// Returns how a value is merged, by its field.
+pub(super) fn form(kind: &ResourceKind, field: &str, schema: Option<&Value>, value: &Value) -> Form {
+    match value {
+        Value::Object(_) => {
+            let atomic = match schema {
+                Some(schema) => schema["x-kubernetes-map-type"] == "atomic",
+                None => kind.is_built_in() && ATOMIC_MAPS.contains(&field),
+            };
+            if atomic { Form::Scalar } else { Form::Map }
+        }
+        Value::Array(_) => match ListKind::of(kind, field, schema) {
+            ListKind::Atomic => Form::Scalar,
+            list => Form::List(list),
+        },
+        _ => Form::Scalar,
+    }
+}
+
+/// Returns the leaves of an object that can have owners.
+pub(super) fn leaves<'v>(kind: &ResourceKind, body: &'v Body) -> Leaves<'v> {
+    collect_all(kind, body).leaves
+}
+
+/// Returns the paths of duplicate elements in sets and keyed lists.
+pub(super) fn duplicates(kind: &ResourceKind, body: &Body) -> BTreeSet<Path> {
+    collect_all(kind, body).duplicates
+}
+
+#[derive(Default)]
+struct Found<'v> {
+    leaves: Leaves<'v>,
+    duplicates: BTreeSet<Path>,
+}
+
+fn collect_all<'v>(kind: &ResourceKind, body: &'v Body) -> Found<'v> {
+    let mut found = Found::default();
+    for (name, value) in body {
+        let path = vec![format!("f:{name}").into()];
+        match (name.as_str(), value) {
+            ("apiVersion" | "kind", _) => {}
+            ("metadata", Value::Object(metadata)) => {
+                for (name, value) in metadata {
+                    if !UNOWNED.contains(&name.as_str()) {
+                        walk(kind, name, None, value, join(&path, format!("f:{name}")), &mut found);
+                    }
+                }
+            }
+            _ => {
+                let schema = kind.schema.as_deref().and_then(|schema| schema::of_field(schema, name));
+                walk(kind, name, schema, value, path, &mut found);
+            }
+        }
+    }
+    found
+}
+
+fn walk<'v>(
+    kind: &ResourceKind,
+    field: &str,
+    schema: Option<&Value>,
+    value: &'v Value,
+    path: Path,
+    found: &mut Found<'v>,
+) {
+    match (form(kind, field, schema, value), value) {
+        (Form::Map, Value::Object(fields)) if !fields.is_empty() => {
+            for (name, value) in fields {
+                let schema = schema.and_then(|schema| schema::of_field(schema, name));
+                walk(kind, name, schema, value, join(&path, format!("f:{name}")), found);
+            }
+        }
+        (Form::List(_), Value::Array(elements)) if elements.is_empty() => {
+            found.leaves.insert(path, Some(value));
+        }
+        (Form::List(ListKind::Set), Value::Array(elements)) => {
+            for element in elements {
+                let path = join(&path, format!("v:{element}"));
+                if found.leaves.insert(path.clone(), None).is_some() {
+                    found.duplicates.insert(path);
+                }
+            }
+        }
+        (Form::List(ListKind::Map(keys)), Value::Array(elements)) => {
+            let schema = schema.and_then(|schema| schema.get("items"));
+            for element in elements {
+                let path = join(&path, key_of(element, &keys));
+                let is_again = found.leaves.insert(join(&path, ".".to_owned()), None).is_some();
+                if is_again && keys.iter().all(|key| key == "protocol" || element.get(key).is_some()) {
+                    found.duplicates.insert(path.clone());
+                }
+                walk(kind, field, schema, element, path, found);
+            }
+        }
+        _ => {
+            found.leaves.insert(path, Some(value));
+        }
+    }
+}
+
+/// Returns the step of a list element, with its keys.
+pub(super) fn key_of(element: &Value, keys: &[String]) -> String {
+    let mut named = Map::new();
+    for key in keys {
+        let value = match (element.get(key), key.as_str()) {
+            (Some(value), _) => value.clone(),
+            // Of all keys of built-in lists, only this one has a default.
+            (None, "protocol") => json!("TCP"),
+            (None, _) => continue,
+        };
+        named.insert(key.clone(), value);
+    }
+    format!("k:{}", Value::Object(named))
+}
+
+fn join(path: &Path, step: String) -> Path {
+    let mut joined = Path::with_capacity(path.len() + 1);
+    joined.extend_from_slice(path);
+    joined.push(step.into());
+    joined
+}
+
+/// Encodes paths as `FieldsV1`: nested objects, one level per step.
+pub(super) fn to_fields_v1<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Body {
+    let mut root = Map::new();
+    for path in paths {
+        let mut level = &mut root;
+        for step in path {
+            let next = level.entry(&**step).or_insert_with(|| Value::Object(Map::new()));
+            let Value::Object(inner) = next else {
+                unreachable!("all levels are objects");
+            };
+            level = inner;
+        }
+    }
+    root
+}
+
+/// Decodes paths from `FieldsV1`.
+pub(super) fn from_fields_v1(fields: &Value) -> BTreeSet<Path> {
+    let mut found = BTreeSet::new();
+    collect(fields, &Path::new(), &mut found);
+    found
+}
+
+fn collect(fields: &Value, path: &Path, found: &mut BTreeSet<Path>) {
+    for (step, inner) in fields.as_object().into_iter().flatten() {
+        let path = join(path, step.clone());
+        if inner.as_object().is_none_or(Map::is_empty) {
+            found.insert(path);
+        } else {
+            collect(inner, &path, found);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! `metadata.managedFields`: the entries of an object's managers.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::Body;
+use super::leaves::{Path, from_fields_v1, leaves, to_fields_v1};
+use crate::kinds::ResourceKind;
+
+/// The operation of a manager. A program's applied and updated fields have separate entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Apply,
+    Update,
+}
+
+/// A manager and the time of its write.
+#[derive(Clone, Debug)]
+pub(crate) struct Manager<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) operation: Operation,
+    /// `status`, or empty.
+    pub(crate) subresource: &'a str,
+    pub(crate) now: &'a str,
+}
+
+/// One entry: a manager and the fields that it owns.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    name: String,
+    operation: String,
+    subresource: String,
+    api_version: String,
+    time: String,
+    pub(super) fields: BTreeSet<Path>,
+}
+
+impl Operation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+impl Entry {
+    pub(super) fn new(kind: &ResourceKind, manager: &Manager<'_>, fields: BTreeSet<Path>) -> Self {
+        Self {
+            name: manager.name.to_owned(),
+            operation: manager.operation.name().to_owned(),
+            subresource: manager.subresource.to_owned(),
+            api_version: kind.api_version(),
+            time: manager.now.to_owned(),
+            fields,
+        }
+    }
+
+    /// Describes the manager for a conflict.
+    pub(super) fn describe(&self) -> String {
+        let subresource = match self.subresource.as_str() {
+            "" => String::new(),
+            subresource => format!(" with subresource {subresource:?}"),
+        };
+        let version = if self.operation == Operation::Update.name() {
+            format!(" using {}", self.api_version)
+        } else {
+            String::new()
+        };
+        format!("{:?}{subresource}{version}", self.name)
+    }
+
+    pub(super) fn is_of(&self, manager: &Manager<'_>) -> bool {
+        self.name == manager.name
+            && self.operation == manager.operation.name()
+            && self.subresource == manager.subresource
+    }
+}
+
+pub(super) fn read(body: &Body) -> Vec<Entry> {
+    let listed = body.get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let entries = listed.and_then(Value::as_array).into_iter().flatten();
+    entries
+        .map(|entry| Entry {
+            name: text(&entry["manager"]),
+            operation: text(&entry["operation"]),
+            subresource: text(&entry["subresource"]),
+            api_version: text(&entry["apiVersion"]),
+            time: text(&entry["time"]),
+            fields: from_fields_v1(&entry["fieldsV1"]),
+        })
+        .collect()
+}
+
+/// Writes the non-empty entries into an object: appliers before updaters, each sorted by time.
+pub(super) fn write(body: &mut Body, entries: &[Entry]) {
+    let mut entries: Vec<&Entry> = entries.iter().filter(|entry| !entry.fields.is_empty()).collect();
+    entries.sort_by_key(|entry| {
+        (&entry.operation, &entry.time, &entry.name, &entry.api_version, &entry.subresource)
+    });
+    let listed: Vec<Value> = entries
+        .into_iter()
+        .map(|entry| {
+            let mut written = json!({
+                "manager": entry.name,
+                "operation": entry.operation,
+                "apiVersion": entry.api_version,
+                "time": entry.time,
+                "fieldsType": "FieldsV1",
+                "fieldsV1": to_fields_v1(&entry.fields),
+            });
+            if !entry.subresource.is_empty() {
+                written["subresource"] = entry.subresource.as_str().into();
+            }
+            written
+        })
+        .collect();
+    let Some(Value::Object(metadata)) = body.get_mut("metadata") else {
+        return;
+    };
+    if listed.is_empty() {
+        metadata.remove("managedFields");
+    } else {
+        metadata.insert("managedFields".to_owned(), listed.into());
+    }
+}
+
+/// Records the write that changed `before` into `after`: the manager becomes the only owner of the changed fields.
+///
+/// A client can send other entries and thereby replace the stored ones; a single empty entry removes them all. If a
+/// client sends none, the stored entries remain.
+pub(crate) fn record_write(kind: &ResourceKind, before: &Body, after: &mut Body, manager: &Manager<'_>) {
+    if given(after) == Some(&[json!({})]) {
+        write(after, &[]);
+        return;
+    }
+    let (old, new) = (leaves(kind, before), leaves(kind, after));
+    let differs = |path: &&Path| old.get(*path) != new.get(*path);
+    let changed: BTreeSet<Path> = new.keys().filter(differs).cloned().collect();
+    let gone: BTreeSet<Path> = old.keys().filter(|path| !new.contains_key(*path)).cloned().collect();
+    let sent = given(after).filter(|sent| !sent.is_empty() && Some(*sent) != given(before));
+    if sent.is_none() && changed.is_empty() && gone.is_empty() {
+        restore(before, after);
+        return;
+    }
+    let mut entries = read(if sent.is_some() { after } else { before });
+    for entry in &mut entries {
+        entry.fields.retain(|path| !gone.contains(path) && !changed.contains(path));
+    }
+    if !changed.is_empty() {
+        match entries.iter_mut().find(|entry| entry.is_of(manager)) {
+            Some(own) => {
+                own.fields.extend(changed);
+                own.time = manager.now.to_owned();
+                own.api_version = kind.api_version();
+            }
+            None => entries.push(Entry::new(kind, manager, changed)),
+        }
+    }
+    write(after, &entries);
+}
+
+fn given(body: &Body) -> Option<&[Value]> {
+    Some(body.get("metadata")?.get("managedFields")?.as_array()?.as_slice())
+}
+
+/// Restores the stored entries without any change.
+fn restore(before: &Body, after: &mut Body) {
+    let kept = given(before).map(<[Value]>::to_vec);
+    if let Some(Value::Object(metadata)) = after.get_mut("metadata") {
+        match kept {
+            Some(kept) => metadata.insert("managedFields".to_owned(), kept.into()),
+            None => metadata.remove("managedFields"),
+        };
+    }
+}

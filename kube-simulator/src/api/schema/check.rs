@@ -1,0 +1,130 @@
+//! Validates values against a schema, with the server's messages.
+
+use serde_json::{Map, Value};
+
+use super::place::Place;
+use super::{OF_EVERY_OBJECT, of_field};
+use crate::api::status::{FieldError, FieldErrors};
+
+/// Returns all errors of an object.
+pub(crate) fn check(schema: &Value, object: &Value) -> Vec<FieldError> {
+    let mut errors = FieldErrors::default();
+    walk(schema, object, &Place::Root, &mut errors);
+    errors.into_vec()
+}
+
+fn walk(schema: &Value, value: &Value, path: &Place<'_>, errors: &mut FieldErrors) {
+    if errors.is_full() {
+        return;
+    }
+    if !has_type(schema, value) {
+        let (given, wanted) = (type_of(value), schema["type"].as_str().unwrap_or("integer or string"));
+        let why = format!("{path} in body must be of type {wanted}: \"{given}\"");
+        errors.push(FieldError::wrong_type(path.to_string(), &format!("\"{given}\""), &why));
+        return;
+    }
+    if let Some(allowed) = schema["enum"].as_array()
+        && !allowed.contains(value)
+    {
+        let listed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+        let given = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        errors.push(FieldError::unsupported(path.to_string(), &given, &listed.join(", ")));
+    }
+    match value {
+        Value::Object(fields) => walk_fields(schema, fields, path, errors),
+        Value::Array(elements) => {
+            bounds(schema, ["minItems", "maxItems"], elements.len(), "items", path, errors);
+            for (at, element) in elements.iter().enumerate() {
+                walk(&schema["items"], element, &path.element(at), errors);
+            }
+        }
+        Value::String(text) => {
+            let lengths = ["minLength", "maxLength"];
+            bounds(schema, lengths, text.chars().count(), "chars long", path, errors);
+        }
+        Value::Number(_) => within_range(schema, value, path, errors),
+        _ => {}
+    }
+}
+
+fn walk_fields(schema: &Value, fields: &Map<String, Value>, path: &Place<'_>, errors: &mut FieldErrors) {
+    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !fields.contains_key(required) {
+            errors.push(FieldError::required(path.field(required).to_string(), ""));
+        }
+    }
+    for (name, inner) in fields {
+        // Metadata is validated elsewhere.
+        if path.is_root() && OF_EVERY_OBJECT.contains(&name.as_str()) {
+            continue;
+        }
+        if let Some(schema) = of_field(schema, name) {
+            walk(schema, inner, &path.field(name), errors);
+        }
+    }
+}
+
+fn has_type(schema: &Value, value: &Value) -> bool {
+    if value.is_null() {
+        return schema["nullable"] == true || schema.get("type").is_none();
+    }
+    if schema["x-kubernetes-int-or-string"] == true {
+        return value.is_string() || is_whole(value);
+    }
+    match schema["type"].as_str() {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("integer") => is_whole(value),
+        Some("number") => value.is_number(),
+        _ => true,
+    }
+}
+
+fn is_whole(value: &Value) -> bool {
+    value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) if is_whole(value) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn bounds(
+    schema: &Value,
+    [least, most]: [&str; 2],
+    size: usize,
+    unit: &str,
+    path: &Place<'_>,
+    errors: &mut FieldErrors,
+) {
+    let size = size as u64;
+    if let Some(least) = schema[least].as_u64().filter(|least| size < *least) {
+        let why = format!("{path} in body should be at least {least} {unit}");
+        errors.push(FieldError::invalid(path.to_string(), "\"\"", &why));
+    }
+    if let Some(most) = schema[most].as_u64().filter(|most| size > *most) {
+        let why = format!("{path} in body should be at most {most} {unit}");
+        errors.push(FieldError::invalid(path.to_string(), "\"\"", &why));
+    }
+}
+
+fn within_range(schema: &Value, value: &Value, path: &Place<'_>, errors: &mut FieldErrors) {
+    let given = value.as_f64().unwrap_or_default();
+    if schema["minimum"].as_f64().is_some_and(|least| given < least) {
+        let why = format!("{path} in body should be greater than or equal to {}", schema["minimum"]);
+        errors.push(FieldError::invalid(path.to_string(), &value.to_string(), &why));
+    }
+    if schema["maximum"].as_f64().is_some_and(|most| given > most) {
+        let why = format!("{path} in body should be less than or equal to {}", schema["maximum"]);
+        errors.push(FieldError::invalid(path.to_string(), &value.to_string(), &why));
+    }
+}

@@ -1,0 +1,128 @@
+//! Field selectors in the text form of the `fieldSelector` parameter: `spec.nodeName=node-1,status.phase!=Failed`.
+//!
+//! The grammar and messages are those of `k8s.io/apimachinery/pkg/fields`: in values, `,`, `=` and `\` are escaped
+//! with `\`.
+
+use crate::kinds::ResourceKind;
+use crate::storage::Object;
+
+/// A conjunction of requirements. Without requirements, it selects everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FieldSelector {
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Requirement {
+    field: Field,
+    value: String,
+    equal: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Field {
+    Name,
+    Namespace,
+    /// An index into the kind's selectable fields.
+    Selectable(usize),
+}
+
+impl FieldSelector {
+    /// Parses a selector. The error is the message for the client.
+    pub(crate) fn parse(kind: &ResourceKind, text: &str) -> Result<Self, String> {
+        let requirements = split_at_commas(text)
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .map(|part| parse_requirement(kind, text, part))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { requirements })
+    }
+
+    pub(crate) fn is_everything(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// Returns whether the selector requires one value of a selectable field.
+    pub(crate) fn names_one(&self, kind: &ResourceKind, field: &str) -> bool {
+        let index = kind.selectable_fields.iter().position(|known| known == field);
+        let wanted = index.map(Field::Selectable);
+        self.requirements
+            .iter()
+            .any(|requirement| requirement.equal && Some(&requirement.field) == wanted.as_ref())
+    }
+
+    pub(crate) fn matches(&self, object: &Object) -> bool {
+        self.requirements.iter().all(|requirement| {
+            let value = match requirement.field {
+                Field::Name => object.name(),
+                Field::Namespace => object.namespace().unwrap_or_default(),
+                Field::Selectable(index) => object.field(index),
+            };
+            (value == requirement.value) == requirement.equal
+        })
+    }
+}
+
+/// Splits at commas, except those behind a backslash.
+fn split_at_commas(text: &str) -> Vec<&str> {
+    let mut escaped = false;
+    text.split(|c| {
+        let splits = c == ',' && !escaped;
+        escaped = c == '\\' && !escaped;
+        splits
+    })
+    .collect()
+}
+
+fn parse_requirement(kind: &ResourceKind, selector: &str, part: &str) -> Result<Requirement, String> {
+    // The first operator is used.
+    let operator = part.char_indices().find_map(|(at, _)| {
+        let behind = &part[at..];
+        let found = ["!=", "==", "="].into_iter().find(|operator| behind.starts_with(operator))?;
+        Some((&part[..at], found, &behind[found.len()..]))
+    });
+    let Some((field, operator, value)) = operator else {
+        return Err(format!("invalid selector: '{selector}'; can't understand '{part}'"));
+    };
+    let value = unescape(value).map_err(|why| format!("invalid field selector: {why}"))?;
+    Ok(Requirement { field: parse_field(kind, field)?, value, equal: operator != "!=" })
+}
+
+fn unescape(text: &str) -> Result<String, String> {
+    let mut value = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => value.push(escaped),
+                Some(other) => return Err(format!("invalid escape sequence: \\{other}")),
+                None => return Err("invalid escape sequence: \\".to_owned()),
+            },
+            ',' | '=' => return Err(format!("unescaped character in value: {}", u32::from(character))),
+            other => value.push(other),
+        }
+    }
+    Ok(value)
+}
+
+fn parse_field(kind: &ResourceKind, path: &str) -> Result<Field, String> {
+    // Built-in kinds without selectable fields accept `metadata.namespace` even if they are cluster-scoped.
+    let plain = kind.is_built_in() && kind.selectable_fields.is_empty();
+    match path {
+        "metadata.name" => return Ok(Field::Name),
+        "metadata.namespace" if kind.namespaced || plain => return Ok(Field::Namespace),
+        _ => {}
+    }
+    let known = kind.selectable_fields.iter().position(|known| known == path).map(Field::Selectable);
+    known.ok_or_else(|| {
+        if plain {
+            format!(
+                "\"{path}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+            )
+        } else if kind.kind == "Job" && kind.group == "batch" {
+            format!("field label {path:?} not supported for Job")
+        } else {
+            format!("field label not supported: {path}")
+        }
+    })
+}

@@ -1,0 +1,193 @@
+//! The text form of label selectors, as in the `labelSelector` parameter.
+//!
+//! The grammar and messages are those of `k8s.io/apimachinery/pkg/labels`. `in` and `notin` are operators only where
+//! an operator is expected; elsewhere they are labels or values.
+
+use super::label::{Requirement, Test};
+use crate::api::naming;
+
+/// The operators after a label, for error messages.
+const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
+
+/// One word or sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token<'a> {
+    Word(&'a str),
+    /// One of `SIGNS`.
+    Sign(&'a str),
+    End,
+}
+
+/// All signs. A longer sign precedes its prefixes.
+const SIGNS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
+
+impl<'a> Token<'a> {
+    /// Returns the text for error messages.
+    fn text(self) -> &'a str {
+        match self {
+            Self::Word(text) | Self::Sign(text) => text,
+            Self::End => "",
+        }
+    }
+
+    /// Returns whether the token is this sign.
+    fn is_sign(self, sign: &str) -> bool {
+        self == Token::Sign(sign)
+    }
+}
+
+/// Parses a selector into its requirements. The error is the message for the client.
+pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, String> {
+    let mut parser = Parser { rest: text };
+    let mut requirements = Vec::new();
+    match parser.peek() {
+        Token::End => return Ok(requirements),
+        token if !begins_requirement(token) => {
+            return Err(format!("found '{}', expected: !, identifier, or 'end of string'", token.text()));
+        }
+        _ => {}
+    }
+    loop {
+        let requirement = parser.requirement();
+        requirements.push(requirement.map_err(|why| format!("unable to parse requirement: {why}"))?);
+        match parser.take() {
+            Token::End => return Ok(requirements),
+            Token::Sign(",") => {}
+            other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.text())),
+        }
+        let next = parser.peek();
+        if !begins_requirement(next) {
+            return Err(format!("found '{}', expected: identifier after ','", next.text()));
+        }
+    }
+}
+
+fn begins_requirement(token: Token<'_>) -> bool {
+    matches!(token, Token::Word(_) | Token::Sign("!"))
+}
+
+/// A parser that reads one token at a time.
+struct Parser<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Token<'a> {
+        Parser { rest: self.rest }.take()
+    }
+
+    fn take(&mut self) -> Token<'a> {
+        self.rest = self.rest.trim_start_matches([' ', '\t', '\r', '\n']);
+        if self.rest.is_empty() {
+            return Token::End;
+        }
+        if let Some(sign) = SIGNS.into_iter().find(|sign| self.rest.starts_with(sign)) {
+            self.rest = &self.rest[sign.len()..];
+            return Token::Sign(sign);
+        }
+        let ends_word = |c: char| " \t\r\n=!(),><".contains(c);
+        let end = self.rest.find(ends_word).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        Token::Word(word)
+    }
+
+    fn requirement(&mut self) -> Result<Requirement, String> {
+        let is_missing = self.peek().is_sign("!");
+        if is_missing {
+            self.take();
+        }
+        let label = match self.take() {
+            Token::Word(label) => label,
+            other => return Err(format!("found '{}', expected: identifier", other.text())),
+        };
+        check("<nil>", label, &naming::label_name(label))?;
+        let label = label.to_owned();
+        if is_missing {
+            return Ok(Requirement { label, test: Test::Missing });
+        }
+        if matches!(self.peek(), Token::End | Token::Sign(",")) {
+            return Ok(Requirement { label, test: Test::Exists });
+        }
+        let test = self.test(&label)?;
+        Ok(Requirement { label, test })
+    }
+
+    /// Parses an operator and its values.
+    fn test(&mut self, label: &str) -> Result<Test, String> {
+        match self.take() {
+            Token::Word("in") => Ok(Test::In(self.set(label)?)),
+            Token::Word("notin") => Ok(Test::NotIn(self.set(label)?)),
+            Token::Sign("=" | "==") => Ok(Test::In(vec![self.value(label)?])),
+            Token::Sign("!=") => Ok(Test::NotIn(vec![self.value(label)?])),
+            Token::Sign(">") => Ok(Test::GreaterThan(self.bound()?)),
+            Token::Sign("<") => Ok(Test::LessThan(self.bound()?)),
+            other => Err(format!("found '{}', expected: {OPERATORS}", other.text())),
+        }
+    }
+
+    /// Parses the single value after a sign. It can be empty.
+    fn text(&mut self) -> Result<&'a str, String> {
+        if matches!(self.peek(), Token::End | Token::Sign(",")) {
+            return Ok("");
+        }
+        match self.take() {
+            Token::Word(value) => Ok(value),
+            other => Err(format!("found '{}', expected: identifier", other.text())),
+        }
+    }
+
+    fn value(&mut self, label: &str) -> Result<String, String> {
+        let value = self.text()?;
+        check_value(0, label, value)?;
+        Ok(value.to_owned())
+    }
+
+    fn bound(&mut self) -> Result<i64, String> {
+        let value = self.text()?;
+        value.parse().map_err(|_| {
+            let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+            format!("values[0]: Invalid value: \"{value}\": {why}")
+        })
+    }
+
+    /// Parses the values in parentheses. A comma without a value on one side adds an empty value.
+    fn set(&mut self, label: &str) -> Result<Vec<String>, String> {
+        let open = self.take();
+        if !open.is_sign("(") {
+            return Err(format!("found '{}' expected: '('", open.text()));
+        }
+        let mut values = vec![String::new()];
+        let mut ended = false;
+        loop {
+            match self.take() {
+                Token::Sign(")") => break,
+                Token::Sign(",") => {
+                    values.push(String::new());
+                    ended = false;
+                }
+                Token::Word(value) if !ended => {
+                    values.pop();
+                    values.push(value.to_owned());
+                    ended = true;
+                }
+                other => return Err(format!("found '{}', expected: ',' or ')'", other.text())),
+            }
+        }
+        for (index, value) in values.iter().enumerate() {
+            check_value(index, label, value)?;
+        }
+        Ok(values)
+    }
+}
+
+fn check_value(index: usize, label: &str, value: &str) -> Result<(), String> {
+    check(&format!("values[{index}][{label}]"), value, &naming::label_value(value))
+}
+
+fn check(what: &str, text: &str, wrong: &[String]) -> Result<(), String> {
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{what}: Invalid value: \"{text}\": {}", wrong.join("; ")))
+}

@@ -1,0 +1,129 @@
+//! [`Api`]: the served resources with their objects, and what all rules share: clock, random numbers and settings.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::autoscaling;
+use super::catalogue::{Catalogue, Served};
+use super::clock::Clock;
+use super::controllers::{self, Collecting};
+use super::custom;
+use super::writes::{Stamp, in_seconds};
+use crate::kinds::ResourceKind;
+use crate::storage::{Backup, Retention, Revision, Table};
+
+/// The part of the configuration that concerns storage and rules.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Behavior {
+    pub(crate) retention: Retention,
+    /// The time between two compactions of etcd; zero disables them.
+    pub(crate) compaction_interval: Duration,
+    pub(crate) first_revision: u64,
+    pub(crate) seed: u64,
+    pub(crate) begins_on: SystemTime,
+    /// Whether the simulator does what the garbage collector and the namespace controller do.
+    pub(crate) controllers: bool,
+    /// Whether a namespace must exist before objects can be created in it.
+    pub(crate) namespaces_required: bool,
+    /// Whether scheduled pods wait for a kubelet when they are deleted.
+    pub(crate) graceful_pods: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Api {
+    pub(crate) catalogue: Catalogue,
+    pub(crate) behavior: Behavior,
+    pub(crate) revision: Revision,
+    /// The work in progress of the garbage collector.
+    pub(crate) collecting: Collecting,
+    pub(crate) clock: Clock,
+    /// Cancelled when the simulator stops.
+    pub(crate) stop: CancellationToken,
+    random: Mutex<fastrand::Rng>,
+}
+
+impl Api {
+    pub(crate) fn new(behavior: Behavior) -> Self {
+        Self {
+            catalogue: Catalogue::default(),
+            revision: Revision::starting_at(behavior.first_revision, behavior.compaction_interval),
+            collecting: Collecting::default(),
+            clock: Clock::starting_at(behavior.begins_on),
+            stop: CancellationToken::new(),
+            random: Mutex::new(fastrand::Rng::with_seed(behavior.seed)),
+            behavior,
+        }
+    }
+
+    /// Serves a resource. A resource that is already served does not change.
+    pub(crate) fn register(&self, kind: ResourceKind) {
+        let (path, first_version) = (kind.collection_path(), autoscaling::first_version(&kind));
+        self.catalogue.add(path.clone(), || {
+            let table = self.new_table(kind.clone());
+            Served::new(kind, table, self.stop.child_token())
+        });
+        if let (Some(kind), Some(served)) = (first_version, self.catalogue.at(&path)) {
+            let other = || Served::new(kind.clone(), Arc::clone(&served.table), served.gone.clone());
+            self.catalogue.add(kind.collection_path(), other);
+        }
+    }
+
+    /// Creates the storage of a resource, which keeps its objects in the version of `kind`.
+    pub(crate) fn new_table(&self, kind: ResourceKind) -> Arc<Table> {
+        Arc::new(Table::new(kind, self.behavior.retention, self.revision.clone()))
+    }
+
+    /// Removes the history of all resources.
+    pub(crate) fn compact(&self) {
+        for served in self.catalogue.resources() {
+            served.table.compact();
+        }
+    }
+
+    /// Removes the history of all resources, also for open watches.
+    pub(crate) fn forget_history(&self) {
+        for served in self.catalogue.resources() {
+            served.table.begin_anew(None);
+        }
+    }
+
+    pub(crate) fn backup(&self) -> Backup {
+        let resources = self.catalogue.resources();
+        let tables =
+            resources.iter().map(|served| (served.table.kind.collection_path(), served.table.copy()));
+        Backup { revision: self.revision.current(), tables: Arc::new(tables.collect()) }
+    }
+
+    /// Replaces all objects with those of a backup, and continues from `revision`.
+    pub(crate) fn restore(&self, backup: &Backup, revision: u64) {
+        self.revision.reset(revision);
+        controllers::restore_definitions(self, backup.tables.get(custom::DEFINITIONS));
+        for served in self.catalogue.resources() {
+            let objects = backup.tables.get(&served.table.kind.collection_path());
+            served.table.begin_anew(Some(objects.cloned().unwrap_or_default()));
+        }
+    }
+
+    /// Returns the current date in the format of objects.
+    pub(crate) fn now(&self) -> String {
+        in_seconds(self.clock.now())
+    }
+
+    /// Returns the fields that the server adds to a new object.
+    pub(crate) fn stamp(&self) -> Stamp {
+        Stamp::new(&mut self.random.lock(), self.clock.now())
+    }
+
+    /// Returns a random generator that continues independently of this one.
+    pub(crate) fn fork_random(&self) -> fastrand::Rng {
+        self.random.lock().fork()
+    }
+
+    /// Draws the duration of a watch without a timeout: 30 to 60 minutes, so that watches do not end all at once.
+    pub(crate) fn draw_watch_timeout(&self) -> Duration {
+        Duration::from_secs(self.random.lock().u64(1800..3600))
+    }
+}

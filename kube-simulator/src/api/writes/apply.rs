@@ -1,0 +1,151 @@
+//! Server-side apply: checks of the configuration, and conflicts.
+
+use http::StatusCode;
+use kube::core::response::{StatusCause, StatusDetails};
+use serde_json::Value;
+
+use super::create::{Guard, check_storable, prepare};
+use super::identity::{check_name, check_same_uid, check_type_and_namespace};
+use super::update::{Change, Part, replace};
+use super::{Body, Outcome, Writer, metadata_mut, metadata_str, namespace};
+use crate::api::ownership::{self, Conflict, Manager, Operation};
+use crate::api::status::{self, FieldError, Refusal};
+use crate::kinds::ResourceKind;
+use crate::storage::Object;
+
+/// Applies a configuration to an object, and creates the object if it is missing.
+pub(super) fn apply(
+    writer: &Writer<'_>,
+    name: &str,
+    configuration: &Body,
+    part: Part,
+) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    let stamp = writer.api.stamp();
+    let manager = Manager { operation: Operation::Apply, ..writer.manager(part, &stamp.now) };
+    let applied = check(kind, writer, name, configuration.clone(), part)?;
+    let key = writer.key(name);
+    writer.served.table.write(|transaction| {
+        let Some(old) = transaction.current(&key) else {
+            if part == Part::Status {
+                return Err(status::not_found(kind, name));
+            }
+            // An existing object has its name; a configuration for a new object must contain it.
+            check_name(configuration, name)?;
+            if let Some(uid) = metadata_str(configuration, "uid") {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                return Err(status::conflict(kind, name, &why));
+            }
+            namespace::check_open(writer, configuration)?;
+            let mut body = applied.clone();
+            prepare(kind, &mut body, &stamp, Guard::Client)?;
+            let body = ownership::apply(kind, &body, &applied, &manager, true).unwrap_or(body);
+            if writer.options.dry_run {
+                return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));
+            }
+            check_storable(&body)?;
+            return Ok(Outcome::Created(transaction.put(&key, body)));
+        };
+        let before = old.decode();
+        let after = ownership::apply(kind, &before, &applied, &manager, writer.options.force)
+            .map_err(|conflicts| conflict(kind, name, &conflicts))?;
+        check_same_uid(kind, &old, &after)?;
+        replace(transaction, writer, &old, &before, Change { after, part, owners_settled: true })
+    })
+}
+
+/// Checks a configuration and returns its relevant part.
+pub(super) fn check(
+    kind: &ResourceKind,
+    writer: &Writer<'_>,
+    name: &str,
+    mut applied: Body,
+    part: Part,
+) -> Result<Body, Refusal> {
+    if writer.options.manager.as_deref().unwrap_or_default().is_empty() {
+        let missing = FieldError::required("fieldManager", "is required for apply patch");
+        return Err(status::invalid("meta.k8s.io", "PatchOptions", "", vec![missing]));
+    }
+    check_says_type(&applied)?;
+    let namespace = metadata_str(&applied, "namespace").unwrap_or_default().to_owned();
+    check_type_and_namespace(kind, writer.namespace, &mut applied)?;
+    let metadata = metadata_mut(&mut applied);
+    if metadata.get("managedFields").is_some_and(|fields| !fields.is_null()) {
+        return Err(status::bad_request("metadata.managedFields must be nil"));
+    }
+    metadata.entry("name").or_insert_with(|| name.into());
+    check_name(&applied, name)?;
+    check_duplicates(kind, &format!("{namespace}/{name}"), &applied)?;
+    // Fields outside the written part are ignored and not owned.
+    match part {
+        Part::Status => {
+            applied
+                .retain(|field, _| matches!(field.as_str(), "status" | "metadata" | "apiVersion" | "kind"));
+            metadata_mut(&mut applied).retain(|field, _| !kind.status_keeps.contains(&field.as_str()));
+        }
+        Part::Main if kind.status_subresource => applied.retain(|field, _| field != "status"),
+        Part::Main | Part::Scale | Part::Finalizers | Part::Whole => {}
+    }
+    Ok(applied)
+}
+
+/// Checks that a configuration has `apiVersion` and `kind`, which other writes can omit.
+fn check_says_type(applied: &Body) -> Result<(), Refusal> {
+    let text = |field: &str| applied.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if !api_version.is_empty() && !kind.is_empty() {
+        return Ok(());
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
+}
+
+/// Returns an error if a keyed list or set contains an element twice, because such elements cannot be owned.
+fn check_duplicates(kind: &ResourceKind, key: &str, applied: &Body) -> Result<(), Refusal> {
+    let what = match ownership::duplicates(kind, applied).as_slice() {
+        [] => return Ok(()),
+        [one] => one.clone(),
+        many => format!("errors:\n  {}", many.join("\n  ")),
+    };
+    let (group, version, kind) = (&kind.group, &kind.version, &kind.kind);
+    Err(status::internal(format!(
+        "failed to create typed patch object ({key}; {group}/{version}, Kind={kind}): {what}"
+    )))
+}
+
+pub(super) fn conflict(kind: &ResourceKind, name: &str, conflicts: &[Conflict]) -> Refusal {
+    let mut refusal = status::failure(StatusCode::CONFLICT, "Conflict", describe(conflicts));
+    let cause = |conflict: &Conflict| StatusCause {
+        reason: "FieldManagerConflict".to_owned(),
+        message: format!("conflict with {}", conflict.manager),
+        field: conflict.field.clone(),
+    };
+    refusal.details = Some(StatusDetails {
+        name: name.to_owned(),
+        group: kind.group.clone(),
+        kind: kind.plural.clone(),
+        uid: String::new(),
+        causes: conflicts.iter().map(cause).collect(),
+        retry_after_seconds: 0,
+    });
+    refusal
+}
+
+/// Lists the conflicts, grouped by manager if there are several.
+fn describe(conflicts: &[Conflict]) -> String {
+    if let [one] = conflicts {
+        return format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.field);
+    }
+    let mut managers: Vec<&str> = conflicts.iter().map(|conflict| conflict.manager.as_str()).collect();
+    managers.sort_unstable();
+    managers.dedup();
+    let mut lines = Vec::new();
+    for manager in managers {
+        lines.push(format!("conflicts with {manager}:"));
+        let fields = conflicts.iter().filter(|conflict| conflict.manager == manager);
+        lines.extend(fields.map(|conflict| format!("- {}", conflict.field)));
+    }
+    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
+}

@@ -1,0 +1,168 @@
+//! Creating objects.
+
+use serde_json::{Map, Value};
+
+use super::identity::check_type_and_namespace;
+use super::stamp::Stamp;
+use super::{
+    Body, Outcome, Part, Writer, admission, drop_empty, job, limits, metadata_mut, metadata_str, namespace,
+    object_mut,
+};
+use crate::api::naming;
+use crate::api::ownership;
+use crate::api::status::{self, FieldError, Refusal};
+use crate::kinds::ResourceKind;
+use crate::storage::Object;
+
+/// Maximum length of a generated name. A longer prefix is shortened.
+const LONGEST_GENERATED_NAME: usize = 63;
+
+/// The source of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// A client, over HTTP. The server alone sets UID, creation time, generation and first status.
+    Client,
+    /// The test itself. Its values are stored, and only missing fields are filled in.
+    Trusted,
+}
+
+/// Creates an object.
+pub(super) fn create(writer: &Writer<'_>, mut body: Body, guard: Guard) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    let stamp = &writer.api.stamp();
+    check_type_and_namespace(kind, writer.namespace, &mut body)?;
+    if guard == Guard::Client {
+        namespace::check_open(writer, &body)?;
+    }
+    let name = settle_name(kind, &mut body, stamp, guard)?;
+    prepare(kind, &mut body, stamp, guard)?;
+    if writer.options.manager.is_some() {
+        let manager = writer.manager(Part::Main, &stamp.now);
+        ownership::record_write(kind, &Body::new(), &mut body, &manager);
+    }
+    let key = kind.key(writer.namespace, &name);
+    if guard == Guard::Client && !writer.options.dry_run {
+        check_storable(&body)?;
+    }
+    writer.served.table.write(|transaction| {
+        if transaction.current(&key).is_some() {
+            return Err(status::already_exists(kind, &name));
+        }
+        if writer.options.dry_run {
+            return Ok(Outcome::Created(Object::encode(transaction.kind, key.clone(), body, 0)));
+        }
+        Ok(Outcome::Created(transaction.put(&key, body)))
+    })
+}
+
+/// Returns an error if etcd would reject the new object. A dry run does not reach etcd.
+pub(super) fn check_storable(body: &Body) -> Result<(), Refusal> {
+    if metadata_str(body, "resourceVersion").is_some_and(|version| version != "0") {
+        return Err(status::internal("resourceVersion should not be set on objects to be created"));
+    }
+    limits::check_size(body)
+}
+
+fn settle_name(kind: &ResourceKind, body: &mut Body, stamp: &Stamp, guard: Guard) -> Result<String, Refusal> {
+    if let Some(name) = metadata_str(body, "name") {
+        return check_name(kind, name, guard).map(|()| name.to_owned());
+    }
+    let Some(prefix) = metadata_str(body, "generateName") else {
+        let missing = FieldError::required("metadata.name", "name or generateName is required");
+        return Err(status::invalid(&kind.group, &kind.kind, "", vec![missing]));
+    };
+    let room = LONGEST_GENERATED_NAME - stamp.suffix.len();
+    let name: String = prefix.chars().take(room).chain(stamp.suffix.chars()).collect();
+    check_name(kind, &name, guard)?;
+    metadata_mut(body).insert("name".to_owned(), name.as_str().into());
+    Ok(name)
+}
+
+/// Returns an error if the name cannot be a path segment, or if a client's name is not the DNS name that the kind
+/// requires.
+fn check_name(kind: &ResourceKind, name: &str, guard: Guard) -> Result<(), Refusal> {
+    // Names of roles and role bindings can be like `system:something`.
+    let is_strict = guard == Guard::Client && kind.group != "rbac.authorization.k8s.io";
+    let wrong = match name {
+        _ if is_strict => naming::subdomain(name),
+        "." | ".." => vec!["may not be '.' or '..'".to_owned()],
+        _ if name.contains('/') => vec!["may not contain '/'".to_owned()],
+        _ if name.contains('%') => vec!["may not contain '%'".to_owned()],
+        _ => Vec::new(),
+    };
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let error = |why: &String| FieldError::invalid("metadata.name", &format!("{name:?}"), why);
+    Err(status::invalid(&kind.group, &kind.kind, name, wrong.iter().map(error).collect()))
+}
+
+/// Converts a client's body with known type and name into a new object. Removes fields that only the server sets, and
+/// adds the fields of the server and the schema.
+pub(super) fn prepare(
+    kind: &ResourceKind,
+    body: &mut Body,
+    stamp: &Stamp,
+    guard: Guard,
+) -> Result<(), Refusal> {
+    if guard == Guard::Client {
+        settle_status(kind, body);
+        if kind.is_built_in() && kind.scale.is_some() {
+            // `/scale` needs this default of a built-in spec, and no other.
+            object_mut(body, "spec").entry("replicas").or_insert_with(|| 1.into());
+        }
+        if kind.is_namespace() {
+            namespace::hold(body);
+        }
+        let metadata = metadata_mut(body);
+        if kind.is_namespace() {
+            let name = metadata.get("name").cloned().unwrap_or_default();
+            object_mut(metadata, "labels").insert("kubernetes.io/metadata.name".to_owned(), name);
+        }
+        drop_empty(metadata);
+        // For kinds without a counted generation, the client sets it.
+        if kind.counts_generations {
+            metadata.remove("generation");
+        }
+        for owned in
+            ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+        {
+            metadata.remove(owned);
+        }
+    }
+    fill_in(kind, metadata_mut(body), stamp);
+    if guard == Guard::Trusted {
+        return Ok(());
+    }
+    if kind.kind == "Job" && kind.group == "batch" {
+        job::select_by_uid(body);
+    }
+    admission::admit(kind, body)
+}
+
+/// Sets the first status of a kind with a status subresource. Only for nodes, the client's status is kept, because a
+/// kubelet registers with its status.
+fn settle_status(kind: &ResourceKind, body: &mut Body) {
+    let is_given = body.get("status").is_some_and(|status| !status.is_null());
+    if !kind.status_subresource || kind.accepts_initial_status && is_given {
+        return;
+    }
+    body.remove("status");
+    if let Some(Ok(initial)) = kind.initial_status.map(serde_json::from_str::<Value>) {
+        body.insert("status".to_owned(), initial);
+    }
+}
+
+/// Fills in missing metadata.
+fn fill_in(kind: &ResourceKind, metadata: &mut Map<String, Value>, stamp: &Stamp) {
+    let absent = |value: Option<&Value>| value.is_none_or(Value::is_null);
+    if absent(metadata.get("uid")) {
+        metadata.insert("uid".to_owned(), stamp.uid.as_str().into());
+    }
+    if absent(metadata.get("creationTimestamp")) {
+        metadata.insert("creationTimestamp".to_owned(), stamp.now.as_str().into());
+    }
+    if kind.counts_generations && absent(metadata.get("generation")) {
+        metadata.insert("generation".to_owned(), 1.into());
+    }
+}

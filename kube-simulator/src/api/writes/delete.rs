@@ -1,0 +1,341 @@
+//! Deleting objects.
+//!
+//! An object is removed at once unless a finalizer, foreground deletion, the content of a namespace or definition, or
+//! a kubelet blocks the removal. A blocked object is marked, and removed when nothing blocks it any more.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::identity::no_kind;
+use super::namespace::spec_finalizers;
+use super::{
+    Body, Outcome, Writer, finalizers, in_seconds, metadata_mut, metadata_str, object_mut, set_finalizers,
+};
+use crate::api::numbers::parse_int;
+use crate::api::status::{self, FieldError, Refusal};
+use crate::kinds::ResourceKind;
+use crate::storage::Object;
+
+/// The finalizer of an owner that waits for its dependants.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
+/// The finalizer of an owner whose dependants are orphaned.
+pub(crate) const ORPHAN: &str = "orphan";
+
+/// The finalizer of a custom resource definition that is being deleted.
+pub(crate) const CUSTOM_RESOURCES: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The name of the delete options in errors.
+const OPTIONS: &str = "DeleteOptions";
+
+/// The options of a delete, from its body or query.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DeleteOptions {
+    preconditions: Preconditions,
+    pub(crate) dry_run: Vec<String>,
+    pub(crate) propagation_policy: Option<Propagation>,
+    /// The deprecated form of `Orphan`.
+    pub(crate) orphan_dependents: Option<bool>,
+    pub(crate) grace_period_seconds: Option<i64>,
+}
+
+/// The effect of a delete on dependants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+impl Propagation {
+    fn parse(text: &str) -> Result<Self, Refusal> {
+        match text {
+            "Background" => Ok(Self::Background),
+            "Foreground" => Ok(Self::Foreground),
+            "Orphan" => Ok(Self::Orphan),
+            _ => {
+                let supported = "\"Foreground\", \"Background\", \"Orphan\", \"nil\"";
+                let error = FieldError::unsupported("propagationPolicy", text, supported);
+                Err(status::invalid("meta.k8s.io", OPTIONS, "", vec![error]))
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl DeleteOptions {
+    /// Parses the body of a delete, or its query if the body is empty.
+    pub(crate) fn parse(body: &[u8], query: &str) -> Result<Self, Refusal> {
+        if body.is_empty() { Self::from_query(query) } else { Self::from_body(body) }
+    }
+
+    fn from_body(body: &[u8]) -> Result<Self, Refusal> {
+        let undecodable = |error: serde_json::Error| {
+            status::bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+        };
+        let given: Body = serde_json::from_slice(body).map_err(undecodable)?;
+        let text = |field: &str| given.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        match text("kind").as_str() {
+            "" | "DeleteOptions" => {}
+            other => return Err(status::bad_request(no_kind(other, &text("apiVersion")))),
+        }
+        if let Some(policy) = given.get("propagationPolicy").and_then(Value::as_str) {
+            Propagation::parse(policy)?;
+        }
+        let options: Self = serde_json::from_value(given.into()).map_err(undecodable)?;
+        options.check_one_policy()?;
+        if options.dry_run.iter().any(|stage| stage != "All") {
+            return Err(status::bad_dry_run(OPTIONS, &options.dry_run));
+        }
+        Ok(options)
+    }
+
+    fn from_query(query: &str) -> Result<Self, Refusal> {
+        let mut options = Self::default();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            match &*name {
+                "propagationPolicy" => options.propagation_policy = Some(Propagation::parse(&value)?),
+                "orphanDependents" => options.orphan_dependents = Some(value == "true"),
+                "gracePeriodSeconds" => {
+                    let seconds = parse_int(&value).map_err(status::bad_request)?;
+                    options.grace_period_seconds = Some(seconds);
+                }
+                "dryRun" if !matches!(&*value, "" | "All") => {
+                    return Err(status::bad_dry_run(OPTIONS, &[value.into_owned()]));
+                }
+                "dryRun" => options.dry_run.push(value.into_owned()),
+                _ => {}
+            }
+        }
+        options.check_one_policy()?;
+        Ok(options)
+    }
+
+    /// Returns an error if both the deprecated and the current option set the policy for dependants.
+    fn check_one_policy(&self) -> Result<(), Refusal> {
+        match (self.propagation_policy, self.orphan_dependents) {
+            (Some(policy), Some(_)) => {
+                let why = "orphanDependents and deletionPropagation cannot be both set";
+                let error = FieldError::invalid("propagationPolicy", &format!("\"{policy:?}\""), why);
+                Err(status::invalid("meta.k8s.io", OPTIONS, "", vec![error]))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether the delete is a dry run.
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run.iter().any(|stage| stage == "All")
+    }
+
+    /// Returns options with this policy.
+    pub(crate) fn propagating(policy: Propagation) -> Self {
+        Self { propagation_policy: Some(policy), ..Self::default() }
+    }
+
+    /// Returns an error if UID or version preconditions do not match the object.
+    pub(super) fn check(&self, kind: &ResourceKind, old: &Object) -> Result<(), Refusal> {
+        self.preconditions.check(kind, old)
+    }
+
+    /// Removes the version precondition.
+    pub(super) fn of_any_version(mut self) -> Self {
+        self.preconditions.resource_version = None;
+        self
+    }
+
+    fn policy(&self) -> Option<Propagation> {
+        self.propagation_policy.or_else(|| {
+            let orphan = self.orphan_dependents?;
+            Some(if orphan { Propagation::Orphan } else { Propagation::Background })
+        })
+    }
+}
+
+/// Deletes an object, or marks it as being deleted.
+pub(super) fn delete(writer: &Writer<'_>, name: &str, options: &DeleteOptions) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    let key = writer.key(name);
+    writer.served.table.write(|transaction| {
+        let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
+        options.check(kind, &old)?;
+        let mut body = old.decode();
+        let now = writer.api.clock.now();
+        let Some(ending) = Ending::of(writer, &body, options, now) else {
+            return Ok(Outcome::Stored(old));
+        };
+        hold(kind, &mut body, options);
+        let waits = ending.waits || !finalizers(&body).is_empty() || waits_for_content(writer, &body);
+        let dry_run = writer.options.dry_run;
+        if waits || ending.marks_first {
+            mark(kind, &mut body, &ending);
+        }
+        let is_changed = body != old.decode();
+        match (waits, dry_run) {
+            (true, _) if !is_changed => Ok(Outcome::Stored(old)),
+            (true, true) => {
+                Ok(Outcome::Stored(Object::encode(kind, key.clone(), body, old.resource_version)))
+            }
+            (true, false) => Ok(Outcome::Stored(transaction.put(&key, body))),
+            (false, true) if ending.marks_first => {
+                Ok(Outcome::Removed(Object::encode(kind, key.clone(), body, old.resource_version)))
+            }
+            (false, true) => Ok(Outcome::Removed(old)),
+            (false, false) => {
+                if ending.marks_first && is_changed {
+                    transaction.put(&key, body.clone());
+                }
+                Ok(Outcome::Removed(transaction.remove(&key, body)))
+            }
+        }
+    })
+}
+
+/// Sets the finalizers that the options and the kind require.
+fn hold(kind: &ResourceKind, body: &mut Body, options: &DeleteOptions) {
+    let mut held: Vec<String> = finalizers(body).into_iter().map(str::to_owned).collect();
+    let wanted = match options.policy() {
+        Some(Propagation::Foreground) => Some(FOREGROUND),
+        Some(Propagation::Orphan) => Some(ORPHAN),
+        Some(Propagation::Background) => None,
+        None => {
+            let before =
+                held.iter().find_map(|held| [FOREGROUND, ORPHAN].into_iter().find(|known| held == known));
+            before.or(kind.orphans_by_default().then_some(ORPHAN))
+        }
+    };
+    held.retain(|finalizer| finalizer != FOREGROUND && finalizer != ORPHAN);
+    held.extend(wanted.map(str::to_owned));
+    if kind.is_definition() && !held.iter().any(|finalizer| finalizer == CUSTOM_RESOURCES) {
+        held.push(CUSTOM_RESOURCES.to_owned());
+    }
+    if finalizers(body) != held {
+        set_finalizers(body, held);
+    }
+}
+
+/// Returns whether a namespace must wait. It is marked first, and kept until its spec has no finalizers. The
+/// namespace controller removes its finalizer when the namespace is empty.
+fn waits_for_content(writer: &Writer<'_>, body: &Body) -> bool {
+    let is_marked = metadata_str(body, "deletionTimestamp").is_some();
+    let controlled = writer.api.behavior.controllers;
+    writer.served.kind.is_namespace() && (!is_marked || controlled || !spec_finalizers(body).is_empty())
+}
+
+/// The deletion time and grace period of an object that is being deleted.
+struct Ending {
+    /// `None` keeps the previous time.
+    at: Option<Timestamp>,
+    /// Counted from the first delete.
+    seconds: i64,
+    /// Whether another component must end the object.
+    waits: bool,
+    /// Whether the object is marked before it is removed, even if it is removed at once.
+    marks_first: bool,
+}
+
+impl Ending {
+    /// Returns the ending that a delete causes. `None` keeps the current one, which is not later than the requested
+    /// one (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest`).
+    fn of(writer: &Writer<'_>, body: &Body, options: &DeleteOptions, now: Timestamp) -> Option<Self> {
+        let wanted = options.grace_period_seconds.map(positive);
+        let Some(marked) = metadata_str(body, "deletionTimestamp") else {
+            let seconds = grace(writer, body, wanted);
+            let marks_first = ends_gracefully(writer);
+            return Some(Self { at: Some(later(now, seconds)), seconds, waits: seconds > 0, marks_first });
+        };
+        let end: Timestamp = marked.parse().unwrap_or(now);
+        let running = body
+            .get("metadata")
+            .and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64())
+            .unwrap_or(0);
+        if running == 0 {
+            return Some(Self {
+                at: (end > now).then_some(now),
+                seconds: 0,
+                waits: false,
+                marks_first: false,
+            });
+        }
+        let wanted = wanted.filter(|seconds| *seconds < running)?;
+        let earlier = later(end, wanted.saturating_sub(running));
+        // If the time has already passed, at most one second is left, so that a kubelet still sees the deletion.
+        let seconds = if earlier < now { wanted.min(1) } else { wanted };
+        Some(Self { at: Some(earlier.max(now)), seconds, waits: wanted > 0, marks_first: true })
+    }
+}
+
+/// Replaces a negative number of seconds by 1.
+fn positive(seconds: i64) -> i64 {
+    if seconds < 0 { 1 } else { seconds }
+}
+
+fn later(time: Timestamp, seconds: i64) -> Timestamp {
+    let moved = time.saturating_add(SignedDuration::from_secs(seconds));
+    moved.unwrap_or(if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX })
+}
+
+/// Returns whether objects of the kind end in two steps: pods do, if the builder enables it.
+fn ends_gracefully(writer: &Writer<'_>) -> bool {
+    let kind = &writer.served.kind;
+    writer.api.behavior.graceful_pods && kind.kind == "Pod" && kind.group.is_empty()
+}
+
+/// Returns the grace period in seconds. Only scheduled pods have one, and only if the builder enables it.
+fn grace(writer: &Writer<'_>, body: &Body, wanted: Option<i64>) -> i64 {
+    let spec = body.get("spec");
+    let is_scheduled =
+        spec.and_then(|spec| spec.get("nodeName")?.as_str()).is_some_and(|node| !node.is_empty());
+    let phase = body.get("status").and_then(|status| status.get("phase")?.as_str());
+    let is_over = matches!(phase, Some("Succeeded" | "Failed"));
+    if !(ends_gracefully(writer) && is_scheduled) || is_over {
+        return 0;
+    }
+    let usual = || spec.and_then(|spec| spec.get("terminationGracePeriodSeconds")?.as_i64()).unwrap_or(30);
+    positive(wanted.unwrap_or_else(usual))
+}
+
+fn mark(kind: &ResourceKind, body: &mut Body, ending: &Ending) {
+    let is_new = metadata_str(body, "deletionTimestamp").is_none();
+    let metadata = metadata_mut(body);
+    if let Some(at) = ending.at {
+        metadata.insert("deletionTimestamp".to_owned(), in_seconds(at).into());
+    }
+    if kind.is_namespace() {
+        object_mut(body, "status").insert("phase".to_owned(), "Terminating".into());
+        return;
+    }
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), ending.seconds.into());
+    if is_new && kind.counts_generations {
+        let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
+        metadata.insert("generation".to_owned(), (generation + 1).into());
+    }
+}
+
+impl Preconditions {
+    fn check(&self, kind: &ResourceKind, old: &Object) -> Result<(), Refusal> {
+        let version = old.resource_version.to_string();
+        let checks = [
+            ("UID", self.uid.as_deref(), &*old.uid, "deleted and then recreated"),
+            ("ResourceVersion", self.resource_version.as_deref(), version.as_str(), "modified"),
+        ];
+        for (what, wanted, actual, fate) in checks {
+            if let Some(wanted) = wanted.filter(|wanted| *wanted != actual) {
+                let why = format!(
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({actual}). The object \
+                     might have been {fate}"
+                );
+                return Err(status::conflict_of_kind(kind, old.name(), &why));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! JSON patches (RFC 6902), within a real server's limits on operations and copied bytes.
+//!
+//! Counterpart: `applyJSPatch` in `pkg/endpoints/handlers/patch.go`, and `gopkg.in/evanphx/json-patch.v4`.
+
+use http::StatusCode;
+use json_patch::{PatchOperation, patch_unsafe};
+use serde_json::Value;
+
+use super::limits::{self, MAX_DEPTH};
+use crate::api::status::{self, Refusal};
+
+/// Maximum number of operations in one patch.
+const MAX_OPERATIONS: usize = 10_000;
+
+/// Maximum number of bytes that all copies of one patch add together.
+const MAX_COPIED: usize = 3 * 1024 * 1024;
+
+/// Applies a patch to a document. A failed patch leaves the document partly changed.
+pub(super) fn apply(document: &mut Value, patch: &[PatchOperation]) -> Result<(), Refusal> {
+    if patch.len() > MAX_OPERATIONS {
+        let operations = patch.len();
+        let message = format!(
+            "Request entity too large: The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got \
+             {operations}"
+        );
+        return Err(status::failure(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message));
+    }
+    let mut copied = 0;
+    for operation in patch {
+        check_depth(document, operation)?;
+        if let PatchOperation::Copy(copy) = operation {
+            copied += document.pointer(copy.from.as_str()).map_or(0, limits::json_size);
+            if copied > MAX_COPIED {
+                return Err(rejected());
+            }
+        }
+        patch_unsafe(document, std::slice::from_ref(operation)).map_err(|_| rejected())?;
+    }
+    Ok(())
+}
+
+/// Returns an error if an operation nests values too deeply.
+///
+/// Each operation is checked before it is applied, because dropping a value of unlimited depth overflows the stack.
+fn check_depth(document: &Value, operation: &PatchOperation) -> Result<(), Refusal> {
+    let (path, value) = match operation {
+        PatchOperation::Add(add) => (&add.path, Some(&add.value)),
+        PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value)),
+        PatchOperation::Copy(copy) => (&copy.path, document.pointer(copy.from.as_str())),
+        // A move to a place that is not deeper adds no depth.
+        PatchOperation::Move(moved) if moved.path.count() > moved.from.count() => {
+            (&moved.path, document.pointer(moved.from.as_str()))
+        }
+        PatchOperation::Move(_) | PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(()),
+    };
+    if path.count() + value.map_or(0, limits::depth) > MAX_DEPTH { Err(limits::too_deep()) } else { Ok(()) }
+}
+
+/// Returns the error for a patch that does not apply to the object. The real server gives no details either.
+pub(crate) fn rejected() -> Refusal {
+    let message = "the server rejected our request due to an error in our request";
+    status::failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
+}

@@ -1,0 +1,75 @@
+//! How large and how deeply nested an object may be.
+
+use serde_json::Value;
+
+use super::Body;
+use crate::api::status::{self, Refusal};
+
+/// Maximum nesting of an object, in levels.
+///
+/// A real server accepts 10,000 levels. Objects are stored as JSON here, which is parsed with a limit of 128 levels,
+/// and `managedFields` is nested a few levels deeper than the fields.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// Maximum size of an object's JSON, in bytes: etcd's default `--max-request-bytes`.
+const MAX_STORED: usize = 1536 * 1024;
+
+/// Returns an error if an object is nested too deeply to be stored.
+///
+/// `metadata.managedFields` does not count: its depth follows from the fields that it describes.
+pub(super) fn check_depth(body: &Body) -> Result<(), Refusal> {
+    let fields = body.iter().flat_map(|(name, value)| match value {
+        Value::Object(metadata) if name == "metadata" => {
+            metadata.iter().filter(|(name, _)| *name != "managedFields").map(|(_, value)| value).collect()
+        }
+        value => vec![value],
+    });
+    let deepest = fields.map(depth).max().unwrap_or(0);
+    if deepest >= MAX_DEPTH { Err(too_deep()) } else { Ok(()) }
+}
+
+/// Returns an error if an object is too large for etcd.
+///
+/// `metadata.managedFields` does not count: a real server drops it if the object is too large with it.
+pub(super) fn check_size(body: &Body) -> Result<(), Refusal> {
+    let size = |(name, value): (&String, &Value)| match value {
+        Value::Object(metadata) if name == "metadata" => metadata
+            .iter()
+            .filter(|(name, _)| *name != "managedFields")
+            .map(|(_, value)| json_size(value))
+            .sum(),
+        value => json_size(value),
+    };
+    let total: usize = body.iter().map(size).sum();
+    if total > MAX_STORED { Err(status::internal("etcdserver: request is too large")) } else { Ok(()) }
+}
+
+pub(super) fn too_deep() -> Refusal {
+    status::bad_request(format!(
+        "the object is nested more than {MAX_DEPTH} levels deep, which is more than the simulator can store"
+    ))
+}
+
+/// Returns the number of levels of a value; a scalar has one.
+pub(super) fn depth(value: &Value) -> usize {
+    let inner = match value {
+        Value::Array(elements) => elements.iter().map(depth).max(),
+        Value::Object(fields) => fields.values().map(depth).max(),
+        _ => None,
+    };
+    1 + inner.unwrap_or(0)
+}
+
+/// Returns the length of a value's JSON in bytes. Some escaped characters are counted as one byte less.
+pub(super) fn json_size(value: &Value) -> usize {
+    match value {
+        Value::Null => 4,
+        Value::Bool(value) => value.to_string().len(),
+        Value::Number(number) => number.to_string().len(),
+        Value::String(text) => text.len() + 2,
+        Value::Array(elements) => elements.iter().map(|element| json_size(element) + 1).sum::<usize>() + 1,
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| name.len() + json_size(value) + 4).sum::<usize>() + 1
+        }
+    }
+}

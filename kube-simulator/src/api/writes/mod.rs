@@ -1,0 +1,218 @@
+//! Writes: the rules that turn a client's body into a stored version.
+//!
+//! A [`Writer`] is one write with its context. Each of its methods changes one object under its table's lock. Then
+//! [`controllers`](crate::api::controllers) apply the consequences.
+
+mod admission;
+mod apply;
+mod binding;
+mod create;
+mod delete;
+mod eviction;
+mod identity;
+mod job;
+mod json_patch;
+mod limits;
+mod metadata;
+mod namespace;
+mod patch;
+mod scale;
+mod stamp;
+mod strategic;
+mod update;
+
+pub(crate) use create::Guard;
+pub(crate) use delete::{CUSTOM_RESOURCES, DeleteOptions, FOREGROUND, ORPHAN, Propagation};
+pub(crate) use json_patch::rejected;
+pub(crate) use namespace::{release as release_namespace, spec_finalizers};
+pub(crate) use patch::Patch;
+pub(crate) use scale::Rescale;
+pub(crate) use stamp::{Stamp, in_seconds, uuid};
+pub(crate) use update::Part;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::api::Api;
+use crate::api::catalogue::Served;
+use crate::api::controllers;
+use crate::api::ownership::{Manager, Operation};
+use crate::api::status::Refusal;
+use crate::storage::Object;
+
+/// A JSON object before it is stored.
+pub(crate) type Body = Map<String, Value>;
+
+/// The result of a write.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The new object as it is stored (or would be, in a dry run).
+    Created(Arc<Object>),
+    /// The object as it is stored now (or would be, in a dry run).
+    Stored(Arc<Object>),
+    /// The last version of the removed object.
+    Removed(Arc<Object>),
+}
+
+/// The options of a write. The default is that of the test's own writes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteOptions {
+    /// Whether the write is a dry run.
+    pub(crate) dry_run: bool,
+    /// The owner of the written fields. With `None`, ownership is not recorded.
+    pub(crate) manager: Option<String>,
+    /// Whether apply takes over fields that others own.
+    pub(crate) force: bool,
+}
+
+/// A write to one resource.
+#[derive(Debug)]
+pub(crate) struct Writer<'a> {
+    pub(crate) api: &'a Api,
+    pub(crate) served: &'a Served,
+    pub(crate) namespace: Option<&'a str>,
+    pub(crate) options: WriteOptions,
+}
+
+impl Writer<'_> {
+    pub(crate) fn create(&self, body: Body, guard: Guard) -> Result<Outcome, Refusal> {
+        self.settled(create::create(self, body, guard))
+    }
+
+    /// Replaces an object (PUT).
+    pub(crate) fn update(&self, name: &str, body: Body, part: Part) -> Result<Outcome, Refusal> {
+        self.settled(update::update(self, name, body, part))
+    }
+
+    /// Replaces an object without the rules for clients.
+    pub(crate) fn update_verbatim(&self, body: Body) -> Result<Outcome, Refusal> {
+        self.settled(update::update_verbatim(self, body))
+    }
+
+    /// Changes an object by a patch.
+    pub(crate) fn patch(&self, name: &str, patch: &Patch, part: Part) -> Result<Outcome, Refusal> {
+        self.settled(patch::patch(self, name, patch, part))
+    }
+
+    /// Deletes an object, or marks it as being deleted.
+    pub(crate) fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Outcome, Refusal> {
+        self.settled(delete::delete(self, name, options))
+    }
+
+    /// Returns the `Scale` of an object.
+    pub(crate) fn scale(&self, name: &str) -> Result<Value, Refusal> {
+        scale::get(self, name)
+    }
+
+    /// Sets the replicas of an object through `/scale`, and returns the new `Scale`.
+    pub(crate) fn rescale(&self, name: &str, change: Rescale<'_>) -> Result<Value, Refusal> {
+        let outcome = self.settled(scale::set(self, name, change))?;
+        scale::get_from(&self.served.kind, &outcome.into_object())
+    }
+
+    pub(crate) fn bind(&self, name: &str, binding: &Value) -> Result<Outcome, Refusal> {
+        self.settled(binding::bind(self, name, binding))
+    }
+
+    /// Deletes a pod unless its disruption budget forbids it.
+    pub(crate) fn evict(&self, name: &str, eviction: &Value) -> Result<Outcome, Refusal> {
+        eviction::evict(self, name, eviction)
+    }
+
+    fn manager<'m>(&'m self, part: Part, now: &'m str) -> Manager<'m> {
+        Manager {
+            name: self.options.manager.as_deref().unwrap_or_default(),
+            operation: Operation::Update,
+            subresource: match part {
+                Part::Status => "status",
+                Part::Finalizers => "finalize",
+                Part::Scale => "scale",
+                Part::Main | Part::Whole => "",
+            },
+            now,
+        }
+    }
+
+    pub(crate) fn key(&self, name: &str) -> String {
+        self.served.kind.key(self.namespace, name)
+    }
+
+    fn settled(&self, outcome: Result<Outcome, Refusal>) -> Result<Outcome, Refusal> {
+        let outcome = outcome?;
+        if !self.options.dry_run {
+            controllers::after_write(self.api, self.served, &outcome);
+        }
+        Ok(outcome)
+    }
+}
+
+impl Outcome {
+    pub(crate) fn object(&self) -> &Arc<Object> {
+        match self {
+            Self::Created(object) | Self::Stored(object) | Self::Removed(object) => object,
+        }
+    }
+
+    pub(crate) fn into_object(self) -> Arc<Object> {
+        match self {
+            Self::Created(object) | Self::Stored(object) | Self::Removed(object) => object,
+        }
+    }
+}
+
+/// Borrows `metadata`, and replaces it by an empty object if it is not an object.
+pub(crate) fn metadata_mut(body: &mut Body) -> &mut Body {
+    object_mut(body, "metadata")
+}
+
+/// Borrows a field, and replaces it by an empty object if it is not an object.
+pub(crate) fn object_mut<'b>(body: &'b mut Body, field: &str) -> &'b mut Body {
+    let found = body.entry(field).or_insert_with(|| Value::Object(Map::new()));
+    if !found.is_object() {
+        *found = Value::Object(Map::new());
+    }
+    match found {
+        Value::Object(object) => object,
+        _ => unreachable!("it was made an object just above"),
+    }
+}
+
+/// Removes empty labels, annotations and lists from `metadata`, as the server does.
+fn drop_empty(metadata: &mut Body) {
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
+        let is_empty = match metadata.get(field) {
+            Some(Value::Object(map)) => map.is_empty(),
+            Some(Value::Array(list)) => list.is_empty(),
+            Some(Value::Null) => true,
+            _ => false,
+        };
+        if is_empty {
+            metadata.remove(field);
+        }
+    }
+}
+
+/// Reads a string in `metadata`; an empty one counts as absent, as it does in Go.
+pub(crate) fn metadata_str<'a>(body: &'a Body, field: &str) -> Option<&'a str> {
+    body.get("metadata")?.get(field)?.as_str().filter(|text| !text.is_empty())
+}
+
+pub(crate) fn finalizers(body: &Body) -> Vec<&str> {
+    let listed = body.get("metadata").and_then(|metadata| metadata.get("finalizers"));
+    listed.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Sets the finalizers of an object. An empty list removes the field.
+pub(crate) fn set_finalizers(body: &mut Body, finalizers: Vec<String>) {
+    let metadata = metadata_mut(body);
+    if finalizers.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".to_owned(), finalizers.into());
+    }
+}
+
+fn has_finalizers(body: &Body) -> bool {
+    !finalizers(body).is_empty()
+}

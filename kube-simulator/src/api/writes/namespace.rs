@@ -1,0 +1,63 @@
+//! Checks of a namespace when objects are created in it, and its own finalizers.
+
+use serde_json::Value;
+
+use super::{Body, Writer, metadata_str, object_mut};
+use crate::api::status::{self, Refusal};
+
+/// Returns an error if the namespace is being deleted, or is required and missing.
+pub(super) fn check_open(writer: &Writer<'_>, body: &Body) -> Result<(), Refusal> {
+    let (Some(name), Some(namespaces)) = (writer.namespace, writer.api.catalogue.at("/api/v1/namespaces"))
+    else {
+        return Ok(());
+    };
+    match namespaces.table.get(name) {
+        Some(namespace) if namespace.terminating => Err(status::namespace_terminating(
+            &writer.served.kind,
+            metadata_str(body, "name").unwrap_or_default(),
+            name,
+        )),
+        None if writer.api.behavior.namespaces_required => Err(status::not_found(&namespaces.kind, name)),
+        _ => Ok(()),
+    }
+}
+
+/// The finalizer of the namespace controller, in the spec of each namespace.
+const CONTROLLER: &str = "kubernetes";
+
+/// Returns the finalizers in the spec of a namespace. It can have others in its metadata.
+pub(crate) fn spec_finalizers(namespace: &Body) -> Vec<String> {
+    let listed = namespace.get("spec").and_then(|spec| spec.get("finalizers")).and_then(Value::as_array);
+    listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Sets the finalizers in the spec of a namespace. An empty list removes the field.
+pub(super) fn set_spec_finalizers(namespace: &mut Body, finalizers: Vec<String>) {
+    let spec = object_mut(namespace, "spec");
+    if finalizers.is_empty() {
+        spec.remove("finalizers");
+    } else {
+        spec.insert("finalizers".to_owned(), finalizers.into());
+    }
+}
+
+/// Adds the finalizer of the namespace controller.
+pub(super) fn hold(namespace: &mut Body) {
+    let mut held = spec_finalizers(namespace);
+    if !held.iter().any(|finalizer| finalizer == CONTROLLER) {
+        held.push(CONTROLLER.to_owned());
+    }
+    set_spec_finalizers(namespace, held);
+}
+
+/// Removes the finalizer of the namespace controller, and returns whether it was present.
+pub(crate) fn release(namespace: &mut Body) -> bool {
+    let mut held = spec_finalizers(namespace);
+    let before = held.len();
+    held.retain(|finalizer| finalizer != CONTROLLER);
+    let released = held.len() != before;
+    if released {
+        set_spec_finalizers(namespace, held);
+    }
+    released
+}

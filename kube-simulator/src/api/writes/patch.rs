@@ -1,0 +1,62 @@
+//! Patching objects: merge patches, JSON patches and strategic merge patches.
+
+use serde_json::Value;
+
+use super::identity::{check_name, check_same_uid, check_type_and_namespace};
+use super::json_patch;
+use super::update::{Change, Part, replace};
+use super::{Body, Outcome, Writer, apply, strategic};
+use crate::api::autoscaling;
+use crate::api::status::{self, Refusal};
+use crate::kinds::ResourceKind;
+
+/// A parsed patch.
+#[derive(Debug)]
+pub(crate) enum Patch {
+    Merge(Value),
+    Strategic(Body),
+    /// A configuration for server-side apply.
+    Apply(Body),
+    Json(::json_patch::Patch),
+}
+
+impl Patch {
+    pub(super) fn apply(&self, kind: &ResourceKind, mut body: Body) -> Result<Body, Refusal> {
+        if let Self::Strategic(patch) = self {
+            strategic::merge(kind, &mut body, patch.clone())?;
+            return Ok(body);
+        }
+        let mut value = Value::Object(body);
+        match self {
+            Self::Strategic(_) | Self::Apply(_) => {}
+            Self::Merge(patch) => ::json_patch::merge(&mut value, patch),
+            Self::Json(patch) => json_patch::apply(&mut value, patch)?,
+        }
+        match value {
+            Value::Object(body) => Ok(body),
+            _ => Err(status::bad_request(format!("the patched object is not a {}", kind.kind))),
+        }
+    }
+}
+
+pub(super) fn patch(writer: &Writer<'_>, name: &str, patch: &Patch, part: Part) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    if let Patch::Apply(configuration) = patch {
+        return apply::apply(writer, name, configuration, part);
+    }
+    let key = writer.key(name);
+    writer.served.table.write(|transaction| {
+        let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
+        let before = old.decode();
+        let mut seen = before.clone();
+        seen.insert("apiVersion".to_owned(), kind.api_version().into());
+        if autoscaling::is_converted(kind) {
+            autoscaling::to_v1(&mut seen);
+        }
+        let mut after = patch.apply(kind, seen)?;
+        check_type_and_namespace(kind, writer.namespace, &mut after)?;
+        check_name(&after, name)?;
+        check_same_uid(kind, &old, &after)?;
+        replace(transaction, writer, &old, &before, Change::new(after, part))
+    })
+}

@@ -1,0 +1,310 @@
+//! Replacing objects, whole or by part.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::create::{self, Guard};
+use super::identity::{check_name, check_type_and_namespace};
+use super::namespace::{set_spec_finalizers, spec_finalizers};
+use super::{
+    Body, Outcome, Writer, admission, drop_empty, finalizers, has_finalizers, limits, metadata_mut,
+    metadata_str,
+};
+use crate::api::numbers::parse_uint;
+use crate::api::ownership;
+use crate::api::status::{self, FieldError, Refusal};
+use crate::kinds::ResourceKind;
+use crate::storage::Object;
+use crate::storage::Transaction;
+
+/// Metadata that clients cannot change.
+const SERVER_OWNED: [&str; 6] =
+    ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+
+/// The part of an object that a write may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything; for kinds that have a status subresource, everything except the status.
+    Main,
+    /// The status; for most built-in kinds, labels and annotations too.
+    Status,
+    /// Like `Main`, through `/scale`.
+    Scale,
+    /// Like `Main`, and the finalizers in the spec of a namespace, which other writes do not change.
+    Finalizers,
+    /// Everything. The server itself writes like this.
+    Whole,
+}
+
+/// Replaces an object (PUT).
+pub(super) fn update(
+    writer: &Writer<'_>,
+    name: &str,
+    mut body: Body,
+    part: Part,
+) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    check_type_and_namespace(kind, writer.namespace, &mut body)?;
+    check_name(&body, name)?;
+    let key = writer.key(name);
+    if kind.is_created_by_update() && writer.served.table.get(&key).is_none() {
+        return create_instead(writer, name, body);
+    }
+    writer.served.table.write(|transaction| {
+        let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, name))?;
+        if metadata_str(&body, "resourceVersion").is_none() && kind.needs_version() {
+            let error =
+                FieldError::invalid("metadata.resourceVersion", "0", "must be specified for an update");
+            return Err(status::invalid(&kind.group, &kind.plural, name, vec![error]));
+        }
+        let before = old.decode();
+        replace(transaction, writer, &old, &before, Change::new(body, part))
+    })
+}
+
+/// Creates the object of a PUT if it is missing.
+fn create_instead(writer: &Writer<'_>, name: &str, mut body: Body) -> Result<Outcome, Refusal> {
+    if let Some(uid) = metadata_str(&body, "uid") {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: ");
+        return Err(status::conflict(&writer.served.kind, name, &why));
+    }
+    metadata_mut(&mut body).remove("resourceVersion");
+    create::create(writer, body, Guard::Client)
+}
+
+/// Replaces or creates an object without the rules for clients. A stale `resourceVersion` is an error. An object that
+/// is being deleted is removed with its last finalizer.
+pub(super) fn update_verbatim(writer: &Writer<'_>, mut body: Body) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    check_type_and_namespace(kind, writer.namespace, &mut body)?;
+    let name = metadata_str(&body, "name").unwrap_or_default().to_owned();
+    let key = writer.key(&name);
+    writer.served.table.write(|transaction| {
+        let old = transaction.current(&key).ok_or_else(|| status::not_found(kind, &name))?;
+        check_preconditions(kind, &old, &body)?;
+        keep_identity(&old, &mut body);
+        if goes_now(writer, &body, Part::Whole) {
+            return Ok(Outcome::Removed(transaction.remove(&key, body)));
+        }
+        Ok(Outcome::Stored(transaction.put(&key, body)))
+    })
+}
+
+/// Returns whether an object is being deleted and nothing blocks its removal.
+fn goes_now(writer: &Writer<'_>, body: &Body, part: Part) -> bool {
+    let metadata = body.get("metadata");
+    let grace = metadata.and_then(|metadata| metadata.get("deletionGracePeriodSeconds")?.as_i64());
+    // The controller checks whether a namespace is empty, unless the write removes spec finalizers.
+    let is_controlled = writer.api.behavior.controllers && part != Part::Finalizers;
+    let waits_for_content =
+        writer.served.kind.is_namespace() && (is_controlled || !spec_finalizers(body).is_empty());
+    metadata_str(body, "deletionTimestamp").is_some()
+        && grace.unwrap_or(0) == 0
+        && !has_finalizers(body)
+        && !waits_for_content
+}
+
+/// Copies a missing UID and creation time from the old version.
+fn keep_identity(old: &Object, body: &mut Body) {
+    let given = metadata_mut(body);
+    let missing: Vec<_> =
+        ["uid", "creationTimestamp"].into_iter().filter(|field| !given.contains_key(*field)).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let mut before = old.decode();
+    for field in missing {
+        copy_or_remove(metadata_mut(&mut before), given, field);
+    }
+}
+
+/// A new version of an object.
+pub(super) struct Change {
+    pub(super) after: Body,
+    pub(super) part: Part,
+    /// Whether `after` already has its final `managedFields`.
+    pub(super) owners_settled: bool,
+}
+
+impl Change {
+    /// Creates a change whose manager owns the changed fields.
+    pub(super) fn new(after: Body, part: Part) -> Self {
+        Self { after, part, owners_settled: false }
+    }
+}
+
+/// Replaces `old`, whose content is `before`, by `after`, under the rules for clients.
+pub(super) fn replace(
+    transaction: &mut Transaction<'_>,
+    writer: &Writer<'_>,
+    old: &Arc<Object>,
+    before: &Body,
+    change: Change,
+) -> Result<Outcome, Refusal> {
+    let kind = &*writer.served.kind;
+    let Change { after, part, owners_settled } = change;
+    check_preconditions(kind, old, &after)?;
+    let mut after = match part {
+        Part::Main | Part::Scale => {
+            keep_status(kind, before, with_spec_finalizers(kind, spec_finalizers(before), after))
+        }
+        Part::Finalizers => {
+            let given = spec_finalizers(&after);
+            keep_status(kind, before, with_spec_finalizers(kind, given, after))
+        }
+        Part::Status => keep_all_but_status(kind, before, after),
+        Part::Whole => after,
+    };
+    if matches!(part, Part::Main | Part::Finalizers) {
+        check_deletion(kind, old.name(), before, &after)?;
+    }
+    keep_server_owned(before, &mut after);
+    if part != Part::Whole {
+        drop_empty(metadata_mut(&mut after));
+        admission::admit(kind, &mut after)?;
+    }
+    if !owners_settled {
+        let now = writer.api.now();
+        ownership::record_write(kind, before, &mut after, &writer.manager(part, &now));
+    }
+    if after == *before {
+        // The server does not store an unchanged object: there is no event and no new resource version.
+        return Ok(Outcome::Stored(old.clone()));
+    }
+    count_generation(kind, before, &mut after, part);
+    if writer.options.dry_run {
+        return Ok(Outcome::Stored(Object::encode(
+            transaction.kind,
+            old.key.clone(),
+            after,
+            old.resource_version,
+        )));
+    }
+    if goes_now(writer, &after, part) {
+        return Ok(Outcome::Removed(transaction.remove(&old.key, after)));
+    }
+    if part != Part::Whole {
+        limits::check_size(&after)?;
+    }
+    Ok(Outcome::Stored(transaction.put(&old.key, after)))
+}
+
+/// Returns an error if a write sets the deletion timestamp, or adds finalizers to an object that is being deleted.
+fn check_deletion(kind: &ResourceKind, name: &str, before: &Body, after: &Body) -> Result<(), Refusal> {
+    let refuse = |error| Err(status::invalid(&kind.group, &kind.kind, name, vec![error]));
+    let marked = metadata_str(before, "deletionTimestamp");
+    match metadata_str(after, "deletionTimestamp") {
+        Some(given) if Some(given) != marked => {
+            return refuse(FieldError::immutable("metadata.deletionTimestamp", given));
+        }
+        _ => {}
+    }
+    let held = finalizers(before);
+    let new: Vec<&str> =
+        finalizers(after).into_iter().filter(|finalizer| !held.contains(finalizer)).collect();
+    if marked.is_none() || new.is_empty() {
+        return Ok(());
+    }
+    let list = format!("{new:?}").replace('[', "{").replace(']', "}");
+    let why = format!(
+        "no new finalizers can be added if the object is being deleted, found new finalizers []string{list}"
+    );
+    refuse(FieldError::forbidden("metadata.finalizers", &why))
+}
+
+/// Returns an error if the resource version or UID differs from that of the stored object.
+fn check_preconditions(kind: &ResourceKind, old: &Object, after: &Body) -> Result<(), Refusal> {
+    let given = metadata_str(after, "resourceVersion").map(parse_uint).transpose();
+    let given = given.map_err(status::internal)?.unwrap_or(0);
+    if given != 0 && given != old.resource_version {
+        return Err(status::modified_since(kind, old.name()));
+    }
+    check_uid(kind, old, metadata_str(after, "uid"))
+}
+
+/// Returns an error if the wanted UID differs.
+pub(super) fn check_uid(kind: &ResourceKind, old: &Object, wanted: Option<&str>) -> Result<(), Refusal> {
+    match wanted {
+        Some(uid) if uid != old.uid.as_ref() => Err(status::conflict(
+            kind,
+            old.name(),
+            &format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {}", old.uid),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn keep_status(kind: &ResourceKind, before: &Body, mut after: Body) -> Body {
+    if kind.status_subresource {
+        copy_or_remove(before, &mut after, "status");
+    }
+    after
+}
+
+fn with_spec_finalizers(kind: &ResourceKind, finalizers: Vec<String>, mut after: Body) -> Body {
+    if kind.is_namespace() {
+        set_spec_finalizers(&mut after, finalizers);
+    }
+    after
+}
+
+fn keep_all_but_status(kind: &ResourceKind, before: &Body, mut after: Body) -> Body {
+    let mut kept = before.clone();
+    copy_or_remove(&after, &mut kept, "status");
+    if kind.is_built_in() {
+        let (given, metadata) = (metadata_mut(&mut after), metadata_mut(&mut kept));
+        for field in ["labels", "annotations"].into_iter().filter(|field| !kind.status_keeps.contains(field))
+        {
+            copy_or_remove(given, metadata, field);
+        }
+    }
+    // Ownership was computed for the whole object.
+    let given = metadata_mut(&mut after).remove("managedFields");
+    if let Some(given) = given {
+        metadata_mut(&mut kept).insert("managedFields".to_owned(), given);
+    }
+    kept
+}
+
+fn keep_server_owned(before: &Body, after: &mut Body) {
+    // The client may have used another API version than the stored one.
+    copy_or_remove(before, after, "kind");
+    copy_or_remove(before, after, "apiVersion");
+    let Some(Value::Object(old)) = before.get("metadata") else {
+        return;
+    };
+    let metadata = metadata_mut(after);
+    for field in SERVER_OWNED {
+        copy_or_remove(old, metadata, field);
+    }
+    copy_or_remove(old, metadata, "resourceVersion");
+}
+
+/// Increments the generation if anything but the metadata has changed; some kinds also count part of the metadata. A
+/// status with its own path does not count.
+fn count_generation(kind: &ResourceKind, before: &Body, after: &mut Body, part: Part) {
+    if !kind.counts_generations || part == Part::Status {
+        return;
+    }
+    let has_own_status = kind.status_subresource || kind.is_built_in();
+    let outside = |name: &str| name == "metadata" || name == "status" && has_own_status;
+    let content = |body: &Body| body.iter().filter(|(name, _)| !outside(name)).count();
+    let same = content(before) == content(after)
+        && before.iter().all(|(name, value)| outside(name) || after.get(name) == Some(value));
+    let counted = |body: &Body, field: &str| body.get("metadata").and_then(|it| it.get(field)).cloned();
+    let same_metadata =
+        kind.counted_metadata.iter().all(|field| counted(before, field) == counted(after, field));
+    if !(same && same_metadata) {
+        let metadata = metadata_mut(after);
+        let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
+        metadata.insert("generation".to_owned(), (generation + 1).into());
+    }
+}
+
+fn copy_or_remove(from: &Body, to: &mut Body, field: &str) {
+    match from.get(field) {
+        Some(value) => to.insert(field.to_owned(), value.clone()),
+        None => to.remove(field),
+    };
+}

@@ -1,0 +1,114 @@
+//! Bytes that a test injects into open watch streams.
+
+use bytes::Bytes;
+use http::StatusCode;
+use kube::core::Status;
+
+use crate::api::status;
+
+/// Something to inject into open watch streams, in addition to events or in place of one.
+///
+/// Errors are sent in the encoding of each stream, bytes without changes. With [`WatchInjection::bytes`] and the
+/// methods below, a test can send an undecodable object, a truncated line, or an `ERROR` event. The stream can also
+/// end, cleanly or not.
+#[derive(Clone, Debug)]
+pub struct WatchInjection {
+    pub(crate) content: Content,
+    pub(crate) instead_of_event: bool,
+    pub(crate) ending: Option<Ending>,
+}
+
+/// The injected content.
+#[derive(Clone, Debug)]
+pub(crate) enum Content {
+    Bytes(Bytes),
+    /// An `ERROR` event.
+    Error(Box<Status>),
+    /// A framed event that does not decode.
+    NoEvent,
+    /// The first half of the event that it replaces.
+    HalfOfEvent,
+}
+
+/// An injection with its position among the events.
+#[derive(Clone, Debug)]
+pub(crate) struct PlacedInjection {
+    pub(crate) injection: WatchInjection,
+    /// The injection is sent after all events up to this resource version, and before later ones.
+    pub(crate) after: u64,
+}
+
+/// The end of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Close,
+    Abort,
+}
+
+impl WatchInjection {
+    /// Sends these bytes without changes. A whole JSON event ends with a line feed. Over a WebSocket, the bytes are
+    /// one message.
+    #[must_use]
+    pub fn bytes(bytes: impl Into<Bytes>) -> Self {
+        Self::of(Content::Bytes(bytes.into()))
+    }
+
+    /// Sends a framed event that does not decode.
+    pub(crate) fn invalid_event() -> Self {
+        Self::of(Content::NoEvent)
+    }
+
+    /// Waits for the next event of the stream, and sends only its first half.
+    pub(crate) fn half_of_next_event() -> Self {
+        Self::of(Content::HalfOfEvent).instead_of_next_event()
+    }
+
+    fn of(content: Content) -> Self {
+        Self { content, instead_of_event: false, ending: None }
+    }
+
+    /// Sends an `ERROR` event with a `Status` and ends the stream, like a server after a watch error.
+    #[must_use]
+    pub fn error(code: StatusCode, reason: &str, message: &str) -> Self {
+        Self::of(Content::Error(status::failure(code, reason, message))).then_close()
+    }
+
+    /// Sends 410 `Expired` and ends the stream.
+    #[must_use]
+    pub fn expired() -> Self {
+        Self::error(StatusCode::GONE, "Expired", "too old resource version")
+    }
+
+    /// Sends nothing and ends the stream cleanly, like a server at the watch timeout.
+    #[must_use]
+    pub fn close() -> Self {
+        Self::bytes(Bytes::new()).then_close()
+    }
+
+    /// Sends nothing and breaks the connection in the middle of the body.
+    #[must_use]
+    pub fn abort() -> Self {
+        Self::bytes(Bytes::new()).then_abort()
+    }
+
+    /// Waits for the next event of the stream and sends the bytes in place of the event.
+    #[must_use]
+    pub fn instead_of_next_event(mut self) -> Self {
+        self.instead_of_event = true;
+        self
+    }
+
+    /// Ends the stream cleanly after the bytes.
+    #[must_use]
+    pub fn then_close(mut self) -> Self {
+        self.ending = Some(Ending::Close);
+        self
+    }
+
+    /// Breaks the connection after the bytes.
+    #[must_use]
+    pub fn then_abort(mut self) -> Self {
+        self.ending = Some(Ending::Abort);
+        self
+    }
+}

@@ -1,0 +1,225 @@
+//! Content negotiation: selects the first `Accept` offer that the server supports, in its form and encoding.
+//!
+//! Follows `NegotiateMediaTypeOptions` of the API server (`pkg/endpoints/handlers/negotiation`), with its parser of
+//! `Accept` headers: offers are sorted by `q`, but those with a `*` come behind those without.
+
+use http::header::{ACCEPT, ACCEPT_ENCODING, USER_AGENT};
+use http::{HeaderMap, StatusCode};
+
+use crate::api::status::{self, Refusal};
+use crate::http::encoding::Encoding;
+use crate::http::request::RecordedRequest;
+use crate::http::shape::Form;
+use crate::kinds::ResourceKind;
+
+/// The form and encoding of a response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Accepted {
+    pub(super) form: Form,
+    pub(super) encoding: Encoding,
+    /// Whether the client requested the metadata of a list.
+    of_list: bool,
+}
+
+/// The forms and encodings that a path supports.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Endpoint {
+    /// Whether whole objects are available in protobuf.
+    pub(super) protobuf: bool,
+    pub(super) cbor: bool,
+    /// Whether other forms than whole objects are available.
+    pub(super) forms: bool,
+    /// Whether an offer must name a media type, or be `*/*`. A path of Go types ignores `application/*` if
+    /// there is no other offer.
+    pub(super) exact: bool,
+}
+
+/// One media type of an `Accept` header.
+struct Offer<'a> {
+    media_type: &'a str,
+    q: f64,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+/// Selects form and encoding of the response: the best offer that the server supports.
+pub(super) fn negotiate(request: &RecordedRequest, endpoint: Endpoint) -> Result<Accepted, Refusal> {
+    let offers = offers(&request.headers);
+    let encodings = Encoding::served(endpoint.cbor);
+    let is_exact = |offer: &Offer<'_>| {
+        offer.media_type == "*/*"
+            || encodings.iter().any(|encoding| encoding.media_type() == offer.media_type)
+    };
+    let mut met =
+        offers.iter().flat_map(|offer| encodings.iter().filter_map(|e| offer.accepted(*e, endpoint)));
+    let found = if endpoint.exact && !offers.iter().any(is_exact) { None } else { met.next() };
+    let mut found = found.ok_or_else(|| status::not_acceptable(&media_types(endpoint.cbor)))?;
+    if found.encoding == Encoding::Json && wants_indented(request) {
+        found.encoding = Encoding::Indented;
+    }
+    Ok(found)
+}
+
+/// Returns whether to indent JSON: the parameter `pretty` decides, or else the `User-Agent`.
+fn wants_indented(request: &RecordedRequest) -> bool {
+    if let Some(said) = request.parameter("pretty").filter(|said| !said.is_empty()) {
+        return ["1", "t", "T", "TRUE", "true", "True"].contains(&said.as_str());
+    }
+    let agent = request.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    ["curl", "Wget", "Mozilla/5.0"].iter().any(|known| agent.starts_with(known))
+}
+
+/// Selects the encoding of an error, which has only one form.
+pub(super) fn encoding_of_refusals(request: &RecordedRequest, cbor: bool) -> Encoding {
+    let endpoint = Endpoint { protobuf: true, cbor, forms: false, exact: false };
+    negotiate(request, endpoint).map_or(Encoding::Json, |accepted| accepted.encoding)
+}
+
+/// Lists the media types that the server sends and accepts.
+pub(super) fn media_types(cbor: bool) -> String {
+    let all: Vec<&str> = Encoding::served(cbor).iter().map(|encoding| encoding.media_type()).collect();
+    all.join(", ")
+}
+
+/// Returns the version of aggregated discovery that the client requests, if any.
+pub(super) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> {
+    let offers = offers(headers);
+    let first = offers.iter().find(|offer| offer.is_json())?;
+    let is_it = first.parameter("g") == Some("apidiscovery.k8s.io")
+        && first.parameter("as") == Some("APIGroupDiscoveryList");
+    let version = first.parameter("v").filter(|_| is_it)?;
+    ["v2", "v2beta1"].into_iter().find(|known| *known == version)
+}
+
+/// Returns whether a client requests the `OpenAPI` v2 document in protobuf (with Gnostic's schema).
+pub(super) fn wants_gnostic(headers: &HeaderMap) -> bool {
+    let prefix = "application/com.github.proto-openapi.spec.v2";
+    offers(headers).first().is_some_and(|offer| offer.media_type.starts_with(prefix))
+}
+
+pub(super) fn takes_json(headers: &HeaderMap) -> bool {
+    offers(headers).iter().any(Offer::is_json)
+}
+
+pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
+    let encodings = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    encodings.split(',').any(|encoding| encoding.split(';').next().unwrap_or_default().trim() == "gzip")
+}
+
+/// Returns the offers, best first.
+fn offers(headers: &HeaderMap) -> Vec<Offer<'_>> {
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let accept = if accept.is_empty() { "*/*" } else { accept };
+    let mut offers: Vec<Offer<'_>> = accept.split(',').map(Offer::parse).collect();
+    // Go's sort algorithm decides the result, because the comparison is not a strict order. This is Go's
+    // insertion sort, which it uses for short lists.
+    for next in 1..offers.len() {
+        let mut place = next;
+        while place > 0 && offers[place].comes_before(&offers[place - 1]) {
+            offers.swap(place, place - 1);
+            place -= 1;
+        }
+    }
+    offers
+}
+
+impl Accepted {
+    /// Returns JSON, for documents without another encoding.
+    pub(super) fn json(request: &RecordedRequest) -> Self {
+        let offers = offers(&request.headers);
+        let offer = offers.iter().find(|offer| offer.is_json());
+        let is_offered = offer.is_some_and(|offer| offer.parameter("pretty") == Some("1"));
+        let is_indented = is_offered || wants_indented(request);
+        let encoding = if is_indented { Encoding::Indented } else { Encoding::Json };
+        Self { form: Form::Full, encoding, of_list: false }
+    }
+
+    /// Returns an error for an encoding that cannot be streamed.
+    pub(super) fn check_stream(self, cbor: bool) -> Result<(), Refusal> {
+        if self.encoding.stream_media_type().is_some() {
+            return Ok(());
+        }
+        let streams = Encoding::served(cbor).iter().filter_map(|encoding| match encoding {
+            // In lists of supported types, the real server names this parameter for JSON too.
+            Encoding::Json | Encoding::Indented => Some("application/json;stream=watch"),
+            other => other.stream_media_type(),
+        });
+        Err(status::not_acceptable(&streams.collect::<Vec<_>>().join(", ")))
+    }
+
+    /// Returns an error if the client requests list metadata for one object, or object metadata for a list.
+    pub(super) fn check_plurality(self, kind: &ResourceKind, is_list: bool) -> Result<(), Refusal> {
+        let go_type = if is_list { format!("{}List", kind.go_type()) } else { kind.go_type() };
+        let (form, why) = match (self.of_list, is_list) {
+            _ if self.form != Form::Metadata => return Ok(()),
+            (false, true) => ("PartialObjectMetadata", format!("is a list (*{go_type})")),
+            (true, false) => ("PartialObjectMetadataList", format!("is not a list (*{go_type})")),
+            _ => return Ok(()),
+        };
+        let message = format!("you requested {form}, but the requested object {why}");
+        Err(status::failure(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message))
+    }
+}
+
+impl<'a> Offer<'a> {
+    fn parse(text: &'a str) -> Self {
+        let mut parts = text.split(';').map(str::trim);
+        let media_type = parts.next().unwrap_or_default();
+        let media_type = if media_type == "*" { "*/*" } else { media_type };
+        let mut parameters: Vec<_> = parts.filter_map(|part| part.split_once('=')).collect();
+        let q = parameters.iter().find(|(name, _)| *name == "q").map(|(_, q)| q.parse().unwrap_or(0.0));
+        parameters.retain(|(name, _)| *name != "q");
+        Self { media_type, q: q.unwrap_or(1.0), parameters }
+    }
+
+    fn comes_before(&self, other: &Self) -> bool {
+        let any = |offer: &Self| offer.media_type.starts_with('*');
+        let any_within = |offer: &Self| offer.media_type.ends_with('*');
+        self.q > other.q || (!any(self) && any(other)) || (!any_within(self) && any_within(other))
+    }
+
+    fn is_json(&self) -> bool {
+        matches!(self.media_type, "*/*" | "application/json")
+    }
+
+    fn parameter(&self, name: &str) -> Option<&'a str> {
+        self.parameters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+
+    /// Returns the response form for this offer in an encoding, if the server supports it.
+    fn accepted(&self, encoding: Encoding, endpoint: Endpoint) -> Option<Accepted> {
+        let takes_any = matches!(self.media_type, "*/*" | "application/*");
+        let streams = match self.parameter("stream") {
+            None | Some("") => true,
+            Some(stream) => stream == "watch" && encoding.stream_media_type().is_some(),
+        };
+        if !streams || !(takes_any || self.media_type == encoding.media_type()) {
+            return None;
+        }
+        let form = self.form()?;
+        let is_there = match form {
+            Form::Full => encoding != Encoding::Protobuf || endpoint.protobuf,
+            Form::Metadata => endpoint.forms,
+            Form::Table(_) => endpoint.forms && encoding.is_text(),
+        };
+        let is_indented = encoding == Encoding::Json && self.parameter("pretty") == Some("1");
+        let encoding = if is_indented { Encoding::Indented } else { encoding };
+        let of_list = self.parameter("as") == Some("PartialObjectMetadataList");
+        is_there.then_some(Accepted { form, encoding, of_list })
+    }
+
+    fn form(&self) -> Option<Form> {
+        let of_meta = |versions: &[&'static str]| {
+            let version = versions.iter().find(|version| self.parameter("v") == Some(version));
+            version.filter(|_| self.parameter("g") == Some("meta.k8s.io")).copied()
+        };
+        match self.parameter("as") {
+            None if self.parameter("g").is_some() || self.parameter("v").is_some() => None,
+            None => Some(Form::Full),
+            Some("PartialObjectMetadata" | "PartialObjectMetadataList") => {
+                of_meta(&["v1", "v1beta1"]).map(|_| Form::Metadata)
+            }
+            Some("Table") => of_meta(&["v1", "v1beta1"]).map(Form::Table),
+            Some(_) => None,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A request whose body has been read, with parsers for its body and options.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use serde_json::Value;
+
+use super::accept::{self, Accepted};
+use super::{manager, patch};
+use crate::api::catalogue::Served;
+use crate::api::status::{self, Refusal};
+use crate::api::writes::{Body, DeleteOptions, Patch, WriteOptions, Writer};
+use crate::http::encoding::{cbor, protobuf};
+use crate::http::request::RecordedRequest;
+use crate::http::server::Server;
+use crate::http::shape::{Include, Shape};
+use crate::kinds::ResourceKind;
+use crate::storage::Revision;
+
+pub(super) struct Call {
+    pub(super) server: Arc<Server>,
+    /// The resource version that the receiving API server has reached.
+    pub(super) revision: Revision,
+    pub(super) recorded: Arc<RecordedRequest>,
+    pub(super) accepted: Accepted,
+    /// Whether each watch event is a separate piece of the body.
+    pub(super) one_by_one: bool,
+    pub(super) body: Bytes,
+}
+
+impl Call {
+    /// Parses the body as an object of a kind.
+    pub(super) fn object(&self, kind: &str) -> Result<Body, Refusal> {
+        let unrecognized = |error: String| {
+            status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse \
+                 error: {error}"
+            ))
+        };
+        match self.content_type() {
+            "" | "application/json" => {
+                serde_json::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
+            }
+            "application/yaml" => {
+                serde_saphyr::from_slice(&self.body).map_err(|error| unrecognized(error.to_string()))
+            }
+            // Only known kinds can be decoded.
+            protobuf::MEDIA_TYPE => protobuf::read(&self.body).ok_or_else(|| self.unsupported()),
+            cbor::MEDIA_TYPE if self.takes_cbor() => cbor::read(&self.body).ok_or_else(|| {
+                status::bad_request(format!("the body is not the CBOR of an object (must be of type {kind})"))
+            }),
+            _ => Err(self.unsupported()),
+        }
+    }
+
+    /// Parses the options of a delete, from the body or the query.
+    pub(super) fn delete_options(&self) -> Result<DeleteOptions, Refusal> {
+        if !self.body.is_empty() && matches!(self.content_type(), protobuf::MEDIA_TYPE | cbor::MEDIA_TYPE) {
+            let options = Value::Object(self.object("DeleteOptions")?);
+            return DeleteOptions::parse(options.to_string().as_bytes(), "");
+        }
+        DeleteOptions::parse(&self.body, &self.recorded.query)
+    }
+
+    /// Parses the body as a patch of an object of a kind.
+    pub(super) fn patch(&self, kind: &ResourceKind) -> Result<Patch, Refusal> {
+        patch::parse(kind, self.content_type(), &self.body, self.takes_cbor())
+    }
+
+    /// Returns the shape in which the client requests objects of a resource.
+    pub(super) fn shape(&self, served: &Served) -> Result<Shape, Refusal> {
+        let text = self.recorded.parameter("includeObject").unwrap_or_default();
+        let include = Include::parse(&text).ok_or_else(|| {
+            status::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {text:?}: must be 'Metadata', \
+                 'Object', 'None', or empty"
+            ))
+        })?;
+        let Accepted { form, encoding, .. } = self.accepted;
+        Ok(Shape::new(form, encoding, served, include, self.server.api.clock))
+    }
+
+    /// Returns an error for an invalid field manager or an unsupported `dryRun` value. `options` is the type
+    /// name in the error.
+    pub(super) fn check_options(&self, options: &str) -> Result<(), Refusal> {
+        let errors = manager::check(&self.recorded.parameter("fieldManager").unwrap_or_default());
+        if !errors.is_empty() {
+            return Err(status::invalid("meta.k8s.io", options, "", errors));
+        }
+        match self.recorded.parameter("dryRun").as_deref() {
+            None | Some("" | "All") => Ok(()),
+            Some(other) => Err(status::bad_dry_run(options, &[other.to_owned()])),
+        }
+    }
+
+    /// Creates the writer for this request.
+    pub(super) fn writer<'a>(&'a self, served: &'a Served, namespace: Option<&'a str>) -> Writer<'a> {
+        let options = WriteOptions {
+            dry_run: self.recorded.parameter("dryRun").is_some_and(|value| value == "All"),
+            manager: Some(self.manager()),
+            force: self.recorded.parameter("force").is_some_and(|value| value == "true"),
+        };
+        Writer { api: &self.server.api, served, namespace, options }
+    }
+
+    pub(super) fn takes_gzip(&self) -> bool {
+        accept::takes_gzip(&self.recorded.headers)
+    }
+
+    /// Returns the field manager: the `fieldManager` parameter, or a name from the `User-Agent`.
+    fn manager(&self) -> String {
+        let named = self.recorded.parameter("fieldManager").filter(|name| !name.is_empty());
+        named.unwrap_or_else(|| manager::of_user_agent(header(&self.recorded.headers, USER_AGENT)))
+    }
+
+    fn takes_cbor(&self) -> bool {
+        self.server.settings.cbor
+    }
+
+    /// Returns the error for a body in an unsupported encoding.
+    fn unsupported(&self) -> Refusal {
+        status::unsupported_media_type(&accept::media_types(self.takes_cbor()))
+    }
+
+    fn content_type(&self) -> &str {
+        header(&self.recorded.headers, CONTENT_TYPE).split(';').next().unwrap_or_default().trim()
+    }
+}
+
+fn header(headers: &HeaderMap, name: http::HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}

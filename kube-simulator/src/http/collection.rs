@@ -1,0 +1,115 @@
+//! Requests to collections: list, watch, create, and deletecollection.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use super::call::Call;
+use super::respond::{self, HttpResponse};
+use super::{unchecked, unknown_fields};
+use crate::api::catalogue::Served;
+use crate::api::list::{self, List, ListOptions, Source};
+use crate::api::selector::Filter;
+use crate::api::status::{self, Refusal};
+use crate::api::writes::Guard;
+use crate::http::request::Verb;
+use crate::http::watch::{self, Framing, Opening};
+
+/// Returns whether a query requests a watch. The options have not been checked yet.
+pub(super) fn is_watch_requested(query: &str) -> bool {
+    ListOptions::parse(query).is_ok_and(|options| options.watch)
+}
+
+/// Answers a request to a collection.
+pub(super) async fn answer(
+    call: &Call,
+    served: &Arc<Served>,
+    namespace: Option<&str>,
+) -> Result<HttpResponse, Refusal> {
+    match call.recorded.verb {
+        Verb::List => list(call, served, namespace).await,
+        Verb::Watch => watch(call, served, namespace).await,
+        Verb::Create | Verb::DeleteCollection if served.kind.namespaced && namespace.is_none() => {
+            Err(status::method_not_allowed())
+        }
+        // Deleting all namespaces would empty the cluster.
+        Verb::DeleteCollection if served.kind.is_namespace() => Err(status::method_not_allowed()),
+        Verb::Create => create(call, served, namespace),
+        Verb::DeleteCollection => delete(call, served, namespace).await,
+        _ => Err(status::method_not_allowed()),
+    }
+}
+
+async fn list(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
+    let options = ListOptions::parse(&call.recorded.query)?;
+    let filter = filter(served, namespace, &options)?;
+    call.accepted.check_plurality(&served.kind, true)?;
+    let list = list::list(source(call, served), &filter, &options).await?;
+    Ok(respond::list(list, call.shape(served)?, call.takes_gzip()))
+}
+
+async fn watch(call: &Call, served: &Arc<Served>, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
+    let server = &call.server;
+    let mut options = ListOptions::parse(&call.recorded.query)?;
+    server.settings.watch_rules.streaming_lists.settle(&mut options);
+    call.accepted.check_stream(server.settings.cbor)?;
+    let opening = Opening {
+        table: served.table.clone(),
+        // Without a watch cache, etcd answers, which is never behind.
+        revision: if served.kind.is_cached() { &call.revision } else { &server.api.revision }.clone(),
+        registry: server.watches.clone(),
+        request: call.recorded.clone(),
+        filter: filter(served, namespace, &options)?,
+        framing: Framing::new(call.shape(served)?, call.one_by_one),
+        rules: server.settings.watch_rules,
+        default_timeout: server.api.draw_watch_timeout(),
+        random: server.api.fork_random(),
+        stop: server.until_restart(),
+        gone: served.gone.clone(),
+    };
+    let compresses = server.settings.compressed_streams && !call.one_by_one;
+    let compressed = options.asks_for_streaming_list() && compresses && call.takes_gzip();
+    Ok(respond::watch(watch::open(opening, &options).await?, call.accepted.encoding, compressed))
+}
+
+fn create(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
+    call.check_options("CreateOptions")?;
+    let body = call.object(&served.kind.kind)?;
+    let warnings = unknown_fields::check(call, &served.kind, &body)?;
+    let created = call.writer(served, namespace).create(body, Guard::Client)?;
+    let response = respond::object(StatusCode::CREATED, created.object(), call.shape(served)?, false);
+    Ok(unchecked::warn(response, warnings, &served.kind, created.object()))
+}
+
+/// Deletes the matching objects one by one. Other writes can happen in between, as on a real server.
+async fn delete(call: &Call, served: &Served, namespace: Option<&str>) -> Result<HttpResponse, Refusal> {
+    let delete_options = call.delete_options()?;
+    let options = ListOptions::parse(&call.recorded.query)?;
+    let filter = filter(served, namespace, &options)?;
+    let found = list::list(source(call, served), &filter, &options).await?;
+    let mut deleted = Vec::new();
+    for object in found.objects {
+        // Another client may have deleted the object in the meantime.
+        let mut writer = call.writer(served, object.namespace());
+        writer.options.dry_run |= delete_options.is_dry_run();
+        if let Ok(outcome) = writer.delete(object.name(), &delete_options) {
+            deleted.push(outcome.into_object());
+        }
+    }
+    let list = List {
+        objects: deleted,
+        resource_version: call.server.api.revision.current(),
+        continue_token: found.continue_token,
+        remaining: found.remaining,
+    };
+    Ok(respond::list(list, call.shape(served)?, false))
+}
+
+fn source<'a>(call: &'a Call, served: &'a Served) -> Source<'a> {
+    let late = call.server.settings.late_lists;
+    Source { table: &served.table, revision: &call.revision, late }
+}
+
+fn filter(served: &Served, namespace: Option<&str>, options: &ListOptions) -> Result<Filter, Refusal> {
+    Filter::parse(&served.table.kind, namespace, &options.label_selector, &options.field_selector)
+}

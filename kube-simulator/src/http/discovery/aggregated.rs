@@ -1,0 +1,87 @@
+//! Discovery in one document per root: `APIGroupDiscoveryList` of `apidiscovery.k8s.io` (KEP-3352).
+
+use serde_json::{Value, json};
+
+use super::group::{GroupVersion, group_versions, subresources, verbs};
+use crate::http::server::Server;
+use crate::kinds::ResourceKind;
+
+/// Answers `/api` (for the core group) or `/apis` (for all others).
+pub(crate) fn aggregated(server: &Server, core: bool, api_version: &str) -> Value {
+    let mut items: Vec<Value> = Vec::new();
+    for version in group_versions(server) {
+        if version.group.is_empty() != core {
+            continue;
+        }
+        let described = describe(&version);
+        match items.last_mut().filter(|item| item["metadata"]["name"] == version.group.as_str()) {
+            Some(Value::Object(item)) => {
+                if let Some(Value::Array(versions)) = item.get_mut("versions") {
+                    versions.push(described);
+                }
+            }
+            _ => {
+                let name = version.group.as_str();
+                items.push(json!({
+                    "metadata": { "name": name, "creationTimestamp": null },
+                    "versions": [described],
+                }));
+            }
+        }
+    }
+    json!({
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": format!("apidiscovery.k8s.io/{api_version}"),
+        "metadata": {},
+        "items": items,
+    })
+}
+
+fn describe(version: &GroupVersion) -> Value {
+    let served = version.served.iter().map(|served| resource(&served.kind));
+    let reviews = version.reviews.iter().map(|review| {
+        json!({
+            "resource": review.plural,
+            "responseKind": { "group": review.group, "version": "v1", "kind": review.kind },
+            "scope": scope(review.namespaced),
+            "singularResource": review.kind.to_lowercase(),
+            "verbs": ["create"],
+        })
+    });
+    let resources: Vec<Value> = served.chain(reviews).collect();
+    json!({ "version": version.version, "resources": resources, "freshness": "Current" })
+}
+
+fn resource(kind: &ResourceKind) -> Value {
+    let mut resource = json!({
+        "resource": kind.plural,
+        "responseKind": { "group": kind.group, "version": kind.version, "kind": kind.kind },
+        "scope": scope(kind.namespaced),
+        "singularResource": kind.singular,
+        "verbs": verbs(kind),
+    });
+    if !kind.short_names.is_empty() {
+        resource["shortNames"] = kind.short_names.clone().into();
+    }
+    if !kind.categories.is_empty() {
+        resource["categories"] = kind.categories.clone().into();
+    }
+    let parts: Vec<Value> = subresources(kind)
+        .into_iter()
+        .map(|part| {
+            json!({
+                "subresource": part.name,
+                "responseKind": { "group": part.group, "version": part.version, "kind": part.kind },
+                "verbs": part.verbs,
+            })
+        })
+        .collect();
+    if !parts.is_empty() {
+        resource["subresources"] = parts.into();
+    }
+    resource
+}
+
+fn scope(namespaced: bool) -> &'static str {
+    if namespaced { "Namespaced" } else { "Cluster" }
+}

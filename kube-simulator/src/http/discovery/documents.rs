@@ -1,0 +1,114 @@
+//! Unaggregated discovery: `/api`, `/apis`, `/apis/GROUP` and the resources of each version.
+
+use serde_json::{Value, json};
+
+use super::group::{GroupVersion, group_versions, subresources, verbs};
+use crate::http::server::Server;
+use crate::kinds::ResourceKind;
+
+/// Answers `/`: the list of paths.
+pub(crate) fn paths(server: &Server) -> Value {
+    let mut paths: Vec<String> = vec!["/api".to_owned(), "/apis".to_owned()];
+    for version in group_versions(server) {
+        if !version.group.is_empty() {
+            paths.push(format!("/apis/{}", version.group));
+        }
+        paths.push(format!("/{}", version.path()));
+    }
+    paths.extend(["/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+    paths.sort();
+    paths.dedup();
+    json!({ "paths": paths })
+}
+
+pub(crate) fn core_versions(server: &Server) -> Value {
+    let core = group_versions(server).into_iter().filter(|version| version.group.is_empty());
+    let versions: Vec<String> = core.map(|version| version.version).collect();
+    json!({ "kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": [] })
+}
+
+pub(crate) fn groups(server: &Server) -> Value {
+    let versions = group_versions(server);
+    let mut names: Vec<&str> = versions.iter().map(|version| version.group.as_str()).collect();
+    names.dedup();
+    let groups: Vec<Value> =
+        names.into_iter().filter(|name| !name.is_empty()).map(|name| describe(name, &versions)).collect();
+    json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups })
+}
+
+pub(crate) fn group(server: &Server, name: &str) -> Option<Value> {
+    let versions = group_versions(server);
+    versions.iter().find(|version| version.group == name)?;
+    let mut group = describe(name, &versions);
+    group["kind"] = "APIGroup".into();
+    group["apiVersion"] = "v1".into();
+    Some(group)
+}
+
+/// Answers `/api/VERSION` and `/apis/GROUP/VERSION`.
+pub(crate) fn resources(server: &Server, path: &str) -> Option<Value> {
+    let version = group_versions(server).into_iter().find(|version| version.path() == path)?;
+    let mut resources: Vec<Value> = Vec::new();
+    for served in &version.served {
+        resources.push(resource(&served.kind));
+        resources.extend(parts(&served.kind));
+    }
+    resources.extend(version.reviews.iter().map(|review| {
+        json!({
+            "name": review.plural,
+            "singularName": review.kind.to_lowercase(),
+            "namespaced": review.namespaced,
+            "kind": review.kind,
+            "verbs": ["create"],
+        })
+    }));
+    Some(json!({
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": version.name(),
+        "resources": resources,
+    }))
+}
+
+fn describe(group: &str, versions: &[GroupVersion]) -> Value {
+    let listed: Vec<Value> = versions
+        .iter()
+        .filter(|version| version.group == group)
+        .map(|version| json!({ "groupVersion": version.name(), "version": version.version }))
+        .collect();
+    json!({ "name": group, "preferredVersion": listed.first(), "versions": listed })
+}
+
+fn resource(kind: &ResourceKind) -> Value {
+    let mut resource = json!({
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": verbs(kind),
+    });
+    if !kind.short_names.is_empty() {
+        resource["shortNames"] = kind.short_names.clone().into();
+    }
+    if !kind.categories.is_empty() {
+        resource["categories"] = kind.categories.clone().into();
+    }
+    resource
+}
+
+fn parts(kind: &ResourceKind) -> impl Iterator<Item = Value> {
+    subresources(kind).into_iter().map(|part| {
+        let mut resource = json!({
+            "name": format!("{}/{}", kind.plural, part.name),
+            "singularName": "",
+            "namespaced": kind.namespaced,
+            "kind": part.kind,
+            "verbs": part.verbs,
+        });
+        if part.group != kind.group {
+            resource["group"] = part.group.into();
+            resource["version"] = part.version.into();
+        }
+        resource
+    })
+}

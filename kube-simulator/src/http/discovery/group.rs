@@ -1,0 +1,144 @@
+//! The model behind all discovery documents: versions of groups, with their resources.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::review::{self, Review};
+use crate::api::catalogue::Served;
+use crate::http::server::Server;
+use crate::kinds::{ALL_VERBS, ResourceKind};
+
+/// One version of one API group.
+#[derive(Debug)]
+pub(crate) struct GroupVersion {
+    /// Empty for the core group.
+    pub(crate) group: String,
+    pub(crate) version: String,
+    /// In the order of their plurals.
+    pub(crate) served: Vec<Arc<Served>>,
+    pub(super) reviews: Vec<&'static Review>,
+}
+
+/// One subresource of a resource.
+pub(super) struct Subresource {
+    pub(super) name: &'static str,
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) kind: String,
+    pub(super) verbs: Vec<&'static str>,
+}
+
+/// The subresources of built-in kinds that the simulator serves.
+const SERVED: [&str; 5] = ["binding", "eviction", "finalize", "scale", "status"];
+
+/// Returns the verbs of a resource, in the order of the real documents.
+pub(super) fn verbs(kind: &ResourceKind) -> &'static [&'static str] {
+    kind.facts.map_or(ALL_VERBS, |facts| facts.verbs)
+}
+
+const PART_VERBS: &[&str] = &["get", "patch", "update"];
+
+impl GroupVersion {
+    /// Joins group and version as in `apiVersion`.
+    pub(crate) fn name(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Returns the path without its slash: `api/v1` or `apis/apps/v1`.
+    pub(crate) fn path(&self) -> String {
+        if self.group.is_empty() { format!("api/{}", self.version) } else { format!("apis/{}", self.name()) }
+    }
+}
+
+/// Returns all versions of all groups: groups by name, the core group first, and the preferred version of each first.
+pub(crate) fn group_versions(server: &Server) -> Vec<GroupVersion> {
+    let mut found: Vec<GroupVersion> = Vec::new();
+    let mut entry = |group: &str, version: &str| -> usize {
+        let known = found.iter().position(|known| known.group == group && known.version == version);
+        known.unwrap_or_else(|| {
+            let (group, version) = (group.to_owned(), version.to_owned());
+            found.push(GroupVersion { group, version, served: Vec::new(), reviews: Vec::new() });
+            found.len() - 1
+        })
+    };
+    let all = server.api.catalogue.all();
+    let places: Vec<usize> =
+        all.iter().map(|served| entry(&served.kind.group, &served.kind.version)).collect();
+    let reviews: Vec<usize> = review::ALL.iter().map(|review| entry(review.group, "v1")).collect();
+    for (served, place) in all.into_iter().zip(places) {
+        found[place].served.push(served);
+    }
+    for (review, place) in review::ALL.iter().zip(reviews) {
+        found[place].reviews.push(review);
+    }
+    found.sort_by(|left, right| {
+        left.group.cmp(&right.group).then_with(|| priority(&left.version).cmp(&priority(&right.version)))
+    });
+    found
+}
+
+/// Orders versions as Kubernetes does: stable before beta before alpha, higher numbers first, all others by name.
+fn priority(version: &str) -> (Reverse<u8>, Reverse<u32>, Reverse<u32>, String) {
+    let parse = || {
+        let rest = version.strip_prefix('v')?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let major: u32 = rest[..digits].parse().ok()?;
+        let (stability, minor) = match &rest[digits..] {
+            "" => (3, "0"),
+            beta if beta.starts_with("beta") => (2, &beta[4..]),
+            alpha if alpha.starts_with("alpha") => (1, &alpha[5..]),
+            _ => return None,
+        };
+        Some((stability, major, minor.parse().ok()?))
+    };
+    let (stability, major, minor) = parse().unwrap_or((0, 0, 0));
+    (Reverse(stability), Reverse(major), Reverse(minor), version.to_owned())
+}
+
+/// Returns the subresources of a resource.
+pub(super) fn subresources(kind: &ResourceKind) -> Vec<Subresource> {
+    if let Some(facts) = kind.facts {
+        let parsed = facts.subresources.iter().filter_map(|text| Subresource::parse(text));
+        return parsed.filter(|part| SERVED.contains(&part.name)).collect();
+    }
+    let of = |name, group: &str, version: &str, kind: &str| Subresource {
+        name,
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        verbs: PART_VERBS.to_vec(),
+    };
+    let scale = kind.scale.is_some().then(|| of("scale", "autoscaling", "v1", "Scale"));
+    let status = kind.status_subresource.then(|| of("status", &kind.group, &kind.version, &kind.kind));
+    scale.into_iter().chain(status).collect()
+}
+
+impl Subresource {
+    /// Parses a subresource in the format of [`Facts`](crate::kinds::Facts).
+    fn parse(text: &'static str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let (name, api_version, kind) = (words.next()?, words.next()?, words.next()?);
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Some(Self {
+            name,
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            verbs: words.collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The order of versions.
+
+    use super::priority;
+
+    #[test]
+    fn preferred_version_is_the_most_stable_then_the_highest() {
+        let mut versions = ["v1alpha1", "foo", "v2beta2", "v1", "v2beta10", "v10", "v2"];
+        versions.sort_by_key(|version| priority(version));
+        assert_eq!(versions, ["v10", "v2", "v1", "v2beta10", "v2beta2", "v1alpha1", "foo"]);
+    }
+}

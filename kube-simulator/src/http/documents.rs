@@ -1,0 +1,88 @@
+//! Requests for discovery and `OpenAPI` documents, and for reviews of rights.
+
+use http::header::{CONTENT_TYPE, ETAG, HeaderValue};
+use http::{Method, StatusCode};
+use serde_json::Value;
+
+use super::accept;
+use super::body::ResponseBody;
+use super::call::Call;
+use super::respond::{self, HttpResponse};
+use super::route::Document;
+use crate::api::status::{self, Refusal};
+use crate::http::discovery::{self, Review};
+use crate::http::encoding::Encoding;
+use crate::http::openapi;
+
+/// Answers a request for a document.
+pub(super) fn answer(call: &Call, document: &Document) -> Result<HttpResponse, Refusal> {
+    if call.recorded.method != Method::GET {
+        return Err(status::method_not_allowed());
+    }
+    let server = &call.server;
+    let found = match document {
+        Document::Paths => Some(discovery::paths(server)),
+        Document::CoreVersions | Document::Groups => {
+            if let Some(version) = accept::aggregated_discovery(&call.recorded.headers) {
+                return Ok(aggregated(call, document, version));
+            }
+            Some(match document {
+                Document::Groups => discovery::groups(server),
+                _ => discovery::core_versions(server),
+            })
+        }
+        Document::Group(name) => discovery::group(server, name),
+        Document::Resources(path) => discovery::resources(server, path),
+        Document::OpenApiV2 => {
+            let (media_type, body) = openapi::v2(accept::wants_gnostic(&call.recorded.headers));
+            return Ok(respond::typed(StatusCode::OK, media_type, ResponseBody::whole(body)));
+        }
+        Document::OpenApiIndex => Some(openapi::index(server)),
+        Document::OpenApi(path) => {
+            let found = openapi::document(server, path);
+            return Ok(
+                found.map_or_else(respond::page_not_found, |(document, hash)| tagged(&document, &hash))
+            );
+        }
+    };
+    let encoding = match document {
+        Document::Paths => Encoding::Indented,
+        Document::OpenApiIndex => Encoding::Json,
+        _ => call.accepted.encoding,
+    };
+    Ok(found.map_or_else(respond::page_not_found, |found| respond::value(StatusCode::OK, encoding, &found)))
+}
+
+/// Answers a review: every action is allowed.
+pub(super) fn review(call: &Call, review: &Review) -> Result<HttpResponse, Refusal> {
+    if call.recorded.method != Method::POST {
+        return Err(status::method_not_allowed());
+    }
+    // The answer does not depend on the body, so an undecodable body is ignored: kubectl sends protobuf.
+    let question = call.object("Review").unwrap_or_default();
+    Ok(respond::value(StatusCode::CREATED, call.accepted.encoding, &review.grant(Value::Object(question))))
+}
+
+fn aggregated(call: &Call, document: &Document, version: &'static str) -> HttpResponse {
+    let core = matches!(document, Document::CoreVersions);
+    let mut response = respond::value(
+        StatusCode::OK,
+        call.accepted.encoding,
+        &discovery::aggregated(&call.server, core, version),
+    );
+    let content_type = match version {
+        "v2" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        _ => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+    };
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Adds an `ETag` with a hash of the content, so that clients can use their cached copy.
+fn tagged(document: &Value, hash: &str) -> HttpResponse {
+    let mut response = respond::value(StatusCode::OK, Encoding::Json, document);
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", hash)) {
+        response.headers_mut().insert(ETAG, tag);
+    }
+    response
+}

@@ -1,0 +1,141 @@
+//! Objects in CBOR (KEP-4222), as from servers with the feature gate `CBORServingAndStorage`.
+//!
+//! The structure is that of the JSON. Text is encoded as byte strings, as in Go, which skips the check for UTF-8.
+//! Base64 text becomes its decoded bytes with a tag, so that an untyped reader can restore the text. Each document
+//! begins with CBOR's own tag. The items of a watch follow each other (RFC 8742).
+
+use base64::Engine;
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
+use ciborium::Value as Cbor;
+use serde_json::{Map, Number, Value};
+
+use crate::http::encoding::protobuf::{FieldType, field_type, message_of};
+
+/// The media types of documents, watches and applied configurations.
+pub(crate) const MEDIA_TYPE: &str = "application/cbor";
+pub(crate) const SEQUENCE: &str = "application/cbor-seq";
+pub(crate) const APPLY: &str = "application/apply-patch+cbor";
+
+/// The start of the tag that marks CBOR.
+const SELF_DESCRIBED: [u8; 3] = [0xd9, 0xd9, 0xf7];
+
+/// The tags of bytes that are URL-safe base64, base64, and hexadecimal digits in JSON.
+const BASE64_URL: u64 = 21;
+const BASE64: u64 = 22;
+const HEX: u64 = 23;
+
+type Object = Map<String, Value>;
+
+/// Encodes an object.
+pub(crate) fn document(object: &Object) -> Vec<u8> {
+    let text = |name| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let message = message_of(api_version, kind).map(FieldType::message);
+    let written = match (kind.strip_suffix("List"), message) {
+        // Lists have no messages, because all of them have the same structure.
+        (Some(kind), None) => {
+            let item = message_of(api_version, kind).map(FieldType::message);
+            fields(object, |name| item.filter(|_| name == "items"))
+        }
+        _ => map(object, message),
+    };
+    let mut out = SELF_DESCRIBED.to_vec();
+    append(&mut out, &written);
+    out
+}
+
+/// Encodes a watch event for an encoded object.
+pub(crate) fn event(kind: &str, document: &[u8]) -> Vec<u8> {
+    // The head of a map with two entries. The document is copied unchanged.
+    let mut out = [&SELF_DESCRIBED[..], &[0xa2]].concat();
+    for text in ["type", kind, "object"] {
+        append(&mut out, &bytes(text));
+    }
+    out.extend_from_slice(document);
+    out
+}
+
+/// Decodes an object; `None` unless the bytes are a single, well-formed object.
+pub(crate) fn read(mut body: &[u8]) -> Option<Object> {
+    let read = ciborium::from_reader(&mut body).ok().filter(|_| body.is_empty())?;
+    match json(read)? {
+        Value::Object(object) => Some(object),
+        _ => None,
+    }
+}
+
+fn append(out: &mut Vec<u8>, value: &Cbor) {
+    // Writing to memory cannot fail.
+    let _ = ciborium::into_writer(value, out);
+}
+
+fn bytes(text: &str) -> Cbor {
+    Cbor::Bytes(text.as_bytes().to_vec())
+}
+
+fn fields(object: &Object, type_of: impl Fn(&str) -> Option<FieldType>) -> Cbor {
+    Cbor::Map(object.iter().map(|(name, value)| (bytes(name), cbor(value, type_of(name)))).collect())
+}
+
+fn map(object: &Object, field: Option<FieldType>) -> Cbor {
+    fields(object, |name| match field {
+        Some(field) if field.is_map => Some(FieldType { is_map: false, ..field }),
+        Some(field) => field_type(field.name, name),
+        None => None,
+    })
+}
+
+/// Converts a value to CBOR. Only values of built-in kinds have a type.
+fn cbor(value: &Value, field: Option<FieldType>) -> Cbor {
+    match value {
+        Value::Null => Cbor::Null,
+        Value::Bool(value) => Cbor::Bool(*value),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => Cbor::Integer(number.into()),
+            (None, Some(number)) => Cbor::Integer(number.into()),
+            (None, None) => Cbor::Float(number.as_f64().unwrap_or_default()),
+        },
+        Value::String(text) => {
+            let binary = field.filter(FieldType::is_binary).and_then(|_| BASE64_STANDARD.decode(text).ok());
+            binary.map_or_else(|| bytes(text), |binary| Cbor::Tag(BASE64, Box::new(Cbor::Bytes(binary))))
+        }
+        Value::Array(elements) => Cbor::Array(elements.iter().map(|element| cbor(element, field)).collect()),
+        Value::Object(object) => map(object, field),
+    }
+}
+
+/// Converts CBOR to JSON, if possible.
+fn json(value: Cbor) -> Option<Value> {
+    Some(match value {
+        Cbor::Null => Value::Null,
+        Cbor::Bool(value) => value.into(),
+        Cbor::Integer(number) => i64::try_from(number).ok()?.into(),
+        Cbor::Float(number) => Number::from_f64(number)?.into(),
+        Cbor::Text(text) => text.into(),
+        Cbor::Bytes(bytes) => String::from_utf8(bytes).ok()?.into(),
+        Cbor::Tag(tag, inner) => match (tag, *inner) {
+            (BASE64_URL, Cbor::Bytes(bytes)) => BASE64_URL_SAFE_NO_PAD.encode(bytes).into(),
+            (BASE64, Cbor::Bytes(bytes)) => BASE64_STANDARD.encode(bytes).into(),
+            (HEX, Cbor::Bytes(bytes)) => {
+                bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+            }
+            // Numbers that are too large for JSON.
+            (2 | 3, _) => return None,
+            (_, inner) => json(inner)?,
+        },
+        Cbor::Array(elements) => elements.into_iter().map(json).collect::<Option<Vec<Value>>>()?.into(),
+        Cbor::Map(entries) => {
+            let mut object = Object::new();
+            for (key, value) in entries {
+                let Value::String(key) = json(key)? else {
+                    return None;
+                };
+                if object.insert(key, json(value)?).is_some() {
+                    return None;
+                }
+            }
+            object.into()
+        }
+        _ => return None,
+    })
+}

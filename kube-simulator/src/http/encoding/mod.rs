@@ -1,0 +1,123 @@
+//! [`Encoding`]: the formats of answers, which are all converted from the stored JSON.
+
+pub(crate) mod cbor;
+pub(crate) mod indent;
+pub(crate) mod protobuf;
+
+use std::borrow::Cow;
+
+use bytes::BytesMut;
+use kube::core::Status;
+use serde_json::{Map, Value};
+
+use crate::api::status;
+use crate::kinds::ResourceKind;
+use indent::indent;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    #[default]
+    Json,
+    /// Indented JSON. Watches are never indented.
+    Indented,
+    /// Not supported for watches.
+    Yaml,
+    /// Only for the stable versions of built-in kinds, metadata, and statuses.
+    Protobuf,
+    /// Only if the builder enables it.
+    Cbor,
+}
+
+impl Encoding {
+    /// Returns the supported encodings, in order of preference for clients that accept any.
+    pub(crate) fn served(with_cbor: bool) -> &'static [Self] {
+        let all = &[Self::Json, Self::Yaml, Self::Protobuf, Self::Cbor];
+        if with_cbor { all } else { &all[..3] }
+    }
+
+    pub(crate) fn media_type(self) -> &'static str {
+        match self {
+            Self::Json | Self::Indented => "application/json",
+            Self::Yaml => "application/yaml",
+            Self::Protobuf => protobuf::MEDIA_TYPE,
+            Self::Cbor => cbor::MEDIA_TYPE,
+        }
+    }
+
+    /// Returns the media type of a watch, or `None` if watches in this encoding are unsupported.
+    pub(crate) fn stream_media_type(self) -> Option<&'static str> {
+        match self {
+            // Without a stream parameter, for compatibility.
+            Self::Json | Self::Indented => Some("application/json"),
+            Self::Yaml => None,
+            Self::Protobuf => Some("application/vnd.kubernetes.protobuf;stream=watch"),
+            Self::Cbor => Some(cbor::SEQUENCE),
+        }
+    }
+
+    /// Returns whether events are text messages in a WebSocket.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Self::Json | Self::Indented | Self::Yaml)
+    }
+
+    /// Returns whether the encoding supports whole objects of a kind.
+    pub(crate) fn supports(self, kind: &ResourceKind) -> bool {
+        self != Self::Protobuf || protobuf::message_of(&kind.api_version(), &kind.kind).is_some()
+    }
+
+    /// Encodes JSON that contains its kind and version.
+    pub(crate) fn document<'j>(self, json: impl Into<Cow<'j, [u8]>>) -> Cow<'j, [u8]> {
+        let json = json.into();
+        match self {
+            Self::Json => json,
+            Self::Indented => Cow::Owned(indent(&json)),
+            Self::Yaml => {
+                let value: Value = serde_json::from_slice(&json).unwrap_or_default();
+                // Cannot fail: YAML can represent all JSON.
+                Cow::Owned(serde_saphyr::to_string(&value).unwrap_or_default().into_bytes())
+            }
+            Self::Protobuf => Cow::Owned(protobuf::document(&json)),
+            Self::Cbor => Cow::Owned(cbor::document(&parse(&json))),
+        }
+    }
+
+    pub(crate) fn status(self, status: &Status) -> Vec<u8> {
+        self.document(status::encode(status)).into_owned()
+    }
+
+    /// Encodes a watch event for an object in JSON, without its length.
+    pub(crate) fn event(self, kind: &str, json: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Json | Self::Indented | Self::Yaml => {
+                [b"{\"type\":\"", kind.as_bytes(), b"\",\"object\":", json, b"}\n"].concat()
+            }
+            Self::Protobuf => protobuf::event(kind, &self.document(json)),
+            Self::Cbor => cbor::event(kind, &self.document(json)),
+        }
+    }
+
+    /// Returns a frame that is complete but not a valid event.
+    pub(crate) fn invalid_event(self) -> &'static [u8] {
+        match self {
+            Self::Json | Self::Indented | Self::Yaml => b"{\"type\":7}\n",
+            // Field 1 is a number instead of text.
+            Self::Protobuf => &[0x08, 7],
+            Self::Cbor => b"\xd9\xd9\xf7\xa1\x44type\x07",
+        }
+    }
+
+    /// Appends an event to a buffer, with its length if the encoding needs one.
+    pub(crate) fn append_framed(self, buffer: &mut BytesMut, event: &[u8]) {
+        if self == Self::Protobuf {
+            // Larger events than 4 GiB cannot occur, because requests have a size limit.
+            let length = u32::try_from(event.len()).unwrap_or(u32::MAX);
+            buffer.extend_from_slice(&length.to_be_bytes());
+        }
+        buffer.extend_from_slice(event);
+    }
+}
+
+/// Parses JSON that the simulator has encoded, so that it is always an object.
+pub(crate) fn parse(json: &[u8]) -> Map<String, Value> {
+    serde_json::from_slice(json).unwrap_or_default()
+}

@@ -1,0 +1,186 @@
+//! The socket side: accepts connections on a loopback port, with TLS if configured. It serves HTTP/1.1,
+//! HTTP/2, and watches over a WebSocket.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use http::header::CONNECTION;
+use http::{Request, Version};
+use hyper::body::Incoming;
+use hyper::rt::Executor;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::head_limit::{HEAD_TIMEOUT, HeadLimit, Progress};
+use super::respond::HttpResponse;
+use super::service::Service;
+use super::websocket;
+
+/// How long a stopping server waits for clients that are slow to read their last response.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Maximum number of concurrent requests on one HTTP/2 connection, as in the real server.
+const STREAMS: u32 = 100;
+
+/// The tasks that serve a simulator's port.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) address: SocketAddr,
+    tasks: TaskTracker,
+}
+
+impl Listener {
+    /// Binds a free loopback port and serves it until the server stops.
+    pub(crate) async fn start(service: Service) -> io::Result<Self> {
+        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = socket.local_addr()?;
+        let tasks = TaskTracker::new();
+        let port = Port { stop: service.server.api.stop.clone(), service, tasks: tasks.clone() };
+        tasks.spawn(port.accept(socket));
+        Ok(Self { address, tasks })
+    }
+
+    /// Waits until the port is closed and all connections have ended.
+    pub(crate) async fn stopped(self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// The state that all connections of a port share.
+#[derive(Clone)]
+struct Port {
+    service: Service,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Port {
+    async fn accept(self, socket: TcpListener) {
+        loop {
+            let connection = tokio::select! {
+                () = self.stop.cancelled() => return,
+                accepted = socket.accept() => accepted,
+            };
+            match connection {
+                Ok((stream, _)) => {
+                    self.tasks.spawn(self.clone().serve_connection(stream));
+                }
+                // The process is out of file descriptors, or the client has disconnected. The next connection
+                // may succeed.
+                Err(error) => {
+                    tracing::warn!(%error, "could not accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Serves a connection, once the protocol is negotiated.
+    async fn serve_connection(self, stream: TcpStream) {
+        // Watch events are small; Nagle's algorithm would delay them.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "could not set TCP_NODELAY");
+        }
+        let Some(tls) = self.service.server.tls.clone() else { return self.serve(stream).await };
+        let secured = tokio::select! {
+            secured = timeout(HEAD_TIMEOUT, tls.accept(stream)) => secured,
+            () = self.stop.cancelled() => return,
+        };
+        match secured.map_err(io::Error::from).and_then(|secured| secured) {
+            Ok(stream) => self.serve(stream).await,
+            Err(error) => tracing::debug!(%error, "a client did not agree on TLS"),
+        }
+    }
+
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let leave = self.service.server.goaways.new_connection();
+        let (stream, progress) = HeadLimit::new(stream);
+        let asked = Asked { port: self.clone(), leave: leave.clone(), progress };
+        let service = service_fn(move |request| asked.clone().answer(request));
+        let mut builder = auto::Builder::new(Tracked(self.tasks.clone()));
+        builder.http2().max_concurrent_streams(STREAMS);
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let mut is_leaving = false;
+        let outcome = loop {
+            tokio::select! {
+                // Polled first, so that bytes that have already arrived are read.
+                biased;
+                outcome = connection.as_mut() => break outcome,
+                () = self.stop.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    break timeout(GRACE, connection).await.unwrap_or(Ok(()));
+                }
+                // Requests in progress continue without a time limit.
+                () = leave.cancelled(), if !is_leaving => {
+                    is_leaving = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        };
+        if let Err(error) = outcome {
+            tracing::debug!(%error, "a connection ended with an error");
+        }
+    }
+}
+
+/// The requests of one connection.
+#[derive(Clone)]
+struct Asked {
+    port: Port,
+    /// Stops further requests on this connection: `GOAWAY` on HTTP/2.
+    leave: CancellationToken,
+    progress: Progress,
+}
+
+impl Asked {
+    async fn answer(self, request: Request<Incoming>) -> io::Result<HttpResponse> {
+        let Self { port, leave, progress } = self;
+        let is_http_2 = request.version() == Version::HTTP_2;
+        progress.begin_request();
+        let is_last = is_http_2 && port.service.server.goaways.draw();
+        let (mut response, conversation) = websocket::answer(port.service, request).await?;
+        progress.end_request();
+        if let Some(conversation) = conversation {
+            progress.lift_limit();
+            port.tasks.spawn(within_grace(conversation.hold(), port.stop));
+        }
+        // As in Go, HTTP/2 sends `GOAWAY` in place of the `Connection` header.
+        if is_http_2 && (response.headers_mut().remove(CONNECTION).is_some() || is_last) {
+            leave.cancel();
+        }
+        Ok(response)
+    }
+}
+
+/// An executor that adds hyper's HTTP/2 tasks to the tasks of the port.
+#[derive(Clone)]
+struct Tracked(TaskTracker);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tracked {
+    fn execute(&self, future: F) {
+        self.0.spawn(future);
+    }
+}
+
+/// Runs a WebSocket watch to its end. After the server stops, the watch has [`GRACE`] to end.
+async fn within_grace(conversation: impl Future<Output = ()>, stop: CancellationToken) {
+    let mut conversation = std::pin::pin!(conversation);
+    tokio::select! {
+        () = conversation.as_mut() => {}
+        () = stop.cancelled() => {
+            let _ = timeout(GRACE, conversation).await;
+        }
+    }
+}

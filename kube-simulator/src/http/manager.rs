@@ -1,0 +1,40 @@
+//! Field managers: which names are valid, and the default name from the `User-Agent`.
+//!
+//! Counterparts: `ValidateFieldManager` in `k8s.io/apimachinery`, and `prefixFromUserAgent` in `k8s.io/apiserver`.
+
+use crate::api::status::FieldError;
+
+/// Maximum length of a name in bytes.
+const MAX_LENGTH: usize = 128;
+
+/// Returns the errors of a name; an empty name counts as absent.
+pub(super) fn check(name: &str) -> Vec<FieldError> {
+    if name.len() > MAX_LENGTH {
+        return vec![FieldError::too_long("fieldManager", MAX_LENGTH)];
+    }
+    let unprintable = name.char_indices().filter(|(_, character)| !is_printable(*character));
+    let error = |(at, character): (usize, char)| {
+        let why = format!("invalid character U+{:04X} (at position {at})", u32::from(character));
+        FieldError::invalid("fieldManager", &format!("{name:?}"), &why)
+    };
+    unprintable.map(error).collect()
+}
+
+/// Returns the default name for a `User-Agent`: the printable characters before the first slash.
+pub(super) fn of_user_agent(agent: &str) -> String {
+    let mut name = String::new();
+    for character in agent.split('/').next().unwrap_or_default().chars().filter(|next| is_printable(*next)) {
+        if name.len() + character.len_utf8() > MAX_LENGTH {
+            break;
+        }
+        name.push(character);
+    }
+    name
+}
+
+/// Returns whether Go's `unicode.IsPrint` holds.
+fn is_printable(character: char) -> bool {
+    // After another character, only quotes, backslashes and unprintable characters are escaped.
+    let escaped = format!("a{character}").escape_debug().count() > 2;
+    !escaped || matches!(character, '"' | '\'' | '\\')
+}

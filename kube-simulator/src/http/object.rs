@@ -1,0 +1,142 @@
+//! Requests to single objects and their subresources.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::call::Call;
+use super::respond::{self, HttpResponse};
+use super::route::Subresource;
+use super::{unchecked, unknown_fields};
+use crate::api::catalogue::Served;
+use crate::api::list::ListOptions;
+use crate::api::status::{self, FieldError, Refusal};
+use crate::api::writes::{Outcome, Part, Patch, Rescale, Writer};
+use crate::http::request::Verb;
+
+/// The target object of a request.
+pub(super) struct Target<'a> {
+    pub(super) served: &'a Served,
+    pub(super) namespace: Option<&'a str>,
+    pub(super) name: &'a str,
+    pub(super) facet: Subresource,
+}
+
+/// Answers a request to an object.
+pub(super) async fn answer(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
+    match (target.facet, call.recorded.verb) {
+        (Subresource::Whole | Subresource::Status, Verb::Get) => get(call, target).await,
+        (Subresource::Whole, Verb::Update) => update(call, target, Part::Main),
+        (Subresource::Whole, Verb::Patch) => patch(call, target, Part::Main),
+        (Subresource::Whole, Verb::Delete) => delete(call, target),
+        (Subresource::Status, Verb::Update) => update(call, target, Part::Status),
+        (Subresource::Status, Verb::Patch) => patch(call, target, Part::Status),
+        (Subresource::Finalize, Verb::Update) => update(call, target, Part::Finalizers),
+        (Subresource::Scale, Verb::Get | Verb::Update | Verb::Patch) => scale(call, target),
+        (Subresource::Binding, Verb::Create) => {
+            let binding = Value::Object(call.object("Binding")?);
+            target.writer(call).bind(target.name, &binding)?;
+            Ok(respond::done(StatusCode::CREATED, call.accepted.encoding))
+        }
+        (Subresource::Eviction, Verb::Create) => {
+            let eviction = Value::Object(call.object("Eviction")?);
+            target.writer(call).evict(target.name, &eviction)?;
+            Ok(respond::done(StatusCode::CREATED, call.accepted.encoding))
+        }
+        _ => Err(status::method_not_allowed()),
+    }
+}
+
+impl Target<'_> {
+    fn writer<'a>(&'a self, call: &'a Call) -> Writer<'a> {
+        call.writer(self.served, self.namespace)
+    }
+}
+
+async fn get(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
+    let version = ListOptions::version_of_get(&call.recorded.query)?;
+    let (table, key) = (&target.served.table, target.served.kind.key(target.namespace, target.name));
+    let found = match version {
+        // Without a watch cache, or while it is not ready, etcd answers.
+        Some(version) if !target.served.kind.is_cached() || call.revision.watch_cache().check().is_err() => {
+            call.revision.check_stored(version)?;
+            table.get(&key)
+        }
+        Some(version) => {
+            call.revision.reach(version).await?;
+            table.get_known(&key, call.revision.at_hand())?
+        }
+        None => table.get(&key),
+    };
+    let object = found.ok_or_else(|| status::not_found(&target.served.kind, target.name))?;
+    call.accepted.check_plurality(&target.served.kind, false)?;
+    Ok(respond::object(StatusCode::OK, &object, call.shape(target.served)?, call.takes_gzip()))
+}
+
+fn update(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
+    call.check_options("UpdateOptions")?;
+    let body = call.object(&target.served.kind.kind)?;
+    let warnings = unknown_fields::check(call, &target.served.kind, &body)?;
+    let outcome = target.writer(call).update(target.name, body, part)?;
+    written(call, target, &outcome, warnings)
+}
+
+fn patch(call: &Call, target: &Target<'_>, part: Part) -> Result<HttpResponse, Refusal> {
+    let patch = checked_patch(call, target)?;
+    let warnings = match &patch {
+        Patch::Merge(Value::Object(body)) | Patch::Apply(body) => {
+            unknown_fields::check(call, &target.served.kind, body)?
+        }
+        _ => Vec::new(),
+    };
+    let outcome = target.writer(call).patch(target.name, &patch, part)?;
+    written(call, target, &outcome, warnings)
+}
+
+/// Parses a patch and checks its options.
+fn checked_patch(call: &Call, target: &Target<'_>) -> Result<Patch, Refusal> {
+    call.check_options("PatchOptions")?;
+    let patch = call.patch(&target.served.kind)?;
+    if call.recorded.parameter("force").is_some() && !matches!(patch, Patch::Apply(_)) {
+        let error = FieldError::forbidden("force", "may not be specified for non-apply patch");
+        return Err(status::invalid("meta.k8s.io", "PatchOptions", "", vec![error]));
+    }
+    Ok(patch)
+}
+
+fn written(
+    call: &Call,
+    target: &Target<'_>,
+    outcome: &Outcome,
+    warnings: Vec<String>,
+) -> Result<HttpResponse, Refusal> {
+    let code = if matches!(outcome, Outcome::Created(_)) { StatusCode::CREATED } else { StatusCode::OK };
+    let response = respond::object(code, outcome.object(), call.shape(target.served)?, false);
+    Ok(unchecked::warn(response, warnings, &target.served.kind, outcome.object()))
+}
+
+fn delete(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
+    let kind = &target.served.kind;
+    let options = call.delete_options()?;
+    let mut writer = target.writer(call);
+    writer.options.dry_run |= options.is_dry_run();
+    match writer.delete(target.name, &options)? {
+        Outcome::Removed(last) if !kind.returns_deleted => {
+            let deleted = status::deleted(kind, target.name, &last.uid);
+            Ok(respond::status(&deleted, call.accepted.encoding))
+        }
+        outcome => Ok(respond::object(StatusCode::OK, outcome.object(), call.shape(target.served)?, false)),
+    }
+}
+
+fn scale(call: &Call, target: &Target<'_>) -> Result<HttpResponse, Refusal> {
+    let writer = target.writer(call);
+    let scale = match call.recorded.verb {
+        Verb::Get => writer.scale(target.name)?,
+        Verb::Update => {
+            call.check_options("UpdateOptions")?;
+            writer.rescale(target.name, Rescale::Put(&call.object("Scale")?))?
+        }
+        _ => writer.rescale(target.name, Rescale::Patch(&checked_patch(call, target)?))?,
+    };
+    Ok(respond::value(StatusCode::OK, call.accepted.encoding, &scale))
+}

@@ -1,0 +1,62 @@
+//! The schemas of built-in kinds, from their protobuf messages: names and types of fields for `kubectl explain`,
+//! without descriptions and required fields.
+
+use serde_json::{Map, Value, json};
+
+use crate::http::encoding::protobuf::{FieldType, fields_of, message_of};
+use crate::kinds::ResourceKind;
+
+/// Adds the schemas of all messages within a kind. Returns the kind's own fields, if its message is known.
+pub(super) fn properties(kind: &ResourceKind, schemas: &mut Map<String, Value>) -> Option<Value> {
+    let message = message_of(&kind.api_version(), &kind.kind).filter(|_| kind.is_built_in())?;
+    Some(describe_fields(message, schemas))
+}
+
+fn describe_fields(message: &str, schemas: &mut Map<String, Value>) -> Value {
+    let fields = fields_of(message).into_iter();
+    fields.map(|(name, field)| (name.to_owned(), describe(field, schemas))).collect::<Map<_, _>>().into()
+}
+
+fn describe(field: FieldType, schemas: &mut Map<String, Value>) -> Value {
+    let inner = describe_type(field.name, schemas);
+    if field.is_list {
+        json!({ "type": "array", "items": inner })
+    } else if field.is_map {
+        json!({ "type": "object", "additionalProperties": inner })
+    } else {
+        inner
+    }
+}
+
+fn describe_type(type_name: &str, schemas: &mut Map<String, Value>) -> Value {
+    match type_name {
+        "s" | "api.resource.Quantity" => json!({ "type": "string" }),
+        "y" => json!({ "type": "string", "format": "byte" }),
+        "b" => json!({ "type": "boolean" }),
+        "i" => json!({ "type": "integer" }),
+        "d" => json!({ "type": "number" }),
+        "meta.v1.Time" | "meta.v1.MicroTime" => json!({ "type": "string", "format": "date-time" }),
+        "util.intstr.IntOrString" => {
+            json!({ "format": "int-or-string", "oneOf": [{ "type": "integer" }, { "type": "string" }] })
+        }
+        "meta.v1.FieldsV1" | "pkg.runtime.RawExtension" => json!({ "type": "object" }),
+        message => {
+            let name = component(message);
+            if !schemas.contains_key(&name) {
+                // Inserted first, for recursive messages.
+                schemas.insert(name.clone(), Value::Null);
+                let properties = describe_fields(message, schemas);
+                schemas.insert(name.clone(), json!({ "type": "object", "properties": properties }));
+            }
+            json!({ "allOf": [{ "$ref": format!("#/components/schemas/{name}") }] })
+        }
+    }
+}
+
+/// Returns the schema name of a message, as in the real documents.
+fn component(message: &str) -> String {
+    match message.strip_prefix("meta.") {
+        Some(meta) => format!("io.k8s.apimachinery.pkg.apis.meta.{meta}"),
+        None => format!("io.k8s.api.{message}"),
+    }
+}

@@ -1,0 +1,135 @@
+//! The state of a simulated API server, shared by its socket, its in-process service and its background tasks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::credentials::Credentials;
+use super::goaway::Goaways;
+use super::request::RequestLog;
+use super::tls::Tls;
+use super::watch::{WatchRegistry, WatchRules};
+use crate::api::list::LateLists;
+use crate::api::{Api, Behavior};
+use crate::fault::{FaultQueue, ShutdownAnswer};
+use crate::storage::Revision;
+
+/// The time between the ends of two watches if they end one after another: 200 per second.
+const WATCH_END_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How long watches continue after a shutdown without a grace period: the server's `--request-timeout`.
+const WATCH_GRACE_PERIOD: Duration = Duration::from_secs(60);
+
+/// The configuration from the builder.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) behavior: Behavior,
+    pub(crate) watch_rules: WatchRules,
+    pub(crate) bookmark_interval: Duration,
+    /// The probability that an HTTP/2 request is the last of its connection.
+    pub(crate) goaway_chance: f64,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: bool,
+    /// Whether streaming lists are compressed for clients that accept it.
+    pub(crate) compressed_streams: bool,
+    pub(crate) cbor: bool,
+    /// The reaction to lists of the newest state that the watch cache does not reach in time.
+    pub(crate) late_lists: LateLists,
+}
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) api: Api,
+    pub(crate) settings: Settings,
+    pub(crate) watches: Arc<WatchRegistry>,
+    pub(crate) faults: FaultQueue,
+    pub(crate) requests: RequestLog,
+    pub(crate) credentials: Credentials,
+    pub(crate) goaways: Goaways,
+    pub(crate) tls: Option<Tls>,
+    /// Cancelled to end the watches at a restart, and then replaced.
+    until_restart: Mutex<CancellationToken>,
+    /// The answer to new requests while the server is shutting down. Other API servers are not affected.
+    shutdown: Mutex<Option<ShutdownAnswer>>,
+    /// The other API servers on this storage.
+    replicas: Mutex<Vec<Revision>>,
+}
+
+impl Server {
+    pub(crate) fn new(settings: Settings, tls: Option<Tls>) -> Self {
+        let api = Api::new(settings.behavior);
+        Self {
+            watches: Arc::new(WatchRegistry::new(settings.bookmark_interval)),
+            faults: FaultQueue::default(),
+            requests: RequestLog::default(),
+            credentials: Credentials::default(),
+            goaways: Goaways::new(settings.goaway_chance, settings.behavior.seed),
+            tls,
+            until_restart: Mutex::new(api.stop.child_token()),
+            shutdown: Mutex::default(),
+            replicas: Mutex::default(),
+            api,
+            settings,
+        }
+    }
+
+    /// Returns the token that is cancelled when the server stops or restarts.
+    pub(crate) fn until_restart(&self) -> CancellationToken {
+        self.until_restart.lock().clone()
+    }
+
+    /// Restarts the server: all watches end, and a server that was shutting down accepts requests again.
+    pub(crate) fn restart(&self) {
+        *self.shutdown.lock() = None;
+        self.watches.begin_anew();
+        self.end_watches();
+    }
+
+    /// Starts the shutdown: refuses new requests until the server restarts.
+    pub(crate) fn begin_shutdown(&self, answer: ShutdownAnswer) {
+        *self.shutdown.lock() = Some(answer);
+        match answer {
+            ShutdownAnswer::Usual => {}
+            ShutdownAnswer::TooManyRequests => self.watches.end_all(Duration::ZERO, WATCH_END_INTERVAL),
+            ShutdownAnswer::ServiceUnavailable => {
+                self.watches.end_all(WATCH_GRACE_PERIOD, Duration::ZERO);
+                self.goaways.to_all();
+            }
+        }
+    }
+
+    /// Returns whether the server is shutting down, for health checks.
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.api.stop.is_cancelled() || self.shutdown.lock().is_some()
+    }
+
+    /// Returns the answer to new requests if the server is shutting down. Exempt requests are served until the server
+    /// stops.
+    pub(crate) fn shutdown(&self, exempt: bool) -> Option<ShutdownAnswer> {
+        if self.api.stop.is_cancelled() {
+            return Some(ShutdownAnswer::ServiceUnavailable);
+        }
+        self.shutdown.lock().filter(|_| !exempt)
+    }
+
+    pub(crate) fn end_watches(&self) {
+        let ended = std::mem::replace(&mut *self.until_restart.lock(), self.api.stop.child_token());
+        ended.cancel();
+    }
+
+    /// Adds an API server that can lag behind the storage.
+    pub(crate) fn add_replica(&self) -> Revision {
+        let revision = self.api.revision.of_replica();
+        self.replicas.lock().push(revision.clone());
+        revision
+    }
+
+    /// Sets the lag of all other API servers, in revisions.
+    pub(crate) fn hold_replicas(&self, behind: u64) {
+        for replica in &*self.replicas.lock() {
+            replica.fall_behind(behind);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The simulator as a tower service, which the listener serves and which clients can call in process.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::time::timeout;
+
+use super::accept::{self, Accepted, Endpoint};
+use super::body::ResponseBody;
+use super::call::Call;
+use super::respond::{self, HttpResponse};
+use super::route::{Document, Health, Route, Subresource, route};
+use super::{collection, documents, metrics, object};
+use crate::api::status::{self, Refusal};
+use crate::fault::ShutdownAnswer;
+use crate::http::encoding::Encoding;
+use crate::http::encoding::indent::indent;
+use crate::http::request::RecordedRequest;
+use crate::http::server::Server;
+use crate::kinds::ResourceKind;
+use crate::storage::Revision;
+
+/// Maximum size of a request body, in bytes.
+const BODY_LIMIT: usize = 3 * 1024 * 1024;
+
+/// Maximum time for the body of a request to arrive, like the real server's `--request-timeout`.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The response to `/version`.
+const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0-simulated","gitCommit":"","gitTreeState":"clean","buildDate":"2026-01-01T00:00:00Z","goVersion":"","compiler":"","platform":"linux/amd64"}"#;
+
+/// The health checks; the last one is in `/readyz` only. A real server has many more.
+const HEALTH_CHECKS: [&str; 4] = ["ping", "log", "etcd", "shutdown"];
+
+/// A request extension: the watch sends each event as a separate message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OneByOne;
+
+/// A simulator's API as a [`tower::Service`], for clients in the same process.
+///
+/// `kube::Client::new(simulator.service(), "default")` creates a client without a socket, which works with
+/// tokio's paused time. Call the service within a tokio runtime. It does not support a WebSocket, because it
+/// has no connection to upgrade.
+#[derive(Clone, Debug)]
+pub struct Service {
+    pub(super) server: Arc<Server>,
+    /// The resource version that this API server has reached.
+    revision: Revision,
+}
+
+impl Service {
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        let revision = server.api.revision.clone();
+        Self { server, revision }
+    }
+
+    /// Creates another API server on the same storage.
+    pub(crate) fn of_replica(server: Arc<Server>, revision: Revision) -> Self {
+        Self { server, revision }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for Service
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<ResponseBody>;
+    /// Occurs only if a test makes the server [refuse](crate::Fault::refuse) a request.
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        Box::pin(receive(self.clone(), request))
+    }
+}
+
+/// Records and answers a request, unless a fault applies.
+async fn receive<B>(service: Service, request: Request<B>) -> io::Result<HttpResponse>
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let Service { server, revision } = service;
+    let (head, body) = request.into_parts();
+    let route = route(&server, head.uri.path());
+    let query = head.uri.query().unwrap_or_default().to_owned();
+    let watch = collection::is_watch_requested(&query);
+    let recorded = Arc::new(RecordedRequest {
+        verb: route.verb(&head.method, watch),
+        version: head.version,
+        method: head.method,
+        path: head.uri.path().to_owned(),
+        query,
+        headers: head.headers,
+    });
+    server.requests.push(recorded.clone());
+    let (fault, stop) = (server.faults.take(&recorded), server.api.stop.clone());
+    let one_by_one = head.extensions.get::<OneByOne>().is_some();
+    let asked = Asked { server, revision, recorded, one_by_one };
+    let answer = answer(asked, route, body);
+    match fault {
+        Some(fault) => fault.apply(answer, &stop).await,
+        None => Ok(answer.await),
+    }
+}
+
+/// A request whose body has not been read, with the server that received it.
+struct Asked {
+    server: Arc<Server>,
+    revision: Revision,
+    recorded: Arc<RecordedRequest>,
+    one_by_one: bool,
+}
+
+async fn answer<B>(asked: Asked, route: Route, body: B) -> HttpResponse
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let Asked { server, revision, recorded, one_by_one } = asked;
+    let cbor = server.settings.cbor;
+    let refusals = accept::encoding_of_refusals(&recorded, cbor);
+    let refused = |refusal: &Refusal| respond::status(refusal, refusals);
+    let exempt = revision.is_of_replica() || matches!(route, Route::Health(_));
+    if let Some(refusal) = server.shutdown(exempt).and_then(ShutdownAnswer::response) {
+        return respond::canned(refusal);
+    }
+    if !server.credentials.accept(&recorded.headers) {
+        return refused(&status::unauthorized());
+    }
+    let body = match read(body).await {
+        Ok(body) => body,
+        // The server does not wait for the rest of the body.
+        Err(refusal) => return respond::closing(refused(&refusal)),
+    };
+    let accepted = match &route {
+        Route::Collection { served, .. } => accept::negotiate(&recorded, endpoint(&served.kind, None, cbor)),
+        Route::Object { served, facet, .. } => {
+            accept::negotiate(&recorded, endpoint(&served.kind, Some(*facet), cbor))
+        }
+        // Documents are available in JSON only.
+        _ if accept::takes_json(&recorded.headers) => Ok(Accepted::json(&recorded)),
+        Route::Version
+        | Route::Metrics
+        | Route::Health(_)
+        | Route::Missing
+        | Route::Unknown
+        | Route::Document(Document::OpenApiV2) => Ok(Accepted::json(&recorded)),
+        Route::Document(_) | Route::Review(_) => Err(status::not_acceptable(Encoding::Json.media_type())),
+    };
+    let answered = match accepted {
+        Ok(accepted) => {
+            dispatch(&route, Call { server, revision, recorded, accepted, one_by_one, body }).await
+        }
+        Err(refusal) => Err(refusal),
+    };
+    respond::classified(answered.unwrap_or_else(|refusal| refused(&refusal)))
+}
+
+/// Returns the forms and encodings of a kind, or of a subresource.
+fn endpoint(kind: &ResourceKind, facet: Option<Subresource>, cbor: bool) -> Endpoint {
+    // `Scale` is the same for all kinds.
+    let protobuf = facet == Some(Subresource::Scale) || Encoding::Protobuf.supports(kind);
+    Endpoint { protobuf, cbor, forms: true, exact: kind.is_built_in() }
+}
+
+async fn dispatch(route: &Route, call: Call) -> Result<HttpResponse, Refusal> {
+    match route {
+        Route::Version if call.recorded.method != Method::GET => Err(status::method_not_allowed()),
+        // Always indented, like the list of paths.
+        Route::Version => {
+            Ok(respond::whole(StatusCode::OK, Encoding::Json, indent(VERSION.as_bytes()), false))
+        }
+        Route::Metrics => Ok(metrics::answer(&call.server.watches.terminated())),
+        Route::Health(health) => Ok(health_of(&call, *health)),
+        Route::Missing => Err(status::no_such_resource()),
+        Route::Unknown => Ok(respond::page_not_found()),
+        Route::Document(document) => documents::answer(&call, document),
+        Route::Review(review) => documents::review(&call, review),
+        Route::Collection { served, namespace } => {
+            collection::answer(&call, served, namespace.as_deref()).await
+        }
+        Route::Object { served, namespace, name, facet } => {
+            let target = object::Target { served, namespace: namespace.as_deref(), name, facet: *facet };
+            object::answer(&call, &target).await
+        }
+    }
+}
+
+fn health_of(call: &Call, asked: Health) -> HttpResponse {
+    // Other API servers keep running.
+    let is_leaving = call.server.is_shutting_down() && !call.revision.is_of_replica();
+    match asked {
+        Health::Ready if is_leaving => respond::text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "[+]ping ok\n[-]shutdown failed: reason withheld\nreadyz check failed\n",
+        ),
+        Health::NotShuttingDown if is_leaving => respond::text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal server error: process is shutting down\n",
+        ),
+        _ if asked != Health::NotShuttingDown && call.recorded.parameter("verbose").is_some() => {
+            respond::text(StatusCode::OK, verbose(&call.recorded))
+        }
+        _ => respond::text(StatusCode::OK, "ok"),
+    }
+}
+
+/// Returns the verbose output of a health check.
+fn verbose(request: &RecordedRequest) -> String {
+    let name = request.path.trim_matches('/');
+    let excluded: Vec<String> = request.parameters("exclude");
+    let checks = HEALTH_CHECKS.iter().filter(|check| name == "readyz" || **check != "shutdown");
+    let line = |check: &&str| match excluded.iter().any(|excluded| excluded == *check) {
+        true => format!("[+]{check} excluded: ok\n"),
+        false => format!("[+]{check} ok\n"),
+    };
+    let lines: String = checks.map(line).collect();
+    format!("{lines}{name} check passed\n")
+}
+
+/// Reads the body of a request, or returns an error if it is too large or too slow.
+async fn read<B>(body: B) -> Result<Bytes, Refusal>
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match timeout(BODY_TIMEOUT, Limited::new(body, BODY_LIMIT).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {BODY_LIMIT}");
+            Err(status::failure(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message))
+        }
+        Ok(Err(error)) => Err(status::internal(error.to_string())),
+        Err(_) => {
+            let message = "Timeout: request did not complete within the allotted timeout";
+            Err(status::failure(StatusCode::GATEWAY_TIMEOUT, "Timeout", message))
+        }
+    }
+}

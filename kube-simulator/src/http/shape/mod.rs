@@ -1,0 +1,251 @@
+//! [`Shape`]: the form of objects in an answer: whole, only metadata, or rows of a table.
+//!
+//! Objects are stored as JSON in one version. A shape converts them to the form and the [`Encoding`] that the client
+//! accepts.
+
+mod cells;
+mod duration;
+mod path;
+mod table;
+mod text;
+
+pub(crate) use table::{Include, Rows};
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use serde_json::{Map, Value, json};
+
+use crate::api::autoscaling;
+use crate::api::catalogue::Served;
+use crate::api::clock::Clock;
+use crate::http::encoding::Encoding;
+use crate::http::encoding::protobuf;
+use crate::kinds::ResourceKind;
+use crate::storage::Object;
+
+const PARTIAL: &[u8] = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":"#;
+
+/// The requested form in the `Accept` header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Full,
+    /// Only the metadata, as `PartialObjectMetadata`.
+    Metadata,
+    /// Rows for display, as a `Table` of this version of `meta.k8s.io`.
+    Table(&'static str),
+}
+
+/// The form of the objects in one response.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    kind: Arc<ResourceKind>,
+    form: Form,
+    encoding: Encoding,
+    /// The JSON before the metadata if the version is not the stored one.
+    converted: Option<Arc<str>>,
+    rows: Rows,
+}
+
+impl Shape {
+    pub(crate) fn new(
+        form: Form,
+        encoding: Encoding,
+        served: &Served,
+        include: Include,
+        clock: Clock,
+    ) -> Self {
+        let kind = served.kind.clone();
+        let converted = (!served.is_stored_version())
+            .then(|| format!(r#"{{"kind":"{}","apiVersion":"{}","#, kind.kind, kind.api_version()).into());
+        let rows = Rows::new(include, clock, &kind);
+        Self { kind, form, encoding, converted, rows }
+    }
+
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    pub(crate) fn document(&mut self, object: &Object) -> Bytes {
+        if self.sends_stored_protobuf() {
+            return self.stored_protobuf(object).into();
+        }
+        let mut json = BytesMut::new();
+        self.append_json(&mut json, object);
+        match self.encoding {
+            Encoding::Json => json.freeze(),
+            other => other.document(&*json).into_owned().into(),
+        }
+    }
+
+    pub(crate) fn list(&self, metadata: &Value, objects: &[Arc<Object>]) -> Bytes {
+        if self.encoding == Encoding::Protobuf {
+            // The head is encoded without items, so that no list is parsed as a whole.
+            let head = [self.list_head(metadata).as_bytes(), b"]}"].concat();
+            if self.sends_stored_protobuf() {
+                return protobuf::list(&head, objects.iter().map(|object| self.content(object))).into();
+            }
+            let (api_version, kind) = match self.form {
+                Form::Full => (self.kind.api_version(), self.kind.kind.as_str()),
+                _ => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadata"),
+            };
+            let item = |object: &Arc<Object>| {
+                let mut json = BytesMut::new();
+                self.append_item(&mut json, object);
+                protobuf::content(&api_version, kind, &json).unwrap_or_default()
+            };
+            return protobuf::list(&head, objects.iter().map(item)).into();
+        }
+        let mut json = BytesMut::from(self.list_head(metadata).as_bytes());
+        for (index, object) in objects.iter().enumerate() {
+            if index > 0 {
+                json.extend_from_slice(b",");
+            }
+            self.append_item(&mut json, object);
+        }
+        json.extend_from_slice(b"]}");
+        self.encoding.document(&*json).into_owned().into()
+    }
+
+    /// Returns a watch event for an object.
+    pub(crate) fn event(&mut self, kind: &str, object: &Object) -> Vec<u8> {
+        if self.sends_stored_protobuf() {
+            return protobuf::event(kind, &self.stored_protobuf(object));
+        }
+        let mut json = BytesMut::new();
+        self.append_json(&mut json, object);
+        self.encoding.event(kind, &json)
+    }
+
+    /// Appends the JSON of a single object, with `kind` and `apiVersion`.
+    fn append_json(&mut self, buffer: &mut BytesMut, object: &Object) {
+        match self.form {
+            Form::Full => self.append_full(buffer, object),
+            Form::Metadata => append_metadata(buffer, object),
+            Form::Table(version) => {
+                let table = self.rows.table(version, &self.kind, &self.value(object));
+                buffer.extend_from_slice(table.to_string().as_bytes());
+            }
+        }
+    }
+
+    /// Appends the JSON of a list item. Items of built-in lists have no `kind` and `apiVersion`.
+    pub(crate) fn append_item(&self, buffer: &mut BytesMut, object: &Object) {
+        match self.form {
+            Form::Full if self.kind.is_built_in() => {
+                buffer.extend_from_slice(b"{");
+                self.append_after_type(buffer, object);
+            }
+            Form::Full => self.append_full(buffer, object),
+            Form::Metadata => append_metadata(buffer, object),
+            Form::Table(version) => {
+                let row = self.rows.row(version, &self.kind, &self.value(object));
+                buffer.extend_from_slice(row.to_string().as_bytes());
+            }
+        }
+    }
+
+    /// Returns a bookmark. As in the real server, it is an empty object of the kind with zero values, so it need not
+    /// be a valid object of the kind.
+    pub(crate) fn bookmark(&mut self, metadata: &Value) -> Vec<u8> {
+        let object = match self.form {
+            Form::Full => {
+                let zeros = zero_values(&self.kind);
+                let (kind, version) = (&self.kind.kind, self.kind.api_version());
+                format!(r#"{{"kind":"{kind}","apiVersion":"{version}","metadata":{metadata}{zeros}}}"#)
+            }
+            Form::Metadata => {
+                format!(r#"{}{metadata}}}"#, String::from_utf8_lossy(PARTIAL))
+            }
+            Form::Table(version) => {
+                let empty = json!({ "metadata": metadata });
+                self.rows.table(version, &self.kind, &empty).to_string()
+            }
+        };
+        self.encoding.event("BOOKMARK", object.as_bytes())
+    }
+
+    /// Returns the JSON of a list up to the opening bracket of its items.
+    pub(crate) fn list_head(&self, metadata: &Value) -> String {
+        let (kind, api_version) = match self.form {
+            Form::Full => (format!("{}List", self.kind.kind), self.kind.api_version()),
+            Form::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
+            Form::Table(version) => {
+                let columns = table::definitions(&self.kind);
+                return format!(
+                    r#"{{"kind":"Table","apiVersion":"meta.k8s.io/{version}","metadata":{metadata},"columnDefinitions":{columns},"rows":["#
+                );
+            }
+        };
+        format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"items":["#)
+    }
+
+    /// Returns whether objects are sent in protobuf without a conversion.
+    fn sends_stored_protobuf(&self) -> bool {
+        self.encoding == Encoding::Protobuf
+            && self.form == Form::Full
+            && !autoscaling::is_converted(&self.kind)
+    }
+
+    fn stored_protobuf(&self, object: &Object) -> Vec<u8> {
+        protobuf::document_of(&self.kind.api_version(), &self.kind.kind, self.content(object))
+    }
+
+    /// Returns the content of an object in protobuf, or nothing if the kind has no message.
+    fn content<'o>(&self, object: &'o Object) -> &'o [u8] {
+        let (version, kind) = (self.kind.api_version(), &self.kind.kind);
+        object.protobuf(|json| protobuf::content(&version, kind, json).unwrap_or_default())
+    }
+
+    fn append_full(&self, buffer: &mut BytesMut, object: &Object) {
+        match &self.converted {
+            None => buffer.extend_from_slice(object.json()),
+            Some(start) => {
+                buffer.extend_from_slice(start.as_bytes());
+                self.append_after_type(buffer, object);
+            }
+        }
+    }
+
+    /// Appends everything after `kind` and `apiVersion`, in the client's version.
+    fn append_after_type(&self, buffer: &mut BytesMut, object: &Object) {
+        if !autoscaling::is_converted(&self.kind) {
+            return buffer.extend_from_slice(object.json_after_type());
+        }
+        let mut body = object.decode();
+        body.retain(|field, _| !matches!(field.as_str(), "kind" | "apiVersion"));
+        autoscaling::to_v1(&mut body);
+        buffer.extend_from_slice(&Value::Object(body).to_string().as_bytes()[1..]);
+    }
+
+    /// Parses an object, in the client's version.
+    fn value(&self, object: &Object) -> Value {
+        let mut value: Map<String, Value> = object.decode();
+        value.insert("apiVersion".to_owned(), self.kind.api_version().into());
+        if autoscaling::is_converted(&self.kind) {
+            autoscaling::to_v1(&mut value);
+        }
+        Value::Object(value)
+    }
+}
+
+fn append_metadata(buffer: &mut BytesMut, object: &Object) {
+    buffer.extend_from_slice(PARTIAL);
+    buffer.extend_from_slice(object.metadata_json());
+    buffer.extend_from_slice(b"}");
+}
+
+/// Returns the JSON of an empty Go value of the kind.
+fn zero_values(kind: &ResourceKind) -> &'static str {
+    if !kind.is_built_in() {
+        return "";
+    }
+    match kind.kind.as_str() {
+        "Pod" => r#","spec":{"containers":null},"status":{}"#,
+        "DaemonSet" | "Deployment" | "StatefulSet" | "ReplicaSet" => {
+            r#","spec":{"selector":null,"template":{"metadata":{},"spec":{"containers":null}}},"status":{}"#
+        }
+        _ if kind.status_subresource => r#","spec":{},"status":{}"#,
+        _ => "",
+    }
+}

@@ -1,0 +1,96 @@
+//! `Table` of `meta.k8s.io`: the columns and rows that `kubectl get` prints.
+
+use serde_json::{Value, json};
+
+use super::cells;
+use super::path::JsonPath;
+use crate::api::clock::Clock;
+use crate::kinds::ResourceKind;
+
+/// The part of its object that a row contains.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Include {
+    None,
+    #[default]
+    Metadata,
+    Object,
+}
+
+impl Include {
+    /// Parses the `includeObject` parameter.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "None" => Some(Self::None),
+            "" | "Metadata" => Some(Self::Metadata),
+            "Object" => Some(Self::Object),
+            _ => None,
+        }
+    }
+}
+
+/// Creates tables of objects. In a watch, only the first table contains the column definitions.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    include: Include,
+    has_header: bool,
+    clock: Clock,
+    /// The parsed path of each column. A path with unsupported syntax gives empty cells.
+    paths: Vec<Option<JsonPath>>,
+}
+
+impl Rows {
+    pub(crate) fn new(include: Include, clock: Clock, kind: &ResourceKind) -> Self {
+        let paths = kind.columns.iter().map(|column| JsonPath::parse(column.json_path.as_deref()?));
+        Self { include, has_header: false, clock, paths: paths.collect() }
+    }
+
+    /// Returns a table with one object.
+    pub(crate) fn table(&mut self, version: &str, kind: &ResourceKind, object: &Value) -> Value {
+        let columns =
+            if std::mem::replace(&mut self.has_header, true) { json!([]) } else { definitions(kind) };
+        let resource_version = &object["metadata"]["resourceVersion"];
+        json!({
+            "kind": "Table",
+            "apiVersion": format!("meta.k8s.io/{version}"),
+            "metadata": { "resourceVersion": resource_version },
+            "columnDefinitions": columns,
+            "rows": [self.row(version, kind, object)],
+        })
+    }
+
+    pub(crate) fn row(&self, version: &str, kind: &ResourceKind, object: &Value) -> Value {
+        let now = self.clock.now();
+        let cells = kind.columns.iter().zip(&self.paths).map(|(column, path)| match &column.json_path {
+            Some(_) => cells::at_path(path.as_ref(), column, object, now),
+            None => cells::cell(&kind.kind, &column.name, object, now).unwrap_or_default(),
+        });
+        let cells: Vec<Value> = cells.collect();
+        let mut row = json!({ "cells": cells });
+        match self.include {
+            Include::None => {}
+            Include::Object => row["object"] = object.clone(),
+            Include::Metadata => {
+                row["object"] = json!({
+                    "kind": "PartialObjectMetadata",
+                    "apiVersion": format!("meta.k8s.io/{version}"),
+                    "metadata": object["metadata"],
+                });
+            }
+        }
+        row
+    }
+}
+
+/// Returns the column definitions of a kind.
+pub(super) fn definitions(kind: &ResourceKind) -> Value {
+    let columns = kind.columns.iter().map(|column| {
+        json!({
+            "name": column.name,
+            "type": column.type_name,
+            "format": column.format,
+            "description": column.description,
+            "priority": column.priority,
+        })
+    });
+    columns.collect()
+}

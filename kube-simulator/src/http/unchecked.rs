@@ -1,0 +1,58 @@
+//! Warnings about rules that a real server enforces and the simulator does not check: schemas of custom
+//! resources, and required fields of workloads. Other built-in kinds get no warning: they are never checked,
+//! so a warning on each write would carry no information.
+
+use serde_json::Value;
+
+use super::respond::{self, HttpResponse};
+use crate::api::schema;
+use crate::kinds::ResourceKind;
+use crate::storage::Object;
+
+/// Workload kinds. Incomplete objects of these kinds make controllers do harm.
+const WORKLOADS: [&str; 7] =
+    ["Pod", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob"];
+
+/// Adds warnings to the response to a successful write.
+pub(super) fn warn(
+    response: HttpResponse,
+    mut warnings: Vec<String>,
+    kind: &ResourceKind,
+    object: &Object,
+) -> HttpResponse {
+    if let Some(schema) = &kind.schema {
+        warnings.extend(schema::unchecked(schema, &Value::Object(object.decode())));
+    } else if kind.is_built_in() && WORKLOADS.contains(&kind.kind.as_str()) {
+        warnings.extend(of_workload(&kind.kind, &Value::Object(object.decode())));
+    }
+    respond::with_warnings(response, &warnings)
+}
+
+/// Returns the missing required fields of a workload.
+fn of_workload(kind: &str, object: &Value) -> Vec<String> {
+    let spec = &object["spec"];
+    let pod = match kind {
+        "Pod" => spec,
+        "CronJob" => &spec["jobTemplate"]["spec"]["template"]["spec"],
+        _ => &spec["template"]["spec"],
+    };
+    let mut warnings = Vec::new();
+    if pod["containers"].as_array().is_none_or(Vec::is_empty) {
+        warnings.push(format!(
+            "the simulator does not check built-in kinds: a real server refuses a {kind} without containers"
+        ));
+    }
+    let selects = matches!(kind, "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet");
+    if selects && !matches_labels(&spec["selector"]["matchLabels"], &spec["template"]["metadata"]["labels"]) {
+        warnings.push(format!(
+            "the simulator does not check built-in kinds: a real server refuses a {kind} whose selector is missing or does \
+             not match the labels of its template"
+        ));
+    }
+    warnings
+}
+
+/// Returns whether `wanted` is an object and `labels` contains all of its entries.
+fn matches_labels(wanted: &Value, labels: &Value) -> bool {
+    wanted.as_object().is_some_and(|wanted| wanted.iter().all(|(name, value)| labels[name] == *value))
+}

@@ -1,0 +1,44 @@
+//! `fieldValidation`: unknown fields in custom resources. Unknown fields of built-in kinds are kept, because
+//! the simulator has no schemas for them.
+
+use serde_json::Value;
+
+use super::call::Call;
+use crate::api::schema;
+use crate::api::status::{self, Refusal};
+use crate::api::writes::Body;
+use crate::kinds::ResourceKind;
+
+/// Returns the warnings about unknown fields, or an error if validation is strict.
+pub(super) fn check(call: &Call, kind: &ResourceKind, body: &Body) -> Result<Vec<String>, Refusal> {
+    let wanted = call.recorded.parameter("fieldValidation").unwrap_or_default();
+    let strict = match wanted.as_str() {
+        "Strict" => true,
+        "" | "Warn" => false,
+        "Ignore" => return Ok(Vec::new()),
+        other => {
+            let error = status::FieldError::unsupported(
+                "fieldValidation",
+                other,
+                "\"\", \"Ignore\", \"Strict\", \"Warn\"",
+            );
+            return Err(status::invalid("meta.k8s.io", "CreateOptions", "", vec![error]));
+        }
+    };
+    let Some(schema) = &kind.schema else {
+        return Ok(Vec::new());
+    };
+    let unknown = schema::prune(schema, &mut Value::Object(body.clone()));
+    let complaints: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+    if strict && !complaints.is_empty() {
+        let message = format!(
+            "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
+            kind.kind,
+            kind.version,
+            kind.kind,
+            complaints.join(", ")
+        );
+        return Err(status::bad_request(message));
+    }
+    Ok(complaints)
+}

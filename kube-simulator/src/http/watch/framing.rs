@@ -1,0 +1,70 @@
+//! [`Framing`]: encodes the events of a watch as `{"type":"ADDED","object":{...}}`, one per line, or in another
+//! encoding.
+
+use bytes::BytesMut;
+use kube::core::Status;
+use serde_json::json;
+
+use crate::api::status;
+use crate::http::shape::Shape;
+use crate::storage::Object;
+
+/// Approximate size of a piece of the body, unless each event is a separate piece.
+const PIECE: usize = 64 * 1024;
+
+/// Encodes the events of one watch.
+#[derive(Clone, Debug)]
+pub(crate) struct Framing {
+    shape: Shape,
+    /// Whether each event is a separate piece. Each piece is then one message, so no length prefix is needed.
+    one_by_one: bool,
+}
+
+impl Framing {
+    pub(crate) fn new(shape: Shape, one_by_one: bool) -> Self {
+        Self { shape, one_by_one }
+    }
+
+    /// Returns whether the piece is complete.
+    pub(super) fn is_full(&self, buffer: &BytesMut) -> bool {
+        buffer.len() >= if self.one_by_one { 1 } else { PIECE }
+    }
+
+    pub(super) fn append_event(&mut self, buffer: &mut BytesMut, kind: &str, object: &Object) {
+        let event = self.shape.event(kind, object);
+        self.append(buffer, &event);
+    }
+
+    /// Appends an `ERROR` event, which has the same shape for all clients.
+    pub(super) fn append_error(&self, buffer: &mut BytesMut, refusal: &Status) {
+        self.append(buffer, &self.shape.encoding().event("ERROR", &status::encode(refusal)));
+    }
+
+    /// Appends a bookmark, annotated if it ends the initial events of a streaming list.
+    pub(super) fn append_bookmark(
+        &mut self,
+        buffer: &mut BytesMut,
+        resource_version: u64,
+        ends_initial_events: bool,
+    ) {
+        let mut metadata = json!({ "resourceVersion": resource_version.to_string() });
+        if ends_initial_events {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let bookmark = self.shape.bookmark(&metadata);
+        self.append(buffer, &bookmark);
+    }
+
+    /// Appends a frame that is separate from other events but does not decode.
+    pub(super) fn append_no_event(&self, buffer: &mut BytesMut) {
+        self.append(buffer, self.shape.encoding().invalid_event());
+    }
+
+    fn append(&self, buffer: &mut BytesMut, event: &[u8]) {
+        if self.one_by_one {
+            buffer.extend_from_slice(event);
+        } else {
+            self.shape.encoding().append_framed(buffer, event);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The open watch streams. Tests can count and close them, and inject bytes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use crate::fault::PlacedInjection;
+use crate::http::request::{RecordedRequest, RequestFilter};
+use crate::kinds::ResourceKind;
+
+/// A registry of all open watch streams.
+#[derive(Debug)]
+pub(crate) struct WatchRegistry {
+    open: Mutex<Open>,
+    /// Notified after each opening and closing.
+    changed: watch::Sender<()>,
+    bookmarks: Mutex<BookmarkRule>,
+    /// The number of streams that ended because clients read too slowly, by group and resource.
+    terminated: Mutex<BTreeMap<(String, String), u64>>,
+}
+
+/// The open streams, in the order of their opening.
+#[derive(Debug, Default)]
+struct Open {
+    streams: BTreeMap<u64, OpenWatch>,
+    /// The end time of new streams while the server is shutting down.
+    end: Option<Instant>,
+}
+
+/// The settings of bookmarks for all watches. A change takes effect at the next bookmark.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BookmarkRule {
+    /// The time between two bookmarks.
+    pub(crate) interval: Duration,
+    /// Whether the interval is ten times as long.
+    pub(crate) delayed: bool,
+    /// Whether due bookmarks are silently dropped.
+    pub(crate) lost: bool,
+}
+
+impl BookmarkRule {
+    pub(super) fn interval(self) -> Duration {
+        if self.delayed { self.interval.saturating_mul(10) } else { self.interval }
+    }
+}
+
+#[derive(Debug)]
+struct OpenWatch {
+    request: Arc<RecordedRequest>,
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+/// A command to an open stream.
+#[derive(Debug)]
+pub(super) enum Order {
+    Inject(PlacedInjection),
+    /// Ends the stream cleanly at this time.
+    EndBy(Instant),
+}
+
+/// Keeps a stream in the registry until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    registry: Arc<WatchRegistry>,
+    id: u64,
+}
+
+impl WatchRegistry {
+    pub(crate) fn new(bookmark_interval: Duration) -> Self {
+        let bookmarks = Mutex::new(BookmarkRule { interval: bookmark_interval, delayed: false, lost: false });
+        Self {
+            open: Mutex::default(),
+            changed: watch::Sender::new(()),
+            bookmarks,
+            terminated: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn bookmarks(&self) -> BookmarkRule {
+        *self.bookmarks.lock()
+    }
+
+    pub(crate) fn change_bookmarks(&self, change: impl FnOnce(&mut BookmarkRule)) {
+        change(&mut self.bookmarks.lock());
+    }
+
+    pub(super) fn register(
+        self: &Arc<Self>,
+        request: Arc<RecordedRequest>,
+    ) -> (Registration, mpsc::UnboundedReceiver<Order>) {
+        let (orders, receiver) = mpsc::unbounded_channel();
+        let mut open = self.open.lock();
+        let id = open.streams.last_key_value().map_or(0, |(id, _)| id + 1);
+        if let Some(end) = open.end {
+            // Cannot fail: the receiver is a local variable.
+            let _ = orders.send(Order::EndBy(end));
+        }
+        open.streams.insert(id, OpenWatch { request, orders });
+        drop(open);
+        self.changed.send_replace(());
+        (Registration { registry: self.clone(), id }, receiver)
+    }
+
+    /// Counts the open streams whose requests match.
+    pub(crate) fn count(&self, filter: &RequestFilter) -> usize {
+        self.open.lock().streams.values().filter(|watch| filter.matches(&watch.request)).count()
+    }
+
+    /// Injects into all streams whose requests match, and returns their number.
+    pub(crate) fn inject(&self, filter: &RequestFilter, injection: &PlacedInjection) -> usize {
+        let open = self.open.lock();
+        let matching = open.streams.values().filter(|watch| filter.matches(&watch.request));
+        let inject = || Order::Inject(injection.clone());
+        matching.filter(|watch| watch.orders.send(inject()).is_ok()).count()
+    }
+
+    /// Ends all streams in the order of their opening: the first after `after`, and each next one `apart` later. New
+    /// streams end with the last of them, until [`Self::begin_anew`].
+    pub(crate) fn end_all(&self, after: Duration, apart: Duration) {
+        let mut open = self.open.lock();
+        let mut end = Instant::now() + after;
+        for watch in open.streams.values() {
+            // A closed receiver means that the stream has ended.
+            let _ = watch.orders.send(Order::EndBy(end));
+            end += apart;
+        }
+        open.end = Some(end);
+    }
+
+    /// Resets the end time of new streams and the counters, as a restart does.
+    pub(crate) fn begin_anew(&self) {
+        self.open.lock().end = None;
+        self.terminated.lock().clear();
+    }
+
+    /// Returns the number of streams that ended because clients read too slowly, by group and resource.
+    pub(crate) fn terminated(&self) -> BTreeMap<(String, String), u64> {
+        self.terminated.lock().clone()
+    }
+
+    /// Waits until `enough` holds for the number of matching streams.
+    pub(crate) async fn wait_for(&self, filter: &RequestFilter, enough: impl Fn(usize) -> bool) {
+        let mut changed = self.changed.subscribe();
+        while !enough(self.count(filter)) {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Registration {
+    /// Returns the current settings of bookmarks.
+    pub(super) fn bookmarks(&self) -> BookmarkRule {
+        self.registry.bookmarks()
+    }
+
+    /// Counts a stream that ended because its client read too slowly.
+    pub(super) fn count_terminated(&self, kind: &ResourceKind) {
+        let resource = (kind.group.clone(), kind.plural.clone());
+        *self.registry.terminated.lock().entry(resource).or_default() += 1;
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.registry.open.lock().streams.remove(&self.id);
+        self.registry.changed.send_replace(());
+    }
+}

@@ -1,0 +1,233 @@
+//! The start of a watch: the rules for `resourceVersion`, `sendInitialEvents` and their defaults.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use tokio_util::sync::CancellationToken;
+
+use super::framing::Framing;
+use super::registry::WatchRegistry;
+use super::stream::{Bookmarks, EndBookmark, Initial, WatchStream, ahead};
+use crate::api::list::ListOptions;
+use crate::api::selector::Filter;
+use crate::api::status::{self, Refusal};
+use crate::http::request::RecordedRequest;
+use crate::kinds::ResourceKind;
+use crate::storage::{Revision, SlowWatchLimit, Table};
+
+/// The interval at which older servers check for due bookmarks.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The behaviour of a server on streaming lists (`sendInitialEvents`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StreamingLists {
+    /// As a current server: the objects, then the bookmark that ends the initial list.
+    #[default]
+    Served,
+    /// As an older server: the objects, and the bookmark at the next tick of a second, after the events until then.
+    ServedLate,
+    /// As a server without the feature gate `WatchList`: 422 `Invalid`. A watch without a version still begins with
+    /// the objects that the server has, but without a bookmark after them.
+    Refused,
+    /// As some aggregated API servers: the parameter is ignored, so the bookmark never arrives.
+    Ignored,
+}
+
+impl StreamingLists {
+    /// Adds the server's defaults: a server with streaming lists also treats a watch without a version as one.
+    pub(crate) fn settle(self, options: &mut ListOptions) {
+        match self {
+            Self::Served | Self::ServedLate => options.default_to_streaming(),
+            Self::Ignored => options.ignore_streaming(),
+            Self::Refused => {}
+        }
+    }
+}
+
+/// The limit at which a slow watch is ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SlowWatches {
+    /// At more than this number of pending events.
+    Counted(u64),
+    /// As a real server does.
+    Timed,
+}
+
+/// The settings of all watches of a simulator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WatchRules {
+    pub(crate) slow_watches: SlowWatches,
+    pub(crate) streaming_lists: StreamingLists,
+}
+
+/// The inputs of a new watch.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) table: Arc<Table>,
+    pub(crate) revision: Revision,
+    pub(crate) registry: Arc<WatchRegistry>,
+    pub(crate) request: Arc<RecordedRequest>,
+    pub(crate) filter: Filter,
+    pub(crate) framing: Framing,
+    pub(crate) rules: WatchRules,
+    /// The timeout of a watch without `timeoutSeconds`.
+    pub(crate) default_timeout: Duration,
+    /// The source of random delays of bookmarks.
+    pub(crate) random: fastrand::Rng,
+    pub(crate) stop: CancellationToken,
+    /// Cancelled when the resource is no longer served. Earlier events are still sent.
+    pub(crate) gone: CancellationToken,
+}
+
+/// The start of a watch.
+enum Start {
+    /// The events after a resource version.
+    After(u64),
+    /// All current objects, once this resource version is reached.
+    Everything { not_before: u64 },
+    /// Only later events.
+    Now,
+}
+
+/// Opens a watch, or returns an error for invalid parameters. The caller has called [`StreamingLists::settle`].
+///
+/// As on the real server, an error after the validation is an `ERROR` event in a stream that then ends. Only an
+/// unready watch cache gives an HTTP error.
+pub(crate) async fn open(
+    opening: Opening,
+    options: &ListOptions,
+) -> Result<BoxStream<'static, std::io::Result<Bytes>>, Refusal> {
+    options.validate_for_watch(opening.rules.streaming_lists != StreamingLists::Refused)?;
+    let start = start(&opening.revision, options)?;
+    if opening.table.kind.is_cached() {
+        opening.revision.watch_cache().check()?;
+    }
+    if options.timeout.is_some_and(|timeout| timeout.is_zero()) {
+        return Ok(stream::empty().boxed());
+    }
+    let framing = opening.framing.clone();
+    match begin(opening, options, start).await {
+        Ok(stream) => Ok(stream.into_bytes().boxed()),
+        Err(refusal) => {
+            let mut buffer = BytesMut::new();
+            framing.append_error(&mut buffer, &refusal);
+            Ok(stream::iter([Ok(buffer.freeze())]).boxed())
+        }
+    }
+}
+
+fn start(revision: &Revision, options: &ListOptions) -> Result<Start, Refusal> {
+    let version = options.watched_resource_version()?;
+    // Without a version, the newest state is required, and a lagging server must wait for it.
+    let not_before = if options.resource_version.is_empty() { revision.stored() } else { version };
+    Ok(match options.send_initial_events {
+        Some(true) => Start::Everything { not_before },
+        // Without a version or from version 0, a watch first gets the objects that the server has, even stale ones.
+        None if version == 0 => Start::Everything { not_before: 0 },
+        _ if options.resource_version.is_empty() => Start::After(revision.stored()),
+        _ if version == 0 => Start::Now,
+        _ => Start::After(version),
+    })
+}
+
+/// Returns the error message for an expired version, as the watch cache or etcd words it.
+fn too_old(table: &Table, version: u64, floor: u64) -> String {
+    if table.kind.is_cached() {
+        return format!("too old resource version: {version} ({floor})");
+    }
+    "The resourceVersion for the provided watch is too old.".to_owned()
+}
+
+/// Returns the maximum number of events that a server buffers for one watch of a kind. The number is small if an
+/// index selects the watches for an event, and large if the watch bypasses such an index.
+fn max_buffered(kind: &ResourceKind, filter: &Filter) -> usize {
+    match kind.trigger_field() {
+        None => 100,
+        Some(field) if filter.names_one(kind, field) => 10,
+        Some(_) => 1_000,
+    }
+}
+
+impl Opening {
+    fn patience(&self) -> SlowWatchLimit {
+        match self.rules.slow_watches {
+            SlowWatches::Counted(room) => SlowWatchLimit { room, is_timed: false },
+            // A lagging replica that catches up sends a burst, which must not end watches. etcd waits for its
+            // readers.
+            SlowWatches::Timed if self.revision.is_of_replica() || !self.table.kind.is_cached() => {
+                SlowWatchLimit { room: u64::MAX, is_timed: false }
+            }
+            SlowWatches::Timed => {
+                let channel = self.table.channel(max_buffered(&self.table.kind, &self.filter));
+                // The real server has one channel before the encoder and one after it.
+                SlowWatchLimit { room: 2 * channel, is_timed: true }
+            }
+        }
+    }
+}
+
+async fn begin(opening: Opening, options: &ListOptions, start: Start) -> Result<WatchStream, Refusal> {
+    let changes = opening.table.changes();
+    let mut initial = Initial::default();
+    let patience = opening.patience();
+    let (reader, after) = match start {
+        Start::After(version) => {
+            let (floor, reader) = opening.table.start_after(version, &opening.revision, patience);
+            if version < floor {
+                return Err(status::expired(too_old(&opening.table, version, floor)));
+            }
+            (reader, version)
+        }
+        Start::Now => {
+            let now = opening.revision.current();
+            (opening.table.start_after(now, &opening.revision, patience).1, now)
+        }
+        Start::Everything { not_before } => {
+            opening.revision.reach(not_before).await?;
+            let (objects, version, reader) =
+                opening.table.snapshot_and_reader(&opening.revision, patience)?;
+            initial.objects = objects.into_iter();
+            let delay = match opening.rules.streaming_lists {
+                StreamingLists::Served => Some(Duration::ZERO),
+                StreamingLists::ServedLate => Some(TICK),
+                StreamingLists::Refused | StreamingLists::Ignored => None,
+            };
+            let delay = delay.filter(|_| options.allow_bookmarks);
+            initial.end_bookmark = delay.map(|delay| EndBookmark { version, due: ahead(delay) });
+            (reader, version)
+        }
+    };
+    let deadline = ahead(options.timeout.unwrap_or(opening.default_timeout));
+    let rule = opening.registry.bookmarks();
+    // Only the watch cache sends bookmarks.
+    let with_bookmarks = options.allow_bookmarks && opening.table.kind.is_cached();
+    let bookmarks = with_bookmarks.then(|| Bookmarks::new(rule.interval(), deadline, opening.random));
+    let (registration, orders) = opening.registry.register(opening.request.clone());
+    Ok(WatchStream {
+        table: opening.table,
+        progress: opening.revision.progress(),
+        revision: opening.revision,
+        filter: opening.filter,
+        framing: opening.framing,
+        changes,
+        orders,
+        stop: opening.stop,
+        gone: opening.gone,
+        deadline,
+        bookmarks,
+        initial,
+        reader,
+        after,
+        pending: VecDeque::new(),
+        complete_to: 0,
+        inbox: VecDeque::new(),
+        substitutes: VecDeque::new(),
+        ended: None,
+        registration,
+    })
+}

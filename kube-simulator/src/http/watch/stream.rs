@@ -1,0 +1,368 @@
+//! A running watch: a state machine that pulls events from the table's history and turns them into bytes.
+//!
+//! A write only wakes the watches; they pull events from the history. A watch whose client does not read stops
+//! pulling. If it falls too far behind, the stream ends without an error, as on the real server.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, stream};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::framing::Framing;
+use super::registry::{BookmarkRule, Order, Registration};
+use crate::api::selector::Filter;
+use crate::api::status;
+use crate::fault::{Content, Ending, PlacedInjection, WatchInjection};
+use crate::storage::Object;
+use crate::storage::{Event, Listener, Lost, Reader, Revision, Table};
+
+/// The time between the last bookmark and the deadline of a watch.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+/// The interval at which a server checks for due bookmarks, and the maximum factor by which a check is late.
+/// Bookmarks within the same second are due together.
+const TICK: Duration = Duration::from_secs(1);
+const SLOWEST_TICK: f64 = 1.25;
+
+/// Maximum wait. Very long times would overflow the clock.
+const FURTHEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Returns the time after `wait`, or after a year if `wait` is longer.
+pub(super) fn ahead(wait: Duration) -> Instant {
+    Instant::now() + wait.min(FURTHEST)
+}
+
+/// A running watch.
+#[derive(Debug)]
+pub(super) struct WatchStream {
+    pub(super) table: Arc<Table>,
+    /// The resource version that the server has reached.
+    pub(super) revision: Revision,
+    /// Notifies about progress without a write.
+    pub(super) progress: Option<Listener>,
+    pub(super) filter: Filter,
+    pub(super) framing: Framing,
+    pub(super) changes: Listener,
+    pub(super) orders: mpsc::UnboundedReceiver<Order>,
+    pub(super) stop: CancellationToken,
+    /// Cancelled when the resource is no longer served.
+    pub(super) gone: CancellationToken,
+    pub(super) deadline: Instant,
+    pub(super) bookmarks: Option<Bookmarks>,
+    pub(super) initial: Initial,
+    /// The position in the history.
+    pub(super) reader: Reader,
+    /// Events up to this resource version are skipped. The version can be in the future.
+    pub(super) after: u64,
+    /// Events that were read from the history and are not yet sent.
+    pub(super) pending: VecDeque<Arc<Event>>,
+    /// The resource version up to which the history has been read.
+    pub(super) complete_to: u64,
+    /// Injections whose position is not reached.
+    pub(super) inbox: VecDeque<PlacedInjection>,
+    /// Injections that replace the next events, in order.
+    pub(super) substitutes: VecDeque<WatchInjection>,
+    pub(super) ended: Option<Ending>,
+    pub(super) registration: Registration,
+}
+
+/// The current objects, which are sent first.
+#[derive(Debug, Default)]
+pub(super) struct Initial {
+    pub(super) objects: std::vec::IntoIter<Arc<Object>>,
+    /// The bookmark after the objects, if requested.
+    pub(super) end_bookmark: Option<EndBookmark>,
+}
+
+/// The bookmark that ends the initial list of a streaming list.
+#[derive(Debug)]
+pub(super) struct EndBookmark {
+    /// The resource version of the objects. If events precede the bookmark, it has a later version.
+    pub(super) version: u64,
+    pub(super) due: Instant,
+}
+
+/// The schedule of bookmarks.
+#[derive(Debug)]
+pub(super) struct Bookmarks {
+    interval: Duration,
+    deadline: Instant,
+    next: Instant,
+    random: fastrand::Rng,
+}
+
+impl Bookmarks {
+    pub(super) fn new(interval: Duration, deadline: Instant, random: fastrand::Rng) -> Self {
+        let mut bookmarks = Self { interval, deadline, next: deadline, random };
+        bookmarks.schedule(Duration::ZERO);
+        bookmarks
+    }
+
+    /// Schedules the next bookmark after one interval, or shortly before the deadline if that is sooner. The bookmark
+    /// is sent at a check of the server: at the earliest in the second in which it is due, and after `pause`.
+    fn schedule(&mut self, pause: Duration) {
+        let now = Instant::now();
+        let regular = ahead(self.interval);
+        let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
+        let due = last.map_or(regular, |last| last.min(regular));
+        // Shorter intervals have proportionally shorter deviations.
+        let tick = (self.interval / 60).min(TICK);
+        let (second, look) =
+            (tick.mul_f64(self.random.f64()), tick.mul_f64(self.random.f64() * SLOWEST_TICK));
+        let earliest = now + pause.min(tick);
+        self.next = (due + look).checked_sub(second).map_or(earliest, |next| next.max(earliest));
+    }
+
+    /// Schedules the following bookmark, at the earliest for the next check of the server.
+    fn schedule_next(&mut self, rule: BookmarkRule) {
+        self.interval = rule.interval();
+        self.schedule(TICK);
+    }
+}
+
+impl WatchStream {
+    /// Turns the watch into the body of a response.
+    pub(super) fn into_bytes(self) -> impl Stream<Item = std::io::Result<Bytes>> + Send {
+        stream::unfold(self, |mut watch| async move { watch.next().await.map(|bytes| (bytes, watch)) })
+    }
+
+    /// Returns the next piece of the body.
+    async fn next(&mut self) -> Option<std::io::Result<Bytes>> {
+        loop {
+            let mut buffer = BytesMut::new();
+            self.fill(&mut buffer);
+            if !buffer.is_empty() {
+                return Some(Ok(buffer.freeze()));
+            }
+            match self.ended {
+                Some(Ending::Close) => return None,
+                Some(Ending::Abort) => {
+                    self.ended = Some(Ending::Close);
+                    return Some(Err(std::io::Error::from(std::io::ErrorKind::ConnectionAborted)));
+                }
+                None => self.wait().await,
+            }
+        }
+    }
+
+    /// Fills the buffer with what can be sent now.
+    fn fill(&mut self, buffer: &mut BytesMut) {
+        self.fill_initial(buffer);
+        if self.framing.is_full(buffer) || self.ended.is_some() {
+            return;
+        }
+        self.skip_bookmark_when_full();
+        // Checked first, so that writes before the cancellation are among the pulled events.
+        let gone = self.gone.is_cancelled();
+        self.fill_events(buffer);
+        self.check_deadlines(buffer);
+        if gone && self.pending.is_empty() && self.ended.is_none() {
+            self.ended = Some(Ending::Close);
+        }
+    }
+
+    fn fill_initial(&mut self, buffer: &mut BytesMut) {
+        for object in self.initial.objects.by_ref() {
+            if self.filter.matches(&object) {
+                self.framing.append_event(buffer, "ADDED", &object);
+                if self.framing.is_full(buffer) {
+                    return;
+                }
+            }
+        }
+        self.end_initial(buffer);
+    }
+
+    /// Sends the bookmark that ends the initial events, if it is due. Its version covers all events that were sent
+    /// before it.
+    fn end_initial(&mut self, buffer: &mut BytesMut) {
+        let now = Instant::now();
+        if let Some(end) = self.initial.end_bookmark.take_if(|end| end.due <= now && self.pending.is_empty())
+        {
+            let version = end.version.max(self.complete_to);
+            self.framing.append_bookmark(buffer, version, true);
+        }
+    }
+
+    fn fill_events(&mut self, buffer: &mut BytesMut) {
+        while let Ok(order) = self.orders.try_recv() {
+            self.execute(order);
+        }
+        while !self.framing.is_full(buffer) && self.ended.is_none() {
+            if self.pending.is_empty() {
+                self.pull();
+            }
+            let next = self.pending.pop_front();
+            self.execute_before(next.as_ref().map_or(u64::MAX, |event| event.resource_version()), buffer);
+            match next {
+                Some(event) if self.framing.is_full(buffer) => self.pending.push_front(event),
+                Some(event) if self.ended.is_none() => self.append(buffer, &event),
+                _ => return,
+            }
+        }
+    }
+
+    /// Reads all new events from the history.
+    fn pull(&mut self) {
+        match self.table.read(&self.reader, &self.revision, |event| self.view(event).is_some()) {
+            Ok((events, complete_to)) => {
+                self.reader.cursor += events.len() as u64;
+                self.complete_to = complete_to;
+                self.pending.extend(events);
+            }
+            Err(lost) => {
+                // A real server counts only watches on a watch cache.
+                if lost == Lost::TooSlow && self.table.kind.is_cached() {
+                    self.registration.count_terminated(&self.table.kind);
+                }
+                self.ended = Some(Ending::Close);
+            }
+        }
+    }
+
+    /// Skips a bookmark that became due while the buffer of this watch was full. A real server waits to deliver
+    /// events, but not bookmarks.
+    fn skip_bookmark_when_full(&mut self) {
+        let due = self.bookmarks.as_ref().map(|bookmarks| bookmarks.next);
+        if due.is_none_or(|due| due > Instant::now() || self.has_room_at(due)) {
+            return;
+        }
+        if let Some(bookmarks) = &mut self.bookmarks {
+            bookmarks.schedule_next(self.registration.bookmarks());
+        }
+    }
+
+    /// Returns whether the buffer of this watch had room at that time.
+    fn has_room_at(&self, time: Instant) -> bool {
+        let waited = |event: &Event| event.written <= time && self.view(event).is_some();
+        // Replayed events do not occupy the buffer.
+        let first = self.reader.cursor - self.pending.len() as u64;
+        let replayed = usize::try_from(self.reader.joined.saturating_sub(first)).unwrap_or(usize::MAX);
+        let taken = self.pending.iter().skip(replayed).filter(|event| waited(event)).count();
+        !self.table.is_full(&self.reader, &self.revision, taken, waited)
+    }
+
+    fn append(&mut self, buffer: &mut BytesMut, event: &Event) {
+        if event.resource_version() <= self.after {
+            return;
+        }
+        // The object is corrupt, so its selectors cannot be evaluated.
+        if event.is_corrupt && self.filter.is_in_scope(&event.object) {
+            self.framing.append_error(buffer, &status::store_read_error());
+            self.ended = Some(Ending::Close);
+            return;
+        }
+        let Some((kind, object)) = self.view(event) else {
+            return;
+        };
+        match self.substitutes.pop_front() {
+            Some(substitute) => {
+                let mut event = BytesMut::new();
+                self.framing.append_event(&mut event, kind, object);
+                self.send(buffer, &substitute, &event);
+            }
+            None => self.framing.append_event(buffer, kind, object),
+        }
+    }
+
+    /// Returns the event as the selectors show it. An object that starts or stops matching is added or deleted.
+    fn view<'e>(&self, event: &'e Event) -> Option<(&'static str, &'e Object)> {
+        let before = event.previous.as_ref().is_some_and(|previous| self.filter.matches(previous));
+        let now = !event.is_deletion && self.filter.matches(&event.object);
+        match (before, now) {
+            (false, false) => None,
+            (false, true) => Some(("ADDED", &event.object)),
+            (true, true) => Some(("MODIFIED", &event.object)),
+            (true, false) if event.is_deletion => Some(("DELETED", &event.object)),
+            (true, false) => Some(("DELETED", event.as_deleted(&self.table.kind))),
+        }
+    }
+
+    fn execute(&mut self, order: Order) {
+        match order {
+            Order::Inject(placed) => self.inbox.push_back(placed),
+            Order::EndBy(time) => self.deadline = self.deadline.min(time),
+        }
+    }
+
+    /// Executes the injections before the event with this resource version.
+    fn execute_before(&mut self, version: u64, buffer: &mut BytesMut) {
+        while !self.framing.is_full(buffer) && self.inbox.front().is_some_and(|placed| placed.after < version)
+        {
+            let Some(placed) = self.inbox.pop_front() else {
+                return;
+            };
+            if placed.injection.instead_of_event {
+                self.substitutes.push_back(placed.injection);
+            } else if self.ended.is_none() {
+                self.send(buffer, &placed.injection, &[]);
+            }
+        }
+    }
+
+    /// Sends an injection, which can replace an event.
+    fn send(&mut self, buffer: &mut BytesMut, injection: &WatchInjection, event: &[u8]) {
+        match &injection.content {
+            Content::Bytes(bytes) => buffer.extend_from_slice(bytes),
+            Content::Error(status) => self.framing.append_error(buffer, status),
+            Content::NoEvent => self.framing.append_no_event(buffer),
+            Content::HalfOfEvent => buffer.extend_from_slice(&event[..event.len() / 2]),
+        }
+        self.ended = injection.ending;
+    }
+
+    fn check_deadlines(&mut self, buffer: &mut BytesMut) {
+        if self.ended.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        if now >= self.deadline || self.stop.is_cancelled() {
+            self.ended = Some(Ending::Close);
+            return;
+        }
+        if self.framing.is_full(buffer) {
+            return;
+        }
+        // A bookmark covers all earlier events, so it waits until nothing is pending.
+        let caught_up = self.pending.is_empty() && self.complete_to >= self.after;
+        let announced = self.initial.end_bookmark.is_none();
+        if let Some(bookmarks) = self.bookmarks.as_mut().filter(|bookmarks| now >= bookmarks.next) {
+            let rule = self.registration.bookmarks();
+            bookmarks.schedule_next(rule);
+            if caught_up && announced && !rule.lost {
+                self.framing.append_bookmark(buffer, self.complete_to, false);
+            }
+        }
+    }
+
+    /// Waits until there is something to send.
+    async fn wait(&mut self) {
+        let next_bookmark = self.bookmarks.as_ref().map_or(self.deadline, |bookmarks| bookmarks.next);
+        let end_bookmark = self.initial.end_bookmark.as_ref().map_or(self.deadline, |end| end.due);
+        let alarm = self.deadline.min(next_bookmark).min(end_bookmark);
+        // Polled in order, so that runs are reproducible.
+        tokio::select! {
+            biased;
+            () = self.changes.notified() => {}
+            Some(order) = self.orders.recv() => self.execute(order),
+            () = progress(self.progress.as_ref()) => {}
+            () = self.stop.cancelled() => self.ended = Some(Ending::Close),
+            // `fill` sends the remaining events and then ends the stream.
+            () = self.gone.cancelled() => {}
+            () = sleep_until(alarm) => {}
+        }
+    }
+}
+
+/// Waits for progress of a lagging server. For other servers, never returns.
+async fn progress(progress: Option<&Listener>) {
+    match progress {
+        Some(progress) => progress.notified().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,35 @@
+//! [`Column`]: the definition of one column of a table, as `kubectl get` prints it.
+
+/// A column. The HTTP layer computes its cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    /// `string`, `integer`, `number`, `boolean` or `date`.
+    pub(crate) type_name: String,
+    pub(crate) format: String,
+    pub(crate) description: String,
+    /// 0 for columns that are always shown; higher for those of `kubectl get -o wide`.
+    pub(crate) priority: i64,
+    /// The path of the value in custom resources, such as `.spec.replicas`.
+    pub(crate) json_path: Option<String>,
+}
+
+impl Column {
+    pub(crate) fn new(name: &str, type_name: &str) -> Self {
+        let is_name = name == "Name";
+        let description = if is_name { "Name must be unique within a namespace." } else { "" };
+        Self {
+            name: name.to_owned(),
+            type_name: type_name.to_owned(),
+            format: if is_name { "name" } else { "" }.to_owned(),
+            description: description.to_owned(),
+            priority: 0,
+            json_path: None,
+        }
+    }
+
+    /// Returns the columns of custom resources without their own columns.
+    pub(crate) fn name_and_age() -> Vec<Self> {
+        vec![Self::new("Name", "string"), Self::new("Age", "string")]
+    }
+}

@@ -1,0 +1,58 @@
+//! [`Facts`]: what every API server publishes about a built-in kind.
+
+use super::column::Column;
+use super::table::TABLE;
+
+/// The verbs of most kinds, in the order of discovery.
+pub(crate) const ALL_VERBS: &[&str] =
+    &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// The groups of the built-in kinds that cannot be listed.
+const GROUPS_OF_REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+
+/// One row of the table.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) group: &'static str,
+    pub(crate) version: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) plural: &'static str,
+    pub(crate) namespaced: bool,
+    pub(crate) short_names: &'static [&'static str],
+    pub(crate) categories: &'static [&'static str],
+    pub(crate) verbs: &'static [&'static str],
+    /// Name, `apiVersion`, kind and verbs, separated by spaces.
+    pub(crate) subresources: &'static [&'static str],
+    /// The fields of field selectors, besides name and namespace.
+    pub(crate) selectable_fields: &'static [&'static str],
+    /// Type and name, separated by a space; `wide` precedes columns of `kubectl get -o wide`.
+    pub(crate) columns: &'static [&'static str],
+}
+
+impl Facts {
+    /// Returns the facts about a kind; `None` for a custom resource.
+    pub(crate) fn find(group: &str, version: &str, kind: &str) -> Option<&'static Self> {
+        TABLE.iter().find(|facts| (facts.group, facts.version, facts.kind) == (group, version, kind))
+    }
+
+    /// Returns whether a group belongs to Kubernetes itself.
+    pub(crate) fn is_built_in(group: &str) -> bool {
+        TABLE.iter().any(|facts| facts.group == group) || GROUPS_OF_REVIEWS.contains(&group)
+    }
+
+    pub(crate) fn has_subresource(&self, name: &str) -> bool {
+        self.subresources.iter().any(|text| text.split(' ').next() == Some(name))
+    }
+
+    /// Returns the columns of tables. A kind without its own columns shows name and creation time.
+    pub(crate) fn columns(&self) -> Vec<Column> {
+        let shown = if self.columns.is_empty() { &["string Name", "date Created At"] } else { self.columns };
+        shown.iter().map(|text| column(text)).collect()
+    }
+}
+
+fn column(text: &str) -> Column {
+    let (priority, text) = text.strip_prefix("wide ").map_or((0, text), |text| (1, text));
+    let (type_name, name) = text.split_once(' ').unwrap_or(("string", text));
+    Column { priority, ..Column::new(name, type_name) }
+}

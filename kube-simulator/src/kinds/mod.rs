@@ -1,0 +1,13 @@
+//! Facts about kinds: names, scope, subresources, columns, and how the server treats objects of the kind.
+
+mod built_in;
+mod column;
+mod facts;
+mod resource;
+mod table;
+
+pub(crate) use built_in::kinds as built_in;
+pub(crate) use column::Column;
+pub(crate) use facts::{ALL_VERBS, Facts};
+pub use resource::ResourceKind;
+pub(crate) use resource::Scale;

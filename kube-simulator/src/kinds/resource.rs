@@ -1,0 +1,286 @@
+//! [`ResourceKind`]: the description of a resource: its names, its scope and its treatment by the server.
+
+use std::any::TypeId;
+use std::sync::Arc;
+
+use kube::core::NamespaceResourceScope;
+use serde_json::Value;
+
+use super::built_in;
+use super::column::Column;
+use super::facts::Facts;
+
+/// A kind of resource that the simulator serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ResourceKind {
+    /// The API group, empty for the core group.
+    pub group: String,
+    /// The API version within the group, such as `v1`.
+    pub version: String,
+    /// The kind, such as `Pod`.
+    pub kind: String,
+    /// The plural name in URLs, such as `pods`.
+    pub plural: String,
+    /// Whether each object belongs to a namespace.
+    pub namespaced: bool,
+    /// Whether `/status` is served. If so, other writes do not change the status.
+    pub status_subresource: bool,
+    /// The field paths for field selectors, besides `metadata.name` and `metadata.namespace`.
+    pub selectable_fields: Vec<String>,
+    /// The name of one object in discovery, such as `pod`. Default: the kind in lower case.
+    pub singular: String,
+    /// Short names for `kubectl`, such as `po`.
+    pub short_names: Vec<String>,
+    /// The categories of the resource, such as `all`.
+    pub categories: Vec<String>,
+    /// The paths of `/scale`, if it is served.
+    pub(crate) scale: Option<Scale>,
+    /// The published facts about a built-in kind.
+    pub(crate) facts: Option<&'static Facts>,
+    /// The columns of tables.
+    pub(crate) columns: Vec<Column>,
+    /// The structural schema of a custom resource, if it has one.
+    pub(crate) schema: Option<Arc<Value>>,
+    /// Whether `metadata.generation` counts changes outside the metadata and outside a status with its own path.
+    pub(crate) counts_generations: bool,
+    /// The parts of the metadata whose changes are also counted.
+    pub(crate) counted_metadata: &'static [&'static str],
+    /// The parts of the metadata of a built-in kind that a write of the status does not change.
+    pub(crate) status_keeps: &'static [&'static str],
+    /// The selectable fields whose value is not the one at the path of the same name.
+    pub(crate) sources: &'static [FieldSource],
+    /// Whether a delete returns the last object instead of a `Status`.
+    pub(crate) returns_deleted: bool,
+    /// The initial status of new objects, as JSON.
+    pub(crate) initial_status: Option<&'static str>,
+    /// Whether a client can set the status of a new object in spite of `/status`.
+    pub(crate) accepts_initial_status: bool,
+}
+
+/// The fields that `/scale` reads and writes, as dotted paths such as `spec.replicas`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scale {
+    pub(crate) spec_replicas: String,
+    pub(crate) status_replicas: String,
+    /// The path of a selector in text form, or of a label selector.
+    pub(crate) selector: Option<String>,
+}
+
+impl Scale {
+    /// Returns the paths of all built-in kinds.
+    pub(crate) fn of_built_in() -> Self {
+        Self {
+            spec_replicas: "spec.replicas".to_owned(),
+            status_replicas: "status.replicas".to_owned(),
+            selector: Some("spec.selector".to_owned()),
+        }
+    }
+}
+
+/// The source of a selectable field that is not at the path of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FieldSource {
+    /// The name in selectors.
+    pub(crate) field: &'static str,
+    /// The dotted paths of the value; the first that has a value applies.
+    pub(crate) paths: &'static [&'static str],
+    /// The value if all paths are absent: in Go, numbers and booleans always have a value.
+    pub(crate) otherwise: &'static str,
+}
+
+impl ResourceKind {
+    /// Describes a namespaced custom resource with a status subresource.
+    #[must_use]
+    pub fn namespaced(group: &str, version: &str, kind: &str, plural: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            plural: plural.to_owned(),
+            namespaced: true,
+            status_subresource: true,
+            selectable_fields: Vec::new(),
+            singular: kind.to_lowercase(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            scale: None,
+            facts: None,
+            columns: Column::name_and_age(),
+            schema: None,
+            counts_generations: true,
+            counted_metadata: &[],
+            status_keeps: &[],
+            sources: &[],
+            returns_deleted: false,
+            initial_status: None,
+            accepts_initial_status: false,
+        }
+    }
+
+    /// Describes a cluster-scoped custom resource with a status subresource.
+    #[must_use]
+    pub fn cluster_scoped(group: &str, version: &str, kind: &str, plural: &str) -> Self {
+        Self { namespaced: false, ..Self::namespaced(group, version, kind, plural) }
+    }
+
+    /// Describes the resource of a Rust type.
+    ///
+    /// A built-in kind gets the server's treatment of that kind (selectable fields, initial status and so on). Any
+    /// other type becomes a custom resource with the scope of [`kube::Resource::Scope`].
+    #[must_use]
+    pub fn of<K>() -> Self
+    where
+        K: kube::Resource<DynamicType = ()>,
+        K::Scope: 'static,
+    {
+        let (group, version, plural) = (K::group(&()), K::version(&()), K::plural(&()));
+        let known = built_in::kinds()
+            .find(|known| known.group == group && known.version == version && known.plural == plural);
+        known.unwrap_or_else(|| Self {
+            namespaced: TypeId::of::<K::Scope>() == TypeId::of::<NamespaceResourceScope>(),
+            ..Self::namespaced(&group, &version, &K::kind(&()), &plural)
+        })
+    }
+
+    /// Adds a field for field selectors, as a dotted path such as `spec.nodeName`.
+    #[must_use]
+    pub fn selectable_field(mut self, path: &str) -> Self {
+        self.selectable_fields.push(path.to_owned());
+        self
+    }
+
+    /// Adds a short name, such as `po` for pods.
+    #[must_use]
+    pub fn short_name(mut self, name: &str) -> Self {
+        self.short_names.push(name.to_owned());
+        self
+    }
+
+    /// Serves `/scale` for a resource with its replicas at these dotted paths, such as `spec.replicas` and
+    /// `status.replicas`.
+    #[must_use]
+    pub fn scale_subresource(mut self, spec_replicas: &str, status_replicas: &str) -> Self {
+        self.scale = Some(Scale {
+            spec_replicas: spec_replicas.to_owned(),
+            status_replicas: status_replicas.to_owned(),
+            selector: None,
+        });
+        self
+    }
+
+    /// Serves the resource without `/status`, so that every write can change the status. For a custom resource, the
+    /// generation then also counts changes of the status.
+    #[must_use]
+    pub fn without_status_subresource(mut self) -> Self {
+        self.status_subresource = false;
+        self
+    }
+
+    /// Returns group and version as in `apiVersion`.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Returns the URL path of the resource over all namespaces, such as `/api/v1/pods`.
+    #[must_use]
+    pub fn collection_path(&self) -> String {
+        format!("/{}/{}", self.group_version_path(), self.plural)
+    }
+
+    /// Returns the URL path of group and version, without outer slashes: `api/v1` or `apis/apps/v1`.
+    pub(crate) fn group_version_path(&self) -> String {
+        let root = if self.group.is_empty() { "api" } else { "apis" };
+        format!("{root}/{}", self.api_version())
+    }
+
+    /// Returns the plural with its group, as in error messages.
+    pub(crate) fn qualified_plural(&self) -> String {
+        if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// Returns whether this is a built-in kind. The server treats custom resources differently in several places.
+    pub(crate) fn is_built_in(&self) -> bool {
+        Facts::is_built_in(&self.group)
+    }
+
+    /// Returns whether an update must contain the `resourceVersion` that it is based on.
+    pub(crate) fn needs_version(&self) -> bool {
+        let built_in = [
+            "poddisruptionbudgets",
+            "csidrivers",
+            "csinodes",
+            "volumeattachments",
+            "leases",
+            "runtimeclasses",
+        ];
+        !self.is_built_in() || built_in.contains(&self.plural.as_str())
+    }
+
+    /// Returns whether dependants remain when an object is deleted without a propagation policy. These two kinds are
+    /// older than owner references (`DefaultGarbageCollectionPolicy`).
+    pub(crate) fn orphans_by_default(&self) -> bool {
+        let kinds = [("", "replicationcontrollers"), ("batch", "jobs")];
+        self.version == "v1" && kinds.contains(&(self.group.as_str(), self.plural.as_str()))
+    }
+
+    /// Returns whether an update of a missing object creates it.
+    pub(crate) fn is_created_by_update(&self) -> bool {
+        match self.group.as_str() {
+            "" => ["endpoints", "events", "limitranges", "services"].contains(&self.plural.as_str()),
+            "events.k8s.io" | "coordination.k8s.io" | "rbac.authorization.k8s.io" => true,
+            "policy" => self.plural == "poddisruptionbudgets",
+            "node.k8s.io" => self.plural == "runtimeclasses",
+            _ => false,
+        }
+    }
+
+    /// Returns the server's Go type of the kind, as in error messages.
+    pub(crate) fn go_type(&self) -> String {
+        let package = match self.group.split('.').next().unwrap_or_default() {
+            _ if !self.is_built_in() => return "unstructured.Unstructured".to_owned(),
+            "" => "core",
+            package => package,
+        };
+        format!("{package}.{}", self.kind)
+    }
+
+    /// Returns whether the watch cache holds the resource. Event objects are too many for it.
+    pub(crate) fn is_cached(&self) -> bool {
+        !(self.plural == "events" && matches!(self.group.as_str(), "" | "events.k8s.io"))
+    }
+
+    /// Returns the field by which the watch cache finds the watches for an event, if any.
+    pub(crate) fn trigger_field(&self) -> Option<&'static str> {
+        match (self.group.as_str(), self.plural.as_str()) {
+            ("", "pods") => Some("spec.nodeName"),
+            ("resource.k8s.io", "resourceslices") => Some("spec.nodeName"),
+            _ => None,
+        }
+    }
+
+    /// Returns the storage key of an object: `namespace/name`, or the bare name in the cluster scope.
+    pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
+        match namespace {
+            Some(namespace) if self.namespaced => format!("{namespace}/{name}"),
+            _ => name.to_owned(),
+        }
+    }
+
+    pub(crate) fn is_namespace(&self) -> bool {
+        self.kind == "Namespace" && self.group.is_empty()
+    }
+
+    pub(crate) fn is_definition(&self) -> bool {
+        self.kind == "CustomResourceDefinition" && self.group == "apiextensions.k8s.io"
+    }
+
+    /// Splits a storage key into namespace and name.
+    pub(crate) fn split_key<'k>(&self, key: &'k str) -> (Option<&'k str>, &'k str) {
+        match key.split_once('/') {
+            Some((namespace, name)) if self.namespaced => (Some(namespace), name),
+            _ => (None, key),
+        }
+    }
+}

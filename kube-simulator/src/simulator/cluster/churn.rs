@@ -1,0 +1,190 @@
+//! [`Churn`]: continuous changes of a cluster's pods and nodes.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::{Cluster, PodRef, node, pod};
+use crate::simulator::Error;
+
+/// The time between two bursts of changes.
+const TICK: Duration = Duration::from_millis(10);
+
+/// The maximum time whose changes one burst makes up for.
+const MAX_BURST: Duration = Duration::from_millis(100);
+
+/// A change that the churn has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Change {
+    /// A pod was created, pending and on no node.
+    PodCreated,
+    /// A pending pod was assigned to a node.
+    PodScheduled,
+    /// A scheduled pod has started and is ready.
+    PodStarted,
+    /// A pod became unready, or ready again.
+    PodFlapped,
+    /// A pod was deleted.
+    PodDeleted,
+    /// A node sent a heartbeat.
+    NodeBeat,
+    /// No change: another client has deleted the object.
+    Missed,
+}
+
+/// Changes a cluster continuously. The cluster's seed determines the sequence of changes.
+///
+/// The number of pods stays approximately the same. Each change is one event for watches.
+#[derive(Debug)]
+pub struct Churn {
+    cluster: Cluster,
+    rate: f64,
+    /// Deleted pods without a replacement.
+    vacancies: VecDeque<PodRef>,
+    /// New pods with their next step.
+    starting: VecDeque<(PodRef, Stage)>,
+}
+
+/// The next step of a new pod.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    Node,
+    Start { node: usize },
+}
+
+impl Churn {
+    pub(super) fn new(cluster: Cluster, rate: f64) -> Self {
+        let rate = if rate.is_finite() { rate.max(0.0) } else { 0.0 };
+        Self { cluster, rate, vacancies: VecDeque::new(), starting: VecDeque::new() }
+    }
+
+    /// Makes changes at the given rate until `stop` is ready. Returns the churn, so that it can continue later.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the simulator refuses a change. This happens only if another client creates objects with
+    /// the cluster's names.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the churn between two changes.
+    pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> Result<Self, Error> {
+        let mut stop = std::pin::pin!(stop);
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut last = Instant::now();
+        let mut due = 0.0;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut stop => return Ok(self),
+                _ = ticks.tick() => {}
+            }
+            // A busy machine misses ticks. Later bursts make up for them, but are limited, so that they do not block
+            // the runtime.
+            let passed = std::mem::replace(&mut last, Instant::now()).elapsed();
+            due =
+                (due + self.rate * passed.as_secs_f64()).min((self.rate * MAX_BURST.as_secs_f64()).max(1.0));
+            while due >= 1.0 {
+                due -= 1.0;
+                self.step()?;
+            }
+        }
+    }
+
+    /// Makes one change.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the simulator refuses the change.
+    pub fn step(&mut self) -> Result<Change, Error> {
+        self.cluster.draw.advance(1);
+        let change = match self.cluster.draw.random.u8(0..100) {
+            0..45 if !self.starting.is_empty() => self.bring_up(),
+            0..65 => self.flap(),
+            65..85 => self.heartbeat(),
+            _ if self.vacancies.is_empty() => self.delete(),
+            _ => self.replace(),
+        };
+        match change {
+            Err(Error::Refused(refusal)) if refusal.is_not_found() => Ok(Change::Missed),
+            other => other,
+        }
+    }
+
+    /// Creates a pod that replaces a deleted one.
+    fn replace(&mut self) -> Result<Change, Error> {
+        let Some(gone) = self.vacancies.pop_front() else {
+            return Ok(Change::Missed);
+        };
+        let cluster = &mut self.cluster;
+        let pod = cluster.workloads[gone.workload].replacement(&gone, &mut cluster.draw);
+        self.starting.push_back((pod.create(&cluster.pod_store)?, Stage::Node));
+        Ok(Change::PodCreated)
+    }
+
+    /// Performs the next step of the oldest new pod.
+    fn bring_up(&mut self) -> Result<Change, Error> {
+        let Some((pod, stage)) = self.starting.pop_front() else {
+            return Ok(Change::Missed);
+        };
+        let Cluster { nodes, pods, draw, pod_store, .. } = &mut self.cluster;
+        let (node, change) = match stage {
+            Stage::Node => (draw.random.usize(..nodes.len()), Change::PodScheduled),
+            Stage::Start { node } => (node, Change::PodStarted),
+        };
+        let moved = pod_store.modify(&pod.key, |value| match stage {
+            Stage::Node => pod::schedule(value, &nodes[node], &draw.now()),
+            Stage::Start { .. } => pod::start(value, &nodes[node], draw),
+        });
+        match (&moved, stage) {
+            // Another client has deleted the pod.
+            (Err(_), _) => self.vacancies.push_back(pod),
+            (Ok(_), Stage::Node) => self.starting.push_back((pod, Stage::Start { node })),
+            (Ok(_), Stage::Start { .. }) => pods.push(pod),
+        }
+        moved.map(|_| change)
+    }
+
+    fn flap(&mut self) -> Result<Change, Error> {
+        let Some(index) = self.draw_pod() else {
+            return Ok(Change::Missed);
+        };
+        let cluster = &mut self.cluster;
+        let now = cluster.draw.now();
+        let flapped = cluster.pod_store.modify(&cluster.pods[index].key, |value| pod::flap(value, &now));
+        if let Err(error) = flapped {
+            // Another client has deleted the pod. Remove it, so that it is not drawn again.
+            self.vacancies.push_back(cluster.pods.swap_remove(index));
+            return Err(error);
+        }
+        Ok(Change::PodFlapped)
+    }
+
+    fn heartbeat(&mut self) -> Result<Change, Error> {
+        let cluster = &mut self.cluster;
+        let index = cluster.draw.random.usize(..cluster.nodes.len());
+        let now = cluster.draw.now();
+        cluster.node_store.modify(&cluster.nodes[index].name, |value| node::heartbeat(value, &now))?;
+        Ok(Change::NodeBeat)
+    }
+
+    fn delete(&mut self) -> Result<Change, Error> {
+        let Some(index) = self.draw_pod() else {
+            return Ok(Change::Missed);
+        };
+        let pod = self.cluster.pods.swap_remove(index);
+        let deleted = self.cluster.pod_store.delete(&pod.key);
+        self.vacancies.push_back(pod);
+        deleted?;
+        Ok(Change::PodDeleted)
+    }
+
+    fn draw_pod(&mut self) -> Option<usize> {
+        let count = self.cluster.pods.len();
+        (count > 0).then(|| self.cluster.draw.random.usize(..count))
+    }
+}

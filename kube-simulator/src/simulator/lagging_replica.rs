@@ -1,0 +1,103 @@
+//! [`LaggingReplica`]: another API server on the same storage, whose watch cache can lag.
+
+use std::sync::Arc;
+
+use crate::http::Server;
+use crate::http::{Listener, Service};
+use crate::simulator;
+use crate::simulator::Error;
+use crate::storage::Revision;
+
+/// Another API server on a simulator's storage, whose watch cache can lag. Clones are the same server.
+///
+/// As on a real server, the lag affects reads from the watch cache: watches, and lists and gets with a resource
+/// version. A list at `0` returns an older state. A list at a version that the cache has not reached fails after 3
+/// seconds, as does a streaming list of the newest state. A list without a version also waits for the cache, and is
+/// then read from the storage or [refused](crate::SimulatorBuilder::refuse_late_lists). Gets without a version, and
+/// writes, use the storage at once.
+///
+/// The replica has its own address and service. Recorded requests, faults, bookmark rules and `/metrics` are shared
+/// with the simulator.
+///
+/// ```
+/// use kube_simulator::{Error, Simulator};
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kube::api::{Api, ListParams};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let simulator = Simulator::builder().built_in_kinds().start().await?;
+/// let replica = simulator.lagging_replica();
+/// replica.hold();
+/// let metadata = serde_json::json!({ "namespace": "b", "name": "a" });
+/// simulator.create(&serde_json::json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata }))?;
+///
+/// let config_maps = Api::<ConfigMap>::namespaced(replica.client(), "b");
+/// let any = ListParams::default().at("0");
+/// assert!(config_maps.list(&any).await?.items.is_empty());
+/// assert_eq!(config_maps.list(&ListParams::default()).await?.items.len(), 1);
+/// replica.catch_up();
+/// assert_eq!(config_maps.list(&any).await?.items.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct LaggingReplica {
+    server: Arc<Server>,
+    revision: Revision,
+}
+
+impl LaggingReplica {
+    pub(crate) fn of(server: &Arc<Server>) -> Self {
+        Self { server: Arc::clone(server), revision: server.add_replica() }
+    }
+
+    /// Sets the lag behind the newest write, in revisions. The cache never goes back to an older state, so a larger
+    /// lag takes effect only after enough writes.
+    pub fn lag(&self, revisions: u64) {
+        self.revision.fall_behind(revisions);
+    }
+
+    /// Stops the progress of the watch cache.
+    pub fn hold(&self) {
+        self.lag(u64::MAX);
+    }
+
+    /// Removes the lag, so that the watch cache has each write at once.
+    pub fn catch_up(&self) {
+        self.lag(0);
+    }
+
+    /// Returns the resource version that the watch cache has reached.
+    #[must_use]
+    pub fn resource_version(&self) -> u64 {
+        self.revision.current()
+    }
+
+    /// Returns the API as a tower service, for clients in this process that need no socket.
+    #[must_use]
+    pub fn service(&self) -> Service {
+        Service::of_replica(Arc::clone(&self.server), self.revision.clone())
+    }
+
+    /// Creates a client in this process that needs no socket. Must be called within a tokio runtime.
+    #[must_use]
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.service(), "default")
+    }
+
+    /// Also serves the API on a free loopback port, until the simulator stops, and returns a configuration for
+    /// clients.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Listen`] if no port can be bound.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves no task and no open port.
+    pub async fn listen(&self) -> Result<kube::Config, Error> {
+        let listener = Listener::start(self.service()).await.map_err(Error::Listen)?;
+        Ok(simulator::config_for(&self.server, listener.address))
+    }
+}

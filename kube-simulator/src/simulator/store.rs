@@ -1,0 +1,246 @@
+//! Direct access to the stored objects of one kind, without HTTP and its checks.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::api::catalogue::Served;
+use crate::api::controllers;
+use crate::api::status::{self, Refusal};
+use crate::api::writes::{Body, DeleteOptions, Guard, Outcome, WriteOptions, Writer};
+use crate::http::Server;
+use crate::simulator::Error;
+use crate::storage::Object;
+
+/// The stored objects of one kind. Cheap to clone.
+///
+/// Objects are stored as given: no status is reset, no generation is counted, and no schema is applied. Only missing
+/// fields are added (UID, creation time, the namespace `default`). Each write gets a resource version and is an event
+/// for watches.
+#[derive(Clone, Debug)]
+pub struct ObjectStore {
+    server: Arc<Server>,
+    served: Arc<Served>,
+}
+
+/// One version of an object in the simulator. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct StoredObject(Arc<Object>);
+
+impl ObjectStore {
+    pub(crate) fn find(server: &Arc<Server>, api_version: &str, kind: &str) -> Result<Self, Error> {
+        let served = server.api.catalogue.of_type(api_version, kind).ok_or_else(|| {
+            Error::UnknownResource { api_version: api_version.to_owned(), kind: kind.to_owned() }
+        })?;
+        Ok(Self { server: server.clone(), served })
+    }
+
+    /// Finds the store of an object, which must contain its `apiVersion` and `kind`.
+    pub(crate) fn of_object(server: &Arc<Server>, object: &impl Serialize) -> Result<(Self, Body), Error> {
+        let body = to_body(object)?;
+        let text = |field| body.get(field).and_then(Value::as_str).unwrap_or_default();
+        let store = Self::find(server, text("apiVersion"), text("kind"))?;
+        Ok((store, body))
+    }
+
+    /// Creates an object. It needs a name or a `generateName`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the object exists, has no name or is not a JSON object, [`Error::Conversion`] if it cannot
+    /// be serialised.
+    pub fn create(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
+        self.create_body(to_body(object)?)
+    }
+
+    /// Replaces an object. UID and creation time do not change unless given.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there is no such object, if the given `resourceVersion` is not the stored one, or if it is
+    /// not a JSON object, [`Error::Conversion`] if it cannot be serialised.
+    pub fn update(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
+        self.update_body(to_body(object)?)
+    }
+
+    /// Creates or replaces an object, and ignores its `resourceVersion`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if the object has no name or is not a JSON object, [`Error::Conversion`] if it cannot be
+    /// serialised.
+    pub fn apply(&self, object: &impl Serialize) -> Result<StoredObject, Error> {
+        self.apply_body(to_body(object)?)
+    }
+
+    /// Changes the object with this key. The closure runs again on a new copy after each conflict with another write.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there is no such object.
+    pub fn modify(&self, key: &str, mut change: impl FnMut(&mut Value)) -> Result<StoredObject, Error> {
+        loop {
+            let mut value = self.get(key)?.value();
+            change(&mut value);
+            match self.update_body(into_body(value)?) {
+                Err(Error::Refused(refusal)) if refusal.is_conflict() => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Deletes the object with this key, and returns its last version. An object with finalizers is only marked.
+    /// Dependants are also deleted, except those of Jobs and replication controllers: the default policy applies.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there is no such object.
+    pub fn delete(&self, key: &str) -> Result<StoredObject, Error> {
+        let (namespace, name) = self.served.kind.split_key(key);
+        let outcome = self.writer(namespace).delete(name, &DeleteOptions::default())?;
+        Ok(StoredObject(outcome.into_object()))
+    }
+
+    /// Deletes the object with this key as if its stored bytes were unreadable, and returns its last version.
+    /// Finalizers are ignored. A client can do the same with `ignoreStoreReadErrorWithClusterBreakingPotential`.
+    ///
+    /// Watches of resources outside the watch cache (of built-in kinds: Events) read the deletion from etcd. Such
+    /// watches end with an `ERROR` event of code 500 and reason `StorageReadError`, whatever their selectors, even if
+    /// they begin later at a version before the deletion. For other resources, the watch cache is rebuilt: watches
+    /// end, and resuming from an earlier version fails (410 `Expired`).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there is no such object.
+    #[doc(alias = "StorageReadError")]
+    pub fn delete_corrupt(&self, key: &str) -> Result<StoredObject, Error> {
+        let (table, kind) = (&self.served.table, &self.served.kind);
+        let last = table.write(|transaction| {
+            let name = kind.split_key(key).1;
+            let old = transaction.current(key).ok_or_else(|| status::not_found(kind, name))?;
+            Ok::<_, Refusal>(transaction.remove_corrupt(key, old.decode()))
+        })?;
+        controllers::after_write(&self.server.api, &self.served, &Outcome::Removed(last.clone()));
+        Ok(StoredObject(last))
+    }
+
+    /// Returns the object with this key: `namespace/name`, or the bare name in the cluster scope.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there is no such object.
+    pub fn get(&self, key: &str) -> Result<StoredObject, Error> {
+        let missing = || status::not_found(&self.served.table.kind, key.rsplit('/').next().unwrap_or(key));
+        Ok(self.served.table.get(key).map(StoredObject).ok_or_else(missing)?)
+    }
+
+    /// Lists all objects in key order.
+    #[must_use]
+    pub fn list(&self) -> Vec<StoredObject> {
+        self.served.table.snapshot().0.into_iter().map(StoredObject).collect()
+    }
+
+    /// Returns the number of objects.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.served.table.len()
+    }
+
+    /// Returns whether there are no objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn create_body(&self, body: Body) -> Result<StoredObject, Error> {
+        let namespace = self.namespace_of(&body);
+        Ok(StoredObject(self.writer(namespace.as_deref()).create(body, Guard::Trusted)?.into_object()))
+    }
+
+    pub(crate) fn update_body(&self, body: Body) -> Result<StoredObject, Error> {
+        let namespace = self.namespace_of(&body);
+        let outcome = self.writer(namespace.as_deref()).update_verbatim(body)?;
+        Ok(StoredObject(outcome.into_object()))
+    }
+
+    pub(crate) fn apply_body(&self, mut body: Body) -> Result<StoredObject, Error> {
+        if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+            metadata.remove("resourceVersion");
+        }
+        match self.update_body(body.clone()) {
+            Err(Error::Refused(refusal)) if refusal.is_not_found() => self.create_body(body),
+            outcome => outcome,
+        }
+    }
+
+    fn writer<'a>(&'a self, namespace: Option<&'a str>) -> Writer<'a> {
+        Writer { api: &self.server.api, served: &self.served, namespace, options: WriteOptions::default() }
+    }
+
+    fn namespace_of(&self, body: &Body) -> Option<String> {
+        let given =
+            body.get("metadata").and_then(|metadata| metadata.get("namespace")).and_then(Value::as_str);
+        self.served.kind.namespaced.then(|| given.unwrap_or("default").to_owned())
+    }
+}
+
+impl StoredObject {
+    /// Returns the namespace, or `None` in the cluster scope.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.0.namespace()
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// Returns the UID.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        &self.0.uid
+    }
+
+    /// Returns the resource version of this version of the object.
+    #[must_use]
+    pub fn resource_version(&self) -> u64 {
+        self.0.resource_version
+    }
+
+    /// Returns the bytes that clients receive.
+    #[must_use]
+    pub fn json(&self) -> Bytes {
+        self.0.json().clone()
+    }
+
+    /// Returns the object as a JSON value.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        Value::Object(self.0.decode())
+    }
+
+    /// Decodes the object.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conversion`] if the object is not a `K`.
+    pub fn parse<K: DeserializeOwned>(&self) -> Result<K, Error> {
+        Ok(serde_json::from_slice(self.0.json())?)
+    }
+}
+
+fn to_body(object: &impl Serialize) -> Result<Body, Error> {
+    into_body(serde_json::to_value(object)?)
+}
+
+pub(crate) fn into_body(value: Value) -> Result<Body, Error> {
+    match value {
+        Value::Object(body) => Ok(body),
+        _ => Err(Error::Refused(status::bad_request("the object is not a JSON object"))),
+    }
+}

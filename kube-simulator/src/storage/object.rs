@@ -1,0 +1,201 @@
+//! [`Object`]: one version of one object, which is serialised once.
+//!
+//! The store, the history and all watch streams share it. Values for selectors are extracted at that time, so that
+//! filters need not parse the bytes.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use crate::kinds::ResourceKind;
+
+pub(crate) struct Object {
+    /// `namespace/name`, or the bare name in the cluster scope.
+    pub(crate) key: String,
+    pub(crate) uid: Box<str>,
+    pub(crate) resource_version: u64,
+    /// Whether it has a deletion timestamp and waits for its finalizers.
+    pub(crate) terminating: bool,
+    pub(crate) owners: Box<[Box<str>]>,
+    /// Sorted by key.
+    labels: Box<[(Box<str>, Box<str>)]>,
+    /// The values of the kind's selectable fields, in the kind's order; empty if the object lacks the field.
+    fields: Box<[Box<str>]>,
+    json: Bytes,
+    /// The position of the key `"metadata"` in `json`. Only `kind` and `apiVersion` are before it.
+    content_start: usize,
+    /// The range of the value of `metadata` in `json`.
+    metadata: Range<usize>,
+    /// The content in protobuf, encoded on first use.
+    protobuf: OnceLock<Box<[u8]>>,
+}
+
+impl Object {
+    /// Serialises a version of an object, with the given resource version.
+    ///
+    /// The keys are in the real server's order: `kind`, `apiVersion`, `metadata`, then the rest.
+    pub(crate) fn encode(
+        kind: &ResourceKind,
+        key: String,
+        mut value: Map<String, Value>,
+        version: u64,
+    ) -> Arc<Self> {
+        let mut metadata = take_metadata(&mut value);
+        if version > 0 {
+            metadata.insert("resourceVersion".to_owned(), Value::String(version.to_string()));
+        }
+        let uid = metadata.get("uid").and_then(Value::as_str).unwrap_or_default().into();
+        let terminating = metadata.get("deletionTimestamp").is_some_and(Value::is_string);
+        let owners = owners_of(&metadata);
+        let labels = labels_of(&metadata);
+        let fields = kind.selectable_fields.iter().map(|field| field_of(kind, &value, field)).collect();
+
+        let mut json = Vec::with_capacity(1024);
+        json.extend_from_slice(b"{\"kind\":");
+        append(&mut json, &Value::String(kind.kind.clone()));
+        json.extend_from_slice(b",\"apiVersion\":");
+        append(&mut json, &Value::String(kind.api_version()));
+        json.push(b',');
+        let content_start = json.len();
+        json.extend_from_slice(b"\"metadata\":");
+        let metadata_start = json.len();
+        append(&mut json, &Value::Object(metadata));
+        let metadata = metadata_start..json.len();
+        for (name, part) in value {
+            if name == "kind" || name == "apiVersion" {
+                continue;
+            }
+            json.push(b',');
+            append(&mut json, &Value::String(name));
+            json.push(b':');
+            append(&mut json, &part);
+        }
+        json.push(b'}');
+        json.shrink_to_fit();
+        let json = Bytes::from(json);
+        Arc::new(Self {
+            key,
+            uid,
+            resource_version: version,
+            terminating,
+            owners,
+            labels,
+            fields,
+            json,
+            content_start,
+            metadata,
+            protobuf: OnceLock::new(),
+        })
+    }
+
+    /// Parses the object, so that it can be changed.
+    pub(crate) fn decode(&self) -> Map<String, Value> {
+        // Cannot fail: `encode` has written the bytes.
+        serde_json::from_slice(&self.json).unwrap_or_default()
+    }
+
+    pub(crate) fn json(&self) -> &Bytes {
+        &self.json
+    }
+
+    /// Returns the content in protobuf. `encode` runs once, because lists and watches send each version to many
+    /// clients.
+    pub(crate) fn protobuf(&self, encode: impl FnOnce(&[u8]) -> Vec<u8>) -> &[u8] {
+        self.protobuf.get_or_init(|| encode(&self.json).into())
+    }
+
+    /// Returns everything after `kind` and `apiVersion`, including the closing brace.
+    ///
+    /// A real server leaves both out of the items of built-in lists.
+    pub(crate) fn json_after_type(&self) -> &[u8] {
+        &self.json[self.content_start..]
+    }
+
+    pub(crate) fn metadata_json(&self) -> &[u8] {
+        &self.json[self.metadata.clone()]
+    }
+
+    pub(crate) fn label(&self, name: &str) -> Option<&str> {
+        let index = self.labels.binary_search_by(|(key, _)| key.as_ref().cmp(name)).ok()?;
+        Some(&self.labels[index].1)
+    }
+
+    /// Returns the value of the kind's selectable field with this index.
+    pub(crate) fn field(&self, index: usize) -> &str {
+        self.fields.get(index).map_or("", |value| value)
+    }
+
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.key.split_once('/').map(|(namespace, _)| namespace)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        self.key.split_once('/').map_or(self.key.as_str(), |(_, name)| name)
+    }
+}
+
+/// Omits the content, which can be a Secret's.
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Object");
+        shown
+            .field("key", &self.key)
+            .field("resource_version", &self.resource_version)
+            .finish_non_exhaustive()
+    }
+}
+
+fn take_metadata(value: &mut Map<String, Value>) -> Map<String, Value> {
+    match value.remove("metadata") {
+        Some(Value::Object(metadata)) => metadata,
+        _ => Map::new(),
+    }
+}
+
+fn append(json: &mut Vec<u8>, value: &Value) {
+    // Writing a JSON value to memory cannot fail: its keys are strings and the buffer grows.
+    let _ = serde_json::to_writer(json, value);
+}
+
+fn owners_of(metadata: &Map<String, Value>) -> Box<[Box<str>]> {
+    let references = metadata.get("ownerReferences").and_then(Value::as_array);
+    references.into_iter().flatten().filter_map(|owner| Some(owner.get("uid")?.as_str()?.into())).collect()
+}
+
+fn labels_of(metadata: &Map<String, Value>) -> Box<[(Box<str>, Box<str>)]> {
+    let Some(Value::Object(labels)) = metadata.get("labels") else {
+        return Box::default();
+    };
+    let mut pairs: Vec<(Box<str>, Box<str>)> = labels
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str().into(), value.as_str()?.into())))
+        .collect();
+    pairs.sort_unstable();
+    pairs.into()
+}
+
+/// Returns a selectable field as the server formats it: booleans and numbers are converted to text.
+fn field_of(kind: &ResourceKind, value: &Map<String, Value>, field: &str) -> Box<str> {
+    match kind.sources.iter().find(|source| source.field == field) {
+        None => text_at(value, field).unwrap_or_default(),
+        Some(source) => {
+            let found = source.paths.iter().find_map(|path| text_at(value, path));
+            found.unwrap_or_else(|| source.otherwise.into())
+        }
+    }
+}
+
+/// Formats the value at a dotted path; `None` if it is absent or empty.
+fn text_at(value: &Map<String, Value>, path: &str) -> Option<Box<str>> {
+    let mut steps = path.split('.');
+    let first = steps.next().and_then(|step| value.get(step));
+    match steps.try_fold(first?, |found, step| found.get(step))? {
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.as_str().into()),
+        other @ (Value::Bool(_) | Value::Number(_)) => Some(other.to_string().into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,181 @@
+//! Facts about built-in kinds from Kubernetes' Go module: its discovery documents, and the output of
+//! `xtask/controlplane/kinds`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+use crate::controlplane;
+use crate::workspace;
+
+/// The verbs of most kinds.
+const ALL_VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// The facts of one version of Kubernetes.
+#[derive(Debug)]
+pub(crate) struct Kubernetes {
+    /// The version feature of k8s-openapi, such as `v1_36`.
+    pub(crate) feature: String,
+    kinds: HashMap<[String; 3], Facts>,
+}
+
+/// The facts about one kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) short: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    /// Empty for the usual eight verbs.
+    pub(crate) verbs: Vec<String>,
+    /// Name, `apiVersion`, kind and verbs, separated by spaces.
+    pub(crate) subresources: Vec<String>,
+    pub(crate) fields: Vec<String>,
+    /// Type and name, separated by a space; `wide` precedes columns of `kubectl get -o wide`.
+    pub(crate) columns: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    group_version: String,
+    resources: Vec<Resource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    /// `pods`, or `pods/status` for a subresource.
+    name: String,
+    kind: String,
+    /// Absent if it is that of the document.
+    group: Option<String>,
+    version: Option<String>,
+    verbs: Vec<String>,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+}
+
+/// A kind in the output of the Go program.
+#[derive(Deserialize)]
+struct Printed {
+    group: String,
+    version: String,
+    kind: String,
+    columns: Option<Vec<Column>>,
+    fields: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Column {
+    name: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    priority: u32,
+}
+
+impl Kubernetes {
+    /// Reads all facts, or returns `None` if Go is not installed. Go downloads the module if necessary.
+    pub(crate) fn read() -> anyhow::Result<Option<Self>> {
+        if !controlplane::has_go() {
+            return Ok(None);
+        }
+        let module = workspace::root().join("xtask/controlplane");
+        let found = go(&module, &["list", "-m", "-f", "{{.Version}} {{.Dir}}", "k8s.io/kubernetes"])?;
+        let (version, folder) = found.trim().split_once(' ').context("`go list` names no folder")?;
+        let minor = version.trim_start_matches('v').split('.').take(2).collect::<Vec<_>>().join("_");
+        let mut kinds = HashMap::new();
+        for path in documents(&Path::new(folder).join("api/discovery"))? {
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let document: Document = serde_json::from_str(&text)
+                .with_context(|| format!("{} is no list of resources", path.display()))?;
+            kinds.extend(document.kinds());
+        }
+        let printed = go(&module, &["run", "./kinds"])?;
+        let printed: Vec<Printed> =
+            serde_json::from_str(&printed).context("`xtask/controlplane/kinds` printed invalid JSON")?;
+        for kind in printed {
+            if let Some(facts) = kinds.get_mut(&[kind.group, kind.version, kind.kind]) {
+                facts.fields = kind.fields;
+                facts.columns = kind.columns.into_iter().flatten().map(Column::text).collect();
+            }
+        }
+        Ok(Some(Self { feature: format!("v{minor}"), kinds }))
+    }
+
+    /// Returns the facts about a kind, unless this version of Kubernetes lacks it.
+    pub(crate) fn facts(&self, group: &str, version: &str, kind: &str) -> Option<&Facts> {
+        self.kinds.get(&[group, version, kind].map(str::to_owned))
+    }
+}
+
+impl Document {
+    fn kinds(self) -> Vec<([String; 3], Facts)> {
+        let (group, version) = self.group_version.split_once('/').unwrap_or(("", &self.group_version));
+        let mut subresources: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for resource in &self.resources {
+            if let Some((plural, name)) = resource.name.split_once('/') {
+                let api_version = match (&resource.group, &resource.version) {
+                    (Some(group), Some(version)) => format!("{group}/{version}"),
+                    _ => self.group_version.clone(),
+                };
+                let text = format!("{name} {api_version} {} {}", resource.kind, resource.verbs.join(" "));
+                subresources.entry(plural).or_default().push(text);
+            }
+        }
+        let kinds = self.resources.iter().filter(|resource| !resource.name.contains('/'));
+        let facts = kinds.map(|resource| {
+            let is_usual = resource.verbs == ALL_VERBS;
+            let facts = Facts {
+                short: resource.short_names.clone(),
+                categories: resource.categories.clone(),
+                verbs: if is_usual { Vec::new() } else { resource.verbs.clone() },
+                subresources: subresources.remove(resource.name.as_str()).unwrap_or_default(),
+                ..Facts::default()
+            };
+            ([group, version, &resource.kind].map(str::to_owned), facts)
+        });
+        facts.collect()
+    }
+}
+
+impl Column {
+    fn text(self) -> String {
+        let wide = if self.priority > 0 { "wide " } else { "" };
+        format!("{wide}{} {}", self.type_name, self.name)
+    }
+}
+
+/// Returns the discovery documents of versions, such as `apis__apps__v1.json`.
+fn documents(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let context = || format!("cannot read {}", folder.display());
+    let mut documents = Vec::new();
+    for entry in fs::read_dir(folder).with_context(context)? {
+        let path = entry.with_context(context)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with("api__v") || name.starts_with("apis__") && name.matches("__").count() == 2 {
+            documents.push(path);
+        }
+    }
+    if documents.is_empty() {
+        bail!("{} contains no discovery documents", folder.display());
+    }
+    Ok(documents)
+}
+
+/// Runs `go` in the folder of a module, and returns its output.
+pub(crate) fn go(module: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let mut command: Command = controlplane::go(module);
+    let output = command.args(arguments).output().context("cannot run `go`")?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("`go {}` failed: {}", arguments.join(" "), stderr.trim());
+    }
+    String::from_utf8(output.stdout).context("`go` printed invalid UTF-8")
+}

@@ -1,0 +1,52 @@
+//! Checks that the layers of kube-simulator depend downwards only.
+
+use super::Finding;
+use super::sources::Source;
+
+/// The folders of the layers, each with the modules of the crate that it may use. The folders `fault` and `simulator`
+/// may use everything.
+const LAYERS: [(&str, &[&str]); 4] = [
+    ("kinds", &["kinds"]),
+    ("storage", &["kinds", "storage"]),
+    ("api", &["kinds", "storage", "api"]),
+    ("http", &["kinds", "storage", "api", "http", "fault"]),
+];
+
+/// Checks one file.
+pub(crate) fn check(source: &Source) -> Vec<Finding> {
+    let Ok(path) = source.path.strip_prefix("kube-simulator/src") else {
+        return Vec::new();
+    };
+    let folder = path.iter().next().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == folder) else {
+        return Vec::new();
+    };
+    let lines = source.text.lines().enumerate();
+    let used = lines.flat_map(|(index, line)| {
+        let code = line.split("//").next().unwrap_or_default();
+        code.split("crate::").skip(1).map(move |after| (index, after))
+    });
+    let modules = used.map(|(index, after)| (index, after.split(|c: char| !c.is_alphanumeric()).next()));
+    modules
+        .filter(|(_, module)| module.is_some_and(|module| !allowed.contains(&module)))
+        .map(|(index, module)| {
+            let module = module.unwrap_or_default();
+            let remedy = format!("`{folder}` must not use `{module}`; move the code, or pass what it needs");
+            Finding::new(&source.path, index + 1, remedy)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn use_of_a_higher_layer_is_found() {
+        let text = "use crate::kinds::Facts;\n// crate::http\nuse crate::api::status;\n";
+        let findings = check(&Source::new("kube-simulator/src/storage/table.rs", text));
+        assert_eq!(findings.iter().map(|finding| finding.line).collect::<Vec<_>>(), [3]);
+        assert_eq!(check(&Source::new("kube-simulator/src/api/status.rs", text)), []);
+        assert_eq!(check(&Source::new("informer-core/src/storage/table.rs", text)), []);
+    }
+}
