@@ -140,9 +140,8 @@
 //!   rule and the fields. The same holds for a workload that a real server refuses because it has no containers, or
 //!   because its selector does not match its template. Other built-in kinds, which are not validated, cause no
 //!   warning.
-//! - **Server-side apply** tracks the owners of leaves and of elements of keyed lists. For built-in kinds, the
-//!   field's name decides whether a list has keys, for the lists that people commonly patch. Strategic merge patches
-//!   use the same rule.
+//! - **Server-side apply** tracks the owners of leaves and of elements of keyed lists. Of all keys of such lists, only
+//!   `protocol` has a default.
 //! - **Encodings.** Objects are encoded in JSON and YAML. Stable versions of built-in kinds also have protobuf,
 //!   except `apiextensions.k8s.io` and `certificates.k8s.io`. CBOR must be enabled in the
 //!   [builder](SimulatorBuilder::serve_cbor). Other documents, such as discovery, exist in JSON only. Because

@@ -153,14 +153,17 @@ async fn accessors_equal_the_kinds_of_the_server() {
     let on_server: BTreeSet<String> = versions.chain(["v1".to_owned()]).collect();
     let expected = expected();
     let groups: BTreeSet<_> = expected.keys().map(|api_version| api_version.split('/').next()).collect();
-    let mut compared = 0;
+    let (mut compared, mut differences) = (0, Vec::new());
     // Other groups are custom resources, of other tests.
     for api_version in on_server.iter().filter(|it| groups.contains(&it.split('/').next())) {
         let none = Kinds::new();
         let expected = expected.get(api_version).unwrap_or(&none);
         let served = served(&client, api_version, expected).await;
         for (kind, facts) in &served {
-            assert_eq!(expected.get(kind), Some(facts), "{kind} of {api_version}");
+            if expected.get(kind) != Some(facts) {
+                differences
+                    .push(format!("{api_version}: {:?}\n  on the server: {facts:?}", expected.get(kind)));
+            }
             for field in &facts.fields {
                 assert!(is_selectable(&client, api_version, &facts.plural, field).await, "{field} of {kind}");
             }
@@ -172,6 +175,7 @@ async fn accessors_equal_the_kinds_of_the_server() {
         assert!(!stable || missing.is_empty(), "{api_version} lacks {missing:?}");
     }
     println!("{compared} kinds compared, of {}", expected.values().map(BTreeMap::len).sum::<usize>());
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
     assert!(compared > 50, "{compared}");
 }
 

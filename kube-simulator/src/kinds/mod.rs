@@ -3,6 +3,7 @@
 mod built_in;
 mod column;
 mod facts;
+mod merging;
 mod resource;
 mod table;
 

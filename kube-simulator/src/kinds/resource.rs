@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::built_in;
 use super::column::Column;
 use super::facts::Facts;
+use super::merging;
 
 /// A kind of resource that the simulator serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -244,6 +245,22 @@ impl ResourceKind {
             package => package,
         };
         format!("{package}.{}", self.kind)
+    }
+
+    /// Returns the schema that says how lists and maps of the kind are merged.
+    pub(crate) fn merging(&self) -> Option<&Value> {
+        match &self.schema {
+            Some(schema) => Some(schema),
+            None => merging::of_kind(&self.api_version(), &self.kind),
+        }
+    }
+
+    /// Returns the same for a top-level field.
+    pub(crate) fn merging_of(&self, field: &str) -> Option<&Value> {
+        match field {
+            "metadata" => Some(merging::of_metadata()),
+            _ => self.merging()?.get("properties")?.get(field),
+        }
     }
 
     /// Returns whether the watch cache holds the resource. Event objects are too many for it.

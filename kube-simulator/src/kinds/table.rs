@@ -1397,7 +1397,7 @@ pub(super) static TABLE: &[Facts] = &[
         verbs: ALL_VERBS,
         subresources: &[],
         selectable_fields: &[],
-        columns: &["string Name", "string StorageClassName", "string Capacity"],
+        columns: &[],
     },
     Facts {
         group: "storage.k8s.io",

@@ -99,7 +99,12 @@ func main() {
 			}
 		}
 		sort.Strings(fields)
-		kinds = append(kinds, kind{gvk.Group, gvk.Version, gvk.Kind, columns[reflect.TypeOf(object)], fields})
+		shown := columns[reflect.TypeOf(object)]
+		// The storage of this kind does not use its printer.
+		if gvk.Kind == "CSIStorageCapacity" {
+			shown = nil
+		}
+		kinds = append(kinds, kind{gvk.Group, gvk.Version, gvk.Kind, shown, fields})
 	}
 	sort.Slice(kinds, func(i, j int) bool {
 		a, b := kinds[i], kinds[j]

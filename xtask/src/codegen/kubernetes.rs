@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::controlplane;
 use crate::workspace;
@@ -21,6 +22,8 @@ const ALL_VERBS: [&str; 8] =
 pub(crate) struct Kubernetes {
     /// The version feature of k8s-openapi, such as `v1_36`.
     pub(crate) feature: String,
+    /// The folder of the module.
+    folder: PathBuf,
     kinds: HashMap<[String; 3], Facts>,
 }
 
@@ -90,7 +93,8 @@ impl Kubernetes {
         let (version, folder) = found.trim().split_once(' ').context("`go list` names no folder")?;
         let minor = version.trim_start_matches('v').split('.').take(2).collect::<Vec<_>>().join("_");
         let mut kinds = HashMap::new();
-        for path in documents(&Path::new(folder).join("api/discovery"))? {
+        let folder = PathBuf::from(folder);
+        for path in documents(&folder.join("api/discovery"))? {
             let text =
                 fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let document: Document = serde_json::from_str(&text)
@@ -106,7 +110,14 @@ impl Kubernetes {
                 facts.columns = kind.columns.into_iter().flatten().map(Column::text).collect();
             }
         }
-        Ok(Some(Self { feature: format!("v{minor}"), kinds }))
+        Ok(Some(Self { feature: format!("v{minor}"), folder, kinds }))
+    }
+
+    /// Returns the `OpenAPI` document of all kinds.
+    pub(crate) fn open_api(&self) -> anyhow::Result<Value> {
+        let path = self.folder.join("api/openapi-spec/swagger.json");
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is not JSON", path.display()))
     }
 
     /// Returns the facts about a kind, unless this version of Kubernetes lacks it.

@@ -14,6 +14,7 @@ mod format;
 mod gate;
 mod kubernetes;
 mod lower;
+mod merging;
 mod names;
 mod pipe;
 mod refresh;

@@ -30,19 +30,6 @@ const UNOWNED: [&str; 10] = [
     "selfLink",
 ];
 
-/// Atomic maps of built-in kinds, in Go tagged `structType=atomic` or `mapType=atomic`.
-const ATOMIC_MAPS: [&str; 9] = [
-    "selector",
-    "nodeSelector",
-    "fieldRef",
-    "secretKeyRef",
-    "configMapKeyRef",
-    "resourceFieldRef",
-    "targetRef",
-    "claimRef",
-    "secretRef",
-];
-
 /// How a value is merged and owned.
 pub(super) enum Form {
     Scalar,
@@ -50,17 +37,14 @@ pub(super) enum Form {
     List(ListKind),
 }
 
-/// Returns how a value is merged, by its field.
-pub(super) fn form(kind: &ResourceKind, field: &str, schema: Option<&Value>, value: &Value) -> Form {
+/// Returns how a value is merged, by its schema.
+pub(super) fn form(schema: Option<&Value>, value: &Value) -> Form {
     match value {
         Value::Object(_) => {
-            let atomic = match schema {
-                Some(schema) => schema["x-kubernetes-map-type"] == "atomic",
-                None => kind.is_built_in() && ATOMIC_MAPS.contains(&field),
-            };
-            if atomic { Form::Scalar } else { Form::Map }
+            let is_atomic = schema.is_some_and(|schema| schema["x-kubernetes-map-type"] == "atomic");
+            if is_atomic { Form::Scalar } else { Form::Map }
         }
-        Value::Array(_) => match ListKind::of(kind, field, schema) {
+        Value::Array(_) => match ListKind::of(schema) {
             ListKind::Atomic => Form::Scalar,
             list => Form::List(list),
         },
@@ -87,38 +71,29 @@ struct Found<'v> {
 fn collect_all<'v>(kind: &ResourceKind, body: &'v Body) -> Found<'v> {
     let mut found = Found::default();
     for (name, value) in body {
-        let path = vec![format!("f:{name}").into()];
+        let (path, schema) = (vec![format!("f:{name}").into()], kind.merging_of(name));
         match (name.as_str(), value) {
             ("apiVersion" | "kind", _) => {}
             ("metadata", Value::Object(metadata)) => {
                 for (name, value) in metadata {
                     if !UNOWNED.contains(&name.as_str()) {
-                        walk(kind, name, None, value, join(&path, format!("f:{name}")), &mut found);
+                        let schema = schema.and_then(|schema| schema::of_field(schema, name));
+                        walk(schema, value, join(&path, format!("f:{name}")), &mut found);
                     }
                 }
             }
-            _ => {
-                let schema = kind.schema.as_deref().and_then(|schema| schema::of_field(schema, name));
-                walk(kind, name, schema, value, path, &mut found);
-            }
+            _ => walk(schema, value, path, &mut found),
         }
     }
     found
 }
 
-fn walk<'v>(
-    kind: &ResourceKind,
-    field: &str,
-    schema: Option<&Value>,
-    value: &'v Value,
-    path: Path,
-    found: &mut Found<'v>,
-) {
-    match (form(kind, field, schema, value), value) {
+fn walk<'v>(schema: Option<&Value>, value: &'v Value, path: Path, found: &mut Found<'v>) {
+    match (form(schema, value), value) {
         (Form::Map, Value::Object(fields)) if !fields.is_empty() => {
             for (name, value) in fields {
                 let schema = schema.and_then(|schema| schema::of_field(schema, name));
-                walk(kind, name, schema, value, join(&path, format!("f:{name}")), found);
+                walk(schema, value, join(&path, format!("f:{name}")), found);
             }
         }
         (Form::List(_), Value::Array(elements)) if elements.is_empty() => {
@@ -140,7 +115,7 @@ fn walk<'v>(
                 if is_again && keys.iter().all(|key| key == "protocol" || element.get(key).is_some()) {
                     found.duplicates.insert(path.clone());
                 }
-                walk(kind, field, schema, element, path, found);
+                walk(schema, element, path, found);
             }
         }
         _ => {

@@ -13,27 +13,25 @@ use crate::kinds::ResourceKind;
 
 pub(super) fn merge(kind: &ResourceKind, object: &mut Body, applied: &Body) {
     for (name, value) in applied {
-        let schema = kind.schema.as_deref().filter(|_| name != "metadata");
-        let schema = schema.and_then(|schema| schema::of_field(schema, name));
-        merge_field(kind, name, schema, object, value);
+        merge_field(name, kind.merging_of(name), object, value);
     }
 }
 
-fn merge_field(kind: &ResourceKind, name: &str, schema: Option<&Value>, object: &mut Body, value: &Value) {
+fn merge_field(name: &str, schema: Option<&Value>, object: &mut Body, value: &Value) {
     match object.get_mut(name) {
-        Some(there) => merge_value(kind, name, schema, there, value),
+        Some(there) => merge_value(schema, there, value),
         None => {
             object.insert(name.to_owned(), value.clone());
         }
     }
 }
 
-fn merge_value(kind: &ResourceKind, field: &str, schema: Option<&Value>, there: &mut Value, applied: &Value) {
-    match (form(kind, field, schema, applied), there, applied) {
+fn merge_value(schema: Option<&Value>, there: &mut Value, applied: &Value) {
+    match (form(schema, applied), there, applied) {
         (Form::Map, Value::Object(there), Value::Object(applied)) => {
             for (name, value) in applied {
                 let schema = schema.and_then(|schema| schema::of_field(schema, name));
-                merge_field(kind, name, schema, there, value);
+                merge_field(name, schema, there, value);
             }
         }
         (Form::List(ListKind::Set), Value::Array(there), Value::Array(applied)) => {
@@ -49,7 +47,7 @@ fn merge_value(kind: &ResourceKind, field: &str, schema: Option<&Value>, there: 
             for value in applied {
                 match places.entry(key_of(value, &keys)) {
                     Entry::Occupied(place) => {
-                        merge_value(kind, field, schema, &mut there[*place.get()], value);
+                        merge_value(schema, &mut there[*place.get()], value);
                     }
                     Entry::Vacant(place) => {
                         place.insert(there.len());

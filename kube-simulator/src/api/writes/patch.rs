@@ -23,7 +23,7 @@ pub(crate) enum Patch {
 impl Patch {
     pub(super) fn apply(&self, kind: &ResourceKind, mut body: Body) -> Result<Body, Refusal> {
         if let Self::Strategic(patch) = self {
-            strategic::merge(kind, &mut body, patch.clone())?;
+            strategic::merge(kind.merging(), &mut body, patch.clone())?;
             return Ok(body);
         }
         let mut value = Value::Object(body);

@@ -1,7 +1,6 @@
 //! Strategic merge patches, with directives and lists that are merged by key.
 //!
-//! Counterpart: apimachinery's `strategicpatch`. [`ListKind`] has the keys of lists. If a list has several keys, only
-//! the first is used, as in Go's `patchMergeKey`.
+//! Counterpart: apimachinery's `strategicpatch`. [`ListKind`] has the keys of lists.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -11,15 +10,14 @@ use serde_json::{Map, Value};
 use super::Body;
 use crate::api::ownership::ListKind;
 use crate::api::status::{self, Refusal};
-use crate::kinds::ResourceKind;
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
 const SET_ORDER: &str = "$setElementOrder/";
 const DELETE_FROM_SET: &str = "$deleteFromPrimitiveList/";
 
-/// Merges a patch into an object.
-pub(super) fn merge(kind: &ResourceKind, object: &mut Body, mut patch: Body) -> Result<(), Refusal> {
+/// Merges a patch into an object or into a part of it. `schema` says how lists are merged.
+pub(super) fn merge(schema: Option<&Value>, object: &mut Body, mut patch: Body) -> Result<(), Refusal> {
     match patch.remove(DIRECTIVE).as_ref().and_then(Value::as_str) {
         None | Some("merge") => {}
         Some("replace") => {
@@ -46,26 +44,30 @@ pub(super) fn merge(kind: &ResourceKind, object: &mut Body, mut patch: Body) -> 
         }
     }
     for (name, value) in fields {
-        merge_field(kind, object, name, value)?;
+        merge_field(field(schema, &name), object, name, value)?;
     }
     for (name, value) in &directives {
         if let (Some(field), Value::Array(order)) = (name.strip_prefix(SET_ORDER), value)
             && let Some(Value::Array(elements)) = object.get_mut(field)
         {
-            reorder(&ListKind::of(kind, field, None), elements, order);
+            reorder(&ListKind::of_patch(self::field(schema, field)), elements, order);
         }
     }
     Ok(())
 }
 
-fn merge_field(kind: &ResourceKind, object: &mut Body, name: String, value: Value) -> Result<(), Refusal> {
+fn field<'s>(schema: Option<&'s Value>, name: &str) -> Option<&'s Value> {
+    schema?.get("properties")?.get(name)
+}
+
+fn merge_field(schema: Option<&Value>, object: &mut Body, name: String, value: Value) -> Result<(), Refusal> {
     match (object.get_mut(&name), value) {
         (_, Value::Null) => {
             object.remove(&name);
         }
-        (Some(Value::Object(inner)), Value::Object(patch)) => merge(kind, inner, patch)?,
+        (Some(Value::Object(inner)), Value::Object(patch)) => merge(schema, inner, patch)?,
         (Some(Value::Array(elements)), Value::Array(patch)) => {
-            merge_list(kind, &ListKind::of(kind, &name, None), elements, patch)?;
+            merge_list(schema, elements, patch)?;
         }
         (_, value) => {
             object.insert(name, without_directives(value));
@@ -74,14 +76,11 @@ fn merge_field(kind: &ResourceKind, object: &mut Body, name: String, value: Valu
     Ok(())
 }
 
-fn merge_list(
-    kind: &ResourceKind,
-    list: &ListKind,
-    elements: &mut Vec<Value>,
-    patch: Vec<Value>,
-) -> Result<(), Refusal> {
+fn merge_list(schema: Option<&Value>, elements: &mut Vec<Value>, patch: Vec<Value>) -> Result<(), Refusal> {
+    let of_elements = schema.and_then(|schema| schema.get("items"));
+    let list = ListKind::of_patch(schema);
     let replaces = patch.iter().any(|element| element[DIRECTIVE] == "replace");
-    let key = match list {
+    let key = match &list {
         _ if replaces => None,
         ListKind::Atomic => None,
         ListKind::Set => {
@@ -111,7 +110,7 @@ fn merge_list(
                 gone.insert(place.remove());
             }
             Entry::Occupied(place) => match &mut elements[*place.get()] {
-                Value::Object(element) => merge(kind, element, change)?,
+                Value::Object(element) => merge(of_elements, element, change)?,
                 other => *other = Value::Object(plain(change)),
             },
             Entry::Vacant(_) if is_deleted => {}
@@ -173,17 +172,18 @@ fn bad(why: &str) -> Refusal {
 mod tests {
     //! The effects of each form of patch on a pod.
 
+    use k8s_openapi::api::core::v1::Pod;
     use serde_json::{Value, json};
 
     use super::merge;
     use crate::kinds::ResourceKind;
 
     fn merged(before: Value, patch: Value) -> Value {
-        let kind = ResourceKind::namespaced("", "v1", "Pod", "pods");
+        let kind = ResourceKind::of::<Pod>();
         let (Value::Object(mut object), Value::Object(patch)) = (before, patch) else {
             panic!("not objects");
         };
-        merge(&kind, &mut object, patch).expect("a patch that can be applied");
+        merge(kind.merging_of("spec"), &mut object, patch).expect("a patch that can be applied");
         Value::Object(object)
     }
 

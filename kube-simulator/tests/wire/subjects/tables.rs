@@ -201,7 +201,7 @@ async fn check_cells(server: &Server, path: &str, object: &Value, expected: &str
 }
 
 /// Returns an object of a kind, with these fields.
-fn object(api_version: &str, kind: &str, fields: Value) -> Value {
+fn object(api_version: &str, kind: &str, fields: &Value) -> Value {
     let mut object = json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "a" } });
     for (name, value) in fields.as_object().expect("fields").clone() {
         object[name] = value;
@@ -217,7 +217,7 @@ async fn the_cells_of_workloads(server: Server) {
     let set = object(
         "apps/v1",
         "StatefulSet",
-        json!({
+        &json!({
             "spec": { "replicas": 0, "serviceName": "a", "selector": selector, "template": template },
         }),
     );
@@ -226,13 +226,13 @@ async fn the_cells_of_workloads(server: Server) {
     let mut of_nowhere = template.clone();
     of_nowhere["spec"]["nodeSelector"] = json!({ "nowhere": "yes" });
     let daemons =
-        object("apps/v1", "DaemonSet", json!({ "spec": { "selector": selector, "template": of_nowhere } }));
+        object("apps/v1", "DaemonSet", &json!({ "spec": { "selector": selector, "template": of_nowhere } }));
     let path = server.group("apps/v1", "daemonsets");
     let expected = r#""a" 0 0 0 0 0 "nowhere=yes" "main" "example.test/image" "app=a""#;
     check_cells(&server, &path, &daemons, expected).await;
     let job_spec = json!({ "template": { "spec": of_job } });
     let schedule = json!({ "schedule": "0 0 1 1 *", "suspend": true, "jobTemplate": { "spec": job_spec } });
-    let cron_job = object("batch/v1", "CronJob", json!({ "spec": schedule }));
+    let cron_job = object("batch/v1", "CronJob", &json!({ "spec": schedule }));
     let path = server.group("batch/v1", "cronjobs");
     let expected = r#""a" "0 0 1 1 *" "<none>" "True" 0 "<none>" "main" "example.test/image" "<none>""#;
     check_cells(&server, &path, &cron_job, expected).await;
@@ -242,7 +242,7 @@ async fn the_cells_of_workloads(server: Server) {
     });
     let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "nobody" });
     let spec = json!({ "scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 3, "metrics": [metric] });
-    let scaler = object("autoscaling/v2", "HorizontalPodAutoscaler", json!({ "spec": spec }));
+    let scaler = object("autoscaling/v2", "HorizontalPodAutoscaler", &json!({ "spec": spec }));
     let path = server.group("autoscaling/v2", "horizontalpodautoscalers");
     let expected = r#""a" "Deployment/nobody" "cpu: <unknown>/50%" "2" 3 0"#;
     check_cells(&server, &path, &scaler, expected).await;
@@ -257,7 +257,7 @@ async fn the_cells_of_services_and_ingresses(server: Server) {
     let rules = ["a.test", "b.test", "c.test", "d.test"].map(rule);
     let tls = json!([{ "hosts": ["a.test"], "secretName": "a" }]);
     let ingress =
-        object("networking.k8s.io/v1", "Ingress", json!({ "spec": { "rules": rules, "tls": tls } }));
+        object("networking.k8s.io/v1", "Ingress", &json!({ "spec": { "rules": rules, "tls": tls } }));
     let path = server.group("networking.k8s.io/v1", "ingresses");
     let expected = r#""a" "<none>" "a.test,b.test,c.test + 1 more..." "" "80, 443""#;
     check_cells(&server, &path, &ingress, expected).await;
@@ -269,7 +269,7 @@ async fn the_cells_of_services_and_ingresses(server: Server) {
         ],
     });
     let spec = json!({ "podSelector": selector, "policyTypes": ["Ingress"] });
-    let policy = object("networking.k8s.io/v1", "NetworkPolicy", json!({ "spec": spec }));
+    let policy = object("networking.k8s.io/v1", "NetworkPolicy", &json!({ "spec": spec }));
     let path = server.group("networking.k8s.io/v1", "networkpolicies");
     check_cells(&server, &path, &policy, r#""a" "app=a,!old,tier in (b,x)""#).await;
     let addresses = ["10.1.2.1", "10.1.2.2", "10.1.2.3", "10.1.2.4"].map(|ip| json!({ "addresses": [ip] }));
@@ -278,7 +278,7 @@ async fn the_cells_of_services_and_ingresses(server: Server) {
         "ports": [{ "name": "http", "port": 80, "protocol": "TCP" }],
         "endpoints": addresses,
     });
-    let slice = object("discovery.k8s.io/v1", "EndpointSlice", slice);
+    let slice = object("discovery.k8s.io/v1", "EndpointSlice", &slice);
     let path = server.group("discovery.k8s.io/v1", "endpointslices");
     let expected = r#""a" "IPv4" "80" "10.1.2.1,10.1.2.2,10.1.2.3 + 1 more...""#;
     check_cells(&server, &path, &slice, expected).await;
@@ -291,20 +291,20 @@ async fn the_cells_of_volumes_and_quotas(server: Server) {
         "storageClassName": "none",
         "volumeMode": "Filesystem",
     });
-    let claim = object("v1", "PersistentVolumeClaim", json!({ "spec": spec }));
+    let claim = object("v1", "PersistentVolumeClaim", &json!({ "spec": spec }));
     let expected = r#""a" "Pending" "" "" "" "none" "<unset>" "Filesystem""#;
     check_cells(&server, &server.core("persistentvolumeclaims"), &claim, expected).await;
     let map =
-        object("v1", "ConfigMap", json!({ "data": { "a": "1", "b": "2" }, "binaryData": { "c": "Yw==" } }));
+        object("v1", "ConfigMap", &json!({ "data": { "a": "1", "b": "2" }, "binaryData": { "c": "Yw==" } }));
     check_cells(&server, &server.core("configmaps"), &map, r#""a" 3"#).await;
-    let template = object("v1", "PodTemplate", json!({ "template": deployment("a")["spec"]["template"] }));
+    let template = object("v1", "PodTemplate", &json!({ "template": deployment("a")["spec"]["template"] }));
     let expected = r#""a" "main" "example.test/image" "app=a""#;
     check_cells(&server, &server.core("podtemplates"), &template, expected).await;
     let revision = json!({ "revision": 7, "data": {} });
-    let revision = object("apps/v1", "ControllerRevision", revision);
+    let revision = object("apps/v1", "ControllerRevision", &revision);
     let path = server.group("apps/v1", "controllerrevisions");
     check_cells(&server, &path, &revision, r#""a" "<none>" 7"#).await;
-    let lease = object("coordination.k8s.io/v1", "Lease", json!({ "spec": { "holderIdentity": "me" } }));
+    let lease = object("coordination.k8s.io/v1", "Lease", &json!({ "spec": { "holderIdentity": "me" } }));
     check_cells(&server, &server.group("coordination.k8s.io/v1", "leases"), &lease, r#""a" "me""#).await;
 }
 
@@ -316,15 +316,15 @@ async fn the_cells_of_rights_and_budgets(server: Server) {
     ]);
     let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader" });
     let fields = json!({ "roleRef": role, "subjects": subjects });
-    let binding = object("rbac.authorization.k8s.io/v1", "RoleBinding", fields);
+    let binding = object("rbac.authorization.k8s.io/v1", "RoleBinding", &fields);
     let path = server.group("rbac.authorization.k8s.io/v1", "rolebindings");
     check_cells(&server, &path, &binding, r#""a" "Role/reader" "ada" "ops" "far/robot""#).await;
     let spec = json!({ "maxUnavailable": "25%", "selector": { "matchLabels": { "app": "nobody" } } });
-    let budget = object("policy/v1", "PodDisruptionBudget", json!({ "spec": spec }));
+    let budget = object("policy/v1", "PodDisruptionBudget", &json!({ "spec": spec }));
     let path = server.group("policy/v1", "poddisruptionbudgets");
     check_cells(&server, &path, &budget, r#""a" "N/A" "25%" 0"#).await;
     let fields = json!({ "spec": { "hard": { "pods": "5" } } });
-    let quota = object("v1", "ResourceQuota", fields);
+    let quota = object("v1", "ResourceQuota", &fields);
     check_cells(&server, &server.core("resourcequotas"), &quota, r#""a" "" """#).await;
 }
 

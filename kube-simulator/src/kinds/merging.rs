@@ -1,0 +1,93 @@
+//! How the lists and maps of built-in kinds are merged: schemas with the extensions of `OpenAPI` that say so, such as
+//! `x-kubernetes-list-map-keys`. They have no other content.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
+    let document = serde_json::from_str(include_str!("merging.json"));
+    // Cannot fail: a unit test reads the document.
+    Document::expanded(document.unwrap_or_default())
+});
+
+/// The type of all metadata.
+const METADATA: &str = "apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+#[derive(Default, Deserialize)]
+struct Document {
+    /// The types by `apiVersion` and kind.
+    kinds: HashMap<String, String>,
+    /// The schemas by type. They refer to other types.
+    types: HashMap<String, Value>,
+}
+
+/// The schemas, in which references are replaced by their targets.
+struct Schemas {
+    kinds: HashMap<String, Value>,
+    metadata: Value,
+}
+
+/// Returns the schema of a built-in kind.
+pub(crate) fn of_kind(api_version: &str, kind: &str) -> Option<&'static Value> {
+    SCHEMAS.kinds.get(&format!("{api_version} {kind}"))
+}
+
+/// Returns the schema of the metadata of all kinds.
+pub(crate) fn of_metadata() -> &'static Value {
+    &SCHEMAS.metadata
+}
+
+impl Document {
+    fn expanded(self) -> Schemas {
+        let expand = |name: &String| self.expand(&Value::from_iter([("$ref", name.as_str())]), &[]);
+        let kinds = self.kinds.iter().map(|(kind, name)| (kind.clone(), expand(name)));
+        Schemas { kinds: kinds.collect(), metadata: expand(&METADATA.to_owned()) }
+    }
+
+    /// Replaces the references in a schema. `within` are the types around it; they are not expanded again.
+    fn expand(&self, schema: &Value, within: &[&str]) -> Value {
+        let mut expanded = Map::new();
+        for (name, value) in schema.as_object().into_iter().flatten() {
+            match (name.as_str(), value) {
+                ("$ref", Value::String(name)) if !within.contains(&name.as_str()) => {
+                    let within = [within, &[name]].concat();
+                    let target = self.types.get(name).map(|target| self.expand(target, &within));
+                    if let Some(Value::Object(target)) = target {
+                        expanded.extend(target);
+                    }
+                }
+                ("$ref", _) => {}
+                ("items", items) => {
+                    expanded.insert(name.clone(), self.expand(items, within));
+                }
+                ("properties", Value::Object(fields)) => {
+                    let fields =
+                        fields.iter().map(|(name, field)| (name.clone(), self.expand(field, within)));
+                    expanded.insert(name.clone(), Value::Object(fields.collect()));
+                }
+                _ => {
+                    expanded.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        Value::Object(expanded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The document.
+
+    use super::{of_kind, of_metadata};
+
+    #[test]
+    fn references_are_replaced() {
+        let pod = of_kind("v1", "Pod").expect("a schema");
+        let ports = &pod["properties"]["spec"]["properties"]["containers"]["items"]["properties"]["ports"];
+        assert_eq!(ports["x-kubernetes-list-map-keys"][0], "containerPort");
+        assert_eq!(of_metadata()["properties"]["finalizers"]["x-kubernetes-list-type"], "set");
+    }
+}

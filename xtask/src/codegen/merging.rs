@@ -1,0 +1,147 @@
+//! Extracts from Kubernetes' `OpenAPI` document how lists and maps of built-in kinds are merged: the simulator's
+//! `merging.json`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Context;
+use serde_json::{Map, Value, json};
+
+/// The prefixes of all definitions, which the names in the output omit.
+const PREFIXES: [&str; 2] = ["io.k8s.api.", "io.k8s."];
+
+const REFERENCE: &str = "#/definitions/";
+
+/// Returns the output: `kinds`, the type of each kind by `apiVersion` and kind; and `types`, a schema of each type,
+/// reduced to the fields that matter.
+pub(crate) fn text(document: &Value) -> anyhow::Result<String> {
+    let definitions = document["definitions"].as_object().context("the document has no definitions")?;
+    let mut types = BTreeMap::new();
+    for (name, definition) in definitions {
+        types.insert(short(name), reduced(definition));
+    }
+    let types = with_marks(types);
+    let mut kinds = BTreeMap::new();
+    for (name, definition) in definitions.iter().filter(|(name, _)| types.contains_key(&short(name))) {
+        // Definitions with several kinds are options, which are no objects.
+        if let Some([kind]) = definition["x-kubernetes-group-version-kind"].as_array().map(Vec::as_slice) {
+            let part = |field: &str| kind[field].as_str().unwrap_or_default();
+            let is_stable = !part("version").contains("alpha") && !part("version").contains("beta");
+            if is_stable && !part("kind").ends_with("List") {
+                let api_version = format!("{}/{}", part("group"), part("version"));
+                kinds
+                    .insert(format!("{} {}", api_version.trim_start_matches('/'), part("kind")), short(name));
+            }
+        }
+    }
+    let types = reachable(&types, kinds.values());
+    let lines = |entries: Vec<(String, Value)>| {
+        let lines = entries.into_iter().map(|(name, value)| format!("    {}: {value}", json!(name)));
+        lines.collect::<Vec<_>>().join(",\n")
+    };
+    let kinds = lines(kinds.into_iter().map(|(name, of)| (name, of.into())).collect());
+    let types = lines(types.into_iter().collect());
+    Ok(format!("{{\n  \"kinds\": {{\n{kinds}\n  }},\n  \"types\": {{\n{types}\n  }}\n}}\n"))
+}
+
+fn short(name: &str) -> String {
+    let short = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+    short.unwrap_or(name).to_owned()
+}
+
+/// Returns a schema with only the marks that matter, properties, the items of keyed lists, and references.
+fn reduced(schema: &Value) -> Value {
+    let mut kept = Map::new();
+    let mut keep = |mark: &str| {
+        if !schema[mark].is_null() {
+            kept.insert(mark.to_owned(), schema[mark].clone());
+        }
+    };
+    let merges = schema["x-kubernetes-patch-strategy"].as_str().is_some_and(|how| how.contains("merge"));
+    let (is_keyed, is_set) =
+        (schema["x-kubernetes-list-type"] == "map", schema["x-kubernetes-list-type"] == "set");
+    if is_keyed || is_set {
+        keep("x-kubernetes-list-type");
+        keep("x-kubernetes-list-map-keys");
+    }
+    if merges {
+        keep("x-kubernetes-patch-merge-key");
+        kept.insert("x-kubernetes-patch-strategy".to_owned(), "merge".into());
+    }
+    if schema["x-kubernetes-map-type"] == "atomic" {
+        kept.insert("x-kubernetes-map-type".to_owned(), "atomic".into());
+        return Value::Object(kept);
+    }
+    if let Some(name) = schema["$ref"].as_str() {
+        kept.insert("$ref".to_owned(), short(name.trim_start_matches(REFERENCE)).into());
+    }
+    if (is_keyed || merges) && schema["items"].is_object() {
+        kept.insert("items".to_owned(), reduced(&schema["items"]));
+    }
+    if let Some(fields) = schema["properties"].as_object() {
+        let fields = fields.iter().map(|(name, field)| (name.clone(), reduced(field)));
+        kept.insert("properties".to_owned(), Value::Object(fields.collect()));
+    }
+    Value::Object(kept)
+}
+
+/// Returns the types that these types refer to, directly or not, and these types.
+fn reachable<'a>(
+    types: &BTreeMap<String, Value>,
+    from: impl Iterator<Item = &'a String>,
+) -> BTreeMap<String, Value> {
+    let mut waiting: Vec<String> = from.cloned().collect();
+    let mut found = BTreeMap::new();
+    while let Some(name) = waiting.pop() {
+        if let (Some(schema), false) = (types.get(&name), found.contains_key(&name)) {
+            references(schema, &mut waiting);
+            found.insert(name, schema.clone());
+        }
+    }
+    found
+}
+
+fn references(schema: &Value, found: &mut Vec<String>) {
+    found.extend(schema["$ref"].as_str().map(str::to_owned));
+    let fields = schema["properties"].as_object().into_iter().flatten().map(|(_, field)| field);
+    for part in fields.chain(schema.get("items")) {
+        references(part, found);
+    }
+}
+
+/// Removes everything that has no mark, and refers to nothing with a mark.
+fn with_marks(types: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let mut marked: BTreeSet<String> = BTreeSet::new();
+    loop {
+        let found: BTreeSet<String> = types
+            .iter()
+            .filter(|(_, schema)| pruned(schema, &marked).is_some())
+            .map(|(name, _)| name.clone())
+            .collect();
+        if found == marked {
+            let schemas =
+                types.into_iter().filter_map(|(name, schema)| Some((name, pruned(&schema, &marked)?)));
+            return schemas.collect();
+        }
+        marked = found;
+    }
+}
+
+/// Returns a schema without its parts that lead to no mark; `None` if nothing is left.
+fn pruned(schema: &Value, marked: &BTreeSet<String>) -> Option<Value> {
+    let mut kept = Map::new();
+    for (name, value) in schema.as_object()? {
+        let value = match name.as_str() {
+            "$ref" => value.as_str().filter(|name| marked.contains(*name)).map(Into::into),
+            "items" => pruned(value, marked),
+            "properties" => {
+                let fields = value.as_object()?.iter();
+                let fields: Map<String, Value> =
+                    fields.filter_map(|(name, field)| Some((name.clone(), pruned(field, marked)?))).collect();
+                (!fields.is_empty()).then_some(Value::Object(fields))
+            }
+            _ => Some(value.clone()),
+        };
+        kept.extend(value.map(|value| (name.clone(), value)));
+    }
+    (!kept.is_empty()).then_some(Value::Object(kept))
+}
