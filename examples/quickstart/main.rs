@@ -1,9 +1,9 @@
 //! A first look at informers: a local, live copy of a cluster's nodes and pods, with an index and handlers.
 //!
 //! ```text
-//! cargo run --release --example quickstart                     # with a simulated cluster
-//! cargo run --release --example quickstart -- --kubeconfig     # with your own; it is only read
-//! cargo run --release --example quickstart -- --help
+//! cargo run --example quickstart                     # with a simulated cluster
+//! cargo run --example quickstart -- --kubeconfig     # with your own; it is only read
+//! cargo run --example quickstart -- --help
 //! ```
 
 mod args;

@@ -40,8 +40,7 @@ enum Step {
 }
 
 /// The README's first command.
-const QUICKSTART: &[&str] =
-    &["run", "--release", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
+const QUICKSTART: &[&str] = &["run", "-p", "quickstart", "--example", "quickstart", "--", "--for", "15s"];
 
 /// The steps. Quick checks come first.
 const STEPS: [(&str, Step); 19] = [

@@ -183,7 +183,7 @@ async fn the_columns_of_events_begin_with_the_time(server: Server) {
     let wide = "Subobject, Source, First Seen, Count, Name";
     assert_eq!(columns(&table), format!("Last Seen, Type, Reason, Object, Message | {wide}"));
     let expected =
-        r#"["<unknown>","Normal","Tested","pod/web","","tester, here","it works","<unknown>","1","a"]"#;
+        r#"["<unknown>","Normal","Tested","pod/web","","tester, here","it works","<unknown>",1,"a"]"#;
     assert_eq!(rows(&table)[0]["cells"].to_string(), expected);
 }
 

@@ -47,7 +47,7 @@ pub(super) fn of_event(column: &str, event: &Value, now: Timestamp) -> Option<Va
         "Message" => text(either("message", "note")).trim().into(),
         "Count" => {
             let count = series.get("count").unwrap_or(either("count", "deprecatedCount"));
-            number(count).max(1).to_string().into()
+            number(count).max(1).into()
         }
         _ => return None,
     })
