@@ -7,47 +7,12 @@ use proc_macro2::{Ident, Span};
 use syn::{Expr, LitStr, Result, Type};
 
 use crate::attributes::IndexAttribute;
+use crate::built_in::INFORMER_METHODS;
 use crate::mistake::{Mistakes, mistake};
 use crate::names::ident;
 
 /// The names of the store's own indices.
 const STORE_INDICES: [&str; 2] = ["namespace", "labels"];
-
-/// The methods of `SharedIndexInformer`, which would hide an index method of the same name.
-const METHODS: [&str; 32] = [
-    "add_async_event_handler",
-    "add_async_event_handler_with",
-    "add_event_handler",
-    "add_event_handler_with",
-    "add_handlers",
-    "add_index",
-    "add_namespace",
-    "borrow",
-    "clone",
-    "events",
-    "fmt",
-    "get",
-    "has_synced",
-    "health",
-    "index",
-    "indexer",
-    "last_verification",
-    "lister",
-    "namespaces",
-    "new",
-    "remove_namespace",
-    "state",
-    "status",
-    "stopped",
-    "synced",
-    "synced_in",
-    "to_owned",
-    "verify",
-    "wait_for_write",
-    "wait_until",
-    "waiting_for",
-    "watermark",
-];
 
 /// An index.
 pub(crate) struct Index {
@@ -144,7 +109,7 @@ fn method_name(name: &LitStr) -> Result<Ident> {
         ));
     }
     for method in [text.clone(), handle_name(&text)] {
-        if METHODS.contains(&method.as_str()) {
+        if INFORMER_METHODS.contains(&method.as_str()) {
             let message = format!(
                 "informers have a method `{method}` already; choose another name, such as `by_{text}`"
             );

@@ -7,37 +7,10 @@ use proc_macro2::{Ident, Span};
 use syn::{LitStr, Path, Result};
 
 use crate::attributes::Attributes;
+use crate::built_in::FACTORY_METHODS;
 use crate::mistake::mistake;
 use crate::model::Identity;
 use crate::names;
-
-/// The methods of the factory, which would hide a group accessor of the same name.
-const METHODS: [&str; 24] = [
-    "add_namespace",
-    "borrow",
-    "builder",
-    "clone",
-    "dynamic",
-    "fmt",
-    "for_resource",
-    "in_all_namespaces",
-    "in_namespace",
-    "informer",
-    "informer_with",
-    "informers",
-    "metadata",
-    "namespaces",
-    "remove_namespace",
-    "shutdown",
-    "start",
-    "stop",
-    "to_owned",
-    "wait_for_cache_sync",
-    "wait_for_cache_sync_of",
-    "wait_for_cache_sync_within",
-    "with_fields",
-    "with_labels",
-];
 
 /// The place of a kind's accessor.
 pub(crate) struct Place {
@@ -164,7 +137,7 @@ fn group_accessor(name: &str, span: Span, group: &str, is_given: bool) -> Result
         let own = if own.is_empty() { "the core group" } else { own };
         return Err(mistake(span, format!("the factory's `{name}` is the accessor of {own}; {remedy}")));
     }
-    if METHODS.contains(&name) {
+    if FACTORY_METHODS.contains(&name) {
         return Err(mistake(span, format!("the factory has a method `{name}` already; {remedy}")));
     }
     names::ident(name, span)

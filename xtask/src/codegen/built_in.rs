@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use informer_codegen::__private::{Files, Stale, source, stale_files, update_files};
 
-use super::files::{self, Files, Stale};
 use super::kubernetes::{self, Kubernetes};
-use super::{data, expand, facts, format, lower, merging, refresh};
+use super::{data, expand, facts, lower, merging, methods, refresh};
 
 /// The folder of the generated files, relative to the workspace's root. All files in it are generated.
 const FOLDER: &str = "informer-factory/src/groups";
@@ -18,6 +18,12 @@ const DERIVE_FOLDER: &str = "informer-macros/src";
 
 /// The name of that file.
 const DERIVE_FILE: &str = "built_in.rs";
+
+/// The folder of informer-codegen's list of names, which is the only generated file in it.
+const CODEGEN_FOLDER: &str = "informer-codegen/src";
+
+/// The name of that file.
+const CODEGEN_FILE: &str = "taken.rs";
 
 /// The folder of the simulator's table of facts, which is the only generated file in it.
 const SIMULATOR_FOLDER: &str = "kube-simulator/src/kinds";
@@ -70,13 +76,13 @@ let evictions = factory.lifecycle().v1alpha1();
 # }
 ```
 
-For custom resources, `cargo xtask codegen --crd` generates groups, and `factory.informer::<K>()` works without them.";
+For custom resources, informer-codegen generates groups, and `factory.informer::<K>()` works without them.";
 
 /// Updates the generated files.
 pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
     let (mut written, mut count) = (0, 0);
     for (folder, files) in generate(root)? {
-        let updated = files::update(&root.join(folder), &files, MARK)?;
+        let updated = update_files(&root.join(folder), &files, MARK)?;
         for (name, why) in &updated {
             eprintln!("{folder}/{name}: was {why}");
         }
@@ -91,7 +97,7 @@ pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
 pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     let mut stale = BTreeMap::new();
     for (folder, files) in generate(root)? {
-        let here = files::stale(&root.join(folder), &files, MARK)?;
+        let here = stale_files(&root.join(folder), &files, MARK)?;
         stale.extend(here.into_iter().map(|(name, why)| (format!("{folder}/{name}"), why)));
     }
     if !stale.is_empty() {
@@ -143,27 +149,35 @@ fn complaint(stale: &BTreeMap<String, Stale>) -> String {
 }
 
 /// Returns the files by folder.
-fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 3]> {
+fn generate(root: &Path) -> anyhow::Result<[(&'static str, Files); 4]> {
     let data = data::read(root)?;
     let groups = lower::lower(&data)?;
     let origin = format!("{MARK} `{}`", data::FILE);
     let mut files = Files::new();
-    files.insert("mod.rs".to_owned(), format::source(root, &origin, &expand::root(&groups, DOCS))?);
+    files.insert("mod.rs".to_owned(), source(root, &origin, &expand::root(&groups, DOCS))?);
     for group in &groups {
-        let text = format::source(root, &origin, &expand::built_in(group))?;
+        let text = source(root, &origin, &expand::built_in(group))?;
         files.insert(format!("{}.rs", group.accessor), text);
     }
-    let list = format::source(root, &origin, &expand::list(&groups))?;
-    let table = format::source(root, &origin, &facts::table(&data))?;
+    let taken = expand::Taken {
+        factory: methods::of(root, "SharedInformerFactory")?,
+        informer: methods::of(root, "SharedIndexInformer")?,
+    };
+    let list = source(root, &origin, &expand::list(&groups, &taken))?;
+    let names = source(root, &origin, &expand::taken(&groups, &taken))?;
+    let table = source(root, &origin, &facts::table(&data))?;
     Ok([
         (FOLDER, files),
         (DERIVE_FOLDER, [(DERIVE_FILE.to_owned(), list)].into()),
+        (CODEGEN_FOLDER, [(CODEGEN_FILE.to_owned(), names)].into()),
         (SIMULATOR_FOLDER, [(SIMULATOR_FILE.to_owned(), table)].into()),
     ])
 }
 
 #[cfg(test)]
 mod tests {
+
+    use informer_codegen::__private::is_marked;
 
     use super::*;
     use crate::workspace;
@@ -177,7 +191,7 @@ mod tests {
     fn generated_files_say_so() {
         let files = generate(&workspace::root()).unwrap();
         for (name, text) in files.into_iter().flat_map(|(_, files)| files) {
-            assert!(text.starts_with("//! ") && files::is_marked(&text, MARK), "{name}");
+            assert!(text.starts_with("//! ") && is_marked(&text, MARK), "{name}");
         }
     }
 }

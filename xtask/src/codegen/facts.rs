@@ -3,8 +3,9 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use informer_codegen::__private::{Module, Part};
+
 use super::data::{Data, Kind};
-use super::expand::{Module, Part};
 
 const DOCS: &str =
     "The published facts about all built-in kinds of Kubernetes that can be listed and watched.";

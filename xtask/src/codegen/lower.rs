@@ -3,57 +3,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, bail};
-use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
+use informer_codegen::__private::{Gate, Group, Kind, Version, capitalized, ident, plural, sort, title};
+
 use super::data::{self, Data};
-use super::gate::Gate;
-use super::names::{capitalized, ident, plural, title};
-
-/// A group with its accessor on the factory.
-#[derive(Debug)]
-pub(crate) struct Group {
-    /// `core`.
-    pub(crate) accessor: Ident,
-    /// `Core`.
-    pub(crate) type_name: Ident,
-    /// The name in documentation.
-    pub(crate) title: String,
-    pub(crate) gate: Gate,
-    pub(crate) versions: Vec<Version>,
-}
-
-/// A version of a group.
-#[derive(Debug)]
-pub(crate) struct Version {
-    /// `v1`.
-    pub(crate) accessor: Ident,
-    /// `CoreV1`.
-    pub(crate) type_name: Ident,
-    /// The `apiVersion`: `v1`, `apps/v1`.
-    pub(crate) api_version: String,
-    pub(crate) gate: Gate,
-    pub(crate) kinds: Vec<Kind>,
-}
-
-/// A kind with its accessor on the version.
-#[derive(Debug)]
-pub(crate) struct Kind {
-    /// `config_maps`.
-    pub(crate) accessor: Ident,
-    /// The type: `k8s_openapi::api::core::v1::ConfigMap`.
-    pub(crate) path: TokenStream,
-    /// `ConfigMap`.
-    pub(crate) name: String,
-    pub(crate) namespaced: bool,
-    /// Aliases for searches in the documentation.
-    pub(crate) short: Vec<String>,
-    /// A short description.
-    pub(crate) what: Option<String>,
-    /// Whether its type derives `Informer`.
-    pub(crate) derived: bool,
-    pub(crate) gate: Gate,
-}
 
 /// Assigns all names. The result is sorted by name, whatever the order of the data.
 pub(crate) fn lower(data: &Data) -> anyhow::Result<Vec<Group>> {
@@ -136,19 +90,6 @@ fn union<'a>(kinds: impl Iterator<Item = &'a data::Kind>, all: &[String]) -> any
         present.extend(kind.features.iter().cloned());
     }
     Gate::new(&Vec::from_iter(present), all)
-}
-
-/// Sorts by name, and fails for duplicates and missing entries.
-pub(crate) fn sort<T>(items: &mut [T], what: &str, name: impl Fn(&T) -> &Ident) -> anyhow::Result<()> {
-    if items.is_empty() {
-        bail!("there is no {what}; add one, or remove the empty entry");
-    }
-    let mut seen = BTreeSet::new();
-    if let Some(twice) = items.iter().map(&name).find(|name| !seen.insert(*name)) {
-        bail!("the {what} `{twice}` is duplicate; remove one");
-    }
-    items.sort_by(|a, b| name(a).cmp(name(b)));
-    Ok(())
 }
 
 #[cfg(test)]

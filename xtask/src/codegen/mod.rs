@@ -1,26 +1,23 @@
-//! `cargo xtask codegen`: generates typed accessors of informers from facts about kinds. Facts are read, named and checked, expanded to
-//! code and formatted, one step per module.
+//! `cargo xtask codegen`: generates the code about Kubernetes' own kinds from facts in `xtask/groups.json`, and with
+//! `--crd`, with informer-codegen, that for custom resources.
 //!
-//! Without arguments it generates Kubernetes' own kinds (`built_in`); with `--crd`, those of the user (`crd`). The unit test `codegen` runs
-//! the same check as `--check`, so that `cargo test` finds what CI would.
+//! The unit test `codegen` runs the same check as `--check`, so that `cargo test` finds what CI would.
 
 mod built_in;
-mod crd;
 mod data;
 mod expand;
 mod facts;
-mod files;
-mod format;
-mod gate;
+mod kopium;
 mod kubernetes;
 mod lower;
 mod merging;
-mod names;
-mod pipe;
+mod methods;
 mod refresh;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use informer_codegen::Generator;
 
 use crate::signals::Signals;
 use crate::workspace;
@@ -55,23 +52,32 @@ impl Args {
 
 /// Generates from definitions, like `--crd`.
 pub(crate) fn for_definitions(definitions: &[PathBuf], out: &Path, signals: &Signals) -> anyhow::Result<()> {
-    crd::run(definitions, out, false, signals)
+    custom(definitions, out, false, signals)
 }
 
 /// Fails if the generated code of the example is stale, like `--crd` with `--check`.
 pub(crate) fn check_example(signals: &Signals) -> anyhow::Result<ExitCode> {
     let folder = workspace::root().join(EXAMPLE);
     let names = std::fs::read_dir(folder.join("crds"))?.map(|entry| Ok(entry?.path()));
-    let mut definitions = names.collect::<std::io::Result<Vec<_>>>()?;
-    definitions.sort();
-    crd::run(&definitions, &folder.join("groups"), true, signals)?;
+    let definitions = names.collect::<std::io::Result<Vec<_>>>()?;
+    custom(&definitions, &folder.join("groups"), true, signals)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn custom(definitions: &[PathBuf], out: &Path, check: bool, signals: &Signals) -> anyhow::Result<()> {
+    let generator = Generator::new(definitions).kopium(kopium::ensure(&workspace::root(), signals)?);
+    let report = if check { generator.check(out) } else { generator.write(out) }?;
+    for what in &report.skipped {
+        eprintln!("codegen: skipped {what}");
+    }
+    eprintln!("codegen: wrote {} of {} files in {}", report.written, report.files, out.display());
+    Ok(())
 }
 
 /// Updates the generated files, or fails if they are stale.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
-        crd::run(&args.crd, out, args.check, signals)?;
+        custom(&args.crd, out, args.check, signals)?;
         return Ok(ExitCode::SUCCESS);
     }
     let root = workspace::root();

@@ -1,22 +1,18 @@
-//! kopium, the program that generates Rust types from schemas: finds, installs and runs it.
+//! kopium, the program that generates Rust types from schemas: runs it.
 //!
 //! It is a program and not a dependency, because it uses an older kube. Its output depends on its version, which is pinned.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-use super::definition::Definition;
-use crate::codegen::pipe;
-use crate::process;
-use crate::signals::Signals;
-use crate::workspace;
+use crate::definition::Definition;
+use crate::pipe;
 
-/// The version of the checked-in code.
-const VERSION: &str = "0.24.1";
+/// The version of kopium that generates the types.
+pub const VERSION: &str = "0.24.1";
 
 /// Its options: documentation, and `Default` and `PartialEq` if a type can have them. No schema, because users with definitions as
 /// files do not install them from Rust.
@@ -39,34 +35,21 @@ pub(crate) struct Kopium {
 }
 
 impl Kopium {
-    /// Finds it here or on the PATH, in the right version, or installs it here.
-    pub(crate) fn find(root: &Path, signals: &Signals) -> anyhow::Result<Self> {
-        let folder = root.join("target/tools").join(format!("kopium-{VERSION}"));
-        let here = folder.join("bin").join(format!("kopium{}", std::env::consts::EXE_SUFFIX));
-        for program in [here.clone(), PathBuf::from("kopium")] {
-            let output = Command::new(&program).arg("--version").output();
-            if output.is_ok_and(|output| output.stdout.trim_ascii() == format!("kopium {VERSION}").as_bytes())
-            {
-                return Ok(Self { program });
-            }
+    /// Checks the version of a program.
+    pub(crate) fn new(program: &Path) -> anyhow::Result<Self> {
+        let remedy = || {
+            format!(
+                "install it with `cargo install kopium --locked --version {VERSION}`; it derives the types"
+            )
+        };
+        let name = program.display();
+        let output = Command::new(program).arg("--version").output();
+        let output = output.with_context(|| format!("cannot start `{name}`; {}", remedy()))?;
+        let version = String::from_utf8_lossy(&output.stdout);
+        if version.trim() != format!("kopium {VERSION}") {
+            bail!("`{name}` is not kopium {VERSION} but `{}`; {}", version.trim(), remedy());
         }
-        eprintln!(
-            "codegen: installing kopium {VERSION} into {}, once; this takes some minutes",
-            folder.display()
-        );
-        let build = root.join("target/tools/build");
-        let mut command = workspace::cargo();
-        // Without optimization, because compiling it would take longer than running it. Not in the workspace's folder, whose settings do not
-        // apply.
-        command.args(["install", "kopium", "--locked", "--debug", "--version", VERSION, "--root"]);
-        command.arg(&folder).env("CARGO_TARGET_DIR", &build).env_remove("K8S_OPENAPI_ENABLED_VERSION");
-        fs::create_dir_all(&build).with_context(|| format!("cannot make the folder {}", build.display()))?;
-        command.current_dir(std::env::temp_dir());
-        if !process::run(&mut command, signals, || Ok(()))?.success() {
-            bail!("`cargo install kopium` failed; its message is above");
-        }
-        fs::remove_dir_all(&build).with_context(|| format!("cannot remove {}", build.display()))?;
-        Ok(Self { program: here })
+        Ok(Self { program: program.to_owned() })
     }
 
     /// Returns the types of a definition in one version.

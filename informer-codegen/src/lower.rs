@@ -6,14 +6,12 @@ use anyhow::Context;
 use proc_macro2::Ident;
 use quote::quote;
 
-use super::definition::Definition;
-use super::group_names;
-use super::types::root_name;
-use crate::codegen::data;
-use crate::codegen::gate::Gate;
-use crate::codegen::lower::{Group, Kind, Version, sort};
-use crate::codegen::names::{camel, capitalized, ident, plural, snake, title};
-use crate::workspace;
+use crate::definition::Definition;
+use crate::group_names;
+use crate::shared::gate::Gate;
+use crate::shared::model::{Group, Kind, Version, sort};
+use crate::shared::names::{camel, capitalized, ident, plural, snake, title};
+use crate::types::root_name;
 
 /// Everything to generate.
 #[derive(Debug)]
@@ -50,7 +48,7 @@ impl Lowered {
             [vec![module.path("mod")], names].concat()
         };
         let files = self.modules.iter().flat_map(kinds);
-        std::iter::once(super::ROOT.to_owned()).chain(files).collect()
+        std::iter::once(crate::generator::ROOT.to_owned()).chain(files).collect()
     }
 }
 
@@ -63,10 +61,9 @@ impl TypesModule {
 
 /// Assigns all names.
 pub(crate) fn lower(definitions: &[Definition]) -> anyhow::Result<Lowered> {
-    let taken = data::read(&workspace::root())?.groups.into_iter().map(|group| group.name).collect();
     let names: BTreeSet<&str> = definitions.iter().map(|definition| definition.group.as_str()).collect();
     let mut lowered = Lowered { groups: Vec::new(), modules: Vec::new() };
-    for (name, accessor) in group_names::accessors(&names, &taken)? {
+    for (name, accessor) in group_names::accessors(&names)? {
         let mut versions: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (index, definition) in definitions.iter().enumerate().filter(|(_, other)| other.group == name) {
             for version in &definition.versions {

@@ -5,7 +5,7 @@ use heck::ToSnakeCase;
 use proc_macro2::Ident;
 
 /// Returns a name as an identifier.
-pub(crate) fn ident(name: &str) -> anyhow::Result<Ident> {
+pub fn ident(name: &str) -> anyhow::Result<Ident> {
     syn::parse_str(name).with_context(|| format!("`{name}` cannot be a name in Rust; choose another"))
 }
 
@@ -15,18 +15,18 @@ pub(crate) fn camel(name: &str) -> String {
 }
 
 /// Returns the name of a group in documentation.
-pub(crate) fn title(group: &str) -> String {
+pub fn title(group: &str) -> String {
     if group.is_empty() { "the core group".to_owned() } else { format!("the group `{group}`") }
 }
 
 /// Returns the name with its first letter in upper case: the group `core` has the type `Core`.
-pub(crate) fn capitalized(name: &str) -> String {
+pub fn capitalized(name: &str) -> String {
     let mut letters = name.chars();
     letters.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + letters.as_str())
 }
 
 /// Returns the kind in snake case, in the plural of the resource: `NetworkPolicy` and `networkpolicies` give `network_policies`.
-pub(crate) fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
+pub fn plural(kind: &str, plural: &str) -> anyhow::Result<String> {
     let mut rest = plural;
     let mut name = String::new();
     for letter in snake(kind).chars() {

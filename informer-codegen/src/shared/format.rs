@@ -6,14 +6,14 @@ use std::process::Command;
 use anyhow::Context;
 use proc_macro2::TokenStream;
 
-use super::expand::{Module, Part};
-use super::pipe;
+use crate::pipe;
+use crate::shared::expand::{Module, Part};
 
 /// The edition of the workspace, which also determines the style.
 const EDITION: &str = "2024";
 
 /// Returns the text of a file in `folder`, whose rustfmt settings apply. `origin` names the source of the file.
-pub(crate) fn source(folder: &Path, origin: &str, module: &Module) -> anyhow::Result<String> {
+pub fn source(folder: &Path, origin: &str, module: &Module) -> anyhow::Result<String> {
     let mut text = String::new();
     for line in &module.docs {
         text.push_str(format!("//! {line}").trim_end());
@@ -76,12 +76,16 @@ pub(crate) fn rustfmt(folder: &Path, text: String) -> anyhow::Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use quote::quote;
 
     use super::*;
-    use crate::codegen::gate::Gate;
-    use crate::workspace;
+    use crate::shared::gate::Gate;
+
+    /// Returns a folder with the settings of this workspace.
+    pub(crate) fn root() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    }
 
     #[test]
     fn the_text_is_as_cargo_fmt_leaves_it() {
@@ -98,7 +102,7 @@ mod tests {
         );
         let parts = vec![Part::Items(uses), Part::Items(item)];
         let module = Module { docs: vec!["D.".into(), String::new()], parts };
-        let text = source(&workspace::root(), "made from E", &module).unwrap();
+        let text = source(&root(), "made from E", &module).unwrap();
         let (head, code) = text.split_once("\n\n").unwrap();
         assert_eq!(head, "//! D.\n//!\n// made from E; do not edit.");
         let b = "    /// B.\n    pub fn b(&self) -> B {\n        B { a: self }\n    }\n";
@@ -122,7 +126,7 @@ mod tests {
             ],
         );
         let module = Module { docs: vec!["D.".into()], parts: vec![part] };
-        let text = source(&workspace::root(), "made from E", &module).unwrap();
+        let text = source(&root(), "made from E", &module).unwrap();
         let inner = "        const A: u8 = 1;\n\n        mod b {}\n";
         let expected = format!(
             "k8s_openapi::k8s_if_ge_1_2! {{\n    k8s_openapi::k8s_if_le_1_3! {{\n{inner}    }}\n}}\n"
@@ -133,7 +137,7 @@ mod tests {
     #[test]
     fn what_is_not_rust_is_reported() {
         let module = Module { docs: Vec::new(), parts: vec![Part::Items(quote!(fn fn))] };
-        let message = format!("{:#}", source(&workspace::root(), "", &module).unwrap_err());
+        let message = format!("{:#}", source(&root(), "", &module).unwrap_err());
         assert!(message.contains("fn fn"), "{message}");
     }
 }

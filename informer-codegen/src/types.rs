@@ -8,9 +8,9 @@ use heck::ToUpperCamelCase;
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 
-use super::definition::Definition;
-use super::indices::{self, Index};
-use crate::codegen::format;
+use crate::definition::Definition;
+use crate::indices::{self, Index};
+use crate::shared::format;
 
 /// The names that code of kopium uses, by module.
 const NAMES: [(&str, &[&str]); 6] = [
@@ -106,7 +106,7 @@ impl Types {
             folder,
             format!(
                 "//! `{kind}` of `{group}/{version}`.\n// {}; do not edit.\n\n{}\n{}\n",
-                super::MARK,
+                crate::generator::MARK,
                 self.uses,
                 self.source
             ),
@@ -194,7 +194,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::workspace;
+    use crate::shared::format::tests::root;
 
     fn widget() -> Definition {
         Definition {
@@ -226,7 +226,7 @@ pub struct HttpWidgetSpec {
     fn a_file_imports_what_it_names_and_needs_no_chrono() {
         let types = Types::parse(&widget(), "v1", SOURCE).unwrap();
         assert_eq!(types.exports().to_string(), "HttpWidget");
-        let text = types.text(&workspace::root(), &widget(), "v1").unwrap();
+        let text = types.text(&root(), &widget(), "v1").unwrap();
         assert!(text.starts_with("//! `HTTPWidget` of `example.com/v1`.\n// @generated"), "{text}");
         let uses: Vec<&str> = text.lines().filter(|line| line.starts_with("use ")).collect();
         assert_eq!(
@@ -253,10 +253,7 @@ pub struct HttpWidgetSpec {
     fn types_that_kopium_leaves_out_can_be_anything() {
         let source =
             SOURCE.replace("    pub port", "    pub pod: Option<Vec<HttpWidgetPodSpec>>,\n    pub port");
-        let text = Types::parse(&widget(), "v1", &source)
-            .unwrap()
-            .text(&workspace::root(), &widget(), "v1")
-            .unwrap();
+        let text = Types::parse(&widget(), "v1", &source).unwrap().text(&root(), &widget(), "v1").unwrap();
         assert!(text.contains("\npub type HttpWidgetPodSpec = serde_json::Value;\n"), "{text}");
         assert_eq!(text.matches("pub type").count(), 1, "{text}");
     }
@@ -266,10 +263,7 @@ pub struct HttpWidgetSpec {
         let tier = "\n#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]\npub enum HttpWidgetTier {\n    \
                     #[serde(rename = \"gold\")]\n    Gold,\n    Other,\n}\n";
         let source = format!("{SOURCE}{tier}");
-        let text = Types::parse(&widget(), "v1", &source)
-            .unwrap()
-            .text(&workspace::root(), &widget(), "v1")
-            .unwrap();
+        let text = Types::parse(&widget(), "v1", &source).unwrap().text(&root(), &widget(), "v1").unwrap();
         assert!(
             text.contains("    Other,\n    /// A value that")
                 && text.contains("    #[serde(untagged)]\n    OtherValue(String),\n}"),

@@ -9,8 +9,8 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{Fields, File, Item, ItemStruct, PathArguments, Type};
 
-use super::definition::Definition;
-use crate::codegen::names::snake;
+use crate::definition::Definition;
+use crate::shared::names::snake;
 
 /// The possible types of values, besides `String`.
 const PLAIN: [&str; 3] = ["bool", "i32", "i64"];

@@ -4,29 +4,29 @@
 use anyhow::bail;
 use proc_macro2::Ident;
 
-use super::data;
-use super::names::ident;
+use crate::shared::names::ident;
 
 /// The macros around the content, the outermost first; none if all versions have it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Gate {
-    pub(crate) macros: Vec<Ident>,
+pub struct Gate {
+    /// The names, without `!`.
+    pub macros: Vec<Ident>,
     /// The condition in words.
-    pub(crate) title: Option<String>,
+    pub title: Option<String>,
 }
 
 impl Gate {
     /// Returns the gate of content that exists in the versions `present` of the ordered versions `all`. An empty `present` means all.
-    pub(crate) fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
+    pub fn new(present: &[String], all: &[String]) -> anyhow::Result<Self> {
         let at = |feature: &String| all.iter().position(|other| other == feature);
         let Some(places) = present.iter().map(at).collect::<Option<Vec<_>>>() else {
-            bail!("{}: {present:?} has a feature that is not among {all:?}; correct it", data::FILE);
+            bail!("{present:?} has a feature that is not among {all:?}; correct it");
         };
         let (Some(&first), Some(&last)) = (places.iter().min(), places.iter().max()) else {
             return Ok(Self::default());
         };
         if last - first + 1 != places.len() {
-            bail!("{}: {present:?} has a gap, which codegen can't express; give it two kinds", data::FILE);
+            bail!("{present:?} has a gap, which the code cannot express; describe two kinds");
         }
         let (from, to) = (&all[first], &all[last]);
         let (early, late) = (first == 0, last + 1 == all.len());
@@ -74,7 +74,7 @@ mod tests {
     fn a_gap_and_an_unknown_version_are_refused() {
         for (present, expected) in [(&["v1_33", "v1_37"][..], "gap"), (&["v1_32"], "not among")] {
             let message = macros(present).unwrap_err().to_string();
-            assert!(message.contains(expected) && message.contains(data::FILE), "{message}");
+            assert!(message.contains(expected), "{message}");
         }
     }
 }

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 /// The texts of all files by path in the folder, with `/` as separator.
-pub(crate) type Files = BTreeMap<String, String>;
+pub type Files = BTreeMap<String, String>;
 
 /// The reason for which a file is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stale {
+pub enum Stale {
+    /// It does not exist.
     Missing,
+    /// Its text differs.
     Different,
     /// It is not generated any more.
     Left,
@@ -31,7 +33,7 @@ impl fmt::Display for Stale {
 }
 
 /// Returns the stale files of the folder by path. `mark` identifies generated files.
-pub(crate) fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
+pub fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let mut stale = BTreeMap::new();
     for (name, text) in files {
         let why = match read(&folder.join(name))? {
@@ -50,7 +52,7 @@ pub(crate) fn stale(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<
 }
 
 /// Updates the folder and returns the stale files. Unchanged files are not written, so that cargo does not rebuild them.
-pub(crate) fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
+pub fn update(folder: &Path, files: &Files, mark: &str) -> anyhow::Result<BTreeMap<String, Stale>> {
     let stale = stale(folder, files, mark)?;
     for name in stale.keys() {
         let path = folder.join(name);
@@ -88,7 +90,7 @@ fn unix(text: &str) -> String {
 }
 
 /// Returns whether the first comments of a text have the mark of codegen.
-pub(crate) fn is_marked(text: &str, mark: &str) -> bool {
+pub fn is_marked(text: &str, mark: &str) -> bool {
     let head = text.lines().take_while(|line| line.starts_with("//"));
     head.into_iter().any(|line| line.contains(mark))
 }

@@ -1,0 +1,67 @@
+//! The names of accessors for custom groups.
+//!
+//! `factory.stable()` is for `stable.example.com`: the first label of the group. If that is taken, or is no name in Rust, the next
+//! label is added: `networking.example.com` is `networking_example()`, because the factory's own `networking()` would hide a trait's
+//! method.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::bail;
+
+use crate::shared::names::ident;
+use crate::taken::{FACTORY_METHODS, GROUPS};
+
+/// Returns the accessor of each group.
+pub(crate) fn accessors<'a>(groups: &BTreeSet<&'a str>) -> anyhow::Result<BTreeMap<&'a str, String>> {
+    let free =
+        |name: &str| ident(name).is_ok() && !GROUPS.contains(&name) && !FACTORY_METHODS.contains(&name);
+    let longest = groups.iter().map(|group| group.split('.').count()).max().unwrap_or_default();
+    let mut lengths: BTreeMap<&str, usize> = groups.iter().map(|group| (*group, 1)).collect();
+    for _ in 0..=longest {
+        let names: BTreeMap<&str, String> =
+            lengths.iter().map(|(group, labels)| (*group, name(group, *labels))).collect();
+        let shared = |name: &String| names.values().filter(|other| *other == name).count() > 1;
+        let long: Vec<_> =
+            names.iter().filter(|(_, name)| shared(name) || !free(name)).map(|(group, _)| *group).collect();
+        if long.is_empty() {
+            return Ok(names);
+        }
+        for group in long {
+            lengths.entry(group).and_modify(|labels| *labels += 1);
+        }
+    }
+    bail!("no Rust names are left for the groups {groups:?}; generate fewer groups at a time")
+}
+
+/// Returns the first labels of the group in snake case.
+fn name(group: &str, labels: usize) -> String {
+    let labels: Vec<String> = group.split('.').take(labels).map(|label| label.replace('-', "_")).collect();
+    let name = labels.join("_");
+    // A label can begin with a digit, a name cannot.
+    if name.starts_with(|first: char| first.is_ascii_digit()) { format!("group_{name}") } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(groups: &[&str]) -> Vec<String> {
+        accessors(&groups.iter().copied().collect()).unwrap().into_values().collect()
+    }
+
+    #[test]
+    fn a_group_has_its_first_label_if_that_is_free() {
+        assert_eq!(names(&["stable.example.com"]), ["stable"]);
+        assert_eq!(names(&["cert-manager.io"]), ["cert_manager"]);
+        assert_eq!(names(&["3scale.net"]), ["group_3scale"]);
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_made_longer() {
+        assert_eq!(names(&["networking.example.com"]), ["networking_example"]);
+        assert_eq!(names(&["start.example.com"]), ["start_example"]);
+        assert_eq!(names(&["type.example.com"]), ["type_example"]);
+        assert_eq!(names(&["a.b.example", "a.c.example"]), ["a_b", "a_c"]);
+        assert_eq!(names(&["a.b.c.example", "a.b.d.example", "a_b"]), ["a_b_c", "a_b_d", "a_b"]);
+    }
+}

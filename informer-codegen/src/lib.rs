@@ -1,0 +1,118 @@
+//! Generates Rust types and typed accessors of informers from `CustomResourceDefinition`s in YAML, for programs with
+//! [informer-factory](https://docs.rs/informer-factory): `factory.stable().v1().cron_tabs()`.
+//!
+//! The program `informer-codegen` and the library do the same. The types come from
+//! [kopium](https://github.com/kube-rs/kopium), a program that must be installed in the version [`KOPIUM_VERSION`], and
+//! rustfmt formats the code. A build script that keeps a folder in the source tree up to date:
+//!
+//! ```no_run
+//! // build.rs
+//! use informer_codegen::Generator;
+//!
+//! fn main() -> Result<(), informer_codegen::Error> {
+//!     println!("cargo::rerun-if-changed=crds");
+//!     Generator::new(["crds/crontabs.yaml"]).write("src/groups")?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The program then has `mod groups;`, and `use groups::CustomGroups;` where it calls the accessors. It needs
+//! informer-factory, kube with its feature `derive`, k8s-openapi, serde and `serde_json`.
+
+mod definition;
+mod generator;
+mod group_names;
+mod indices;
+mod kopium;
+mod lower;
+mod pipe;
+mod shared;
+mod taken;
+mod types;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use kopium::VERSION as KOPIUM_VERSION;
+
+/// Generates types and accessors for the definitions in some files.
+///
+/// A version of a definition without a usable schema is skipped, as [`Report::skipped`] says. The same definitions give
+/// the same files, in any order.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Generator {
+    definitions: Vec<PathBuf>,
+    kopium: PathBuf,
+}
+
+impl Generator {
+    /// Creates a generator for the definitions in these YAML or JSON files. A file can have several.
+    pub fn new<P: Into<PathBuf>>(definitions: impl IntoIterator<Item = P>) -> Self {
+        Self {
+            definitions: definitions.into_iter().map(Into::into).collect(),
+            kopium: PathBuf::from("kopium"),
+        }
+    }
+
+    /// Sets the path of kopium. Default: `kopium`, found in `PATH`.
+    pub fn kopium(mut self, program: impl Into<PathBuf>) -> Self {
+        self.kopium = program.into();
+        self
+    }
+
+    /// Writes the files into a folder, and deletes those that it has generated before and that are no longer needed.
+    /// Unchanged files are not written.
+    ///
+    /// # Errors
+    ///
+    /// If a definition is invalid, if kopium or rustfmt is missing or fails, if the folder cannot be written, or if a
+    /// file is in the way that was not generated. No file is written then, unless writing itself fails.
+    pub fn write(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
+        generator::run(&self.definitions, &self.kopium, folder.as_ref(), false).map_err(Error)
+    }
+
+    /// Compares the files in a folder with the definitions, and writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// If a file is stale, and those of [`write`](Self::write).
+    pub fn check(&self, folder: impl AsRef<Path>) -> Result<Report, Error> {
+        generator::run(&self.definitions, &self.kopium, folder.as_ref(), true).map_err(Error)
+    }
+}
+
+/// The result of a generator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The number of generated files.
+    pub files: usize,
+    /// The number of files that had to be written.
+    pub written: usize,
+    /// The skipped definitions and versions, each with the reason.
+    pub skipped: Vec<String>,
+}
+
+/// The reason why nothing was generated. The message names the file, the kind and the remedy.
+#[derive(Debug)]
+pub struct Error(anyhow::Error);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Parts that generate the accessors of Kubernetes' own kinds. Not a stable interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::shared::expand::{Module, Part, accessors, doc, gated, on_factory};
+    pub use crate::shared::files::{Files, Stale, is_marked, stale as stale_files, update as update_files};
+    pub use crate::shared::format::source;
+    pub use crate::shared::gate::Gate;
+    pub use crate::shared::model::{Group, Kind, Version, sort};
+    pub use crate::shared::names::{capitalized, ident, plural, title};
+}

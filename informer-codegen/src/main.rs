@@ -1,0 +1,48 @@
+//! `informer-codegen`: the library as a program.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use informer_codegen::Generator;
+
+/// Generates Rust types and typed informer accessors from custom resource definitions
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Args {
+    /// Files with definitions, in YAML or JSON
+    #[arg(required = true, value_name = "FILE")]
+    definitions: Vec<PathBuf>,
+
+    /// The folder for types and accessors; files that were generated before are replaced
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Write nothing; fail if a file is stale
+    #[arg(long)]
+    check: bool,
+
+    /// The path of kopium, which generates the types
+    #[arg(long, value_name = "PROGRAM", default_value = "kopium")]
+    kopium: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let generator = Generator::new(args.definitions).kopium(args.kopium);
+    let outcome = if args.check { generator.check(&args.out) } else { generator.write(&args.out) };
+    match outcome {
+        Ok(report) => {
+            for what in &report.skipped {
+                eprintln!("skipped {what}");
+            }
+            let (written, files) = (report.written, report.files);
+            eprintln!("wrote {written} of {files} files in {}", args.out.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Turns names into the Rust code of the accessors.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::shared::gate::Gate;
+use crate::shared::model::{Group, Kind, Version};
+
+/// The width of documentation, without indentation and slashes.
+const WIDTH: usize = 104;
+
+/// The content of a file.
+#[derive(Debug)]
+pub struct Module {
+    /// The documentation at its start.
+    pub docs: Vec<String>,
+    /// In order.
+    pub parts: Vec<Part>,
+}
+
+/// Parts that blank lines separate.
+#[derive(Debug)]
+pub enum Part {
+    /// Content of all Kubernetes versions.
+    Items(TokenStream),
+    /// Content of some Kubernetes versions only.
+    Gated(Gate, Vec<Part>),
+}
+
+/// Wraps the parts in the gate, if there is one.
+pub fn gated(gate: &Gate, parts: Vec<Part>) -> Vec<Part> {
+    if gate.macros.is_empty() { parts } else { vec![Part::Gated(gate.clone(), parts)] }
+}
+
+/// Returns the accessor of a group on the factory.
+pub fn on_factory(group: &Group, visibility: &TokenStream) -> TokenStream {
+    let Group { accessor, type_name, title, versions, .. } = group;
+    let versions: Vec<String> = versions.iter().map(|version| format!("`{}`", version.accessor)).collect();
+    let doc = doc(&[format!("Returns the informers of {title} ({}).", versions.join(", "))]);
+    quote! {
+        #doc
+        #[must_use]
+        #visibility fn #accessor(&self) -> #type_name<'_> {
+            #type_name { factory: self }
+        }
+    }
+}
+
+/// Returns the types of the group and of its versions. `front` is the path of informer-factory.
+pub fn accessors(group: &Group, front: &TokenStream) -> Vec<Part> {
+    let Group { type_name, title, versions, .. } = group;
+    let doc = doc(&[format!("The informers of {title}, by version.")]);
+    let mut parts = vec![Part::Items(quote! {
+        #doc
+        #[derive(Clone, Copy, Debug)]
+        pub struct #type_name<'a> {
+            factory: &'a #front::SharedInformerFactory,
+        }
+    })];
+    parts.extend(by_gate(
+        versions,
+        |version| &version.gate,
+        &group.gate,
+        |versions| {
+            let versions = versions.iter().map(|version| on_group(version));
+            quote!(impl<'a> #type_name<'a> { #(#versions)* })
+        },
+    ));
+    for other in versions {
+        let parts_of_version = version(group, other, front);
+        parts.extend(match other.gate == group.gate {
+            true => parts_of_version,
+            false => gated(&other.gate, parts_of_version),
+        });
+    }
+    parts
+}
+
+fn on_group(version: &Version) -> TokenStream {
+    let Version { accessor, type_name, api_version, .. } = version;
+    let doc = doc(&[format!("Returns the informers of `{api_version}`.")]);
+    quote! {
+        #doc
+        #[must_use]
+        pub fn #accessor(&self) -> #type_name<'a> {
+            #type_name { factory: self.factory }
+        }
+    }
+}
+
+fn version(group: &Group, version: &Version, front: &TokenStream) -> Vec<Part> {
+    let Version { type_name, kinds, .. } = version;
+    let doc = doc(&[format!("The informers of {} in the version `{}`.", group.title, version.accessor)]);
+    let mut parts = vec![Part::Items(quote! {
+        #doc
+        #[derive(Clone, Copy, Debug)]
+        pub struct #type_name<'a> {
+            factory: &'a #front::SharedInformerFactory,
+        }
+
+        impl<'a> #type_name<'a> {
+            /// Returns the factory, for accessors of one's own.
+            #[must_use]
+            pub fn factory(&self) -> &'a #front::SharedInformerFactory {
+                self.factory
+            }
+        }
+    })];
+    parts.extend(by_gate(
+        kinds,
+        |kind| &kind.gate,
+        &version.gate,
+        |kinds| {
+            let kinds = kinds.iter().map(|kind| on_version(version, kind, front));
+            quote!(impl #type_name<'_> { #(#kinds)* })
+        },
+    ));
+    parts
+}
+
+/// Returns one `impl` for ungated items, and one for each gate.
+fn by_gate<T>(
+    items: &[T],
+    gate: impl Fn(&T) -> &Gate,
+    outer: &Gate,
+    expand: impl Fn(&[&T]) -> TokenStream,
+) -> Vec<Part> {
+    let mut gates: Vec<&Gate> = Vec::new();
+    for item in items {
+        if !gates.contains(&gate(item)) {
+            gates.push(gate(item));
+        }
+    }
+    gates.sort_by_key(|gate| *gate != outer);
+    let expand = |of: &Gate| {
+        let items: Vec<&T> = items.iter().filter(|item| gate(item) == of).collect();
+        let part = vec![Part::Items(expand(&items))];
+        if of == outer { part } else { gated(of, part) }
+    };
+    gates.into_iter().flat_map(expand).collect()
+}
+
+fn on_version(version: &Version, kind: &Kind, front: &TokenStream) -> TokenStream {
+    let Kind { accessor, path, name, namespaced, short, what, derived, gate } = kind;
+    let words = accessor.to_string().replace('_', " ");
+    let what = what.as_ref().map_or_else(String::new, |what| format!(": {what}"));
+    let scope = if *namespaced { "namespaced" } else { "cluster-scoped" };
+    let mut facts = format!("Kind `{name}` of `{}`, {scope}", version.api_version);
+    if !short.is_empty() {
+        let short: Vec<String> = short.iter().map(|name| format!("`{name}`")).collect();
+        facts += &format!("; for kubectl also {}", short.join(", "));
+    }
+    facts += ".";
+    if let Some(title) = &gate.title {
+        facts += &format!(" Only with k8s-openapi's {title}.");
+    }
+    let doc = doc(&[format!("Returns the shared informer of {words}{what}."), facts]);
+    let informer = match derived {
+        true => quote!(informer_with(#path::new_informer)),
+        false => quote!(informer()),
+    };
+    // Inlined, so that the code of an informer is compiled only where the accessor is used.
+    quote! {
+        #doc
+        #(#[doc(alias = #short)])*
+        #[inline]
+        #[must_use]
+        pub fn #accessor(&self) -> #front::SharedIndexInformer<#path> {
+            self.factory.#informer
+        }
+    }
+}
+
+/// Returns documentation in paragraphs.
+pub fn doc(paragraphs: &[String]) -> TokenStream {
+    let mut lines: Vec<String> = Vec::new();
+    for paragraph in paragraphs {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(wrapped(paragraph).into_iter().map(|line| format!(" {line}")));
+    }
+    quote!(#(#[doc = #lines])*)
+}
+
+/// Wraps a paragraph into lines.
+pub(crate) fn wrapped(paragraph: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in paragraph.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + word.chars().count() < WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

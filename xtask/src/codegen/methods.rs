@@ -1,0 +1,59 @@
+//! Finds the methods of a type of informer-factory. An accessor of the same name in a trait would be hidden by them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use syn::{FnArg, ImplItem, Item, Type, Visibility};
+
+/// The methods of traits that many types have.
+const OF_TRAITS: [&str; 4] = ["borrow", "clone", "fmt", "to_owned"];
+
+/// Returns the public methods of a type in the sources of informer-factory.
+pub(crate) fn of(root: &Path, type_name: &str) -> anyhow::Result<BTreeSet<String>> {
+    let mut methods = BTreeSet::new();
+    collect(&root.join("informer-factory/src"), type_name, &mut methods)?;
+    if methods.is_empty() {
+        bail!("informer-factory has no methods of `{type_name}`; correct `xtask/src/codegen/built_in.rs`");
+    }
+    methods.extend(OF_TRAITS.map(str::to_owned));
+    Ok(methods)
+}
+
+fn collect(folder: &Path, type_name: &str, methods: &mut BTreeSet<String>) -> anyhow::Result<()> {
+    let context = || format!("cannot read {}", folder.display());
+    for entry in fs::read_dir(folder).with_context(context)? {
+        let path = entry.with_context(context)?.path();
+        // Generated accessors of groups are in other lists.
+        if path.is_dir() && !path.ends_with("groups") {
+            collect(&path, type_name, methods)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let file = syn::parse_file(&text).with_context(|| format!("cannot parse {}", path.display()))?;
+            methods.extend(file.items.iter().flat_map(|item| of_item(item, type_name)));
+        }
+    }
+    Ok(())
+}
+
+fn of_item(item: &Item, type_name: &str) -> Vec<String> {
+    let Item::Impl(block) = item else {
+        return Vec::new();
+    };
+    let is_of_type = matches!(&*block.self_ty, Type::Path(path)
+        if path.path.segments.last().is_some_and(|last| last.ident == type_name));
+    if block.trait_.is_some() || !is_of_type {
+        return Vec::new();
+    }
+    let functions = block.items.iter().filter_map(|item| match item {
+        ImplItem::Fn(function) => Some(function),
+        _ => None,
+    });
+    functions
+        .filter(|function| matches!(function.vis, Visibility::Public(_)))
+        .filter(|function| matches!(function.sig.inputs.first(), Some(FnArg::Receiver(_))))
+        .map(|function| function.sig.ident.to_string())
+        .collect()
+}
