@@ -49,7 +49,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     definitions.create(&PostParams::default(), &CronTab::crd()).await?;
 
     // An informer can start before its resource is served. It reports that state, and lists once the resource exists.
-    let factory = SharedInformerFactory::builder(client.clone()).namespace(&server.namespace).build();
+    let factory = SharedInformerFactory::new(client.clone()).in_namespace(&server.namespace);
     let cron_tabs = factory.stable().v1().cron_tabs();
     let handler = cron_tabs.add_handlers(|handlers| {
         handlers.on_update(|old, new| println!("{}: {} -> {}", new.key(), old.spec.image, new.spec.image))

@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "v1/configmaps".to_owned());
     let resource = parse(&name).ok_or("expected version/resource or group/version/resource")?;
 
-    let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
+    let factory = SharedInformerFactory::new(server.client.clone()).in_namespace(&server.namespace);
     // A resource that the server lacks, or cannot list and watch, is an error.
     let objects = factory.for_resource(&resource).await?;
     // A dynamic object is a tree of JSON values, which an index function can read.

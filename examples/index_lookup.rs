@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::start().await?;
     pods::create(&server, 3, 30).await?;
 
-    let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
+    let factory = SharedInformerFactory::new(server.client.clone()).in_namespace(&server.namespace);
     let pods = factory.core().v1().pods();
     let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref()?.node_name.clone())?;
     let by_phase = pods.add_index("phase", phase_of)?;

@@ -58,7 +58,7 @@ async fn reconcile(map: Arc<ConfigMap>, context: Arc<Context>) -> Result<Action,
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::start().await?;
-    let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
+    let factory = SharedInformerFactory::new(server.client.clone()).in_namespace(&server.namespace);
     let (maps, secrets) = (factory.core().v1().config_maps(), factory.core().v1().secrets());
     factory.start();
     factory.wait_for_cache_sync().await?;

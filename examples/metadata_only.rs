@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let uid = owner.metadata.uid.ok_or("the server gives each object a UID")?;
     let reference = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "shop", "uid": uid });
 
-    let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
+    let factory = SharedInformerFactory::new(server.client.clone()).in_namespace(&server.namespace);
     // The type selects the kind; the server sends only its metadata.
     let secrets = factory.metadata().of::<Secret>();
     let by_owner = secrets.add_index("owner", owners)?;

@@ -41,9 +41,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Most handlers need no resync: the watch reports every change, and a work queue retries failures. Resyncs are for
     // external state that can change on its own.
     let factory = SharedInformerFactory::builder(server.client.clone())
-        .namespace(&server.namespace)
         .default_resync(Duration::from_secs(3600))
-        .build();
+        .build()
+        .in_namespace(&server.namespace);
     let maps = factory.core().v1().config_maps();
     let [often, rarely, never, default] = [(); 4].map(|()| Arc::new(AtomicUsize::new(0)));
     let (sender, mut resyncs) = unbounded_channel();

@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = Server::start().await?;
     pods::create(&server, 5, 30).await?;
 
-    let factory = SharedInformerFactory::builder(server.client.clone()).namespace(&server.namespace).build();
+    let factory = SharedInformerFactory::new(server.client.clone()).in_namespace(&server.namespace);
     // The accessor is named after the type; `pods()` returns the informer of whole pods.
     let placements = factory.core().v1().pod_placements();
     factory.start();

@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = simulator.client()?;
     create(&client).await?;
 
-    let factory = SharedInformerFactory::builder(client).namespace("shop").build();
+    let factory = SharedInformerFactory::new(client).in_namespace("shop");
     let cron_tabs = factory.stable().v1().cron_tabs();
     let zones = factory.edge_fleet().v1().zones();
     let clusters = factory.edge_fleet().v1().k8s_clusters();

@@ -41,7 +41,7 @@ pub(crate) async fn run(
     mut elector: LeaderElector,
     shutdown: CancellationToken,
 ) -> Result<(), Failure> {
-    let factory = SharedInformerFactory::builder(client.clone()).namespace(namespace).build();
+    let factory = SharedInformerFactory::new(client.clone()).in_namespace(namespace);
     let foos = factory.sample().v1alpha1().foos();
     let deployments = factory.apps().v1().deployments();
     let name = |deployment: &Cached<Deployment>| [deployment.name().to_owned()];

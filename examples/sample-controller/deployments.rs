@@ -16,7 +16,7 @@ pub(crate) async fn play(
     namespace: &str,
     shutdown: CancellationToken,
 ) -> Result<(), Failure> {
-    let factory = SharedInformerFactory::builder(client.clone()).namespace(namespace).build();
+    let factory = SharedInformerFactory::new(client.clone()).in_namespace(namespace);
     let deployments = factory.apps().v1().deployments();
     let runner = ControllerRunner::new(Workqueue::builder().name("deployments").build());
     let runner = runner.watches(&deployments, own_key);

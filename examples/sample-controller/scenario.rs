@@ -142,7 +142,7 @@ impl World {
 
     /// Kills the leader process once some Deployments exist. Returns its name.
     async fn kill_leader(&self, processes: &mut Vec<Process>) -> Result<&'static str, Failure> {
-        let factory = SharedInformerFactory::builder(self.client.clone()).namespace(&self.namespace).build();
+        let factory = SharedInformerFactory::new(self.client.clone()).in_namespace(&self.namespace);
         let (sender, mut made) = unbounded_channel();
         let _handler = factory
             .apps()

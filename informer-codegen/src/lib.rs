@@ -95,12 +95,18 @@ pub struct Report {
 }
 
 /// The reason why nothing was generated. The message names the file, the kind and the remedy.
-#[derive(Debug)]
 pub struct Error(anyhow::Error);
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#}", self.0)
+    }
+}
+
+/// The message, because build scripts print errors in this format.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -29,7 +29,7 @@ async fn main() -> Result<(), Failure> {
     let client = Client::try_from(config)?;
     let installed = install(&client).await?;
 
-    let factory = SharedInformerFactory::builder(client.clone()).namespace("default").build();
+    let factory = SharedInformerFactory::new(client.clone()).in_namespace("default");
     let v1 = factory.gateway().v1();
     let (classes, gateways) = (v1.gateway_classes(), v1.gateways());
     let (routes, grants) = (v1.http_routes(), v1.reference_grants());

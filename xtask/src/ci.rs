@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::bail;
 
 use crate::signals::Signals;
-use crate::{codegen, definitions, e2e, examples, fuzz, loom, process, simulate, tidy, workspace};
+use crate::{codegen, definitions, e2e, examples, fuzz, loom, mutants, process, simulate, tidy, workspace};
 
 /// One step of CI.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ enum Step {
     Loom,
     /// `cargo xtask simulate`, with these arguments.
     Simulate(&'static simulate::Args),
+    /// `cargo xtask mutants`.
+    Mutants,
     /// `cargo xtask fuzz`, for one minute per target.
     Fuzz,
     /// `cargo xtask definitions`.
@@ -76,7 +78,7 @@ const LONG_STEPS: [(&str, Step); 5] = [
     ("fuzz", Step::Fuzz),
     ("simulate longer", Step::Simulate(&simulate::Args::LONG)),
     ("more definitions", Step::Definitions(&definitions::Args::LONG)),
-    ("simulate with bugs", Step::Simulate(&simulate::Args::MUTANTS)),
+    ("mutants", Step::Mutants),
 ];
 
 /// Arguments of `cargo xtask ci`.
@@ -118,6 +120,7 @@ impl Step {
             }
             Self::Tidy => tidy::run(&tidy::TidyArgs::default())?,
             Self::Simulate(args) => simulate::run(args, signals)?,
+            Self::Mutants => mutants::run(&mutants::Args::default(), signals)?,
             Self::Fuzz => fuzz::run(&fuzz::Args::LONG, signals)?,
             Self::Codegen => codegen::run(&codegen::Args::CHECK, signals)?,
             Self::CustomGroups => codegen::check_example(signals)?,

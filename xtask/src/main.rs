@@ -12,6 +12,7 @@ mod e2e;
 mod examples;
 mod fuzz;
 mod loom;
+mod mutants;
 mod process;
 mod signals;
 mod simulate;
@@ -48,8 +49,10 @@ enum Command {
     Definitions(definitions::Args),
     /// Try all thread interleavings at the locks and wake-ups of queue, store and handlers
     Loom,
-    /// Run many seeds of the deterministic simulation, or check that it finds planted bugs
+    /// Run many seeds of the deterministic simulation
     Simulate(simulate::Args),
+    /// Plant bugs in a copy of the sources, and check that the simulation or the tests of an invariant find them
+    Mutants(mutants::Args),
     /// Measure this workspace and, if Go is installed, client-go, and print a table
     Bench(bench::Args),
     /// Check the rules of this workspace that no compiler or linter checks
@@ -81,6 +84,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Fuzz(args) => fuzz::run(&args, &Signals::install()?),
         Command::Definitions(args) => definitions::run(&args, &Signals::install()?),
         Command::Loom => loom::run(&Signals::install()?),
+        Command::Mutants(args) => mutants::run(&args, &Signals::install()?),
         Command::Simulate(args) => simulate::run(&args, &Signals::install()?),
         Command::Bench(args) => bench::run(&args, &Signals::install()?),
         Command::Tidy(args) => tidy::run(&args),

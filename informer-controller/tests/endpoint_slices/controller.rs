@@ -44,7 +44,7 @@ struct Shared {
 
 impl Controller {
     pub(crate) fn start(client: Client, namespace: &str) -> Result<Self, Failure> {
-        let factory = SharedInformerFactory::builder(client.clone()).namespace(namespace).build();
+        let factory = SharedInformerFactory::new(client.clone()).in_namespace(namespace);
         let services = factory.core().v1().services();
         let pods = factory.core().v1().pod_endpoints();
         let ours = factory.with_labels(&format!("{MANAGED_BY}={MANAGER}"));

@@ -32,7 +32,7 @@ pub(crate) struct Witness {
 
 impl Witness {
     pub(crate) async fn start(client: Client, namespace: &str) -> Result<Self, Failure> {
-        let factory = SharedInformerFactory::builder(client.clone()).namespace(namespace).build();
+        let factory = SharedInformerFactory::new(client.clone()).in_namespace(namespace);
         let ours = factory.with_labels(&format!("{MANAGED_BY}={MANAGER}"));
         let (adds, made) = watch::channel(0);
         let (updates, deletes) = (adds.clone(), adds.clone());

@@ -31,7 +31,7 @@ struct Book {
 
 impl Witness {
     pub(crate) async fn start(client: Client, namespace: &str) -> Result<Self, Box<dyn Error>> {
-        let factory = SharedInformerFactory::builder(client).namespace(namespace).build();
+        let factory = SharedInformerFactory::new(client).in_namespace(namespace);
         let pods = factory.core().v1().pod_demands();
         let (book, count) = (Arc::<Mutex<Book>>::default(), Arc::new(watch::Sender::new(0)));
         let bound = count.subscribe();

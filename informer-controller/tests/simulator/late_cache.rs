@@ -157,7 +157,7 @@ async fn run(is_tracking: bool, seed: u64) -> Account {
     let simulator = Arc::new(Simulator::builder().built_in_kinds().seed(seed).start_in_process());
     let replica = simulator.lagging_replica();
     replica.hold();
-    let factory = SharedInformerFactory::builder(replica.client()).namespace("shop").build();
+    let factory = SharedInformerFactory::new(replica.client()).in_namespace("shop");
     let (sets, pods) = (factory.apps().v1().replica_sets(), factory.core().v1().pods());
     let settings = factory.core().v1().config_maps();
     let owners = |pod: &Pod| pod.owner_references().iter().map(|owner| owner.uid.clone()).collect::<Vec<_>>();

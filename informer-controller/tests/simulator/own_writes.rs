@@ -79,7 +79,7 @@ async fn object_deleted_by_others_leaves_the_mutation_cache() {
 async fn write_outside_the_informer_delays_no_key() {
     let simulator = simulator().await;
     let client = simulator.client().expect("a client");
-    let factory = SharedInformerFactory::builder(client.clone()).namespace("elsewhere").build();
+    let factory = SharedInformerFactory::new(client.clone()).in_namespace("elsewhere");
     let pods = factory.informer::<Pod>();
     factory.start();
     within(factory.wait_for_cache_sync()).await.expect("it syncs");

@@ -62,15 +62,6 @@ impl FactoryBuilder {
         self
     }
 
-    /// Limits namespaced resources to one namespace. Default, also for an empty name: all namespaces. Cluster-scoped resources are
-    /// not affected.
-    #[doc(alias = "WithNamespace")]
-    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.scope.namespace = Where::named(&namespace.into());
-        self.namespaces = None;
-        self
-    }
-
     /// Limits namespaced resources to a set of namespaces, initially perhaps empty. Namespaces can be
     /// [added](SharedInformerFactory::add_namespace) and [removed](SharedInformerFactory::remove_namespace) while informers run. Each
     /// informer has one watch per namespace, and one store, one set of indexes and one set of handlers for all of them; see

@@ -54,7 +54,7 @@ pub use type_options::TypeOptions;
 /// use informer_factory::SharedInformerFactory;
 /// use k8s_openapi::api::core::v1::Pod;
 ///
-/// let factory = SharedInformerFactory::builder(client).namespace("default").build();
+/// let factory = SharedInformerFactory::new(client).in_namespace("default");
 /// let pods = factory.core().v1().pods();
 /// let by_node = pods.add_index("node", |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone()))?;
 /// let handler = pods.add_handlers(|handlers| handlers.on_delete(|pod| println!("- {}", pod.key())));

@@ -112,8 +112,8 @@ impl Scope {
 ///
 /// Informers with different texts of selectors are different: `a,b` and `b,a` are two.
 impl SharedInformerFactory {
-    /// Returns a handle that asks for resources in this namespace, or in all if its name is empty. As with the
-    /// [builder's](crate::FactoryBuilder::namespace), cluster-scoped resources are not affected.
+    /// Returns a handle that asks for resources in this namespace, or in all if its name is empty. Cluster-scoped resources
+    /// are not affected.
     #[must_use]
     #[doc(alias = "WithNamespace")]
     pub fn in_namespace(&self, namespace: &str) -> Self {

@@ -55,7 +55,7 @@ async fn missing_kind_is_not_served_until_installed() {
 async fn namespaced_view_of_a_cluster_kind_works_in_all_namespaces() {
     let (simulator, everywhere) = start(Simulator::builder().built_in_kinds()).await;
     let client = simulator.client().expect("a client");
-    let shop = SharedInformerFactory::builder(client).namespace("shop").build();
+    let shop = SharedInformerFactory::new(client).in_namespace("shop");
     let misplaced = shop.core().v1().misplaced_nodes();
     shop.start();
     not_served(&misplaced).await;

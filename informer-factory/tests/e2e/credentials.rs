@@ -15,7 +15,7 @@ use crate::within;
 use crate::witnesses::Witnesses;
 
 fn factory(config: Config, namespace: &str) -> SharedInformerFactory {
-    SharedInformerFactory::builder(client(config)).namespace(namespace).build()
+    SharedInformerFactory::new(client(config)).in_namespace(namespace)
 }
 
 async fn health_with_error(informer: &SharedIndexInformer<Pod>) -> (Health, String) {

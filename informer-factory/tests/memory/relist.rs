@@ -118,7 +118,7 @@ async fn changes_missed_by_a_watch_are_delivered_normally() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unseen_recreation_is_a_delete_and_an_add() {
+async fn i4_unseen_recreation_is_a_delete_and_an_add() {
     let source = source();
     let first = create(&source, "a", "1");
     let running = Running::start(&source, InformerOptions::new()).synced().await;

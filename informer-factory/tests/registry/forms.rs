@@ -22,7 +22,7 @@ fn widgets() -> GroupVersionResource {
 #[tokio::test(start_paused = true)]
 async fn each_form_of_a_resource_is_an_informer_of_its_own_and_shared() {
     let simulator = with_pods();
-    let factory = builder(&simulator).namespace("shop").build();
+    let factory = builder(&simulator).build().in_namespace("shop");
     let described = ApiResource::erase::<Pod>(&());
     let typed = factory.core().v1().pods();
     let dynamic = factory.dynamic().resource(&described, &Scope::Namespaced);
@@ -57,7 +57,7 @@ async fn resources_of_one_form_have_separate_informers() {
     let simulator = with_pods();
     let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } });
     simulator.create(&node).expect("a new node");
-    let factory = builder(&simulator).namespace("shop").build();
+    let factory = builder(&simulator).build().in_namespace("shop");
     let nodes = factory.dynamic().resource(&ApiResource::erase::<Node>(&()), &Scope::Cluster);
     let pods = factory.dynamic().resource(&ApiResource::erase::<Pod>(&()), &Scope::Namespaced);
     let found = within(factory.for_resource(&GroupVersionResource::gvr("", "v1", "nodes")))

@@ -67,7 +67,7 @@ async fn a_handle_of_another_scope_is_one_on_the_same_factory() {
 #[tokio::test(start_paused = true)]
 async fn cluster_scoped_resources_are_the_same_in_every_namespace() {
     let simulator = with_pods();
-    let factory = builder(&simulator).namespace("shop").build();
+    let factory = builder(&simulator).build().in_namespace("shop");
     let (one, other) = (factory.core().v1().nodes(), factory.in_namespace("else").informer::<Node>());
     synced(&factory).await;
     assert_eq!(one.status().description(), other.status().description());

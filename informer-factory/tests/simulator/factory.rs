@@ -95,8 +95,7 @@ async fn an_informer_asked_for_after_the_start_is_started_by_the_next() {
 #[tokio::test]
 async fn factory_namespace_does_not_affect_cluster_resources() {
     let simulator = simulator().await;
-    let factory =
-        SharedInformerFactory::builder(simulator.client().expect("a client")).namespace("shop").build();
+    let factory = SharedInformerFactory::new(simulator.client().expect("a client")).in_namespace("shop");
     let (pods, nodes) = (factory.core().v1().pods(), factory.core().v1().nodes());
     simulator.create(&pod("p", "n1")).expect("a new pod");
     let mut elsewhere = pod("q", "n1");

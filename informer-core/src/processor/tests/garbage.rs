@@ -6,10 +6,13 @@ use futures::{FutureExt, StreamExt};
 
 use super::*;
 
-/// An object that uses its processor when it goes.
+/// A registration that objects use when they are dropped.
+type Registration = Arc<Mutex<Option<Arc<HandlerRegistration>>>>;
+
+/// An object that uses its processor when it is dropped.
 struct Nosy {
     processor: SharedProcessor<Nosy>,
-    registration: Arc<Mutex<Option<HandlerRegistration>>>,
+    registration: Registration,
     dropped: Arc<Mutex<Vec<u64>>>,
     value: u64,
 }
@@ -17,7 +20,8 @@ struct Nosy {
 impl Drop for Nosy {
     fn drop(&mut self) {
         self.processor.publish(EventBatch { events: Vec::new(), completes_initial_list: false }, || {});
-        _ = self.registration.try_lock().and_then(|held| held.as_ref().map(HandlerRegistration::stats));
+        let registration = self.registration.try_lock().and_then(|held| held.clone());
+        _ = registration.map(|registration| registration.stats());
         drop(format!("{:?}", self.processor));
         self.dropped.lock().push(self.value);
     }
@@ -26,7 +30,7 @@ impl Drop for Nosy {
 /// Makes such objects.
 struct Source {
     processor: SharedProcessor<Nosy>,
-    registration: Arc<Mutex<Option<HandlerRegistration>>>,
+    registration: Registration,
     dropped: Arc<Mutex<Vec<u64>>>,
 }
 
@@ -66,9 +70,8 @@ impl Source {
 
     /// Has what waits for the handler coalesced, as its own task would.
     fn coalesce(&self) {
-        let registration = self.registration.lock().take();
-        _ = registration.as_ref().map(HandlerRegistration::stats);
-        *self.registration.lock() = registration;
+        let registration = self.registration.lock().clone();
+        _ = registration.map(|registration| registration.stats());
     }
 
     fn dropped(&self) -> Vec<u64> {
@@ -83,7 +86,7 @@ fn i8_coalesced_states_drop_without_lock() {
     let source = Source::new();
     let options = HandlerOptions::new().threshold(Some(1));
     let handler = source.processor.add_handler(Handlers::new(), &options, std::iter::empty);
-    *source.registration.lock() = Some(handler);
+    *source.registration.lock() = Some(Arc::new(handler));
     source.update(1, 2);
     // From here on, each is merged into what waits.
     source.update(3, 4);

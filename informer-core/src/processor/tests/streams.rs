@@ -49,6 +49,15 @@ async fn waiting_reader_is_woken_by_a_batch() {
 }
 
 #[tokio::test]
+async fn i3_no_event_can_be_read_before_the_store_has_it() {
+    let processor = SharedProcessor::new(None);
+    let mut stream = processor.events(&HandlerOptions::default(), std::iter::empty);
+    // The closure changes the store. Another thread could read the stream at the same time.
+    processor.publish(batch(vec![added("a", 1)]), || assert_eq!(ready(&mut stream), [""; 0]));
+    assert_eq!(ready(&mut stream), ["+a=1"]);
+}
+
+#[tokio::test]
 async fn i5_late_stream_begins_with_existing_objects() {
     let processor = SharedProcessor::new(None);
     processor.publish(complete(vec![added("a", 1)]), || {});

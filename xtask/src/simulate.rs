@@ -1,6 +1,4 @@
-//! `cargo xtask simulate`: runs the deterministic simulation with many seeds, or checks that it finds planted bugs.
-
-mod mutants;
+//! `cargo xtask simulate`: runs the deterministic simulation with many seeds.
 
 use std::process::{Command, ExitCode};
 
@@ -19,38 +17,24 @@ pub(crate) struct Args {
     from: u64,
 
     /// Print the whole history of the first seed, even if it passes, and run no other seed
-    #[arg(long, conflicts_with = "mutants")]
-    print: bool,
-
-    /// Plant bugs in a copy of the sources, one at a time, and report which of them these seeds find
     #[arg(long)]
-    mutants: bool,
-
-    /// Plant only bugs with this text in their name
-    #[arg(long, requires = "mutants", value_name = "TEXT", default_value = "")]
-    only: String,
+    print: bool,
 }
 
 impl Args {
     /// The arguments of CI.
-    pub(crate) const CI: Self = Self::of(2_000, 0, false);
+    pub(crate) const CI: Self = Self::of(2_000, 0);
 
     /// The arguments of `cargo xtask ci --long`, with other seeds than CI.
-    pub(crate) const LONG: Self = Self::of(10_000, 2_000, false);
+    pub(crate) const LONG: Self = Self::of(10_000, 2_000);
 
-    /// The arguments of `cargo xtask ci --long` for planted bugs.
-    pub(crate) const MUTANTS: Self = Self::of(200, 0, true);
-
-    const fn of(seeds: u64, from: u64, mutants: bool) -> Self {
-        Self { seeds, from, print: false, mutants, only: String::new() }
+    pub(crate) const fn of(seeds: u64, from: u64) -> Self {
+        Self { seeds, from, print: false }
     }
 }
 
 /// Runs the seeds.
 pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
-    if args.mutants {
-        return mutants::run(args, signals);
-    }
     let mut command = tests(args);
     let test = if args.print { "the_history_of_one_seed" } else { "i9_" };
     command.args(["--", "--nocapture", "--include-ignored", test]);
@@ -59,7 +43,7 @@ pub(crate) fn run(args: &Args, signals: &Signals) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the cargo command that runs the simulation with these seeds.
-fn tests(args: &Args) -> Command {
+pub(crate) fn tests(args: &Args) -> Command {
     let mut command = workspace::cargo();
     command
         .args(["test", "--package", "informer-factory", "--test", "simulation"])
