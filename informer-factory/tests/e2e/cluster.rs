@@ -82,7 +82,7 @@ impl Cluster {
 
     /// A factory for this namespace.
     pub(crate) fn factory(&self) -> SharedInformerFactory {
-        SharedInformerFactory::builder(self.client.clone()).namespace(self.namespace.clone()).build()
+        SharedInformerFactory::new(self.client.clone()).in_namespace(&self.namespace)
     }
 
     /// Makes nodes that no other test uses. Pods on nodes that don't exist are collected as garbage, and at once if such a

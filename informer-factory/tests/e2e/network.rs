@@ -30,8 +30,7 @@ async fn outage_of_forty_informers_is_logged_in_four_lines() {
     let server = cluster.api::<ConfigMap>();
     let mut proxy = Proxy::start().await;
     let (log, _logging) = Log::keep(Level::INFO);
-    let factory =
-        SharedInformerFactory::builder(proxy.client().await).namespace(cluster.namespace.clone()).build();
+    let factory = SharedInformerFactory::new(proxy.client().await).in_namespace(&cluster.namespace);
     let informers: Vec<_> = (0..INFORMERS)
         .map(|number| factory.with_labels(&format!("{LABEL},{LABEL}!={number}")).core().v1().config_maps())
         .collect();
